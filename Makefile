@@ -1,0 +1,59 @@
+# The menu. `make` alone prints it.
+SHELL := /bin/bash
+BIN := $(CURDIR)/bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Tools, pinned here and nowhere else (the temporal CLI: temporal-dev.sh).
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+WORKFLOWCHECK := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
+
+.PHONY: help
+help: ## print this menu
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## build ./bin/liqo-autoscaler
+	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/liqo-autoscaler ./cmd/liqo-autoscaler
+
+.PHONY: temporal
+temporal: # the CLI and dev server; the first time it is built, which takes 2-3 minutes
+	@./temporal-dev.sh install >/dev/null
+
+.PHONY: run
+run: build temporal ## run everything on this machine, with simulated Liqo; Ctrl-C stops it
+	@exec $(BIN)/liqo-autoscaler dev
+
+.PHONY: demo
+demo: build ## drive a scale-out and a scale-in against `make run`, and show each phase
+	@$(BIN)/liqo-autoscaler demo --world .run/world.json
+
+.PHONY: test
+test: temporal ## all tests but e2e, with the race detector
+	go test -race -timeout 15m ./...
+
+.PHONY: check
+check: $(BIN)/golangci-lint $(BIN)/workflowcheck ## formatting, vet, lint, determinism, tidy modules
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	$(BIN)/workflowcheck -config workflowcheck.yaml ./workflows/...
+	$(BIN)/golangci-lint run ./...
+	@GONOSUMDB='*' go mod tidy -diff >/dev/null || { echo "go.mod is not tidy: run GONOSUMDB='*' go mod tidy"; exit 1; }
+
+.PHONY: e2e
+SUITE ?= all
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend or first-node; the first time builds them, 15 minutes
+	@$(MAKE) -C e2e SUITE=$(SUITE)
+
+.PHONY: bench
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>
+	go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./workflows/... | tee /dev/stderr | grep '^BENCH' || true
+
+.PHONY: update
+update: ## rewrite what is generated: golden files
+	go test ./workflows/fleet -update
+
+$(BIN)/golangci-lint:
+	GOBIN=$(BIN) go install $(GOLANGCI_LINT)
+
+$(BIN)/workflowcheck:
+	GOBIN=$(BIN) go install $(WORKFLOWCHECK)

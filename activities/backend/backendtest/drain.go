@@ -1,0 +1,71 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func (s *suite) needPods(t *testing.T) {
+	t.Helper()
+	if s.World.PutPod == nil || s.World.Pods == nil {
+		t.Skip("this harness has no World.PutPod and World.Pods")
+	}
+}
+
+func (s *suite) putPods(t *testing.T, a backend.Attempt, pods ...Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		require.NoError(t, s.World.PutPod(s.ctx(t), a.ObjectName(), pod), "put pod %s", pod.Name)
+	}
+	names := s.pods(t, a)
+	for _, pod := range pods {
+		require.Contains(t, names, pod.Name)
+	}
+}
+
+func (s *suite) pods(t *testing.T, a backend.Attempt) []string {
+	t.Helper()
+	names, err := s.World.Pods(s.prompt(t), a.ObjectName())
+	require.NoError(t, err)
+	return names
+}
+
+func (s *suite) testDrainEvicts(t *testing.T) {
+	s.needPods(t)
+	a := s.attempt(instFirst, 1, s.first())
+	s.joined(t, a)
+	s.putPods(t, a, Pod{Name: "plain"}, Pod{Name: "daemon", DaemonSet: true})
+	rec := &recorder{}
+	require.NoError(t, s.Backend.Drain(s.ctx(t), a, false, rec.progress))
+	requireOrder(t, []backend.Stage{backend.StageDrain}, rec.stages)
+	require.Equal(t, []string{"daemon"}, s.pods(t, a))
+	require.True(t, s.node(t, a).Spec.Unschedulable, "cordoned")
+	f := s.found(t, a)
+	require.False(t, f.Marked, "the mark is removed before anything else: no one stamps a draining node")
+	require.True(t, f.Node && f.Slice, "a drained node still exists")
+
+	require.NoError(t, s.Other.Drain(s.ctx(t), a, false, nil), "twice")
+}
+
+func (s *suite) testDrainForce(t *testing.T) {
+	s.needPods(t)
+	a := s.attempt(instFirst, 1, s.first())
+	s.joined(t, a)
+	s.putPods(t, a, Pod{Name: "guarded", Protected: true})
+	ctx, stop := s.stoppable(t)
+	rec := &recorder{}
+	rec.each = func(stage backend.Stage) {
+		if rec.count(stage) > 1 {
+			stop() // reported again: it waits for the budget
+		}
+	}
+	stage := requireStopped(t, s.Backend.Drain(ctx, a, false, rec.progress))
+	require.Equal(t, backend.StageDrain, stage)
+	require.Contains(t, s.pods(t, a), "guarded", "the disruption budget was overridden without force")
+
+	require.NoError(t, s.Backend.Drain(s.ctx(t), a, true, nil))
+	require.NotContains(t, s.pods(t, a), "guarded")
+}

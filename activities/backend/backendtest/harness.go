@@ -1,0 +1,100 @@
+package backendtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Harness is what the suite needs beside the port. The two providers belong to the suite while it runs; nothing of ours
+// may exist on them when it starts, and nothing does when it has passed.
+type Harness struct {
+	Backend backend.Backend
+	// Other is a second backend on the same clusters, as another process has it after a crash. Default: Backend.
+	Other backend.Backend
+	// Providers are two provider clusters with their true ids and working credentials.
+	Providers [2]backend.Provider
+	// Shape has room on each provider at least three times.
+	Shape corev1.ResourceList
+	// Group names the suite's objects; it lets two suites share a consumer. Default "contract".
+	Group string
+	// MaxNodes is how many nodes one provider can carry; 0 means no bound. 1 skips what needs two.
+	MaxNodes int
+	// Bound is generous for any one verb that must come to its end. Default 60s.
+	Bound time.Duration
+	// Prompt bounds answers that need no waiting, such as the removal of what is absent. Default 10s.
+	Prompt time.Duration
+	World  World
+}
+
+// World is the clusters as a person with a shell on both sides sees and changes them. Objects and Node are required, the
+// others optional.
+type World struct {
+	// Objects lists everything that carries our labels, on the consumer and on both providers, and everything that
+	// Liqo makes of it there (slices, certificates, quotas, tenants). What stays by design after an unpeer (a namespace
+	// that was there before us) is not listed.
+	Objects func(ctx context.Context) ([]Object, error)
+	// Node reads a Node of the consumer; apierrors.IsNotFound tells that it is missing.
+	Node func(ctx context.Context, name string) (*corev1.Node, error)
+
+	// PutPod puts a running pod on a Node of the consumer; Pods lists the names of those still there.
+	PutPod func(ctx context.Context, node string, pod Pod) error
+	Pods   func(ctx context.Context, node string) ([]string, error)
+	// PutSlice makes someone else's slice on the provider's existing peering: no label of ours.
+	PutSlice func(ctx context.Context, provider backend.Provider, name string) (undo Undo, err error)
+	// PutNode makes someone else's Node of that name on the consumer.
+	PutNode func(ctx context.Context, name string) (undo Undo, err error)
+	// PutPeering makes a working peering by hand: no label of ours.
+	PutPeering func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	// Unreachable gives credentials that are well formed, contain the secret, and lead to nobody.
+	Unreachable func(t *testing.T, secret string) fleet.Credentials
+	// Stall stops the provider's controllers while its API still answers, so that Establish hangs at StallStage (any
+	// stage when that is empty).
+	Stall      func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	StallStage backend.Stage
+	// Cut makes the provider unreachable for us and for the consumer cluster.
+	Cut func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	// Deny makes the provider refuse new slices of ours (a drained tenant).
+	Deny func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	// Shrink makes the provider grant less than Shape.
+	Shrink func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+}
+
+// Undo takes back what a function of World did. It may be called twice.
+type Undo func(ctx context.Context) error
+
+// Object is one object on either side.
+type Object struct {
+	Where    string // "consumer", or the provider's id
+	Provider string // the provider it has to do with, on either side
+	Kind     string
+	Name     string // Liqo derives names from the slice's, so the attempt's name is contained in it
+}
+
+// Pod is a pod to put on a node.
+type Pod struct {
+	Name      string
+	DaemonSet bool // owned by a DaemonSet: never evicted
+	Protected bool // a disruption budget forbids its eviction
+}
+
+func (h Harness) withDefaults() Harness {
+	if h.Other == nil {
+		h.Other = h.Backend
+	}
+	if h.Group == "" {
+		h.Group = "contract"
+	}
+	if h.Bound == 0 {
+		h.Bound = time.Minute
+	}
+	if h.Prompt == 0 {
+		h.Prompt = 10 * time.Second
+	}
+	return h
+}

@@ -1,0 +1,40 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (s *suite) testList(t *testing.T) {
+	a := s.attempt(instFirst, 1, s.first())
+	s.joined(t, a)
+	for _, group := range []string{s.Group, ""} {
+		list, err := s.Other.List(s.prompt(t), group)
+		require.NoError(t, err)
+		n := 0
+		for i, f := range list {
+			require.True(t, i == 0 || list[i-1].Attempt.ObjectName() < f.Attempt.ObjectName(), "in name order, each once")
+			if f.Attempt.ObjectName() == a.ObjectName() {
+				n++
+			}
+		}
+		require.Equal(t, 1, n, "%s is in List(%q)", a.ObjectName(), group)
+	}
+	list, err := s.Backend.List(s.prompt(t), "nobody")
+	require.NoError(t, err)
+	require.Empty(t, list, "List of another group")
+
+	f := s.found(t, a)
+	require.Equal(t, a.Group, f.Attempt.Group)
+	require.Equal(t, a.Instance, f.Attempt.Instance)
+	require.Equal(t, a.Number, f.Attempt.Number)
+	require.Equal(t, a.Provider.ID, f.Attempt.Provider.ID)
+	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready, "%+v", f)
+	require.False(t, f.Leaving)
+
+	want := s.spec(a).Booking
+	require.NotNil(t, f.Booking)
+	require.Equal(t, want.Spec.Hash(), f.Booking.Spec.Hash(), "the booked spec survives")
+	require.True(t, want.BookedAt.Equal(f.Booking.BookedAt))
+}

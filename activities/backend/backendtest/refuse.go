@@ -1,0 +1,42 @@
+package backendtest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func (o Object) of(attempts ...backend.Attempt) bool {
+	for _, a := range attempts {
+		if strings.Contains(o.Name, a.ObjectName()) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *suite) testJoinDenied(t *testing.T) {
+	a := s.attempt(instLate, 1, s.first())
+	s.established(t, a.Provider)
+	undo := s.with(t, a.Provider, "Deny", s.World.Deny)
+	_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.NoError(t, undo(s.ctx(t)))
+	s.left(t, a)
+	require.Empty(t, s.objectsOf(t, a))
+}
+
+func (s *suite) testJoinShort(t *testing.T) {
+	a := s.attempt(instLate, 2, s.first())
+	s.established(t, a.Provider)
+	undo := s.with(t, a.Provider, "Shrink", s.World.Shrink)
+	_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)
+	require.ErrorIs(t, err, backend.ErrShort)
+	require.Nil(t, s.node(t, a), "no Node of a smaller shape is made")
+	require.NoError(t, undo(s.ctx(t)))
+	s.left(t, a)
+	require.Empty(t, s.objectsOf(t, a))
+}

@@ -1,0 +1,77 @@
+package backendtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Run asks the backend everything the port promises. It does not return before the providers are free of our objects
+// again, unless a subtest fails.
+func Run(t *testing.T, h Harness) {
+	require.NotNil(t, h.Backend, "Harness.Backend")
+	require.NotNil(t, h.World.Objects, "World.Objects")
+	require.NotNil(t, h.World.Node, "World.Node")
+	s := &suite{Harness: h.withDefaults(), epoch: fleet.NewEpoch(time.Now())}
+	t.Cleanup(func() { s.clear(t) })
+
+	// Without a peering.
+	t.Run("Identify", s.testIdentify)
+	t.Run("IdentifyBroken", s.testIdentifyBroken)
+	t.Run("IdentifyUnreachable", s.testIdentifyUnreachable)
+	t.Run("JoinWithoutPeering", s.testJoinWithoutPeering)
+	t.Run("RemoveAbsent", s.testRemoveAbsent)
+
+	// The first provider's peering, which the subtests up to UnpeerLeavesNothing share.
+	t.Run("EstablishCancelledResumes", s.testEstablishCancelled)
+	t.Run("EstablishTwiceAdopts", s.testEstablishTwice)
+	t.Run("Peers", s.testPeers)
+	t.Run("JoinCancelledResumes", s.testJoinCancelled)
+	t.Run("JoinMakesNode", s.testJoinMakesNode)
+	t.Run("JoinTwiceAdopts", s.testJoinTwice)
+	t.Run("JoinConflict", s.testJoinConflict)
+	t.Run("List", s.testList)
+	t.Run("TwoNodesOnePeering", s.testTwoNodes)
+	t.Run("UnpeerInUse", s.testUnpeerInUse)
+	t.Run("DrainEvicts", s.testDrainEvicts)
+	t.Run("DrainForce", s.testDrainForce)
+	t.Run("LeaveRemovesBothSides", s.testLeave)
+	t.Run("LeaveTwice", s.testLeaveTwice)
+	t.Run("SecondAttemptStampsLast", s.testSecondAttempt)
+	t.Run("JoinDenied", s.testJoinDenied)
+	t.Run("JoinShort", s.testJoinShort)
+	t.Run("LeaveWhileCut", s.testLeaveWhileCut)
+	t.Run("UnpeerForeignSlice", s.testUnpeerForeignSlice)
+	t.Run("UnpeerLeavesNothing", s.testUnpeer)
+
+	// Peerings of their own.
+	t.Run("ForeignPeering", s.testForeignPeering)
+	t.Run("EstablishStalled", s.testEstablishStalled)
+	t.Run("EstablishWhileCut", s.testEstablishWhileCut)
+	t.Run("UnpeerWhileCut", s.testUnpeerWhileCut)
+	t.Run("AtRest", s.testAtRest)
+}
+
+// clear takes back what a failed or filtered run left, as far as the backend can.
+func (s *suite) clear(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.Bound)
+	defer cancel()
+	found, err := s.Backend.List(ctx, s.Group)
+	if err != nil {
+		t.Logf("clear: list: %v", err)
+	}
+	for _, f := range found {
+		if err := s.Backend.Leave(ctx, f.Attempt, nil); err != nil {
+			t.Logf("clear: leave %s: %v", f.Attempt.ObjectName(), err)
+		}
+	}
+	for _, p := range s.Providers {
+		if err := s.Backend.Unpeer(ctx, p, nil); err != nil {
+			t.Logf("clear: unpeer %s: %v", p.ID, err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// The orders in which stages are reached.
+var (
+	establishOrder = []backend.Stage{
+		backend.StageAPIServer, backend.StageNonce, backend.StageSignedNonce, backend.StageTenant,
+		backend.StageIdentity, backend.StageReachable,
+	}
+	joinOrder = []backend.Stage{
+		backend.StageSliceAuth, backend.StageResources, backend.StageVirtualKubelet, backend.StageNode,
+		backend.StageReady, backend.StageStamp,
+	}
+)
+
+// recorder is a backend.Progress that remembers. It has no lock: Progress comes from the calling goroutine, and the race
+// detector sees when it does not.
+type recorder struct {
+	stages []backend.Stage
+	each   func(stage backend.Stage) // called after recording; may be nil
+}
+
+func (r *recorder) progress(stage backend.Stage, _ string) {
+	r.stages = append(r.stages, stage)
+	if r.each != nil {
+		r.each(stage)
+	}
+}
+
+// count is how often the stage was reported.
+func (r *recorder) count(stage backend.Stage) int {
+	n := 0
+	for _, s := range r.stages {
+		if s == stage {
+			n++
+		}
+	}
+	return n
+}
+
+// requireOrder fails when a reported stage is unknown to the verb, or comes before an earlier one.
+func requireOrder(t *testing.T, order, got []backend.Stage) {
+	t.Helper()
+	last := 0
+	for _, stage := range got {
+		i := slices.Index(order, stage)
+		require.GreaterOrEqual(t, i, 0, "stage %q is none of %q", stage, order)
+		require.GreaterOrEqual(t, i, last, "stage %q reported late in %q", stage, got)
+		last = i
+	}
+}
+
+// stoppable is a context to be cancelled with errStop.
+func (s *suite) stoppable(t *testing.T) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(s.ctx(t))
+	t.Cleanup(func() { cancel(nil) })
+	return ctx, func() { cancel(errStop) }
+}
+
+// requireStopped fails unless err is what a verb must return when stop was called: a StageError that wraps both the
+// context's error and its cause. It returns the stage.
+func requireStopped(t *testing.T, err error) backend.Stage {
+	t.Helper()
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage, "a cancelled verb returns a *backend.StageError")
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, errStop, "the cause of the cancellation is lost")
+	require.NotEmpty(t, stage.Stage)
+	return stage.Stage
+}
+
+// stageOf is the stage an error names; empty when it names none.
+func stageOf(err error) backend.Stage {
+	var stage *backend.StageError
+	if errors.As(err, &stage) {
+		return stage.Stage
+	}
+	return ""
+}

@@ -1,0 +1,173 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// The suite's instances. An instance's number is its sequence number in its name.
+const (
+	instFirst   = 1 // most subtests
+	instSecond  = 2 // beside the first on the same peering; its second attempt goes to the other provider
+	instPartial = 3 // cancelled half way, then left
+	instLate    = 4 // refused, cut off
+	instAbsent  = 9 // never made
+)
+
+var errStop = errors.New("stopped by the suite")
+
+type suite struct {
+	Harness
+	epoch string
+}
+
+func (s *suite) first() backend.Provider  { return s.Providers[0] }
+func (s *suite) second() backend.Provider { return s.Providers[1] }
+
+// ctx bounds a verb that must come to its end.
+func (s *suite) ctx(t *testing.T) context.Context { return bounded(t, s.Bound) }
+
+// prompt bounds a verb that has nothing to wait for.
+func (s *suite) prompt(t *testing.T) context.Context { return bounded(t, s.Prompt) }
+
+func bounded(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *suite) attempt(instance, number int, p backend.Provider) backend.Attempt {
+	return backend.Attempt{
+		Group: s.Group, Instance: fleet.InstanceName(s.Group, s.epoch, instance), Number: number, Provider: p,
+	}
+}
+
+func (s *suite) spec(a backend.Attempt) backend.NodeSpec {
+	labels := map[string]string{"contract.example.org/group": s.Group}
+	taints := []corev1.Taint{{Key: "contract.example.org/taint", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	return backend.NodeSpec{
+		Attempt: a, Shape: s.Shape, Labels: labels, Taints: taints,
+		Booking: backend.Booking{
+			Spec:     fleet.GroupSpec{ID: s.Group, Max: 5, Shape: s.Shape, Labels: labels, Taints: taints},
+			BookedAt: time.Unix(1_700_000_000, 0).UTC(),
+		},
+	}
+}
+
+// established ensures the peering with p.
+func (s *suite) established(t *testing.T, p backend.Provider) {
+	t.Helper()
+	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil), "establish %s", p.ID)
+}
+
+// joined ensures the attempt's node, peering included.
+func (s *suite) joined(t *testing.T, a backend.Attempt) backend.Node {
+	t.Helper()
+	s.established(t, a.Provider)
+	node, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)
+	require.NoError(t, err, "join %s", a.ObjectName())
+	return node
+}
+
+// left ensures that nothing is left of the attempt.
+func (s *suite) left(t *testing.T, a backend.Attempt) {
+	t.Helper()
+	require.NoError(t, s.Backend.Leave(s.ctx(t), a, nil), "leave %s", a.ObjectName())
+}
+
+// unpeered ensures that the provider has nothing of the suite.
+func (s *suite) unpeered(t *testing.T, p backend.Provider) {
+	t.Helper()
+	found, err := s.Backend.List(s.prompt(t), s.Group)
+	require.NoError(t, err)
+	for _, f := range found {
+		if f.Attempt.Provider.ID == p.ID {
+			s.left(t, f.Attempt)
+		}
+	}
+	require.NoError(t, s.Backend.Unpeer(s.ctx(t), p, nil), "unpeer %s", p.ID)
+}
+
+// objects lists what is ours around the provider, sorted.
+func (s *suite) objects(t *testing.T, p backend.Provider) []Object {
+	t.Helper()
+	all, err := s.World.Objects(s.prompt(t))
+	require.NoError(t, err)
+	return slices.DeleteFunc(sorted(all), func(o Object) bool { return o.Provider != p.ID && o.Where != p.ID })
+}
+
+// objectsOf lists what is ours of the attempt on either side, sorted.
+func (s *suite) objectsOf(t *testing.T, a backend.Attempt) []Object {
+	t.Helper()
+	all, err := s.World.Objects(s.prompt(t))
+	require.NoError(t, err)
+	return slices.DeleteFunc(sorted(all), func(o Object) bool { return !strings.Contains(o.Name, a.ObjectName()) })
+}
+
+func sorted(objects []Object) []Object {
+	objects = slices.Clone(objects)
+	slices.SortFunc(objects, func(a, b Object) int { return strings.Compare(a.key(), b.key()) })
+	return objects
+}
+
+func (o Object) key() string { return o.Where + "\x00" + o.Kind + "\x00" + o.Name }
+
+// node reads the attempt's Node; nil means it is missing.
+func (s *suite) node(t *testing.T, a backend.Attempt) *corev1.Node {
+	t.Helper()
+	node, err := s.World.Node(s.prompt(t), a.ObjectName())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	return node
+}
+
+// found is the attempt in the list; nil means it is not listed.
+func (s *suite) found(t *testing.T, a backend.Attempt) *backend.Found {
+	t.Helper()
+	list, err := s.Other.List(s.prompt(t), a.Group)
+	require.NoError(t, err)
+	for i := range list {
+		if list[i].Attempt.ObjectName() == a.ObjectName() {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// with runs a function of World on the provider and takes it back at the end of the subtest, at the latest.
+func (s *suite) with(
+	t *testing.T, p backend.Provider, name string, do func(context.Context, backend.Provider) (Undo, error),
+) Undo {
+	t.Helper()
+	if do == nil {
+		t.Skipf("this harness has no World.%s", name)
+	}
+	undo, err := do(s.ctx(t), p)
+	require.NoError(t, err, "World.%s", name)
+	s.undoLater(t, name, undo)
+	return undo
+}
+
+func (s *suite) undoLater(t *testing.T, name string, undo Undo) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
+		defer cancel()
+		if err := undo(ctx); err != nil {
+			t.Errorf("undo World.%s: %v", name, err)
+		}
+	})
+}

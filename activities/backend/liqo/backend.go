@@ -1,0 +1,88 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Config is what New needs. Only Consumer is required.
+type Config struct {
+	// Consumer is the access to the cluster that lacks room: the one CA scales.
+	Consumer *rest.Config
+	// Hub tells installations on the same cluster apart; a label value. Default "default".
+	Hub string
+	// LiqoNamespace is where Liqo is looked for first, on every cluster. Default "liqo".
+	LiqoNamespace string
+	// UnreachableAfter is how long a provider may fail to answer in a row before Establish and Join give up with
+	// ErrUnreachable. Default 10s.
+	UnreachableAfter time.Duration
+	// ForceAfter is how long Leave lets pods terminate by themselves before it deletes them with grace period 0. Liqo
+	// removes virtual nodes one at a time and waits for each one's pods, so it must be short. Default 5s.
+	ForceAfter time.Duration
+	// DenyAfter is how long a denied authentication of a slice is given to turn: Liqo also says denied while the signer
+	// is slow (remoteresourceslice_controller.go). Default 15s.
+	DenyAfter time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Hub == "" {
+		c.Hub = "default"
+	}
+	if c.LiqoNamespace == "" {
+		c.LiqoNamespace = "liqo"
+	}
+	if c.UnreachableAfter <= 0 {
+		c.UnreachableAfter = 10 * time.Second
+	}
+	if c.ForceAfter <= 0 {
+		c.ForceAfter = 5 * time.Second
+	}
+	if c.DenyAfter <= 0 {
+		c.DenyAfter = 15 * time.Second
+	}
+	return c
+}
+
+// Backend implements backend.Backend. It holds no state but its clients and may be used concurrently, also by several
+// processes; two verbs for one provider's peering, or for one attempt, must not run at once.
+type Backend struct {
+	config Config
+	local  client.Client // the consumer
+	open   opener        // clients of providers
+
+	mu   sync.Mutex
+	self identity // this cluster's own, read once
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// opener makes a client of the cluster that credentials lead to.
+type opener func(ctx context.Context, credentials fleet.Credentials) (client.Client, error)
+
+// New makes a Backend. It does not contact any cluster.
+func New(config Config) (*Backend, error) {
+	config = config.withDefaults()
+	if config.Consumer == nil {
+		return nil, fmt.Errorf("make liqo backend: %w: no access to the consumer cluster was given", backend.ErrInvalid)
+	}
+	if problems := validation.IsValidLabelValue(config.Hub); len(problems) > 0 {
+		return nil, fmt.Errorf("make liqo backend: %w: hub %q: %s", backend.ErrInvalid, config.Hub, strings.Join(problems, "; "))
+	}
+	local, err := newClient(config.Consumer, consumerTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("make liqo backend: open consumer cluster: %w", err)
+	}
+	b := &Backend{config: config, local: local}
+	b.open = b.openCredentials
+	return b, nil
+}

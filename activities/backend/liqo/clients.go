@@ -1,0 +1,67 @@
+package liqo
+
+import (
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How long one request may take. A cluster that accepts connections and never answers must not hold up a verb, whose
+// caller wants to hear from it every few seconds.
+const (
+	consumerTimeout = 10 * time.Second
+	providerTimeout = 5 * time.Second
+)
+
+// networking is the group of objects that we only look for: its Go types drag in much that we do not need.
+var networking = schema.GroupVersion{Group: "networking.liqo.io", Version: "v1beta1"}
+
+// newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
+// it needs no discovery, which each verb on a provider would otherwise pay for.
+func newClient(config *rest.Config, timeout time.Duration) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = timeout
+	if config.QPS == 0 { // the default of 5 requests per second is meant for people
+		config.QPS, config.Burst = 50, 100
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme,
+		authv1beta1.AddToScheme, liqov1beta1.AddToScheme, offloadingv1beta1.AddToScheme)
+	return scheme, builder.AddToScheme(scheme)
+}
+
+// newMapper knows exactly the kinds this package touches.
+func newMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			mapper.Add(gv.WithKind(kind), scope)
+		}
+	}
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "ConfigMap", "Event", "Pod", "Secret")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment")
+	add(authv1beta1.GroupVersion, meta.RESTScopeNamespace, "Identity", "Renew", "ResourceSlice", "Tenant")
+	add(liqov1beta1.GroupVersion, meta.RESTScopeRoot, "ForeignCluster")
+	add(offloadingv1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "NamespaceMap", "VirtualNode")
+	add(networking, meta.RESTScopeNamespace, "Configuration", "GatewayClient", "GatewayServer")
+	return mapper
+}

@@ -1,0 +1,98 @@
+package liqo
+
+import (
+	"context"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const defaultKey = "kubeconfig"
+
+// openCredentials reads the kubeconfig anew each time, so that a rotated one is used at once. Parse errors are told
+// without the parser's words, which might quote the file.
+func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credentials) (client.Client, error) {
+	var config *rest.Config
+	var err error
+	switch {
+	case credentials.KubeconfigFile != "" && credentials.SecretRef == nil:
+		config, err = fileConfig(credentials.KubeconfigFile)
+	case credentials.KubeconfigFile == "" && credentials.SecretRef != nil:
+		config, err = b.secretConfig(ctx, *credentials.SecretRef)
+	default:
+		return nil, say(backend.ErrInvalid, "credentials need exactly one of kubeconfigFile and secretRef")
+	}
+	if err != nil {
+		return nil, err
+	}
+	provider, err := newClient(config, providerTimeout)
+	if err != nil {
+		return nil, say(backend.ErrInvalid, "the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
+	}
+	return provider, nil
+}
+
+func fileConfig(path string) (*rest.Config, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, say(backend.ErrInvalid, "kubeconfig file: %v", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, say(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig with a current context", path)
+	}
+	return config, nil
+}
+
+func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.Config, error) {
+	key := ref.Key
+	if key == "" {
+		key = defaultKey
+	}
+	var secret corev1.Secret
+	err := b.local.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil || len(secret.Data[key]) == 0 {
+		return nil, say(backend.ErrInvalid, "there is no Secret %s/%s with a key %s", ref.Namespace, ref.Name, key)
+	}
+	config, err := inlineConfig(secret.Data[key])
+	if err != nil {
+		return nil, say(backend.ErrInvalid, "key %s of Secret %s/%s %v", key, ref.Namespace, ref.Name, err)
+	}
+	return config, nil
+}
+
+// inlineConfig reads a kubeconfig that came from a cluster. Such a one may name neither programs to run nor files to
+// read: whoever may write that Secret does not thereby get to act on the worker.
+func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
+	parsed, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errNotKubeconfig
+	}
+	for _, user := range parsed.AuthInfos {
+		if user.Exec != nil || user.AuthProvider != nil {
+			return nil, errRunsPrograms
+		}
+		if user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" {
+			return nil, errNamesFiles
+		}
+	}
+	for _, cluster := range parsed.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return nil, errNamesFiles
+		}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{}}).ClientConfig()
+	if err != nil {
+		return nil, errNotKubeconfig
+	}
+	return config, nil
+}

@@ -1,0 +1,115 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Drain empties the attempt's Node.
+func (b *Backend) Drain(ctx context.Context, of backend.Attempt, force bool, progress backend.Progress) error {
+	a := b.attempt(of)
+	w := &waiter{progress: progress, stubborn: true}
+	err := w.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
+		return a.drained(ctx, force)
+	})
+	if err != nil {
+		return fmt.Errorf("drain node %s: %w", of.ObjectName(), err)
+	}
+	return nil
+}
+
+func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error) {
+	if err := a.locate(ctx); err != nil {
+		return false, "", err
+	}
+	virtual, err := a.virtualNode(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", err
+	}
+	if err == nil {
+		if err := a.unmark(ctx, virtual); err != nil {
+			return false, "", err
+		}
+	}
+	node, err := a.node(ctx, virtual)
+	if err != nil {
+		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+	}
+	if !node.Spec.Unschedulable {
+		cordon := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`))
+		if err := client.IgnoreNotFound(a.local.Patch(ctx, node, cordon)); err != nil {
+			return false, "", fmt.Errorf("cordon: %w", err)
+		}
+	}
+	pods, err := a.pods(ctx)
+	if err != nil || len(pods) == 0 {
+		return err == nil, "", err
+	}
+	var reasons []string
+	for i := range pods {
+		reason, err := a.remove(ctx, &pods[i], force)
+		if err != nil {
+			return false, "", err
+		}
+		reasons = append(reasons, fmt.Sprintf("%s/%s %s", pods[i].Namespace, pods[i].Name, reason))
+	}
+	return false, fmt.Sprintf("%d pod(s) left: %s", len(pods), few(reasons)), nil
+}
+
+// pods are those on the Node that a drain is about: not those of DaemonSets, which would come back, and no mirror pods.
+func (a *attempt) pods(ctx context.Context) ([]corev1.Pod, error) {
+	var found corev1.PodList
+	if err := a.local.List(ctx, &found, client.MatchingFields{"spec.nodeName": a.name()}); err != nil {
+		return nil, fmt.Errorf("list pods on node %s: %w", a.name(), err)
+	}
+	return slices.DeleteFunc(found.Items, func(pod corev1.Pod) bool {
+		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+		owner := metav1.GetControllerOf(&pod)
+		return mirror || owner != nil && owner.Kind == "DaemonSet"
+	}), nil
+}
+
+// remove evicts one pod, or deletes it at once when force is set, and says what it waits for.
+func (a *attempt) remove(ctx context.Context, pod *corev1.Pod, force bool) (waits string, err error) {
+	switch {
+	case force:
+		err = a.local.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		waits = "is deleted"
+	case pod.DeletionTimestamp != nil:
+		return "is terminating", nil
+	default:
+		err = a.local.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+		})
+		waits = "is evicted"
+	}
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return "is kept by a disruption budget", nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // another pod of that name, or none
+		return "is gone", nil
+	case err != nil:
+		return "", fmt.Errorf("remove pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return waits, nil
+}
+
+// few is a list for people, cut after three.
+func few(words []string) string {
+	if len(words) > 3 {
+		return strings.Join(words[:3], ", ") + ", ..."
+	}
+	return strings.Join(words, ", ")
+}

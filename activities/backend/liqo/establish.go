@@ -1,0 +1,137 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Establish peers with the provider, or adopts the peering that exists.
+func (b *Backend) Establish(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
+	p := b.peering(provider)
+	w := &waiter{progress: progress, patience: b.config.UnreachableAfter}
+	var foreign bool
+	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
+		if err := p.locate(ctx); err != nil {
+			return false, "", err
+		}
+		if p.self.id == provider.ID {
+			return false, "", say(backend.ErrInvalid, "cluster %s cannot lend to itself", provider.ID)
+		}
+		if err := p.reach(ctx); err != nil {
+			return false, "", err
+		}
+		var err error
+		foreign, err = p.byOthers(ctx)
+		return err == nil, "", err
+	})
+	if err == nil {
+		if foreign {
+			err = p.useAsItIs(ctx, w)
+		} else {
+			err = p.make(ctx, w)
+		}
+	}
+	if err == nil {
+		err = w.until(ctx, backend.StageReachable, p.reachable)
+	}
+	if err != nil {
+		return fmt.Errorf("establish peering with %s: %w", provider.ID, err)
+	}
+	return nil
+}
+
+// make makes the peering, or what is missing of it.
+func (p *peering) make(ctx context.Context, w *waiter) error {
+	var h handshake
+	err := w.until(ctx, backend.StageNonce, func(ctx context.Context) (done bool, message string, err error) {
+		annotations, err := p.annotations()
+		if err != nil {
+			return false, "", err
+		}
+		// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.
+		if p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(), annotations); err != nil || p.localNS == "" {
+			return false, message, err
+		}
+		if h, err = p.readKeys(ctx); err != nil {
+			return false, "", err
+		}
+		h.nonce, message, err = p.ensureNonce(ctx)
+		return err == nil && len(h.nonce) > 0, message, err
+	})
+	if err != nil {
+		return err
+	}
+	err = w.until(ctx, backend.StageSignedNonce, func(ctx context.Context) (done bool, message string, err error) {
+		h.signature, message, err = p.ensureSignedNonce(ctx, h)
+		return err == nil && h.signature != nil, message, err
+	})
+	if err != nil {
+		return err
+	}
+	var tenant *authv1beta1.Tenant
+	err = w.until(ctx, backend.StageTenant, func(ctx context.Context) (done bool, message string, err error) {
+		tenant, message, err = p.ensureTenant(ctx, h)
+		return err == nil && tenant != nil, message, err
+	})
+	if err != nil {
+		return err
+	}
+	return w.until(ctx, backend.StageIdentity, func(ctx context.Context) (bool, string, error) {
+		return p.ensureIdentity(ctx, tenant, h)
+	})
+}
+
+// useAsItIs adopts a peering that is not ours, without writing anything.
+func (p *peering) useAsItIs(ctx context.Context, w *waiter) error {
+	err := w.until(ctx, backend.StageTenant, func(ctx context.Context) (bool, string, error) {
+		tenant, err := p.tenant(ctx)
+		if err != nil {
+			return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+		}
+		err = willing(tenant)
+		return err == nil, "", err
+	})
+	if err != nil {
+		return err
+	}
+	return w.until(ctx, backend.StageIdentity, p.foreignIdentity)
+}
+
+// reachable is done when Liqo itself reaches the provider: the address it uses is the one that the provider advertises,
+// not the one in our credentials.
+func (p *peering) reachable(ctx context.Context) (done bool, message string, err error) {
+	status, message, err := p.apiServerStatus(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	return status == liqov1beta1.ConditionStatusEstablished, message, nil
+}
+
+// apiServerStatus is Liqo's own verdict on the provider's API server, with a sentence on it.
+func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.ConditionStatusType, message string, err error) {
+	var foreign liqov1beta1.ForeignCluster
+	err = p.local.Get(ctx, client.ObjectKey{Name: p.provider.ID}, &foreign)
+	if apierrors.IsNotFound(err) {
+		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not exist yet", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("read ForeignCluster: %w", err)
+	}
+	if !foreign.Status.Modules.Authentication.Enabled {
+		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not show the authentication yet", nil
+	}
+	for _, condition := range foreign.Status.Conditions {
+		if condition.Type == liqov1beta1.APIServerStatusCondition {
+			return condition.Status, fmt.Sprintf("Liqo reports the provider's API server at %s as %s: %s",
+				foreign.Status.APIServerURL, condition.Status, condition.Message), nil
+		}
+	}
+	return liqov1beta1.ConditionStatusNone, fmt.Sprintf("Liqo has not tried the provider's API server at %s yet", foreign.Status.APIServerURL), nil
+}

@@ -1,0 +1,72 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// identity is a cluster's Liqo id and the namespace where its Liqo runs.
+type identity struct {
+	id        string
+	namespace string
+}
+
+// Identify reads the provider's cluster id over its credentials. It asks once, and returns within two request timeouts.
+func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (string, error) {
+	provider, err := b.open(ctx, credentials)
+	if err != nil {
+		return "", fmt.Errorf("identify provider: %w", err)
+	}
+	found, err := b.identify(ctx, provider)
+	if err != nil {
+		return "", fmt.Errorf("identify provider: %w", access("read its cluster id", err))
+	}
+	return found.id, nil
+}
+
+// identify reads a cluster's id from the ConfigMap that Liqo's chart installs, found by label in the usual namespace or
+// else anywhere (Liqo pkg/utils/cluster_info.go).
+func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity, error) {
+	byLabel := client.MatchingLabels{consts.K8sAppNameKey: consts.ClusterIDConfigMapNameLabelValue}
+	var found corev1.ConfigMapList
+	if err := cluster.List(ctx, &found, byLabel, client.InNamespace(b.config.LiqoNamespace)); err != nil {
+		return identity{}, err
+	}
+	if len(found.Items) == 0 {
+		if err := cluster.List(ctx, &found, byLabel); err != nil {
+			return identity{}, err
+		}
+	}
+	if len(found.Items) != 1 {
+		return identity{}, say(backend.ErrInvalid, "found %d ConfigMaps labelled %s=%s where Liqo keeps its cluster id: is Liqo installed there?",
+			len(found.Items), consts.K8sAppNameKey, consts.ClusterIDConfigMapNameLabelValue)
+	}
+	cm := found.Items[0]
+	id := cm.Data[consts.ClusterIDConfigMapKey]
+	if id == "" {
+		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has no %s", cm.Namespace, cm.Name, consts.ClusterIDConfigMapKey)
+	}
+	return identity{id: id, namespace: cm.Namespace}, nil
+}
+
+// consumer is this cluster's own identity, which cannot change while we run.
+func (b *Backend) consumer(ctx context.Context) (identity, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.self.id != "" {
+		return b.self, nil
+	}
+	self, err := b.identify(ctx, b.local)
+	if err != nil {
+		return identity{}, fmt.Errorf("read this cluster's Liqo id: %w", err)
+	}
+	b.self = self
+	return self, nil
+}

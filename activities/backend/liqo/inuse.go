@@ -1,0 +1,83 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// inUse is ErrInUse while anything of anyone needs the peering: a slice or a virtual node on the provider, or the other
+// direction of a two-way peering, which shares namespaces with ours. It asks the API server, never a cache (I11).
+func (p *peering) inUse(ctx context.Context) error {
+	var slices authv1beta1.ResourceSliceList
+	if err := p.local.List(ctx, &slices, outgoing(p.provider.ID)); err != nil {
+		return fmt.Errorf("list slices on %s: %w", p.provider.ID, err)
+	}
+	if n := len(slices.Items); n > 0 {
+		return say(backend.ErrInUse, "%d ResourceSlice(s) on %s exist, such as %s/%s", n, p.provider.ID, slices.Items[0].Namespace, slices.Items[0].Name)
+	}
+	var nodes offloadingv1beta1.VirtualNodeList
+	if err := p.local.List(ctx, &nodes, client.MatchingLabels{consts.RemoteClusterID: p.provider.ID}); err != nil {
+		return fmt.Errorf("list virtual nodes on %s: %w", p.provider.ID, err)
+	}
+	if n := len(nodes.Items); n > 0 {
+		return say(backend.ErrInUse, "%d VirtualNode(s) on %s exist, such as %s/%s", n, p.provider.ID, nodes.Items[0].Namespace, nodes.Items[0].Name)
+	}
+	var foreign liqov1beta1.ForeignCluster
+	err := p.local.Get(ctx, client.ObjectKey{Name: p.provider.ID}, &foreign)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ForeignCluster: %w", err)
+	}
+	if err == nil && foreign.Status.Role == liqov1beta1.ConsumerAndProviderRole {
+		return say(backend.ErrInUse, "the peering with %s also serves the other direction", p.provider.ID)
+	}
+	return nil
+}
+
+// outgoing selects what this cluster replicates to a provider; by the remote cluster id alone, replicas of the other
+// direction would match too.
+func outgoing(provider string) client.MatchingLabels {
+	return client.MatchingLabels{
+		consts.ReplicationRequestedLabel:   consts.ReplicationRequestedLabelValue,
+		consts.ReplicationDestinationLabel: provider,
+	}
+}
+
+// inUseRemotely looks at the provider for slices that came from here and have no counterpart here any longer. Ours are
+// removed; anyone else's is ErrInUse. Credentials that may not read slices see none.
+func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
+	if p.remoteNS == "" {
+		return 0, nil
+	}
+	err = p.remote.do(ctx, "look for our slices", func(provider client.Client) error {
+		var slices authv1beta1.ResourceSliceList
+		err := provider.List(ctx, &slices, client.InNamespace(p.remoteNS), client.MatchingLabels{consts.ReplicationOriginLabel: p.self.id})
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		left = len(slices.Items)
+		for i := range slices.Items {
+			if !p.mine(&slices.Items[i]) {
+				return say(backend.ErrInUse, "ResourceSlice %s/%s on %s is not ours", p.remoteNS, slices.Items[i].Name, p.provider.ID)
+			}
+		}
+		for i := range slices.Items {
+			if err := client.IgnoreNotFound(provider.Delete(ctx, &slices.Items[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return left, err
+}

@@ -1,0 +1,127 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// join is one Join at work.
+type join struct {
+	*attempt
+	spec backend.NodeSpec
+	node *corev1.Node // as last seen
+}
+
+// Join makes the attempt's slice, virtual node and Node, or adopts what exists of them, and stamps the Node last.
+func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
+	j := &join{attempt: b.attempt(spec.Attempt), spec: spec}
+	w := &waiter{progress: progress, patience: b.config.UnreachableAfter}
+	steps := []struct {
+		stage backend.Stage
+		look  look
+	}{
+		{backend.StageSliceAuth, j.peered},
+		{backend.StageSliceAuth, j.authenticated},
+		{backend.StageResources, j.granted},
+		{backend.StageVirtualKubelet, j.virtualized},
+		{backend.StageNode, j.registered},
+		{backend.StageReady, j.ready},
+		{backend.StageStamp, j.stamped},
+	}
+	for _, step := range steps {
+		if err := w.until(ctx, step.stage, step.look); err != nil {
+			return backend.Node{}, fmt.Errorf("join node %s of %s: %w", spec.Attempt.ObjectName(), spec.Attempt.Provider.ID, err)
+		}
+	}
+	return backend.Node{Name: j.node.Name, UID: string(j.node.UID)}, nil
+}
+
+// peered is done when there is a peering to join on; without one there is nobody to wait for.
+func (j *join) peered(ctx context.Context) (bool, string, error) {
+	if err := j.locate(ctx); err != nil {
+		return false, "", err
+	}
+	secrets, err := j.controlPlaneSecrets(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if len(secrets) == 0 {
+		return false, "", say(backend.ErrNotPeered, "there is no peering with %s: it has to be established first", j.Provider.ID)
+	}
+	return true, "", nil
+}
+
+// registered is done when the virtual kubelet has registered the Node.
+func (j *join) registered(ctx context.Context) (bool, string, error) {
+	err := j.readNode(ctx)
+	if apierrors.IsNotFound(err) {
+		message := fmt.Sprintf("the virtual kubelet has not registered Node %s yet", j.name())
+		if trouble := j.kubeletTrouble(ctx); trouble != "" {
+			message += ": " + trouble
+		}
+		return false, message, nil
+	}
+	return err == nil, "", err
+}
+
+// readNode reads the virtual node and its Node afresh; it is ErrConflict when the virtual node goes away under us.
+func (j *join) readNode(ctx context.Context) error {
+	virtual, err := j.virtualNode(ctx)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil || virtual.DeletionTimestamp != nil {
+		return say(backend.ErrConflict, "VirtualNode %s was removed by somebody", j.name())
+	}
+	node, err := j.attempt.node(ctx, virtual)
+	if err != nil {
+		return err
+	}
+	j.node = node
+	return nil
+}
+
+// ready is done when the Node is Ready and has the labels, taints and size it was made with; Liqo up to 1.1 adds labels
+// and taints only after it has registered the Node.
+func (j *join) ready(ctx context.Context) (bool, string, error) {
+	err := j.readNode(ctx)
+	if apierrors.IsNotFound(err) {
+		return false, fmt.Sprintf("Node %s has vanished and is expected back", j.name()), nil
+	}
+	if err != nil {
+		return false, "", err
+	}
+	if ready, why := nodeReady(j.node); !ready {
+		return false, fmt.Sprintf("Node %s is not Ready: %s", j.name(), why), nil
+	}
+	if !carries(j.node, j.spec.Labels) {
+		return false, fmt.Sprintf("Node %s does not have its labels yet", j.name()), nil
+	}
+	for _, taint := range j.spec.Taints {
+		if !slices.ContainsFunc(j.node.Spec.Taints, func(have corev1.Taint) bool {
+			return have.Key == taint.Key && have.Value == taint.Value && have.Effect == taint.Effect
+		}) {
+			return false, fmt.Sprintf("Node %s does not have its taint %s yet", j.name(), taint.ToString()), nil
+		}
+	}
+	if short := missing(j.spec.Shape, j.node.Status.Allocatable); short != "" {
+		return false, fmt.Sprintf("Node %s does not have its size yet: %s", j.name(), short), nil
+	}
+	return true, "", nil
+}
+
+// nodeReady is the Node's condition Ready, and its own words when it is not True.
+func nodeReady(node *corev1.Node) (ready bool, why string) {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message
+		}
+	}
+	return false, "it has no condition Ready yet"
+}

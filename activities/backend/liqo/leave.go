@@ -1,0 +1,126 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// nodeGrace is how long Liqo has to remove a Node whose virtual node is gone: a virtual kubelet on its way out can
+// register it once more.
+const nodeGrace = 3 * time.Second
+
+// Leave takes back what Join made: here first, then on the provider.
+func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backend.Progress) error {
+	a := b.attempt(of)
+	w := &waiter{progress: progress, stubborn: true}
+	err := w.until(ctx, backend.StageNodeGone, a.nodeGone())
+	if err == nil {
+		err = w.until(ctx, backend.StageSliceGone, a.sliceGone())
+	}
+	if err != nil {
+		return fmt.Errorf("take back node %s of %s: %w", of.ObjectName(), of.Provider.ID, err)
+	}
+	return nil
+}
+
+// nodeGone deletes the virtual node and is done when it and its Node are gone. Liqo's one worker drains virtual nodes in
+// turn and waits for each one's pods without end (Liqo virtualnode-controller/{deletion-routine,drain}.go), so pods that
+// do not go by themselves are deleted before they block everybody's nodes.
+func (a *attempt) nodeGone() look {
+	var began, virtualGone time.Time
+	return func(ctx context.Context) (bool, string, error) {
+		if err := a.locate(ctx); err != nil {
+			return false, "", err
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+		virtual, err := a.virtualNode(ctx)
+		if client.IgnoreNotFound(err) != nil {
+			return false, "", err
+		}
+		if err == nil {
+			virtualGone = time.Time{}
+			if err := a.unmark(ctx, virtual); err != nil {
+				return false, "", err
+			}
+			if virtual.DeletionTimestamp == nil {
+				if err := deleteThis(ctx, a.local, virtual); err != nil {
+					return false, "", fmt.Errorf("delete virtual node: %w", err)
+				}
+			}
+			message, err := a.unblock(ctx, began)
+			return false, fmt.Sprintf("VirtualNode %s/%s is being removed%s", virtual.Namespace, virtual.Name, message), err
+		}
+		node, err := a.node(ctx, nil)
+		if err != nil {
+			return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+		}
+		if virtualGone.IsZero() {
+			virtualGone = time.Now()
+		}
+		if time.Since(virtualGone) > nodeGrace && node.DeletionTimestamp == nil {
+			if err := deleteThis(ctx, a.local, node); err != nil {
+				return false, "", fmt.Errorf("delete node: %w", err)
+			}
+		}
+		return false, fmt.Sprintf("Node %s is still there", node.Name), nil
+	}
+}
+
+// unblock deletes, once their time is over, the pods that keep a Node from going, and names them.
+func (a *attempt) unblock(ctx context.Context, began time.Time) (message string, err error) {
+	pods, err := a.pods(ctx)
+	if err != nil || len(pods) == 0 {
+		return "", err
+	}
+	var names []string
+	for i := range pods {
+		names = append(names, pods[i].Namespace+"/"+pods[i].Name)
+		if time.Since(began) <= a.config.ForceAfter {
+			continue
+		}
+		if _, err := a.remove(ctx, &pods[i], true); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("; %d pod(s) on it: %s", len(pods), few(names)), nil
+}
+
+// sliceGone deletes the slice and is done when it is gone here and, as far as it ever got there, on the provider.
+func (a *attempt) sliceGone() look {
+	existed := false
+	return func(ctx context.Context) (bool, string, error) {
+		if err := a.locate(ctx); err != nil {
+			return false, "", err
+		}
+		slice, err := a.slice(ctx)
+		if client.IgnoreNotFound(err) != nil {
+			return false, "", err
+		}
+		if err != nil {
+			gone, message, err := a.remoteSliceGone(ctx, existed)
+			if gone && err == nil && existed {
+				a.forgetCertificate(ctx)
+			}
+			return gone, message, err
+		}
+		existed = true
+		if slice.DeletionTimestamp == nil {
+			if err := deleteThis(ctx, a.local, slice); err != nil {
+				return false, "", fmt.Errorf("delete slice: %w", err)
+			}
+		}
+		message := fmt.Sprintf("crd-replicator has not let go of ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
+		if _, status, err := a.apiServerStatus(ctx); err == nil {
+			message += "; " + status
+		}
+		return false, message, nil
+	}
+}

@@ -1,0 +1,64 @@
+package liqo
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// labelConsumer is the Liqo id of the cluster whose hub made the object. A cluster may lend to one and borrow from
+// another, and crd-replicator copies a slice's labels to the provider: without it, two hubs of the same name would take
+// each other's objects for their own.
+const labelConsumer = "liqo-autoscaler.io/consumer"
+
+// ours are the labels that make an object ours, wherever it lies.
+func (b *Backend) ours(self string) client.MatchingLabels {
+	return client.MatchingLabels{
+		backend.LabelManagedBy: backend.ManagedBy,
+		backend.LabelHub:       b.config.Hub,
+		labelConsumer:          self,
+	}
+}
+
+// isOurs tells whether a peering's object is ours.
+func (b *Backend) isOurs(self string, object client.Object) bool {
+	return carries(object, b.ours(self))
+}
+
+// attemptLabels are the labels of one attempt's objects.
+func (b *Backend) attemptLabels(self string, attempt backend.Attempt) client.MatchingLabels {
+	labels := b.ours(self)
+	labels[backend.LabelGroup] = attempt.Group
+	labels[backend.LabelInstance] = attempt.Instance
+	labels[backend.LabelAttempt] = strconv.Itoa(attempt.Number)
+	return labels
+}
+
+func carries(object client.Object, labels map[string]string) bool {
+	have := object.GetLabels()
+	for key, value := range labels {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// isReplica tells whether crd-replicator put the object here for another cluster.
+func isReplica(object client.Object) bool {
+	_, replica := object.GetLabels()[consts.ReplicationOriginLabel]
+	return replica
+}
+
+// with is the union of label sets; later ones win.
+func with(sets ...map[string]string) map[string]string {
+	union := map[string]string{}
+	for _, set := range sets {
+		maps.Copy(union, set)
+	}
+	return union
+}

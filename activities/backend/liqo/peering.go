@@ -1,0 +1,147 @@
+package liqo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// peering is the relation with one provider while one verb works on it.
+type peering struct {
+	*Backend
+	provider backend.Provider
+	remote   *remote
+
+	self     identity // of the consumer
+	localNS  string   // tenant namespace on the consumer; "" while there is none
+	remoteNS string   // tenant namespace on the provider; "" while there is none
+}
+
+func (b *Backend) peering(provider backend.Provider) *peering {
+	return &peering{Backend: b, provider: provider, remote: &remote{b: b, provider: provider}}
+}
+
+// labels are those of each object that we make for the peering, on both sides.
+func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
+
+func (p *peering) mine(object client.Object) bool { return p.isOurs(p.self.id, object) }
+
+// annotations are those of the objects on the consumer: they tell recovery where the credentials lie. The provider's
+// objects do without, for it has no use for a reference into another cluster.
+func (p *peering) annotations() (map[string]string, error) {
+	credentials, err := json.Marshal(p.provider.Credentials)
+	if err != nil {
+		return nil, fmt.Errorf("write annotation %s: %w", backend.AnnotationCredentials, err)
+	}
+	return map[string]string{backend.AnnotationCredentials: string(credentials)}, nil
+}
+
+// locate finds out who we are and where the tenant namespace of the provider is on our side.
+func (p *peering) locate(ctx context.Context) (err error) {
+	if p.self, err = p.consumer(ctx); err != nil {
+		return err
+	}
+	p.localNS = ""
+	namespace, err := tenantNamespace(ctx, p.local, p.provider.ID)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("find tenant namespace of %s: %w", p.provider.ID, err)
+	}
+	if err == nil {
+		p.localNS = namespace.Name
+	}
+	return nil
+}
+
+// reach proves that our credentials open the right cluster, and finds our tenant namespace there.
+func (p *peering) reach(ctx context.Context) error {
+	p.remoteNS = ""
+	return p.remote.do(ctx, "find our tenant namespace", func(provider client.Client) error {
+		namespace, err := tenantNamespace(ctx, provider, p.self.id)
+		if err == nil {
+			p.remoteNS = namespace.Name
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// controlPlaneIdentity is the Identity by which our Liqo acts on the provider; NotFound when there is none.
+func (p *peering) controlPlaneIdentity(ctx context.Context) (*authv1beta1.Identity, error) {
+	var found authv1beta1.Identity
+	if p.localNS == "" {
+		return nil, apierrors.NewNotFound(authv1beta1.IdentityGroupResource, p.identityName())
+	}
+	err := p.local.Get(ctx, client.ObjectKey{Namespace: p.localNS, Name: p.identityName()}, &found)
+	return &found, err
+}
+
+func (p *peering) identityName() string { return "controlplane-" + p.provider.ID }
+
+// controlPlaneSecrets are the kubeconfigs that crd-replicator uses, whoever made them.
+func (p *peering) controlPlaneSecrets(ctx context.Context) ([]corev1.Secret, error) {
+	if p.localNS == "" {
+		return nil, nil
+	}
+	var found corev1.SecretList
+	err := p.local.List(ctx, &found, client.InNamespace(p.localNS), client.MatchingLabels{
+		consts.RemoteClusterID:      p.provider.ID,
+		consts.IdentityTypeLabelKey: string(authv1beta1.ControlPlaneIdentityType),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list kubeconfigs of %s: %w", p.provider.ID, err)
+	}
+	return found.Items, nil
+}
+
+// tenant is how the provider knows us; NotFound when it does not.
+func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
+	var found authv1beta1.TenantList
+	absent := apierrors.NewNotFound(authv1beta1.TenantGroupResource, p.self.id)
+	if p.remoteNS == "" {
+		return nil, absent
+	}
+	err := p.remote.do(ctx, "read our Tenant", func(provider client.Client) error {
+		return provider.List(ctx, &found, client.InNamespace(p.remoteNS), client.MatchingLabels{consts.RemoteClusterID: p.self.id})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Items) == 0 {
+		return nil, absent
+	}
+	return &found.Items[0], nil
+}
+
+// byOthers tells whether somebody else made this peering: then none of it is ours to write.
+func (p *peering) byOthers(ctx context.Context) (bool, error) {
+	identity, err := p.controlPlaneIdentity(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Identity of %s: %w", p.provider.ID, err)
+	}
+	if err == nil && !p.mine(identity) {
+		return true, nil
+	}
+	if err != nil { // peering without an Identity: a kubeconfig Secret made by hand (Liqo docs, peering via CRs)
+		secrets, err := p.controlPlaneSecrets(ctx)
+		if err != nil {
+			return false, err
+		}
+		for i := range secrets {
+			if len(secrets[i].OwnerReferences) == 0 {
+				return true, nil
+			}
+		}
+	}
+	tenant, err := p.tenant(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	return err == nil && !p.mine(tenant), nil
+}

@@ -1,0 +1,81 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+var (
+	errNotKubeconfig = errors.New("is not a kubeconfig with a current context")
+	errRunsPrograms  = errors.New("is a kubeconfig that runs a program, which is refused for one kept in a cluster")
+	errNamesFiles    = errors.New("is a kubeconfig that names files, which is refused for one kept in a cluster")
+)
+
+// remote is one provider cluster as one verb sees it. Its client is opened when first needed, which proves that it
+// reaches the cluster it should, and again after each failure of access.
+type remote struct {
+	b        *Backend
+	provider backend.Provider
+	client   client.Client
+}
+
+// do runs one action on the provider. what completes "cannot ..." in the error.
+func (r *remote) do(ctx context.Context, what string, action func(provider client.Client) error) error {
+	if r.client == nil {
+		if err := r.dial(ctx); err != nil {
+			return err
+		}
+	}
+	err := access(what, action(r.client))
+	if errors.Is(err, backend.ErrUnreachable) {
+		r.client = nil
+	}
+	return err
+}
+
+func (r *remote) dial(ctx context.Context) error {
+	provider, err := r.b.open(ctx, r.provider.Credentials)
+	if err != nil {
+		return err
+	}
+	found, err := r.b.identify(ctx, provider)
+	if err != nil {
+		return access("read the provider's cluster id", err)
+	}
+	if found.id != r.provider.ID {
+		return say(backend.ErrInvalid, "the credentials of provider %s lead to cluster %s: mend the offer or its kubeconfig", r.provider.ID, found.id)
+	}
+	r.client = provider
+	return nil
+}
+
+// access sorts an error met on a provider: no usable answer is ErrUnreachable, a refusal is ErrDenied, all else stays.
+func access(what string, err error) error {
+	var status apierrors.APIStatus
+	var known *verdict
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return err
+	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
+		return say(backend.ErrDenied, "cannot %s: %v", what, err)
+	case apierrors.IsUnauthorized(err):
+		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
+	case errors.As(err, &status) && !isOverloaded(err), meta.IsNoMatchError(err):
+		return fmt.Errorf("%s: %w", what, err)
+	default:
+		return say(backend.ErrUnreachable, "cannot %s: %v", what, err)
+	}
+}
+
+func isOverloaded(err error) bool {
+	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err)
+}

@@ -1,0 +1,97 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// remoteSliceGone looks on the provider itself, because a restarted crd-replicator that cannot reach the provider lets a
+// slice go here and leaves it there (Liqo internal/crdReplicator/reflection/handler.go). What is left there is deleted.
+// It asks as our Liqo's own identity, which may always do that, and else over the provider's credentials.
+//
+// existed says that the slice was still here when this verb began. If it was not and there is no peering either, there
+// is nothing to look for: a peering is only removed once the provider has no slice of ours.
+func (a *attempt) remoteSliceGone(ctx context.Context, existed bool) (bool, string, error) {
+	secrets, err := a.controlPlaneSecrets(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if len(secrets) == 0 && !existed {
+		return true, "", nil
+	}
+	for i := range secrets {
+		if gone, message, err := a.askAsLiqo(ctx, &secrets[i]); err == nil {
+			return gone, message, nil
+		}
+	}
+	if err := a.reach(ctx); err != nil {
+		return false, "", err
+	}
+	if a.remoteNS == "" {
+		return true, "", nil
+	}
+	gone, message := false, ""
+	err = a.remote.do(ctx, "look for our slice", func(provider client.Client) error {
+		var err error
+		gone, message, err = a.removeRemote(ctx, provider, a.remoteNS)
+		return err
+	})
+	return gone, message, err
+}
+
+// askAsLiqo does it by the kubeconfig that Liqo made of the peering.
+func (a *attempt) askAsLiqo(ctx context.Context, secret *corev1.Secret) (bool, string, error) {
+	namespace := secret.Annotations[consts.RemoteTenantNamespaceAnnotKey]
+	if namespace == "" {
+		return false, "", fmt.Errorf("Secret %s names no remote namespace", secret.Name)
+	}
+	config, err := inlineConfig(secret.Data[consts.KubeconfigSecretField])
+	if err != nil {
+		return false, "", err
+	}
+	provider, err := newClient(config, providerTimeout)
+	if err != nil {
+		return false, "", err
+	}
+	return a.removeRemote(ctx, provider, namespace)
+}
+
+func (a *attempt) removeRemote(ctx context.Context, provider client.Client, namespace string) (bool, string, error) {
+	var slice authv1beta1.ResourceSlice
+	err := provider.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.name()}, &slice)
+	if apierrors.IsNotFound(err) {
+		return true, "", nil
+	}
+	if err != nil {
+		return false, "", err
+	}
+	if !a.mine(&slice) || slice.Labels[consts.ReplicationOriginLabel] != a.self.id {
+		return true, "", nil // somebody else's, by chance of the same name
+	}
+	if slice.DeletionTimestamp == nil {
+		if err := deleteThis(ctx, provider, &slice); err != nil {
+			return false, "", err
+		}
+	}
+	return false, fmt.Sprintf("ResourceSlice %s/%s is still there on provider %s", namespace, slice.Name, a.Provider.ID), nil
+}
+
+// forgetCertificate deletes the provider's copy of the slice's certificate, which Liqo keeps for ever (Liqo
+// pkg/identityManager/certificateIdentityProvider.go). It tries once: slice names are never used again, the rights that
+// went with the certificate are gone, and the tenant namespace takes it along when it goes.
+func (a *attempt) forgetCertificate(ctx context.Context) {
+	if a.remoteNS == "" && a.reach(ctx) != nil || a.remoteNS == "" {
+		return
+	}
+	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.remoteNS, Name: "liqo-remote-certificate-" + a.name()}}
+	_ = a.remote.do(ctx, "delete certificate", func(provider client.Client) error {
+		return provider.Delete(ctx, certificate)
+	})
+}

@@ -1,0 +1,162 @@
+package liqo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// closedAfter is how long a slice goes unanswered before the provider's Tenant is looked at for the reason.
+const closedAfter = 3 * time.Second
+
+// ensureSlice finds the attempt's slice or makes it. The annotation by which Liqo would make the virtual node itself is
+// left out on purpose: Join makes it, with labels and taints.
+func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	slice, err := j.slice(ctx)
+	if apierrors.IsNotFound(err) {
+		return j.createSlice(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if slice.DeletionTimestamp != nil {
+		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is being removed", slice.Namespace, slice.Name)
+	}
+	if slice.Labels[consts.ReplicationDestinationLabel] != j.Provider.ID {
+		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is on provider %s", slice.Namespace, slice.Name, slice.Labels[consts.ReplicationDestinationLabel])
+	}
+	return slice, nil
+}
+
+func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	booking, err := json.Marshal(j.spec.Booking)
+	if err != nil {
+		return nil, say(backend.ErrInvalid, "the booking of %s cannot be written: %v", j.Instance, err)
+	}
+	annotations, err := j.annotations()
+	if err != nil {
+		return nil, err
+	}
+	slice := &authv1beta1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        j.name(),
+			Namespace:   j.localNS,
+			Labels:      with(j.labels(), outgoing(j.Provider.ID), map[string]string{consts.RemoteClusterID: j.Provider.ID}),
+			Annotations: with(annotations, map[string]string{backend.AnnotationBooking: string(booking)}),
+		},
+		Spec: authv1beta1.ResourceSliceSpec{
+			Class:             authv1beta1.ResourceSliceClassDefault,
+			ProviderClusterID: ptr.To(liqov1beta1.ClusterID(j.Provider.ID)),
+			Resources:         j.spec.Shape,
+		},
+	}
+	err = j.local.Create(ctx, slice)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") { // Liqo's webhook
+		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create slice %s: %w", slice.Name, err)
+	}
+	return slice, nil
+}
+
+// authenticated is done when the provider has authenticated the slice. Liqo says denied for an invalid request, which
+// is final, and while its signer is slow, which is not (Liqo remoteresourceslice_controller.go): a while tells.
+func (j *join) authenticated(ctx context.Context) (bool, string, error) {
+	slice, err := j.ensureSlice(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	condition := authentication.GetCondition(slice, authv1beta1.ResourceSliceConditionTypeAuthentication)
+	switch {
+	case condition == nil:
+		return j.unanswered(ctx, slice)
+	case condition.Status == authv1beta1.ResourceSliceConditionAccepted:
+		return true, "", nil
+	case time.Since(condition.LastTransitionTime.Time) > j.config.DenyAfter && time.Since(slice.CreationTimestamp.Time) > j.config.DenyAfter:
+		return false, "", say(backend.ErrDenied, "%s", denial(slice, condition))
+	default:
+		return false, denial(slice, condition), nil
+	}
+}
+
+// unanswered explains a slice that the provider has not looked at.
+func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice) (bool, string, error) {
+	status, message, err := j.apiServerStatus(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if status == liqov1beta1.ConditionStatusError {
+		return false, "", say(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name, message)
+	}
+	if err := j.closed(ctx, slice); err != nil {
+		return false, "", err
+	}
+	return false, fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name), nil
+}
+
+// closed is ErrDenied when the provider has closed our Tenant: draining one takes away the rights to even ask, so that
+// the slice never gets an answer. What cannot be read says nothing.
+func (j *join) closed(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
+	if time.Since(slice.CreationTimestamp.Time) < closedAfter || j.reach(ctx) != nil {
+		return nil
+	}
+	tenant, err := j.tenant(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the slice's own answer, or its absence, decides then
+	}
+	return willing(tenant)
+}
+
+// granted is done when the provider has accepted the resources, all of them.
+func (j *join) granted(ctx context.Context) (bool, string, error) {
+	slice, err := j.ensureSlice(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	condition := authentication.GetCondition(slice, authv1beta1.ResourceSliceConditionTypeResources)
+	switch {
+	case condition == nil:
+		return j.unanswered(ctx, slice)
+	case condition.Status != authv1beta1.ResourceSliceConditionAccepted:
+		return false, "", say(backend.ErrDenied, "%s", denial(slice, condition))
+	}
+	if short := missing(j.spec.Shape, slice.Status.Resources); short != "" {
+		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace, slice.Name, short)
+	}
+	return true, "", nil
+}
+
+func denial(slice *authv1beta1.ResourceSlice, condition *authv1beta1.ResourceSliceCondition) string {
+	words := fmt.Sprintf("the provider has set %s of ResourceSlice %s/%s to %s (%s)", condition.Type, slice.Namespace, slice.Name, condition.Status, condition.Reason)
+	if condition.Message != "" {
+		words += ": " + condition.Message
+	}
+	return words
+}
+
+// missing says what of an ask was not granted, as "cpu 1 of 2", or "" when all was.
+func missing(ask, grant corev1.ResourceList) string {
+	var short []string
+	for name, want := range ask {
+		if got := grant[name]; got.Cmp(want) < 0 {
+			short = append(short, fmt.Sprintf("%s %s of %s", name, got.String(), want.String()))
+		}
+	}
+	slices.Sort(short)
+	return strings.Join(short, ", ")
+}

@@ -1,0 +1,136 @@
+package liqo
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// ensureTenant introduces us to the provider and returns the Tenant once it holds credentials for our key, nil before.
+// Of a Tenant that exists only our own fields are written: never tenantCondition, by which the provider's people say no.
+func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1beta1.Tenant, message string, err error) {
+	tenant, err = p.tenant(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, "Tenant was made", p.createTenant(ctx, h)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if err := willing(tenant); err != nil {
+		return nil, "", err
+	}
+	name := tenant.Namespace + "/" + tenant.Name
+	switch {
+	case tenant.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("Tenant %s of an earlier peering is being removed: the provider's liqo-controller-manager has to let it go", name), nil
+	case !p.mine(tenant):
+		return nil, "", say(backend.ErrConflict, "somebody else is making this peering now: Tenant %s has appeared", name)
+	}
+	if err := p.refreshTenant(ctx, tenant, h); err != nil {
+		return nil, "", err
+	}
+	if certifies(tenant.Status.AuthParams, h.publicDER) {
+		return tenant, "", nil
+	}
+	message = fmt.Sprintf("the provider has not answered Tenant %s yet", name)
+	if heard := p.heard(ctx, tenant); heard != "" {
+		message += ": " + heard
+	}
+	return nil, message, nil
+}
+
+// willing is ErrDenied when the provider's people have closed the Tenant.
+func willing(tenant *authv1beta1.Tenant) error {
+	switch condition := tenant.Spec.TenantCondition; condition {
+	case authv1beta1.TenantConditionCordoned, authv1beta1.TenantConditionDrained:
+		return say(backend.ErrDenied, "the provider has set our Tenant %s/%s to %s", tenant.Namespace, tenant.Name, condition)
+	default:
+		return nil
+	}
+}
+
+func (p *peering) createTenant(ctx context.Context, h handshake) error {
+	csr, err := authentication.GenerateCSRForControlPlane(h.key, liqov1beta1.ClusterID(p.self.id))
+	if err != nil {
+		return fmt.Errorf("make certificate request: %w", err)
+	}
+	return p.remote.do(ctx, "create our Tenant", func(provider client.Client) error {
+		return provider.Create(ctx, &authv1beta1.Tenant{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:      p.self.id,
+				Namespace: p.remoteNS,
+				Labels:    with(p.labels(), map[string]string{consts.RemoteClusterID: p.self.id}),
+			},
+			Spec: authv1beta1.TenantSpec{
+				ClusterID: liqov1beta1.ClusterID(p.self.id),
+				PublicKey: publicPEM(h.publicDER),
+				CSR:       csr,
+				Signature: h.signature,
+			},
+		})
+	})
+}
+
+// refreshTenant patches key, request and signature where they are not those of our key and the present nonce. A request
+// made with our key is kept as it is, for the provider refuses a different one for the same certificate.
+func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant, h handshake) error {
+	before := tenant.DeepCopy()
+	tenant.Spec.PublicKey = publicPEM(h.publicDER)
+	tenant.Spec.Signature = h.signature
+	if authentication.CheckCSRForControlPlane(tenant.Spec.CSR, h.publicDER, liqov1beta1.ClusterID(p.self.id)) != nil {
+		csr, err := authentication.GenerateCSRForControlPlane(h.key, liqov1beta1.ClusterID(p.self.id))
+		if err != nil {
+			return fmt.Errorf("make certificate request: %w", err)
+		}
+		tenant.Spec.CSR = csr
+	}
+	if bytes.Equal(before.Spec.PublicKey, tenant.Spec.PublicKey) && bytes.Equal(before.Spec.CSR, tenant.Spec.CSR) &&
+		bytes.Equal(before.Spec.Signature, tenant.Spec.Signature) {
+		return nil
+	}
+	return p.remote.do(ctx, "patch our Tenant", func(provider client.Client) error {
+		return provider.Patch(ctx, tenant, client.MergeFrom(before))
+	})
+}
+
+// publicPEM is the encoding that Liqo takes since 1.0.2.
+func publicPEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// certifies tells whether the parameters are an answer to our key: those of an earlier key stay in a Tenant's status
+// until Liqo has signed anew. Providers on AWS answer without a certificate.
+func certifies(params *authv1beta1.AuthParams, publicDER []byte) bool {
+	if params == nil {
+		return false
+	}
+	if params.AwsConfig != nil {
+		return true
+	}
+	certificate, err := certificateOf(params)
+	if err != nil {
+		return false
+	}
+	der, err := x509.MarshalPKIXPublicKey(certificate.PublicKey)
+	return err == nil && bytes.Equal(der, publicDER)
+}
+
+func certificateOf(params *authv1beta1.AuthParams) (*x509.Certificate, error) {
+	block, _ := pem.Decode(params.SignedCRT)
+	if block == nil {
+		return nil, fmt.Errorf("read certificate: not PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

@@ -1,0 +1,211 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// mapGrace is how long Liqo has to remove a NamespaceMap that no virtual node needs any longer.
+const mapGrace = 5 * time.Second
+
+// Unpeer takes back what Establish made, wherever Establish or an earlier Unpeer was cut. The order is Liqo's: a Tenant
+// that goes while something is still replicated, or together with its Identity, leaves finalizers nobody can clear.
+func (b *Backend) Unpeer(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
+	p := b.peering(provider)
+	w := &waiter{progress: progress, stubborn: true}
+	if err := p.unpeer(ctx, w); err != nil {
+		return fmt.Errorf("remove peering with %s: %w", provider.ID, err)
+	}
+	return nil
+}
+
+func (p *peering) unpeer(ctx context.Context, w *waiter) error {
+	var foreign bool
+	steps := []struct {
+		stage backend.Stage
+		look  look
+	}{
+		{backend.StageIdentityGone, func(ctx context.Context) (bool, string, error) {
+			if err := p.locate(ctx); err != nil {
+				return false, "", err
+			}
+			identity, err := p.controlPlaneIdentity(ctx)
+			if client.IgnoreNotFound(err) != nil {
+				return false, "", fmt.Errorf("read Identity: %w", err)
+			}
+			found := err == nil
+			if foreign = found && !p.mine(identity); foreign {
+				return true, "", nil
+			}
+			if err := p.inUse(ctx); err != nil {
+				return false, "", err
+			}
+			if err := p.reach(ctx); err != nil {
+				return false, "", err
+			}
+			if !found {
+				foreign, err = p.byOthers(ctx)
+				return err == nil, "", err
+			}
+			return true, "", nil
+		}},
+		{backend.StageIdentityGone, p.replicatedGone(time.Now)},
+		{backend.StageIdentityGone, p.identityGone},
+		{backend.StageTenantGone, p.tenantGone},
+		{backend.StageTenantGone, p.remoteLeftoversGone},
+		{backend.StageTenantGone, p.localLeftoversGone},
+	}
+	for _, step := range steps {
+		if err := w.until(ctx, step.stage, step.look); err != nil || foreign {
+			return err
+		}
+	}
+	return nil
+}
+
+// replicatedGone is done when nothing is replicated to the provider any longer but what hangs on the Identity itself.
+// Liqo deletes the NamespaceMap with a provider's last virtual node; its single worker can miss that when two go at
+// once, so one that nobody needs is helped along.
+func (p *peering) replicatedGone(now func() time.Time) look {
+	started := now()
+	return func(ctx context.Context) (bool, string, error) {
+		if err := p.inUse(ctx); err != nil {
+			return false, "", err
+		}
+		if left, err := p.inUseRemotely(ctx); err != nil || left > 0 {
+			return false, fmt.Sprintf("%d left-over ResourceSlice(s) on the provider", left), err
+		}
+		var maps offloadingv1beta1.NamespaceMapList
+		if err := p.local.List(ctx, &maps, outgoing(p.provider.ID)); err != nil {
+			return false, "", fmt.Errorf("list NamespaceMaps: %w", err)
+		}
+		for i := range maps.Items {
+			unneeded := &maps.Items[i]
+			if unneeded.DeletionTimestamp == nil && now().Sub(started) > mapGrace {
+				if err := client.IgnoreNotFound(p.local.Delete(ctx, unneeded)); err != nil {
+					return false, "", fmt.Errorf("delete NamespaceMap: %w", err)
+				}
+			}
+			return false, fmt.Sprintf("NamespaceMap %s/%s is still there", unneeded.Namespace, unneeded.Name), nil
+		}
+		return true, "", nil
+	}
+}
+
+// identityGone deletes the Identity and is done when its kubeconfig and its Renew are gone too: crd-replicator holds
+// both by finalizers that it can only clear while the Tenant lasts.
+func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
+	identity, err := p.controlPlaneIdentity(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("read Identity: %w", err)
+	}
+	if err == nil {
+		if !p.mine(identity) {
+			return false, "", say(backend.ErrConflict, "Identity %s/%s is not ours any longer", identity.Namespace, identity.Name)
+		}
+		if identity.DeletionTimestamp == nil {
+			if err := p.inUse(ctx); err != nil { // once more, right before the first thing that hurts
+				return false, "", err
+			}
+			if err := deleteThis(ctx, p.local, identity); err != nil {
+				return false, "", fmt.Errorf("delete Identity: %w", err)
+			}
+		}
+		return false, fmt.Sprintf("Identity %s/%s is being deleted", identity.Namespace, identity.Name), nil
+	}
+	secrets, err := p.controlPlaneSecrets(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if len(secrets) > 0 {
+		return false, fmt.Sprintf("crd-replicator has not let go of Secret %s/%s yet", secrets[0].Namespace, secrets[0].Name), nil
+	}
+	var renews authv1beta1.RenewList
+	if p.localNS != "" {
+		if err := p.local.List(ctx, &renews, client.InNamespace(p.localNS), outgoing(p.provider.ID)); err != nil {
+			return false, "", fmt.Errorf("list Renews: %w", err)
+		}
+	}
+	if len(renews.Items) > 0 {
+		return false, fmt.Sprintf("crd-replicator has not let go of Renew %s/%s yet", renews.Items[0].Namespace, renews.Items[0].Name), nil
+	}
+	return true, "", nil
+}
+
+// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our rights.
+func (p *peering) tenantGone(ctx context.Context) (bool, string, error) {
+	tenant, err := p.tenant(ctx)
+	if err != nil {
+		return client.IgnoreNotFound(err) == nil, "", client.IgnoreNotFound(err)
+	}
+	if !p.mine(tenant) {
+		return true, "", nil
+	}
+	if tenant.DeletionTimestamp == nil {
+		err := p.remote.do(ctx, "delete our Tenant", func(provider client.Client) error {
+			return deleteThis(ctx, provider, tenant)
+		})
+		if err != nil {
+			return false, "", err
+		}
+	}
+	return false, fmt.Sprintf("the provider's liqo-controller-manager has not let go of Tenant %s/%s yet", tenant.Namespace, tenant.Name), nil
+}
+
+// remoteLeftoversGone removes the nonce and the tenant namespace on the provider.
+func (p *peering) remoteLeftoversGone(ctx context.Context) (gone bool, message string, err error) {
+	err = p.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) error {
+		gone, message, err = p.leftoversGone(ctx, provider, p.self.id, consts.NonceSecretLabelKey, nonceName)
+		return err
+	})
+	return gone && err == nil, message, err
+}
+
+// localLeftoversGone removes the signed nonce and the tenant namespace here. It comes last: until then the namespace
+// reminds recovery of the peering.
+func (p *peering) localLeftoversGone(ctx context.Context) (bool, string, error) {
+	return p.leftoversGone(ctx, p.local, p.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName)
+}
+
+func (p *peering) leftoversGone(ctx context.Context, cluster client.Client, peer, label, name string) (bool, string, error) {
+	namespace, err := tenantNamespace(ctx, cluster, peer)
+	if err != nil {
+		return client.IgnoreNotFound(err) == nil, "", client.IgnoreNotFound(err)
+	}
+	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("read nonce: %w", err)
+	}
+	if err == nil && p.mine(nonce) {
+		if err := deleteThis(ctx, cluster, nonce); err != nil {
+			return false, "", fmt.Errorf("delete nonce: %w", err)
+		}
+		return false, fmt.Sprintf("Secret %s/%s is being deleted", nonce.Namespace, nonce.Name), nil
+	}
+	if !p.mine(namespace) {
+		return true, "", nil
+	}
+	if namespace.DeletionTimestamp == nil {
+		if by, err := occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
+			return err == nil, "", err // it serves somebody else now, and is theirs
+		}
+		if err := deleteThis(ctx, cluster, namespace); err != nil {
+			return false, "", fmt.Errorf("delete namespace: %w", err)
+		}
+	}
+	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
+}
+
+// deleteThis deletes exactly the object that was read, and nothing that has taken its name since.
+func deleteThis(ctx context.Context, cluster client.Client, object client.Object) error {
+	uid := object.GetUID()
+	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid}))
+}

@@ -1,0 +1,117 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/forge"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// virtualized makes the virtual node once Liqo has a kubeconfig for the slice, and is done when Liqo has started a
+// virtual kubelet for it. Liqo's condition Running only says that the Deployment was applied.
+func (j *join) virtualized(ctx context.Context) (bool, string, error) {
+	virtual, err := j.virtualNode(ctx)
+	if apierrors.IsNotFound(err) {
+		return j.createVirtualNode(ctx)
+	}
+	if err != nil {
+		return false, "", err
+	}
+	if virtual.DeletionTimestamp != nil {
+		return false, "", say(backend.ErrConflict, "VirtualNode %s/%s is being removed", virtual.Namespace, virtual.Name)
+	}
+	for _, condition := range virtual.Status.Conditions {
+		if condition.Type == offloadingv1beta1.VirtualKubeletConditionType && condition.Status == offloadingv1beta1.RunningConditionStatusType {
+			return true, "", nil
+		}
+	}
+	return false, fmt.Sprintf("this cluster's liqo-controller-manager has not started a virtual kubelet for VirtualNode %s/%s yet", virtual.Namespace, virtual.Name), nil
+}
+
+func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
+	slice, err := j.ensureSlice(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	var identity authv1beta1.Identity
+	name := "resourceslice-" + slice.Name // Liqo pkg/liqo-controller-manager/authentication/forge/identity.go
+	err = j.local.Get(ctx, client.ObjectKey{Namespace: slice.Namespace, Name: name}, &identity)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("read Identity %s: %w", name, err)
+	}
+	if err != nil || identity.Status.KubeconfigSecretRef == nil {
+		return false, fmt.Sprintf("this cluster's liqo-controller-manager has made no kubeconfig of Identity %s/%s yet", slice.Namespace, name), nil
+	}
+	virtual, err := j.forgeVirtualNode(ctx, slice, identity.Status.KubeconfigSecretRef.Name)
+	if err != nil {
+		return false, "", err
+	}
+	err = j.local.Create(ctx, virtual)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") { // Liqo's webhook
+		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("create virtual node %s: %w", virtual.Name, err)
+	}
+	return false, fmt.Sprintf("VirtualNode %s/%s was made", virtual.Namespace, virtual.Name), nil
+}
+
+// forgeVirtualNode makes what Liqo's own creator makes of a slice (Liqo virtualnodecreator_controller.go), plus labels
+// and taints. The node's size is the shape itself: a provider may grant kinds of resources that were not asked for.
+func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice, kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
+	options := forge.VirtualNodeOptionsFromResourceSlice(slice, kubeconfig, nil)
+	options.ResourceList = j.spec.Shape
+	virtual := forge.VirtualNode(slice.Name, slice.Namespace)
+	err := forge.MutateVirtualNode(ctx, j.local, virtual, liqov1beta1.ClusterID(j.Provider.ID), options, nil, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("forge virtual node: %w", err)
+	}
+	virtual.Labels = with(virtual.Labels, j.labels(), map[string]string{consts.ResourceSliceNameLabelKey: slice.Name})
+	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, j.labels())
+	virtual.Spec.Taints = j.spec.Taints
+	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {
+		return nil, fmt.Errorf("forge virtual node: %w", err)
+	}
+	return virtual, nil
+}
+
+// kubeletTrouble says what keeps the virtual kubelet's pods from running, or "". The most frequent one is that the very
+// cluster that lacks room has none for them either.
+func (j *join) kubeletTrouble(ctx context.Context) string {
+	var pods corev1.PodList
+	err := j.local.List(ctx, &pods, client.InNamespace(j.localNS), client.MatchingLabels{consts.VirtualNodeLabel: j.name()})
+	if err != nil {
+		return ""
+	}
+	for i := range pods.Items {
+		if trouble := podTrouble(&pods.Items[i]); trouble != "" {
+			return fmt.Sprintf("virtual kubelet pod %s: %s", pods.Items[i].Name, trouble)
+		}
+	}
+	return ""
+}
+
+func podTrouble(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Reason + ": " + condition.Message
+		}
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if waiting := container.State.Waiting; waiting != nil {
+			return strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
+		}
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Counts says how many objects of ours exist. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are equal
+// (I9), and Peerings and Tenants are.
+type Counts struct {
+	Peerings     int `json:"peerings"`
+	Tenants      int `json:"tenants"`
+	Slices       int `json:"slices"`
+	RemoteSlices int `json:"remoteSlices"`
+	VirtualNodes int `json:"virtualNodes"`
+	Nodes        int `json:"nodes"`
+	Ready        int `json:"ready"`
+	Stamped      int `json:"stamped"`
+	Pods         int `json:"pods"` // on our nodes
+}
+
+// Counts counts what is ours in the world, of every hub.
+func (s *State) Counts() Counts {
+	var c Counts
+	add := func(n *int, labels map[string]string) bool {
+		ours := labels[backend.LabelManagedBy] == backend.ManagedBy
+		if ours {
+			*n++
+		}
+		return ours
+	}
+	for _, p := range s.Consumer.Peerings {
+		add(&c.Peerings, p.Labels)
+	}
+	for _, slice := range s.Consumer.Slices {
+		add(&c.Slices, slice.Labels)
+	}
+	for _, virtual := range s.Consumer.Virtuals {
+		add(&c.VirtualNodes, virtual.Labels)
+	}
+	for name, node := range s.Consumer.Nodes {
+		if !add(&c.Nodes, node.Labels) {
+			continue
+		}
+		if isReady(node) {
+			c.Ready++
+		}
+		if node.Spec.ProviderID != "" {
+			c.Stamped++
+		}
+		c.Pods += len(s.Consumer.Pods[name])
+	}
+	for _, p := range s.Providers {
+		if p.Tenant != nil {
+			add(&c.Tenants, p.Tenant.Labels)
+		}
+		for _, slice := range p.Slices {
+			add(&c.RemoteSlices, slice.Labels)
+		}
+	}
+	return c
+}

@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Join makes the attempt's node, see backend.Nodes.
+func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
+	var node backend.Node
+	err := b.drive(ctx, backend.StageSliceAuth, progress, func(s *State, now time.Time) (*waiting, error) {
+		w, err := b.join(s, now, spec)
+		if w == nil && err == nil {
+			name := spec.Attempt.ObjectName()
+			node = backend.Node{Name: name, UID: string(s.Consumer.Nodes[name].UID)}
+		}
+		return w, err
+	})
+	if err != nil {
+		return backend.Node{}, err
+	}
+	return node, nil
+}
+
+func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting, error) {
+	a, id := spec.Attempt, spec.Attempt.Provider.ID
+	p := s.Providers[id]
+	if p == nil || !s.Consumer.Peerings[id].established() {
+		return nil, fmt.Errorf("join %s: no established peering with provider %s; establish it first: %w",
+			a.ObjectName(), id, backend.ErrNotPeered)
+	}
+	if err := b.conflict(s, a); err != nil {
+		return nil, err
+	}
+	slice, err := b.ensureSlice(s, p, spec, now)
+	if err != nil {
+		return nil, err
+	}
+	if b.leaving(s, a) {
+		return nil, fmt.Errorf("join %s: what is there of it is being removed: %w", a.ObjectName(), backend.ErrConflict)
+	}
+	delay := s.Delays.Join / time.Duration(len(joinStages))
+	for _, stage := range joinStages {
+		if !slice.at(joinStages, stage) {
+			if p.Knobs.Unreachable {
+				return nil, unreachable(stage, id)
+			}
+			if w := slice.begin(p, stage, delay, now); w != nil {
+				return w, nil
+			}
+			if w, err := slice.advance(p, delay, now); w != nil || err != nil {
+				return w, err
+			}
+		}
+		if err := b.reach(s, p, spec, stage, now); err != nil {
+			return nil, err
+		}
+	}
+	return b.stamp(s, p, a, now)
+}
+
+// reach ensures what a stage brings once it is reached.
+func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage backend.Stage, now time.Time) error {
+	name := spec.Attempt.ObjectName()
+	switch stage {
+	case backend.StageResources:
+		return b.grant(s, p, spec, now)
+	case backend.StageVirtualKubelet:
+		if s.Consumer.Virtuals[name] == nil {
+			object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), map[string]string{}, now)
+			if err != nil {
+				return err
+			}
+			s.Consumer.Virtuals[name] = &object
+		}
+	case backend.StageNode:
+		if s.Consumer.Nodes[name] == nil {
+			node, err := b.newNode(spec, now)
+			if err != nil {
+				return err
+			}
+			s.Consumer.Nodes[name] = node
+		}
+	case backend.StageReady:
+		setReady(s.Consumer.Nodes[name], !p.Knobs.Unreachable, now)
+	}
+	return nil
+}
+
+// stamp marks the virtual node and then stamps the Node, in two changes of the world, once it is Ready and no Node of the
+// instance's other attempts is left.
+func (b *Backend) stamp(s *State, p *Provider, a backend.Attempt, now time.Time) (*waiting, error) {
+	name := a.ObjectName()
+	node, virtual := s.Consumer.Nodes[name], s.Consumer.Virtuals[name]
+	if node.Spec.ProviderID == a.InstanceID() && isReady(node) && virtual.Annotations[backend.AnnotationStamp] == a.InstanceID() {
+		return nil, nil
+	}
+	if !isReady(node) {
+		return &waiting{stage: backend.StageReady, message: fmt.Sprintf("node %s is not ready", name)}, nil
+	}
+	for other, n := range s.Consumer.Nodes {
+		if other == name {
+			continue
+		}
+		if b.ours(n.Labels) && n.Labels[backend.LabelInstance] == a.Instance {
+			return &waiting{stage: backend.StageStamp, message: fmt.Sprintf("node %s of another attempt still exists", other)}, nil
+		}
+		if n.Spec.ProviderID == a.InstanceID() {
+			return nil, fmt.Errorf("join %s: node %s has the instance id %s: %w", name, other, a.InstanceID(), backend.ErrConflict)
+		}
+	}
+	if p.Knobs.Hang == backend.StageStamp {
+		return &waiting{stage: backend.StageStamp, message: p.said("held back")}, nil
+	}
+	if virtual.Annotations[backend.AnnotationStamp] != a.InstanceID() {
+		if virtual.Annotations == nil {
+			virtual.Annotations = map[string]string{}
+		}
+		virtual.Annotations[backend.AnnotationStamp] = a.InstanceID()
+		return &waiting{stage: backend.StageStamp, message: fmt.Sprintf("stamping node %s", name), due: now}, nil
+	}
+	node.Spec.ProviderID = a.InstanceID()
+	return nil, nil
+}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// AddProvider adds a provider cluster, or sets the capacity of the one that is there. nil means no bound.
+func (w *World) AddProvider(ctx context.Context, id string, capacity corev1.ResourceList) error {
+	if id == "" {
+		return fmt.Errorf("add provider: the id is empty")
+	}
+	return w.Edit(ctx, func(s *State) error {
+		if s.Providers[id] == nil {
+			s.Providers[id] = &Provider{ID: id, Slices: map[string]*RemoteSlice{}}
+		}
+		s.Providers[id].Capacity = capacity
+		return nil
+	})
+}
+
+// Kubeconfig is the content of the credentials file that leads to the provider.
+func (w *World) Kubeconfig(id string) []byte {
+	return fmt.Appendf(nil, "simulatedProvider: %s\n", id)
+}
+
+// SetDelays sets how long the verbs take, from now on and for all processes.
+func (w *World) SetDelays(ctx context.Context, delays Delays) error {
+	return w.Edit(ctx, func(s *State) error {
+		s.Delays = delays
+		return nil
+	})
+}
+
+// SetKnobs replaces the provider's faults; Knobs{} heals it. Its nodes turn Unknown when it becomes unreachable, as the
+// node lifecycle controller makes them, and Ready again afterwards.
+func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) error {
+	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
+		if p.Knobs.Unreachable != knobs.Unreachable {
+			for name, node := range s.Consumer.Nodes {
+				slice := s.Consumer.Slices[name]
+				if slice != nil && slice.Provider == provider && slice.at(joinStages, backend.StageReady) {
+					setReady(node, !knobs.Unreachable, time.Now())
+				}
+			}
+		}
+		p.Knobs = knobs
+	})
+}
+
+func (w *World) editProvider(ctx context.Context, id string, change func(*State, *Provider)) error {
+	return w.Edit(ctx, func(s *State) error {
+		p := s.Providers[id]
+		if p == nil {
+			return fmt.Errorf("edit provider %q: there is none in this world; add it first", id)
+		}
+		change(s, p)
+		return nil
+	})
+}
+
+// setReady sets the Node's Ready condition to True or Unknown.
+func setReady(node *corev1.Node, ready bool, now time.Time) {
+	status, reason := corev1.ConditionTrue, "KubeletReady"
+	if !ready {
+		status, reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+	}
+	setCondition(node, status, reason, now)
+}
+
+func setCondition(node *corev1.Node, status corev1.ConditionStatus, reason string, now time.Time) {
+	at := metav1.NewTime(now.UTC().Truncate(time.Second)) // as JSON keeps it
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Type == corev1.NodeReady {
+			if c.Status != status {
+				c.Status, c.Reason, c.LastTransitionTime = status, reason, at
+			}
+			return
+		}
+	}
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: status, Reason: reason, LastTransitionTime: at,
+	})
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lock takes the world's lock, which is held by one World in one process at a time; the kernel gives it back when its
+// holder dies. It lies beside the world file because that one is replaced with each change.
+func (w *World) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case <-w.turn:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("lock world %s: %w", w.path, contextError(ctx))
+	}
+	f, err := w.flock(ctx)
+	if err != nil {
+		w.turn <- struct{}{}
+		return nil, fmt.Errorf("lock world %s: %w", w.path, err)
+	}
+	return func() {
+		_ = f.Close() // which unlocks
+		w.turn <- struct{}{}
+	}, nil
+}
+
+func (w *World) flock(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(w.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		// Not a blocking flock: its holder may be stopped, and ctx is to be obeyed.
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return f, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+		case !pause(ctx, 2*time.Millisecond):
+			err = contextError(ctx)
+		default:
+			continue
+		}
+		_ = f.Close()
+		return nil, err
+	}
+}
+
+// pause waits; false means that the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+// contextError is why the context ended, its cause included.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

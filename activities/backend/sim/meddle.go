@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// PutPod puts a running pod on a Node, in place of one of the same name.
+func (w *World) PutPod(ctx context.Context, node string, pod Pod) error {
+	return w.Edit(ctx, func(s *State) error {
+		if s.Consumer.Nodes[node] == nil {
+			return fmt.Errorf("put pod %s: there is no node %q", pod.Name, node)
+		}
+		pods := slices.DeleteFunc(s.Consumer.Pods[node], func(p Pod) bool { return p.Name == pod.Name })
+		s.Consumer.Pods[node] = append(pods, pod)
+		return nil
+	})
+}
+
+// RemovePod removes a pod from a Node; an absent one is removed already.
+func (w *World) RemovePod(ctx context.Context, node, name string) error {
+	return w.Edit(ctx, func(s *State) error {
+		s.setPods(node, slices.DeleteFunc(s.Consumer.Pods[node], func(p Pod) bool { return p.Name == name }))
+		return nil
+	})
+}
+
+// PutForeignSlice makes someone else's slice on an existing peering, on both sides.
+func (w *World) PutForeignSlice(ctx context.Context, provider, name string) error {
+	return w.Edit(ctx, func(s *State) error {
+		p := s.Providers[provider]
+		if p == nil || s.Consumer.Peerings[provider] == nil {
+			return fmt.Errorf("put slice %s: there is no peering with provider %q", name, provider)
+		}
+		if s.Consumer.Slices[name] != nil {
+			return fmt.Errorf("put slice %s: there is one of that name", name)
+		}
+		object, err := newObject(provider, nil, nil, time.Now())
+		if err != nil {
+			return err
+		}
+		s.Consumer.Slices[name] = &Slice{Object: object}
+		p.Slices[name] = &RemoteSlice{Object: object}
+		return nil
+	})
+}
+
+// RemoveForeignSlice removes what PutForeignSlice made; an absent one is removed already.
+func (w *World) RemoveForeignSlice(ctx context.Context, provider, name string) error {
+	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
+		if slice := s.Consumer.Slices[name]; slice != nil && foreign(slice.Labels) {
+			delete(s.Consumer.Slices, name)
+		}
+		if slice := p.Slices[name]; slice != nil && foreign(slice.Labels) {
+			delete(p.Slices, name)
+		}
+	})
+}
+
+// PutForeignPeering makes a working peering by hand, on both sides.
+func (w *World) PutForeignPeering(ctx context.Context, provider string) error {
+	object, err := newObject(provider, nil, nil, time.Now())
+	if err != nil {
+		return err
+	}
+	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
+		if s.Consumer.Peerings[provider] != nil {
+			return
+		}
+		reached := Track{Stage: backend.StageReachable, Since: object.Created, Reached: true}
+		s.Consumer.Peerings[provider] = &Peering{Object: object, Track: reached}
+		tenant := object
+		p.Tenant = &tenant
+	})
+}
+
+// RemoveForeignPeering removes what PutForeignPeering made; an absent one is removed already.
+func (w *World) RemoveForeignPeering(ctx context.Context, provider string) error {
+	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
+		if peering := s.Consumer.Peerings[provider]; peering != nil && foreign(peering.Labels) {
+			delete(s.Consumer.Peerings, provider)
+			p.Tenant = nil
+		}
+	})
+}
+
+// PutForeignNode makes someone else's Node, Ready.
+func (w *World) PutForeignNode(ctx context.Context, name string) error {
+	object, err := newObject("", nil, nil, time.Now())
+	if err != nil {
+		return err
+	}
+	return w.Edit(ctx, func(s *State) error {
+		if s.Consumer.Nodes[name] != nil {
+			return fmt.Errorf("put node %s: there is one of that name", name)
+		}
+		node := &corev1.Node{}
+		node.Name, node.UID, node.CreationTimestamp = name, uidOf(object), kubeTime(object.Created)
+		setReady(node, true, object.Created)
+		s.Consumer.Nodes[name] = node
+		return nil
+	})
+}
+
+// DeleteNode removes a Node object, ours or not, as a user or a cloud controller would; the pods on it go too. The next
+// Join of a node of ours registers it again, with a new UID and without the instance id.
+func (w *World) DeleteNode(ctx context.Context, name string) error {
+	return w.Edit(ctx, func(s *State) error {
+		delete(s.Consumer.Nodes, name)
+		delete(s.Consumer.Pods, name)
+		return nil
+	})
+}
+
+func foreign(labels map[string]string) bool {
+	return labels[backend.LabelManagedBy] != backend.ManagedBy
+}

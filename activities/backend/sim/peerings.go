@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Establish makes the peering, see backend.Peerings.
+func (b *Backend) Establish(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
+	id, err := read(provider.Credentials)
+	if err != nil {
+		return fmt.Errorf("establish peering with provider %s: %w", provider.ID, err)
+	}
+	if id != provider.ID {
+		return fmt.Errorf("establish peering with provider %s: its credentials lead to provider %s: %w",
+			provider.ID, id, backend.ErrInvalid)
+	}
+	return b.drive(ctx, backend.StageAPIServer, progress, func(s *State, now time.Time) (*waiting, error) {
+		return b.establish(s, now, provider)
+	})
+}
+
+func (b *Backend) establish(s *State, now time.Time, provider backend.Provider) (*waiting, error) {
+	p := s.Providers[provider.ID]
+	if p == nil || p.Knobs.Unreachable {
+		return nil, unreachable(backend.StageAPIServer, provider.ID)
+	}
+	api := Track{Stage: backend.StageAPIServer}
+	if w, err := api.advance(p, 0, now); w != nil || err != nil {
+		return w, err
+	}
+	peering := s.Consumer.Peerings[provider.ID]
+	if peering != nil && !b.ours(peering.Labels) {
+		if peering.established() {
+			return nil, nil
+		}
+		return &waiting{stage: backend.StageIdentity, message: "the peering is someone else's and not finished"}, nil
+	}
+	if peering == nil {
+		made, err := b.newPeering(p, provider, now)
+		if err != nil {
+			return nil, err
+		}
+		peering = made
+		s.Consumer.Peerings[provider.ID] = peering
+	}
+	if peering.Deleting != nil {
+		// An Unpeer was given up half way: begin anew.
+		peering.Deleting, peering.Track = nil, Track{}
+	}
+	if p.Tenant == nil {
+		tenant, err := newObject(provider.ID, b.ourLabels(), nil, now)
+		if err != nil {
+			return nil, err
+		}
+		p.Tenant = &tenant
+	}
+	delay := s.Delays.Peer / time.Duration(len(peerStages))
+	for _, stage := range peerStages {
+		if peering.at(peerStages, stage) {
+			continue
+		}
+		if w := peering.begin(p, stage, delay, now); w != nil {
+			return w, nil
+		}
+		if w, err := peering.advance(p, delay, now); w != nil || err != nil {
+			return w, err
+		}
+	}
+	return nil, nil
+}
+
+func (b *Backend) newPeering(p *Provider, provider backend.Provider, now time.Time) (*Peering, error) {
+	reference, err := json.Marshal(provider.Credentials)
+	if err != nil {
+		return nil, fmt.Errorf("write credentials reference: %w", err)
+	}
+	annotations := map[string]string{backend.AnnotationCredentials: string(reference)}
+	object, err := newObject(p.ID, b.ourLabels(), annotations, now)
+	return &Peering{Object: object}, err
+}
+
+// established tells whether nodes can be made on the peering.
+func (p *Peering) established() bool {
+	return p != nil && p.Deleting == nil && p.at(peerStages, backend.StageReachable)
+}
+
+func unreachable(stage backend.Stage, provider string) error {
+	return &backend.StageError{
+		Stage: stage, Message: fmt.Sprintf("provider %s does not answer", provider), Err: backend.ErrUnreachable,
+	}
+}

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// The environment of a child, which is this test binary run again.
+const (
+	envWorld       = "SIM_TEST_WORLD"
+	envCredentials = "SIM_TEST_CREDENTIALS"
+	envKillAt      = "SIM_TEST_KILL_AT"
+)
+
+func child(t *testing.T, test string, env ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+test+"$", "-test.v")
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
+// Two processes run the whole contract at the same time on one world, with providers of their own.
+func TestContractTwoProcesses(t *testing.T) {
+	delays := Delays{Peer: 20 * time.Millisecond, Join: 20 * time.Millisecond, Leave: 10 * time.Millisecond}
+	w := open(t, filepath.Join(t.TempDir(), "world.json"), delays)
+	cmd := child(t, "TestChildContract", envWorld+"="+w.Path())
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := cmd.CombinedOutput()
+		done <- result{out, err}
+	}()
+	backendtest.Run(t, harness(t, w, "parent", "one", "two"))
+	r := <-done
+	require.NoError(t, r.err, "%s", r.out)
+	require.Contains(t, string(r.out), "--- PASS: TestChildContract/AtRest")
+	require.Zero(t, counts(t, w))
+}
+
+func TestChildContract(t *testing.T) {
+	path := os.Getenv(envWorld)
+	if path == "" {
+		t.Skip("a child of TestContractTwoProcesses")
+	}
+	w, err := Open(path)
+	require.NoError(t, err)
+	backendtest.Run(t, harness(t, w, "child", "three", "four"))
+}
+
+// A process is killed at each of its writes in turn, between the temporary file and the rename, on a whole life of a
+// node; another process goes on from there, and nothing is left at the end.
+func TestKilledAtEachWrite(t *testing.T) {
+	const enough = 100
+	for at := 1; ; at++ {
+		require.Less(t, at, enough, "the life of a node has fewer writes")
+		w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
+		p := provider(t, w, "one")
+		out, err := child(t, "TestChildLife",
+			envWorld+"="+w.Path(), envCredentials+"="+p.Credentials.KubeconfigFile, envKillAt+"="+strconv.Itoa(at),
+		).CombinedOutput()
+		_, statErr := os.Stat(w.Path() + ".tmp")
+		found, listErr := New(w, testOptions).List(t.Context(), "")
+		require.NoError(t, listErr)
+		for _, f := range found {
+			if f.Leaving { // as the machine does: what is leaving leaves
+				require.NoError(t, New(w, testOptions).Leave(bounded(t), f.Attempt, nil))
+			}
+		}
+		life(t, w, p)
+		require.Zero(t, counts(t, w), "killed at write %d", at)
+		if err == nil {
+			require.Greater(t, at, 15, "the child wrote hardly anything: %s", out)
+			t.Logf("a life has %d writes", at-1)
+			return
+		}
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		status, ok := exit.Sys().(syscall.WaitStatus)
+		require.True(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "%v: %s", err, out)
+		require.NoError(t, statErr, "it died before its rename")
+	}
+}
+
+func TestChildLife(t *testing.T) {
+	if os.Getenv(envKillAt) == "" {
+		t.Skip("a child of TestKilledAtEachWrite")
+	}
+	left, err := strconv.Atoi(os.Getenv(envKillAt))
+	require.NoError(t, err)
+	w, err := Open(os.Getenv(envWorld))
+	require.NoError(t, err)
+	w.beforeRename = func() {
+		if left--; left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	life(t, w, backend.Provider{ID: "one", Credentials: fleet.Credentials{KubeconfigFile: os.Getenv(envCredentials)}})
+}
+
+// life is the life of a node from its peering to nothing.
+func life(t *testing.T, w *World, p backend.Provider) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	b := New(w, testOptions)
+	spec := nodeSpec("group-a-1", 1, p)
+	require.NoError(t, b.Establish(ctx, p, nil))
+	_, err := b.Join(ctx, spec, nil)
+	require.NoError(t, err)
+	got := counts(t, w)
+	got.Pods = 0 // one may be left of a life before
+	require.Equal(t, Counts{
+		Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1,
+	}, got)
+	require.NoError(t, w.PutPod(ctx, spec.Attempt.ObjectName(), Pod{Name: "pod"}))
+	require.NoError(t, b.Drain(ctx, spec.Attempt, false, nil))
+	require.Zero(t, counts(t, w).Pods)
+	require.NoError(t, b.Leave(ctx, spec.Attempt, nil))
+	require.NoError(t, b.Unpeer(ctx, p, nil))
+}
+
+func nodeSpec(instance string, number int, p backend.Provider) backend.NodeSpec {
+	a := backend.Attempt{Group: "group", Instance: instance, Number: number, Provider: p}
+	return backend.NodeSpec{Attempt: a, Shape: testShape}
+}
+
+func counts(t *testing.T, w *World) Counts {
+	t.Helper()
+	s, err := w.Snapshot()
+	require.NoError(t, err)
+	return s.Counts()
+}

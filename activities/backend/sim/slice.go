@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// conflict is ErrConflict when the attempt's name is taken by something that is not the attempt's.
+func (b *Backend) conflict(s *State, a backend.Attempt) error {
+	name := a.ObjectName()
+	taken := func(kind string) error {
+		return fmt.Errorf("join %s: a %s of this name exists and is not ours: %w", name, kind, backend.ErrConflict)
+	}
+	if o := s.Consumer.Slices[name]; o != nil && !b.of(o.Labels, a) {
+		return taken("slice")
+	}
+	if o := s.Consumer.Virtuals[name]; o != nil && !b.of(o.Labels, a) {
+		return taken("virtual node")
+	}
+	if o := s.Consumer.Nodes[name]; o != nil && !b.of(o.Labels, a) {
+		return taken("node")
+	}
+	return nil
+}
+
+// leaving tells whether any of the attempt's objects is terminating.
+func (b *Backend) leaving(s *State, a backend.Attempt) bool {
+	name := a.ObjectName()
+	slice, virtual, node := s.Consumer.Slices[name], s.Consumer.Virtuals[name], s.Consumer.Nodes[name]
+	return slice != nil && slice.Deleting != nil ||
+		virtual != nil && virtual.Deleting != nil ||
+		node != nil && node.DeletionTimestamp != nil
+}
+
+// ensureSlice makes the consumer's side of the slice.
+func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now time.Time) (*Slice, error) {
+	name := spec.Attempt.ObjectName()
+	if slice := s.Consumer.Slices[name]; slice != nil {
+		return slice, nil
+	}
+	annotations, err := bookingAnnotation(spec.Booking)
+	if err != nil {
+		return nil, err
+	}
+	object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), annotations, now)
+	if err != nil {
+		return nil, err
+	}
+	s.Consumer.Slices[name] = &Slice{Object: object, Asked: spec.Shape.DeepCopy()}
+	return s.Consumer.Slices[name], nil
+}
+
+// grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort.
+func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.Time) error {
+	name := spec.Attempt.ObjectName()
+	remote := p.Slices[name]
+	if remote == nil {
+		object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now)
+		if err != nil {
+			return err
+		}
+		remote = &RemoteSlice{Object: object, Granted: p.atMost(spec.Shape)}
+		p.Slices[name] = remote
+	}
+	var short []string
+	for key, asked := range spec.Shape {
+		if got := remote.Granted[key]; got.Cmp(asked) < 0 {
+			short = append(short, fmt.Sprintf("%s %s of %s", key, got.String(), asked.String()))
+		}
+	}
+	if len(short) == 0 {
+		return nil
+	}
+	return &backend.StageError{
+		Stage:   backend.StageResources,
+		Message: fmt.Sprintf("provider %s grants %s only", p.ID, strings.Join(short, ", ")),
+		Err:     backend.ErrShort,
+	}
+}
+
+// atMost is the shape, or what is free of it.
+func (p *Provider) atMost(shape corev1.ResourceList) corev1.ResourceList {
+	granted := corev1.ResourceList{}
+	for key, asked := range shape {
+		granted[key] = asked
+		free, bounded := p.Capacity[key]
+		if !bounded {
+			continue
+		}
+		free = free.DeepCopy()
+		for _, slice := range p.Slices {
+			free.Sub(slice.Granted[key])
+		}
+		if free.Sign() < 0 {
+			free.Set(0)
+		}
+		if free.Cmp(asked) < 0 {
+			granted[key] = free
+		}
+	}
+	return granted
+}

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// The stages a verb goes through; a stage of Join is begun when the one before is reached.
+var (
+	peerStages = []backend.Stage{
+		backend.StageNonce, backend.StageSignedNonce, backend.StageTenant, backend.StageIdentity, backend.StageReachable,
+	}
+	joinStages = []backend.Stage{
+		backend.StageSliceAuth, backend.StageResources, backend.StageVirtualKubelet, backend.StageNode, backend.StageReady,
+	}
+	unpeerStages = []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}
+)
+
+// waiting is what a verb waits for. due is when to look again at the latest; zero means that only a change of the world
+// helps.
+type waiting struct {
+	stage   backend.Stage
+	message string
+	due     time.Time
+}
+
+// at tells whether the stage is reached, or one after it in the order.
+func (t Track) at(order []backend.Stage, stage backend.Stage) bool {
+	have, want := slices.Index(order, t.Stage), slices.Index(order, stage)
+	return have > want || have == want && t.Reached
+}
+
+// begin starts a stage, unless it is begun already, and tells what to wait for: each stage is begun in a change of the
+// world of its own, whatever its delay, so that others see it and a killed process stops there.
+func (t *Track) begin(p *Provider, stage backend.Stage, delay time.Duration, now time.Time) *waiting {
+	if t.Stage == stage {
+		return nil
+	}
+	*t = Track{Stage: stage, Since: now.UTC()}
+	return &waiting{stage: stage, message: fmt.Sprintf("asked provider %s", p.ID), due: now.Add(delay)}
+}
+
+// advance looks whether the stage that is begun is reached: nil, nil; or not yet; or refused for good.
+func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
+	if t.Reached {
+		return nil, nil
+	}
+	if p.Knobs.Refuse == t.Stage {
+		return nil, &backend.StageError{Stage: t.Stage, Message: p.said("refused"), Err: backend.ErrDenied}
+	}
+	if w := p.holds(t.Stage, t.Since.Add(delay), now); w != nil {
+		return w, nil
+	}
+	t.Reached = true
+	return nil, nil
+}
+
+// holds tells what keeps the provider's stage from being reached at now; nil means nothing.
+func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
+	switch {
+	case p.Knobs.Hang == stage:
+		return &waiting{stage: stage, message: p.said("no answer yet")}
+	case now.Before(due):
+		return &waiting{stage: stage, message: fmt.Sprintf("provider %s is at it", p.ID), due: due}
+	default:
+		return nil
+	}
+}
+
+// said is the provider's own words, or else.
+func (p *Provider) said(otherwise string) string {
+	if p.Knobs.Message != "" {
+		return fmt.Sprintf("provider %s says: %s", p.ID, p.Knobs.Message)
+	}
+	return fmt.Sprintf("provider %s: %s", p.ID, otherwise)
+}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// State is the whole world, as it lies in the file. World and Revision are written first and in this order: readers tell
+// by them alone whether the file has changed.
+type State struct {
+	World     string               `json:"world"`    // random, made with the file
+	Revision  int64                `json:"revision"` // rises by one with each change
+	Delays    Delays               `json:"delays"`
+	Providers map[string]*Provider `json:"providers"`
+	Consumer  Consumer             `json:"consumer"`
+}
+
+// Delays are how long a verb takes when nothing is wrong; each is spread evenly over the verb's stages.
+type Delays struct {
+	Peer   time.Duration `json:"peer"`
+	Join   time.Duration `json:"join"`
+	Leave  time.Duration `json:"leave"`
+	Unpeer time.Duration `json:"unpeer"`
+}
+
+// Provider is a provider cluster. Its knobs are what is wrong with it.
+type Provider struct {
+	ID string `json:"id"`
+	// Capacity bounds the sum of granted slices; a resource it does not name is not bounded.
+	Capacity corev1.ResourceList     `json:"capacity,omitempty"`
+	Knobs    Knobs                   `json:"knobs"`
+	Tenant   *Object                 `json:"tenant,omitempty"`
+	Slices   map[string]*RemoteSlice `json:"slices,omitempty"`
+}
+
+// Knobs are the faults of a provider. The zero value is a healthy one.
+type Knobs struct {
+	// Unreachable: no connection, neither ours nor the consumer cluster's.
+	Unreachable bool `json:"unreachable,omitempty"`
+	// Hang is a stage that is not reached while it is set here.
+	Hang backend.Stage `json:"hang,omitempty"`
+	// Refuse is a stage of Establish or Join that the provider says no to, with Message for its words.
+	Refuse  backend.Stage `json:"refuse,omitempty"`
+	Message string        `json:"message,omitempty"`
+}
+
+// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, the others by name; Pods by
+// the Node they run on.
+type Consumer struct {
+	Peerings map[string]*Peering     `json:"peerings,omitempty"`
+	Slices   map[string]*Slice       `json:"slices,omitempty"`
+	Virtuals map[string]*Object      `json:"virtualNodes,omitempty"`
+	Nodes    map[string]*corev1.Node `json:"nodes,omitempty"`
+	Pods     map[string][]Pod        `json:"pods,omitempty"`
+}
+
+// Object is what all objects have. Deleting is set while it is terminating.
+type Object struct {
+	UID         string            `json:"uid"`
+	Provider    string            `json:"provider"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Created     time.Time         `json:"created"`
+	Deleting    *time.Time        `json:"deleting,omitempty"`
+}
+
+// Track is how far an object has come: the stage it is in since when, and whether that is reached.
+type Track struct {
+	Stage   backend.Stage `json:"stage,omitempty"`
+	Since   time.Time     `json:"since"`
+	Reached bool          `json:"reached,omitempty"`
+}
+
+// Peering is the consumer's side of a peering.
+type Peering struct {
+	Object
+	Track
+	// BothWays: the provider consumes from us too.
+	BothWays bool `json:"bothWays,omitempty"`
+}
+
+// Slice is the consumer's side of a slice.
+type Slice struct {
+	Object
+	Track
+	Asked corev1.ResourceList `json:"asked,omitempty"`
+}
+
+// RemoteSlice is the provider's side of a slice.
+type RemoteSlice struct {
+	Object
+	Granted corev1.ResourceList `json:"granted,omitempty"`
+}
+
+// Pod is a pod on a Node of the consumer.
+type Pod struct {
+	Name      string `json:"name"`
+	DaemonSet bool   `json:"daemonSet,omitempty"` // never evicted
+	Protected bool   `json:"protected,omitempty"` // a disruption budget forbids its eviction
+}
+
+// fill makes the maps, so that nobody meets a nil one.
+func (s *State) fill() {
+	orMake(&s.Providers)
+	orMake(&s.Consumer.Peerings)
+	orMake(&s.Consumer.Slices)
+	orMake(&s.Consumer.Virtuals)
+	orMake(&s.Consumer.Nodes)
+	orMake(&s.Consumer.Pods)
+	for _, p := range s.Providers {
+		orMake(&p.Slices)
+	}
+}
+
+func orMake[V any](m *map[string]V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+}

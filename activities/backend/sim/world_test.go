@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var (
+	testOptions = Options{Poll: 2 * time.Millisecond, Report: 20 * time.Millisecond}
+	testShape   = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("20"),
+	}
+	testCapacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
+)
+
+// open opens the world and sets no delays.
+func open(t *testing.T, path string, delays Delays) *World {
+	t.Helper()
+	w, err := Open(path)
+	require.NoError(t, err)
+	require.NoError(t, w.SetDelays(t.Context(), delays))
+	return w
+}
+
+// provider adds a provider with its credentials file.
+func provider(t *testing.T, w *World, id string) backend.Provider {
+	t.Helper()
+	require.NoError(t, w.AddProvider(t.Context(), id, testCapacity))
+	return backend.Provider{ID: id, Credentials: credentials(t, w, id)}
+}
+
+func credentials(t *testing.T, w *World, id string) fleet.Credentials {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "credentials.yaml")
+	require.NoError(t, os.WriteFile(path, w.Kubeconfig(id), 0o600))
+	return fleet.Credentials{KubeconfigFile: path}
+}
+
+// harness is the contract suite's view of the world.
+func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness {
+	other, err := Open(w.Path()) // a second handle, as another process has it
+	require.NoError(t, err)
+	knobs := func(k Knobs) func(context.Context, backend.Provider) (backendtest.Undo, error) {
+		return func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+			heal := func(ctx context.Context) error { return other.SetKnobs(ctx, p.ID, Knobs{}) }
+			return heal, other.SetKnobs(ctx, p.ID, k)
+		}
+	}
+	return backendtest.Harness{
+		Backend: New(w, testOptions), Other: New(other, testOptions),
+		Providers: [2]backend.Provider{provider(t, w, one), provider(t, w, two)},
+		Shape:     testShape, Group: group, Bound: 20 * time.Second,
+		World: backendtest.World{
+			Objects: func(context.Context) ([]backendtest.Object, error) { return objects(other) },
+			Node: func(_ context.Context, name string) (*corev1.Node, error) {
+				s, err := other.Snapshot()
+				if err != nil {
+					return nil, err
+				}
+				if node := s.Consumer.Nodes[name]; node != nil {
+					return node, nil
+				}
+				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, name)
+			},
+			PutPod: func(ctx context.Context, node string, pod backendtest.Pod) error {
+				return other.PutPod(ctx, node, Pod(pod))
+			},
+			Pods: func(_ context.Context, node string) ([]string, error) {
+				s, err := other.Snapshot()
+				if err != nil {
+					return nil, err
+				}
+				var names []string
+				for _, pod := range s.Consumer.Pods[node] {
+					names = append(names, pod.Name)
+				}
+				return names, nil
+			},
+			PutSlice: func(ctx context.Context, p backend.Provider, name string) (backendtest.Undo, error) {
+				undo := func(ctx context.Context) error { return other.RemoveForeignSlice(ctx, p.ID, name) }
+				return undo, other.PutForeignSlice(ctx, p.ID, name)
+			},
+			PutNode: func(ctx context.Context, name string) (backendtest.Undo, error) {
+				undo := func(ctx context.Context) error { return other.DeleteNode(ctx, name) }
+				return undo, other.PutForeignNode(ctx, name)
+			},
+			PutPeering: func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+				undo := func(ctx context.Context) error { return other.RemoveForeignPeering(ctx, p.ID) }
+				return undo, other.PutForeignPeering(ctx, p.ID)
+			},
+			Unreachable: func(t *testing.T, secret string) fleet.Credentials { return credentials(t, w, secret) },
+			Stall:       knobs(Knobs{Hang: backend.StageTenant}), StallStage: backend.StageTenant,
+			Cut:  knobs(Knobs{Unreachable: true}),
+			Deny: knobs(Knobs{Refuse: backend.StageResources, Message: "tenant drained"}),
+			Shrink: func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+				undo := func(ctx context.Context) error { return other.AddProvider(ctx, p.ID, testCapacity) }
+				small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+				return undo, other.AddProvider(ctx, p.ID, small)
+			},
+		},
+	}
+}
+
+func objects(w *World) ([]backendtest.Object, error) {
+	s, err := w.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	var list []backendtest.Object
+	add := func(where, kind, name, provider string, labels map[string]string) {
+		if !foreign(labels) {
+			list = append(list, backendtest.Object{Where: where, Provider: provider, Kind: kind, Name: name})
+		}
+	}
+	for id, o := range s.Consumer.Peerings {
+		add("consumer", "peering", id, id, o.Labels)
+	}
+	for name, o := range s.Consumer.Slices {
+		add("consumer", "slice", name, o.Provider, o.Labels)
+	}
+	for name, o := range s.Consumer.Virtuals {
+		add("consumer", "virtual node", name, o.Provider, o.Labels)
+	}
+	for name, o := range s.Consumer.Nodes {
+		add("consumer", "node", name, o.Labels["liqo.io/remote-cluster-id"], o.Labels)
+	}
+	for id, p := range s.Providers {
+		if p.Tenant != nil {
+			add(id, "tenant", "consumer", id, p.Tenant.Labels)
+		}
+		for name, o := range p.Slices {
+			add(id, "slice", name, id, o.Labels)
+		}
+	}
+	return list, nil
+}
+
+func TestContract(t *testing.T) {
+	for name, delays := range map[string]Delays{
+		"no delays": {},
+		"delays": {
+			Peer: 100 * time.Millisecond, Join: 100 * time.Millisecond,
+			Leave: 40 * time.Millisecond, Unpeer: 40 * time.Millisecond,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, filepath.Join(t.TempDir(), "world.json"), delays)
+			backendtest.Run(t, harness(t, w, "contract", "one", "two"))
+			s, err := w.Snapshot()
+			require.NoError(t, err)
+			require.Zero(t, s.Counts(), fmt.Sprintf("%+v", s.Counts()))
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// devTemporal is the Temporal dev server beside this process; nil when one was running before.
+type devTemporal struct{ cmd *exec.Cmd }
+
+// startTemporal runs the script in a process group of its own, so that Ctrl-C reaches us first, and waits until it
+// answers. A Temporal that answers at the address already is used as it is.
+func startTemporal(ctx context.Context, c *common, f devFlags) (*devTemporal, error) {
+	if answers(ctx, c) == nil {
+		return &devTemporal{}, nil
+	}
+	host, port, err := net.SplitHostPort(c.temporalAddress)
+	if err != nil {
+		return nil, fmt.Errorf("--temporal-address: %w", err)
+	}
+	cmd := exec.Command("bash", f.temporalScript)
+	cmd.Env = append(os.Environ(), "TEMPORAL_IP="+host, "TEMPORAL_PORT="+port, "TEMPORAL_UI_PORT="+f.uiPort,
+		"TEMPORAL_DB="+filepath.Join(f.dir, "temporal.db"))
+	logFile, err := os.OpenFile(filepath.Join(f.dir, "temporal.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	defer logFile.Close()
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start Temporal: %w", err)
+	}
+	d := &devTemporal{cmd: cmd}
+	if err := waitFor(ctx, 10*time.Minute, func() error { return answers(ctx, c) }); err != nil {
+		d.stop()
+		return nil, fmt.Errorf("the Temporal dev server does not answer at %s, see %s: %w", c.temporalAddress, logFile.Name(), err)
+	}
+	return d, nil
+}
+
+// answers tells whether Temporal serves our namespace.
+func answers(ctx context.Context, c *common) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.temporalAddress) // at once, where the SDK would retry
+	if err != nil {
+		return err
+	}
+	conn.Close()
+	t, err := client.DialContext(ctx, client.Options{HostPort: c.temporalAddress, Namespace: c.namespace})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	_, err = t.CountWorkflow(ctx, countRequest(c.namespace))
+	return err
+}
+
+// stop ends the server as Ctrl-C would, and kills it when it does not.
+func (d *devTemporal) stop() {
+	if d.cmd == nil {
+		return
+	}
+	pid := d.cmd.Process.Pid
+	_ = syscall.Kill(-pid, syscall.SIGINT)
+	done := make(chan struct{})
+	go func() { _ = d.cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		<-done
+	}
+}
+
+func countRequest(namespace string) *workflowservice.CountWorkflowExecutionsRequest {
+	return &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// version is stamped by the build.
+var version = "dev"
+
+// common are the flags every command that works has.
+type common struct {
+	logLevel, logFormat string
+	temporalAddress     string
+	namespace           string
+	taskQueue           string
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "liqo-autoscaler",
+		Short:         "Liqo virtual nodes for the Kubernetes Cluster Autoscaler",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	c := &common{}
+	f := root.PersistentFlags()
+	f.StringVar(&c.logLevel, "log-level", "info", "least level that is logged: debug, info, warn, error")
+	f.StringVar(&c.logFormat, "log-format", "", "text or json; text on a terminal, json elsewhere")
+	f.StringVar(&c.temporalAddress, "temporal-address", "127.0.0.1:7233", "host:port of the Temporal frontend")
+	f.StringVar(&c.namespace, "temporal-namespace", "default", "Temporal namespace")
+	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue (default liqo-autoscaler)")
+	root.AddCommand(newGRPCServer(c), newWorker(c), newDev(c), newDemo(c))
+	return root
+}
+
+// logger makes the process's one log sink and gives it to the libraries that keep a global one.
+func (c *common) logger(out io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", c.logLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler
+	switch format := c.logFormat; {
+	case format == "json", format == "" && !isTerminal(out):
+		handler = slog.NewJSONHandler(out, options)
+	case format == "text", format == "":
+		handler = slog.NewTextHandler(out, options)
+	default:
+		return nil, fmt.Errorf("--log-format %q: use text or json", format)
+	}
+	logger := slog.New(handler)
+	klog.SetLogger(logr.FromSlogHandler(handler))
+	ctrllog.SetLogger(logr.FromSlogHandler(handler))
+	return logger, nil
+}
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// dial makes a client that connects when it is first used, so that a process starts while Temporal is down.
+func (c *common) dial(logger *slog.Logger) (client.Client, error) {
+	t, err := client.NewLazyClient(client.Options{
+		HostPort: c.temporalAddress, Namespace: c.namespace,
+		Logger: sdklog.NewStructuredLogger(logger.With("component", "temporal")),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("temporal client for %s: %w", c.temporalAddress, err)
+	}
+	return t, nil
+}

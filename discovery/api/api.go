@@ -1,0 +1,138 @@
+// Package api is the wire format of the discovery server, version 1: what its server and its client agree on. The
+// description for everybody else is discovery/server/openapi.yaml; a test holds the two together.
+package api
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+)
+
+// Limits of the API.
+const (
+	MaxBody  = 64 << 10 // bytes of a request's body
+	MaxLimit = 500      // offers of one page
+)
+
+// PathOffers is where offers live: PathOffers lists them, PathOffers/<name> is one.
+const PathOffers = "/v1/offers"
+
+// Posted is what a writer puts: an offer, and optionally the provider it claims to be of. The claim is checked by those
+// who use the offer, over its credentials.
+type Posted struct {
+	discovery.Spec
+	// Provider is the Liqo cluster id the writer believes the offer to be of.
+	Provider string `json:"provider,omitempty"`
+}
+
+// Offer is what the server answers.
+type Offer struct {
+	Posted
+	// Epoch changes when the offer's content changes.
+	Epoch string `json:"epoch"`
+	// Writer is who put it.
+	Writer string `json:"writer"`
+	// Updated is when it was last put.
+	Updated time.Time `json:"updated"`
+}
+
+// List is one page of offers, in name order.
+type List struct {
+	Items []Offer `json:"items"`
+	// Next is the value of "after" for the next page; empty on the last.
+	Next string `json:"next,omitempty"`
+}
+
+// Problem is an RFC 9457 problem document.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Errors lists what is wrong in the request, field by field.
+	Errors []FieldError `json:"errors,omitempty"`
+}
+
+// FieldError is one thing wrong in a request.
+type FieldError struct {
+	// Path is the field's path, such as "lendable.cpu"; empty when the whole body is meant.
+	Path   string `json:"path"`
+	Detail string `json:"detail"`
+}
+
+// ContentTypes of the API.
+const (
+	ContentJSON    = "application/json"
+	ContentProblem = "application/problem+json"
+)
+
+// Decode reads what a writer puts. Unknown fields are refused; the error can be split with FieldErrors.
+func Decode(body []byte) (Posted, error) {
+	var p Posted
+	faults := strict.Decode(body, &p)
+	for _, f := range faults {
+		if f.Path == "" {
+			return Posted{}, faults
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range faults {
+		seen[f.Path] = true
+	}
+	var wrong strict.Faults
+	if err := p.Check(); errors.As(err, &wrong) {
+		for _, f := range wrong {
+			if !seen[f.Path] {
+				faults = append(faults, f)
+			}
+		}
+	} else if err != nil {
+		return Posted{}, err
+	}
+	if len(faults) > 0 {
+		return Posted{}, faults
+	}
+	return p, nil
+}
+
+// Check validates the fields; the error can be split with FieldErrors. Credentials must be a secretRef: a file name means
+// nothing on another machine, and must not be anybody's way to have a worker open its files.
+func (p *Posted) Check() error {
+	var faults strict.Faults
+	if err := p.Spec.Check(); err != nil && !errors.As(err, &faults) {
+		return err
+	}
+	if p.Credentials.KubeconfigFile != "" {
+		faults.Add("credentials.kubeconfigFile", "is not accepted over the network; use secretRef, a Secret in the consumer cluster")
+	}
+	if wrong := validation.IsDNS1123Label(p.Provider); p.Provider != "" && len(wrong) > 0 {
+		faults.Add("provider", "not a Liqo cluster id: %s", strings.Join(wrong, "; "))
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+// FieldErrors splits an error of Decode or Check; nil when it is none.
+func FieldErrors(err error) []FieldError {
+	var faults strict.Faults
+	if !errors.As(err, &faults) {
+		return nil
+	}
+	var out []FieldError
+	for i, f := range faults {
+		if i == maxErrors {
+			break
+		}
+		out = append(out, FieldError{Path: f.Path, Detail: f.Message})
+	}
+	return out
+}
+
+const maxErrors = 40

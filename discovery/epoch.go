@@ -1,0 +1,25 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Epoch is a short fingerprint of an offer's content, its provider included: equal offers have equal epochs, whatever
+// the order of their maps or the spelling of their quantities.
+func Epoch(o fleet.Offer) string {
+	o.Epoch = ""
+	if o.Expires != nil {
+		utc := o.Expires.UTC()
+		o.Expires = &utc
+	}
+	b, err := json.Marshal(o) // an Offer holds nothing that cannot be marshalled, but a price could be no number
+	if err != nil {
+		b = []byte(o.Name)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

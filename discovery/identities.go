@@ -1,0 +1,167 @@
+package discovery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var errStillBusy = errors.New("its provider is still being identified; it serves as soon as that is done")
+
+// identities remembers which cluster credentials lead to. One answer belongs to one version of the credentials and is
+// believed for a bounded time, a failure for a shorter one, so that a dead provider does not cost every Discover a full
+// time-out. Equal questions at the same time are asked once.
+type identities struct {
+	identifier Identifier
+	options    Options
+	slots      chan struct{}
+	flights    singleflight.Group
+
+	mu    sync.Mutex
+	known map[string]identity // by reference
+}
+
+type identity struct {
+	version string
+	id      string
+	err     error
+	until   time.Time
+}
+
+func newIdentities(identifier Identifier, options Options) *identities {
+	return &identities{
+		identifier: identifier,
+		options:    options,
+		slots:      make(chan struct{}, options.Parallel),
+		known:      map[string]identity{},
+	}
+}
+
+// of blocks until the id is known, the identification has failed, or ctx ends.
+func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (string, error) {
+	version, err := i.version(ctx, credentials)
+	if err != nil {
+		return "", err
+	}
+	reference := referenceOf(credentials)
+	if known, ok := i.remembered(reference, version); ok {
+		return known.id, known.err
+	}
+	// The flight outlives this caller: its answer also serves the others and the next call.
+	flight := i.flights.DoChan(reference+" "+version, func() (any, error) {
+		if known, ok := i.remembered(reference, version); ok {
+			return known.id, known.err
+		}
+		i.slots <- struct{}{}
+		defer func() { <-i.slots }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.options.PerOffer)
+		defer cancel()
+		id, err := i.identifier.Identify(ctx, credentials)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			err = fmt.Errorf("identify provider: no answer within %s: %w", i.options.PerOffer, err)
+		case err == nil && id == "":
+			err = errors.New("identify provider: the cluster has no id; is Liqo installed there?")
+		}
+		i.remember(reference, version, id, err)
+		return id, err
+	})
+	select {
+	case done := <-flight:
+		id, _ := done.Val.(string)
+		return id, done.Err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func (i *identities) remembered(reference, version string) (identity, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known, ok := i.known[reference]
+	if !ok || known.version != version || !i.options.Now().Before(known.until) {
+		return identity{}, false
+	}
+	return known, true
+}
+
+const maxKnown = 4096
+
+func (i *identities) remember(reference, version, id string, err error) {
+	keep := i.options.KeepID
+	if err != nil {
+		keep = i.options.KeepFailure
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.options.Now()
+	if len(i.known) >= maxKnown {
+		for r, k := range i.known {
+			if !now.Before(k.until) {
+				delete(i.known, r)
+			}
+		}
+	}
+	if len(i.known) >= maxKnown { // more live references than we care to remember: start over
+		clear(i.known)
+	}
+	i.known[reference] = identity{version: version, id: id, err: err, until: now.Add(keep)}
+}
+
+// version tells contents of credentials apart without keeping them.
+func (i *identities) version(ctx context.Context, c fleet.Credentials) (string, error) {
+	switch {
+	case c.KubeconfigFile != "":
+		return fileVersion(c.KubeconfigFile)
+	case c.SecretRef != nil && i.options.SecretVersion != nil:
+		version, err := i.options.SecretVersion(ctx, *c.SecretRef)
+		if err != nil {
+			return "", fmt.Errorf("read credentials: %w", err)
+		}
+		return version, nil
+	case c.SecretRef != nil:
+		return "", nil
+	default:
+		return "", errors.New("it has no credentials; give kubeconfigFile or secretRef")
+	}
+}
+
+const maxKubeconfig = 1 << 20
+
+func fileVersion(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read kubeconfigFile: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(f, maxKubeconfig+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read kubeconfigFile: %w", err)
+	case n > maxKubeconfig:
+		return "", fmt.Errorf("read kubeconfigFile: %s is larger than 1 MiB; it is not a kubeconfig", path)
+	case n == 0:
+		return "", fmt.Errorf("read kubeconfigFile: %s is empty", path)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func referenceOf(c fleet.Credentials) string {
+	b, err := json.Marshal(c)
+	if err != nil { // Credentials are strings
+		return fmt.Sprint(c)
+	}
+	return string(b)
+}

@@ -1,0 +1,119 @@
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Options tune Resolve. Zero values mean the defaults.
+type Options struct {
+	// Parallel bounds how many clusters are asked for their id at once, over all callers. Default 8.
+	Parallel int
+	// PerOffer bounds the identification of one cluster. Default 5s.
+	PerOffer time.Duration
+	// Wait bounds how long one call of Offers waits for identifications; those not done by then go on by themselves and
+	// serve the next call. Default 10s.
+	Wait time.Duration
+	// KeepID is how long a cluster's id is believed without asking again. Default 10m.
+	KeepID time.Duration
+	// KeepFailure is how long a failed identification is not tried again. Default 30s.
+	KeepFailure time.Duration
+	// SecretVersion tells versions of a Secret's key apart, for example by a hash of its content or the Secret's
+	// resourceVersion: a new version is identified at once. nil: Secrets are asked again after KeepID and KeepFailure.
+	SecretVersion func(ctx context.Context, ref fleet.SecretRef) (string, error)
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	o.Parallel = cmp.Or(o.Parallel, 8)
+	o.PerOffer = cmp.Or(o.PerOffer, 5*time.Second)
+	o.Wait = cmp.Or(o.Wait, 10*time.Second)
+	o.KeepID = cmp.Or(o.KeepID, 10*time.Minute)
+	o.KeepFailure = cmp.Or(o.KeepFailure, 30*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Resolved is the Catalog of one Source.
+type Resolved struct {
+	source  Source
+	ids     *identities
+	options Options
+}
+
+// Resolve makes a Catalog of a Source: it leaves out expired offers, asks every cluster for its id, and refuses all
+// offers of a provider that is offered more than once. Keep one for the life of the process: it remembers the ids.
+func Resolve(source Source, identifier Identifier, options Options) *Resolved {
+	options = options.withDefaults()
+	return &Resolved{source: source, options: options, ids: newIdentities(identifier, options)}
+}
+
+// Name is the source's name.
+func (r *Resolved) Name() string { return r.source.Name() }
+
+// Offers implements Catalog.
+func (r *Resolved) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
+	listed, problems, err := r.source.List(ctx)
+	if err != nil {
+		return nil, problems, fmt.Errorf("list offers of %s: %w", r.source.Name(), err)
+	}
+	problem := func(o fleet.Offer, format string, args ...any) Problem {
+		return Problem{Source: r.source.Name(), Offer: o.Name, Message: cut(fmt.Sprintf(format, args...))}
+	}
+	now, current := r.options.Now(), listed[:0:0]
+	for _, o := range listed {
+		if o.Expires != nil && !now.Before(*o.Expires) {
+			problems = append(problems, problem(o, "expired at %s; renew or remove it", o.Expires.UTC().Format(time.RFC3339)))
+			continue
+		}
+		current = append(current, o)
+	}
+	ids, errs := r.identifyAll(ctx, current)
+	if err := ctx.Err(); err != nil {
+		return nil, problems, fmt.Errorf("identify providers of %s: %w", r.source.Name(), context.Cause(ctx))
+	}
+	offers := current[:0:0]
+	for i, o := range current {
+		switch {
+		case errs[i] != nil:
+			problems = append(problems, problem(o, "%v", errs[i]))
+			continue
+		case o.Provider != "" && o.Provider != ids[i]:
+			problems = append(problems, problem(o, "says it is of provider %s, but its credentials lead to %s", o.Provider, ids[i]))
+			continue
+		}
+		o.Provider = ids[i]
+		o.Epoch = Epoch(o)
+		offers = append(offers, o)
+	}
+	offers, twice := refuseDuplicates(r.source.Name(), offers)
+	problems = append(problems, twice...)
+	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
+	sortProblems(problems)
+	return offers, problems, nil
+}
+
+func (r *Resolved) identifyAll(ctx context.Context, offers []fleet.Offer) ([]string, []error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Wait, errStillBusy)
+	defer cancel()
+	ids, errs := make([]string, len(offers)), make([]error, len(offers))
+	var all sync.WaitGroup
+	for i, o := range offers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			ids[i], errs[i] = r.ids.of(ctx, o.Credentials)
+		}()
+	}
+	all.Wait()
+	return ids, errs
+}

@@ -1,0 +1,316 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// clock is a clock that tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// source is a Source whose offers tests set.
+type source struct {
+	offers   []fleet.Offer
+	problems []discovery.Problem
+	err      error
+}
+
+func (*source) Name() string { return "test" }
+
+func (s *source) List(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	return append([]fleet.Offer(nil), s.offers...), append([]discovery.Problem(nil), s.problems...), s.err
+}
+
+// clusters identifies by the name of the Secret, counts, and can hang or fail.
+type clusters struct {
+	mu      sync.Mutex
+	ids     map[string]string
+	fail    map[string]error
+	hang    map[string]bool
+	asked   map[string]int
+	running int
+	most    int
+	gate    chan struct{} // when set, every call waits for it
+}
+
+func (c *clusters) Identify(ctx context.Context, cr fleet.Credentials) (string, error) {
+	key := filepath.Base(cr.KubeconfigFile)
+	if cr.SecretRef != nil {
+		key = cr.SecretRef.Name
+	}
+	c.mu.Lock()
+	if c.asked == nil {
+		c.asked = map[string]int{}
+	}
+	c.asked[key]++
+	c.running++
+	c.most = max(c.most, c.running)
+	id, err, hang, gate := c.ids[key], c.fail[key], c.hang[key], c.gate
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.running--
+		c.mu.Unlock()
+	}()
+	if hang {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return id, err
+}
+
+func (c *clusters) count(key string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked[key]
+}
+
+func (c *clusters) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+func offer(name string) fleet.Offer {
+	return fleet.Offer{
+		Name:        name,
+		Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "ns", Name: name, Key: "kubeconfig"}},
+		Lendable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		},
+	}
+}
+
+func names(offers []fleet.Offer) []string {
+	out := []string{}
+	for _, o := range offers {
+		out = append(out, o.Name+"="+o.Provider)
+	}
+	return out
+}
+
+func texts(problems []discovery.Problem) []string {
+	out := []string{}
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+func TestOffersAreIdentifiedAndStamped(t *testing.T) {
+	src := &source{offers: []fleet.Offer{offer("b"), offer("a")}, problems: []discovery.Problem{{Source: "test", Offer: "z", Message: "malformed"}}}
+	cat := discovery.Resolve(src, &clusters{ids: map[string]string{"a": "milan", "b": "rome"}}, discovery.Options{})
+	offers, problems, err := cat.Offers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"a=milan", "b=rome"}, names(offers))
+	require.Equal(t, []string{"test: offer z: malformed"}, texts(problems))
+	require.Equal(t, discovery.Epoch(offers[0]), offers[0].Epoch)
+	require.NotEmpty(t, offers[0].Epoch)
+}
+
+func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
+	expired, later := start.Add(-time.Second), start.Add(time.Hour)
+	old, fresh, claims, none := offer("old"), offer("fresh"), offer("claims"), offer("none")
+	old.Expires, fresh.Expires = &expired, &later
+	claims.Provider = "rome"
+	none.Credentials = fleet.Credentials{}
+	src := &source{offers: []fleet.Offer{old, fresh, claims, none, offer("a"), offer("b"), offer("dead"), offer("nameless")}}
+	ids := &clusters{
+		ids:  map[string]string{"fresh": "turin", "claims": "naples", "a": "milan", "b": "milan", "old": "turin"},
+		fail: map[string]error{"dead": errors.New("dial: connection refused")},
+	}
+	offers, problems, err := discovery.Resolve(src, ids, discovery.Options{Now: (&clock{now: start}).Now}).Offers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"fresh=turin"}, names(offers), "the expired offer of turin is no rival")
+	require.Equal(t, []string{
+		"test: offer a, b: offers a and b are both of provider milan; keep one",
+		"test: offer claims: says it is of provider rome, but its credentials lead to naples",
+		"test: offer dead: dial: connection refused",
+		"test: offer nameless: identify provider: the cluster has no id; is Liqo installed there?",
+		"test: offer none: it has no credentials; give kubeconfigFile or secretRef",
+		"test: offer old: expired at 2026-11-20T11:59:59Z; renew or remove it",
+	}, texts(problems))
+	require.Zero(t, ids.count("old"), "nobody asks the cluster of an expired offer")
+}
+
+func TestThreeOffersOfOneProvider(t *testing.T) {
+	src := &source{offers: []fleet.Offer{offer("c"), offer("a"), offer("b")}}
+	offers, problems, err := discovery.Resolve(src, &clusters{ids: map[string]string{"a": "m", "b": "m", "c": "m"}}, discovery.Options{}).Offers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, offers)
+	require.Equal(t, []string{"test: offer a, b, c: offers a, b and c are all of provider m; keep one"}, texts(problems))
+}
+
+func TestIDsAreRememberedForABoundedTime(t *testing.T) {
+	now := &clock{now: start}
+	ids := &clusters{ids: map[string]string{"a": "milan"}, fail: map[string]error{"b": errors.New("no route")}}
+	version := "1"
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("b")}}, ids, discovery.Options{
+		Now: now.Now, KeepID: time.Minute, KeepFailure: 10 * time.Second,
+		SecretVersion: func(context.Context, fleet.SecretRef) (string, error) { return version, nil },
+	})
+	list := func() []string {
+		offers, problems, err := cat.Offers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, offers, 2-len(problems))
+		return names(offers)
+	}
+	require.Equal(t, []string{"a=milan"}, list())
+	require.Equal(t, []string{"a=milan"}, list())
+	require.Equal(t, 1, ids.count("a"))
+	require.Equal(t, 1, ids.count("b"), "a failure is remembered too")
+
+	now.Advance(10 * time.Second)
+	ids.set(func() { ids.fail = nil; ids.ids["b"] = "rome" })
+	require.Equal(t, []string{"a=milan", "b=rome"}, list(), "a failure is tried again soon")
+	require.Equal(t, 1, ids.count("a"))
+
+	ids.set(func() { ids.ids["a"] = "turin" })
+	version = "2"
+	require.Equal(t, []string{"a=turin", "b=rome"}, list(), "new credentials are asked at once")
+	require.Equal(t, 2, ids.count("a"))
+
+	now.Advance(time.Minute)
+	list()
+	require.Equal(t, 3, ids.count("a"), "an id is not believed for ever")
+}
+
+func TestKubeconfigFileIsAskedAgainWhenItChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	o := offer("a")
+	o.Credentials = fleet.Credentials{KubeconfigFile: path}
+	ids := &clusters{ids: map[string]string{"a": "milan"}}
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{o}}, ids, discovery.Options{})
+	problem := func() string {
+		offers, problems, err := cat.Offers(t.Context())
+		require.NoError(t, err)
+		if len(problems) == 0 {
+			require.Equal(t, []string{"a=milan"}, names(offers))
+			return ""
+		}
+		require.Empty(t, offers)
+		return problems[0].String()
+	}
+	require.Contains(t, problem(), "test: offer a: read kubeconfigFile: open "+path)
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.Contains(t, problem(), "is empty")
+	require.NoError(t, os.WriteFile(path, make([]byte, 1<<20+1), 0o600))
+	require.Contains(t, problem(), "larger than 1 MiB")
+	require.Zero(t, ids.count("a"))
+	require.NoError(t, os.WriteFile(path, []byte("v1"), 0o600))
+	require.Empty(t, problem())
+	require.NoError(t, os.WriteFile(path, []byte("v2"), 0o600))
+	require.Empty(t, problem())
+	require.Equal(t, 2, ids.count("a"))
+}
+
+func TestADeadProviderCostsOneTimeout(t *testing.T) {
+	ids := &clusters{ids: map[string]string{"a": "milan"}, hang: map[string]bool{"dead": true}}
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("dead")}}, ids, discovery.Options{PerOffer: 50 * time.Millisecond})
+	for range 3 {
+		offers, problems, err := cat.Offers(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"a=milan"}, names(offers))
+		require.Equal(t, []string{"test: offer dead: identify provider: no answer within 50ms: context deadline exceeded"}, texts(problems))
+	}
+	require.Equal(t, 1, ids.count("dead"))
+}
+
+func TestIdentificationsAreParallelButBounded(t *testing.T) {
+	src, ids := &source{}, &clusters{ids: map[string]string{}, gate: make(chan struct{})}
+	for _, c := range "abcdefghijkl" {
+		src.offers = append(src.offers, offer(string(c)))
+		ids.ids[string(c)] = "id-" + string(c)
+	}
+	cat := discovery.Resolve(src, ids, discovery.Options{Parallel: 3})
+	var both sync.WaitGroup
+	for range 2 { // two callers share the bound and the answers
+		both.Add(1)
+		go func() {
+			defer both.Done()
+			offers, problems, err := cat.Offers(context.Background())
+			if err != nil || len(problems) != 0 || len(offers) != 12 {
+				t.Errorf("got %d offers, %v, %v", len(offers), problems, err)
+			}
+		}()
+	}
+	require.Eventually(t, func() bool { ids.mu.Lock(); defer ids.mu.Unlock(); return ids.running == 3 }, 5*time.Second, time.Millisecond)
+	close(ids.gate)
+	both.Wait()
+	require.Equal(t, 3, ids.most)
+	for key, n := range ids.asked {
+		require.Equal(t, 1, n, key)
+	}
+}
+
+func TestASlowProviderServesTheNextCall(t *testing.T) {
+	ids := &clusters{ids: map[string]string{"a": "milan"}, gate: make(chan struct{})}
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, ids, discovery.Options{Wait: 20 * time.Millisecond})
+	offers, problems, err := cat.Offers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, offers)
+	require.Equal(t, []string{"test: offer a: its provider is still being identified; it serves as soon as that is done"}, texts(problems))
+	close(ids.gate)
+	require.Eventually(t, func() bool {
+		offers, _, err := cat.Offers(context.Background())
+		return err == nil && len(offers) == 1
+	}, 5*time.Second, time.Millisecond)
+	require.Equal(t, 1, ids.count("a"), "the identification went on by itself")
+}
+
+func TestOffersEndsWithItsContext(t *testing.T) {
+	ids := &clusters{hang: map[string]bool{"a": true}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, ids, discovery.Options{})
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := cat.Offers(ctx)
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return ids.count("a") == 1 }, 5*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+func TestASourceThatFails(t *testing.T) {
+	boom := errors.New("boom")
+	_, _, err := discovery.Resolve(&source{err: boom}, &clusters{}, discovery.Options{}).Offers(t.Context())
+	require.ErrorIs(t, err, boom)
+	require.ErrorContains(t, err, "list offers of test: ")
+}

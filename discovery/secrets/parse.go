@@ -1,0 +1,113 @@
+package secrets
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const keyInfo = "info"
+
+// info is the value of the Secret's key "info".
+type info struct {
+	// Name is written by some; the Secret's name rules.
+	Name          string              `json:"name,omitempty"`
+	Resources     corev1.ResourceList `json:"resources"`
+	Labels        map[string]text     `json:"labels,omitempty"`
+	HasNat        *bool               `json:"hasNat,omitempty"`
+	MaxNodes      int                 `json:"maxNodes,omitempty"`
+	Price         float64             `json:"price,omitempty"`
+	LingerSeconds *int64              `json:"lingerSeconds,omitempty"`
+	Unpeer        fleet.UnpeerPolicy  `json:"unpeer,omitempty"`
+	Expires       *time.Time          `json:"expires,omitempty"`
+}
+
+// text is a label value; true and 39 are taken as they are written, because YAML makes it easy to forget the quotes.
+type text string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(raw []byte) error {
+	if bytes.HasPrefix(raw, []byte(`"`)) {
+		return json.Unmarshal(raw, (*string)(t))
+	}
+	if bytes.HasPrefix(raw, []byte("{")) || bytes.HasPrefix(raw, []byte("[")) {
+		return errors.New("must be a string")
+	}
+	*t = text(raw)
+	return nil
+}
+
+// parse reads a Secret as an offer. The error lists all that is wrong by path and shows nothing of the kubeconfig.
+func parse(secret *corev1.Secret) (discovery.Spec, error) {
+	var faults strict.Faults
+	kubeconfig := secret.Data[discovery.DefaultKey]
+	switch config, err := clientcmd.Load(kubeconfig); {
+	case len(bytes.TrimSpace(kubeconfig)) == 0:
+		faults.Add("kubeconfig", "is missing")
+	case err != nil: // the error may quote the content
+		faults.Add("kubeconfig", "is not a kubeconfig")
+	case len(config.Clusters) == 0:
+		faults.Add("kubeconfig", "names no cluster")
+	}
+	var in info
+	if raw, ok := secret.Data[keyInfo]; !ok {
+		faults.Add(keyInfo, "is missing")
+		return discovery.Spec{}, faults
+	} else if wrong := strict.Decode(raw, &in); len(wrong) > 0 {
+		return discovery.Spec{}, append(faults, under(keyInfo, wrong)...)
+	}
+	spec := discovery.Spec{
+		Name: secret.Name,
+		Credentials: discovery.CredentialsSpec{SecretRef: &discovery.SecretRefSpec{
+			Namespace: secret.Namespace, Name: secret.Name, Key: discovery.DefaultKey,
+		}},
+		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price,
+		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires,
+	}
+	var wrong strict.Faults
+	if err := spec.Check(); errors.As(err, &wrong) {
+		faults = append(faults, under(keyInfo, wrong)...)
+	} else if err != nil {
+		return discovery.Spec{}, fmt.Errorf("check offer: %w", err)
+	}
+	if len(faults) > 0 {
+		return discovery.Spec{}, faults
+	}
+	return spec, nil
+}
+
+func (in info) labels() map[string]string {
+	labels := make(map[string]string, len(in.Labels)+1)
+	if in.HasNat != nil {
+		labels["hasNat"] = strconv.FormatBool(*in.HasNat)
+	}
+	for key, value := range in.Labels {
+		labels[key] = string(value)
+	}
+	return labels
+}
+
+// under tells faults in the words of the Secret: there, lendable is info.resources.
+func under(key string, faults strict.Faults) strict.Faults {
+	for i, f := range faults {
+		if rest, ok := strings.CutPrefix(f.Path, "lendable"); ok {
+			f.Path = "resources" + rest
+		}
+		faults[i].Path = key
+		if f.Path != "" {
+			faults[i].Path = key + "." + f.Path
+		}
+	}
+	return faults
+}

@@ -1,0 +1,39 @@
+package secrets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// record is what is kept of a Secret: all that List and Version need, and no kubeconfig.
+type record struct {
+	metav1.ObjectMeta
+	offer   fleet.Offer
+	err     error  // why it is no offer
+	version string // fingerprint of the kubeconfig
+}
+
+// strip makes a record of a Secret before it enters the store. Anything else passes as it is.
+func strip(item any) (any, error) {
+	secret, ok := item.(*corev1.Secret)
+	if !ok {
+		return item, nil
+	}
+	sum := sha256.Sum256(secret.Data[discovery.DefaultKey])
+	r := &record{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: secret.Namespace, Name: secret.Name, Labels: secret.Labels,
+			UID: secret.UID, ResourceVersion: secret.ResourceVersion,
+		},
+		version: hex.EncodeToString(sum[:]),
+	}
+	spec, err := parse(secret)
+	r.offer, r.err = spec.Offer(), err
+	return r, nil
+}

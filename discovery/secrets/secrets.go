@@ -1,0 +1,190 @@
+// Package secrets is the Source of offers that are kept as labelled Secrets in the consumer cluster, one per provider, in
+// the format of the prototype this product grew from:
+//
+//	apiVersion: v1
+//	kind: Secret
+//	metadata:
+//	  name: milan                    # the offer's name
+//	  labels: {autoscaling: "true"}
+//	stringData:
+//	  kubeconfig: ...                # access to the provider
+//	  info: |                        # YAML or JSON
+//	    resources: {cpu: "16", memory: 64Gi, pods: "110", nvidia.com/gpu: "0"}
+//	    labels: {country: it, provider: example, city: milan, hasGPU: "false"}
+//	    hasNat: false
+//
+// info may also carry maxNodes, price, lingerSeconds, unpeer and expires, as in the offers file. Unknown keys are refused.
+// hasNat becomes the label hasNat, for groups to select by. resources without ephemeral-storage do not limit it: the
+// prototype's format does not know it, and both fleet.Choose and holds take an offer that is silent about it so.
+//
+// Secrets are watched; a watch that ends is followed by a new one, with a new list when needed. While the API server
+// cannot be listed or watched the last known offers serve, and every List says so in a Problem. The kubeconfig itself is
+// not kept here: offers refer to the Secret, so a rotated one is used at its next use, without a restart.
+package secrets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// DefaultSelector finds the Secrets.
+const DefaultSelector = "autoscaling=true"
+
+// Options tune New.
+type Options struct {
+	// Namespace is where the Secrets are; required, so that the rights to read Secrets end there.
+	Namespace string
+	// Selector is a label selector; default DefaultSelector.
+	Selector string
+	// SyncWait bounds how long List waits for the first list of Secrets. Default 10s.
+	SyncWait time.Duration
+}
+
+// Source is the watched Secrets. Run must run for List to answer.
+type Source struct {
+	options  Options
+	selector labels.Selector
+	store    cache.Store
+	informer cache.Controller
+	synced   chan struct{} // closed after the first list
+
+	mu     sync.Mutex
+	broken error // why the last list or watch failed; nil after one that succeeded
+	since  time.Time
+}
+
+// New makes a Source that has not started yet. It needs the rights to list and watch Secrets in the namespace.
+func New(client kubernetes.Interface, options Options) (*Source, error) {
+	if options.Namespace == "" {
+		return nil, errors.New("watch offer secrets: the namespace is missing")
+	}
+	options.Selector = cmp.Or(options.Selector, DefaultSelector)
+	options.SyncWait = cmp.Or(options.SyncWait, 10*time.Second)
+	selector, err := labels.Parse(options.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("watch offer secrets: selector %q: %w", options.Selector, err)
+	}
+	s := &Source{options: options, selector: selector, synced: make(chan struct{})}
+	secrets := client.CoreV1().Secrets(options.Namespace)
+	s.store, s.informer = cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = options.Selector
+				list, err := secrets.List(ctx, o)
+				s.note(err)
+				return list, err
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = options.Selector
+				w, err := secrets.Watch(ctx, o)
+				s.note(err)
+				return w, err
+			},
+		},
+		ObjectType: &corev1.Secret{},
+		Handler:    cache.ResourceEventHandlerFuncs{},
+		Transform:  strip,
+	})
+	return s, nil
+}
+
+// Run watches until ctx ends. Call it once.
+func (s *Source) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Add(1)
+	go func() {
+		defer both.Done()
+		if cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced) {
+			close(s.synced)
+		}
+	}()
+	s.informer.RunWithContext(ctx)
+	both.Wait()
+	return nil
+}
+
+// Name implements discovery.Source.
+func (s *Source) Name() string { return "secrets" }
+
+// List implements discovery.Source. It fails only as long as the Secrets were never listed.
+func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	wait, cancel := context.WithTimeout(ctx, s.options.SyncWait)
+	defer cancel()
+	select {
+	case <-s.synced:
+	case <-wait.Done():
+		_, why := s.trouble()
+		return nil, nil, fmt.Errorf("list secrets %s in namespace %s: not done yet: %w",
+			s.options.Selector, s.options.Namespace, cmp.Or(why, context.Cause(wait)))
+	}
+	var offers []fleet.Offer
+	var problems []discovery.Problem
+	if since, why := s.trouble(); why != nil {
+		problems = append(problems, discovery.Problem{Source: s.Name(), Message: fmt.Sprintf(
+			"secrets in namespace %s cannot be watched since %s, the last known offers serve: %v",
+			s.options.Namespace, since.UTC().Format(time.RFC3339), why)})
+	}
+	for _, item := range s.store.List() {
+		r, ok := item.(*record)
+		if !ok || !s.selector.Matches(labels.Set(r.Labels)) {
+			continue
+		}
+		if r.err != nil {
+			problems = append(problems, discovery.Problem{Source: s.Name(), Offer: r.Name, Message: r.err.Error()})
+			continue
+		}
+		offers = append(offers, discovery.CopyOffer(r.offer))
+	}
+	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(problems, func(a, b discovery.Problem) int { return cmp.Compare(a.Offer, b.Offer) })
+	return offers, problems, nil
+}
+
+// Version tells contents of a watched Secret's key apart; it is meant for discovery.Options.SecretVersion. Of a Secret
+// that is not watched it knows nothing and returns "".
+func (s *Source) Version(_ context.Context, ref fleet.SecretRef) (string, error) {
+	item, ok, err := s.store.GetByKey(ref.Namespace + "/" + ref.Name)
+	if err != nil {
+		return "", fmt.Errorf("get secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	r, isRecord := item.(*record)
+	if !ok || !isRecord || cmp.Or(ref.Key, discovery.DefaultKey) != discovery.DefaultKey {
+		return "", nil
+	}
+	return r.version, nil
+}
+
+func (s *Source) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.broken = nil
+		return
+	}
+	if s.broken == nil {
+		s.since = time.Now()
+	}
+	s.broken = err
+}
+
+func (s *Source) trouble() (since time.Time, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since, s.broken
+}

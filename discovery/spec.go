@@ -1,0 +1,118 @@
+package discovery
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Spec is an offer as people write it: in the offers file and to the discovery server. Which provider it is of is not
+// written but read from the cluster itself.
+type Spec struct {
+	// Name names the offer to people: a DNS-1123 subdomain, unique in its source.
+	Name string `json:"name" validate:"required,offername"`
+	// Credentials say where the access to the provider lies; exactly one of the two forms.
+	Credentials CredentialsSpec `json:"credentials"`
+	// Lendable is the whole amount on offer: cpu, memory and pods at least, because every node has them.
+	Lendable corev1.ResourceList `json:"lendable" validate:"required,max=64"`
+	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Write 1 for providers with Liqo up to 1.1.
+	MaxNodes int `json:"maxNodes,omitempty" validate:"gte=0,lte=1000"`
+	// Labels are what node groups select offers by: Kubernetes label syntax.
+	Labels map[string]string `json:"labels,omitempty" validate:"max=64"`
+	// Price is per node and hour, in whatever currency all offers share.
+	Price float64 `json:"price,omitempty" validate:"gte=0"`
+	// LingerSeconds is how long an unused peering is kept; absent means 60.
+	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
+	// Unpeer is linger (default) or never.
+	Unpeer fleet.UnpeerPolicy `json:"unpeer,omitempty" validate:"omitempty,oneof=linger never"`
+	// Expires is when the offer ends, RFC 3339; absent means never.
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// CredentialsSpec says where the access to a provider lies.
+type CredentialsSpec struct {
+	// KubeconfigFile is a path, relative to the offers file.
+	KubeconfigFile string `json:"kubeconfigFile,omitempty" validate:"omitempty,max=1024,oneline"`
+	// SecretRef names one key of a Secret in the consumer cluster.
+	SecretRef *SecretRefSpec `json:"secretRef,omitempty"`
+}
+
+// SecretRefSpec names one key of a Secret in the consumer cluster.
+type SecretRefSpec struct {
+	Namespace string `json:"namespace" validate:"required,dnslabel"`
+	Name      string `json:"name" validate:"required,offername"`
+	// Key defaults to "kubeconfig".
+	Key string `json:"key,omitempty" validate:"omitempty,secretkey"`
+}
+
+// DefaultKey is the key of a Secret that holds a kubeconfig when nothing else is said.
+const DefaultKey = "kubeconfig"
+
+// Document is the offers file.
+type Document struct {
+	Offers []Spec `json:"offers" validate:"max=1000,dive"`
+}
+
+// Parse reads an offers document, YAML or JSON. The error lists everything that is wrong, each with the path of its
+// field, such as "offers[1].lendable.cpu". Unknown keys are refused.
+func Parse(document []byte) (Document, error) {
+	var doc Document
+	if err := parse(document, &doc); err != nil {
+		return Document{}, err
+	}
+	return doc, nil
+}
+
+// ParseOffer reads one offer, YAML or JSON, and reports like Parse.
+func ParseOffer(document []byte) (Spec, error) {
+	var spec Spec
+	if err := parse(document, &spec); err != nil {
+		return Spec{}, err
+	}
+	return spec, nil
+}
+
+// Check validates an offer that was made by a program; the error lists all faults by path.
+func (s *Spec) Check() error {
+	if faults := validate(s); len(faults) > 0 {
+		return dedupe(faults)
+	}
+	return nil
+}
+
+func parse(document []byte, target any) error {
+	faults := strict.Decode(document, target)
+	if slices.ContainsFunc(faults, func(f strict.Fault) bool { return f.Path == "" }) {
+		return faults // nothing was decoded: that everything is missing as well would only distract
+	}
+	if faults = append(faults, validate(target)...); len(faults) > 0 {
+		return dedupe(faults)
+	}
+	return nil
+}
+
+// Offer is the offer as the domain knows it, its provider and epoch still unknown.
+func (s Spec) Offer() fleet.Offer {
+	o := fleet.Offer{
+		Name:          s.Name,
+		Credentials:   fleet.Credentials{KubeconfigFile: s.Credentials.KubeconfigFile},
+		Lendable:      s.Lendable.DeepCopy(),
+		MaxNodes:      s.MaxNodes,
+		Labels:        s.Labels,
+		Price:         s.Price,
+		LingerSeconds: s.LingerSeconds,
+		Unpeer:        s.Unpeer,
+		Expires:       s.Expires,
+	}
+	if ref := s.Credentials.SecretRef; ref != nil {
+		o.Credentials.SecretRef = &fleet.SecretRef{Namespace: ref.Namespace, Name: ref.Name, Key: ref.Key}
+		if ref.Key == "" {
+			o.Credentials.SecretRef.Key = DefaultKey
+		}
+	}
+	return o
+}

@@ -1,0 +1,47 @@
+// Package store keeps the discovery server's offers: the port, and the one in memory. storetest is the contract suite
+// that every implementation passes.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+)
+
+// What callers can meet; match with errors.Is.
+var (
+	// ErrNotFound: there is no offer of that name, or it has expired.
+	ErrNotFound = errors.New("offer not found")
+	// ErrOwned: the offer of that name is another writer's.
+	ErrOwned = errors.New("offer belongs to another writer")
+	// ErrFull: the writer has MaxPerWriter offers.
+	ErrFull = errors.New("too many offers")
+)
+
+// MaxPerWriter bounds the live offers of one writer.
+const MaxPerWriter = 1000
+
+// Record is an offer as it is kept. Offer.Expires is always set.
+type Record struct {
+	Offer   api.Posted
+	Writer  string
+	Updated time.Time
+}
+
+// Store keeps offers by name. Every method takes the time: what has expired by then is as good as absent, and its name
+// is free. Safe for concurrent use. What goes in and comes out is not shared with the caller. Nothing is lost once a
+// method has returned, as far as the implementation is durable at all.
+type Store interface {
+	// Put creates or replaces the offer named record.Offer.Name. Errors: ErrOwned, ErrFull.
+	Put(ctx context.Context, record Record, now time.Time) (created bool, err error)
+	// Get errors: ErrNotFound.
+	Get(ctx context.Context, name string, now time.Time) (Record, error)
+	// List returns at most limit offers with names after the given one, in name order.
+	List(ctx context.Context, after string, limit int, now time.Time) ([]Record, error)
+	// Delete removes the writer's offer; removing an absent one is success. Errors: ErrOwned.
+	Delete(ctx context.Context, name, writer string, now time.Time) error
+	// Sweep frees what expired offers take and returns their number.
+	Sweep(ctx context.Context, now time.Time) (int, error)
+}

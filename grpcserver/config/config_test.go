@@ -1,0 +1,135 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden error texts")
+
+const good = `
+hub: munich
+nodeGroups:
+- id: cpu
+  min: 1
+  max: 10
+  shape: {cpu: 4, memory: 8Gi, pods: "110", ephemeral-storage: 20Gi}
+  labels: {tier: burst, example.com/team: a}
+  taints: [{key: burst, value: "true", effect: NoSchedule}]
+  selector: {matchLabels: {region: eu}, matchExpressions: [{key: tier, operator: In, values: [a, b]}]}
+  budgets: {peer: 60s, total: 10m}
+- id: gpu
+  max: 2
+  shape: {cpu: 500m, memory: 8Gi, pods: 20, nvidia.com/gpu: 1}
+`
+
+func TestParse(t *testing.T) {
+	cfg, err := Parse([]byte(good))
+	require.NoError(t, err)
+	require.Equal(t, "munich", cfg.Hub)
+	require.Len(t, cfg.NodeGroups, 2)
+
+	cpu, gpu := cfg.NodeGroups[0], cfg.NodeGroups[1]
+	require.Equal(t, "cpu", cpu.ID)
+	require.Equal(t, 1, cpu.Min)
+	require.Equal(t, 10, cpu.Max)
+	require.True(t, cpu.Shape[corev1.ResourceCPU].Equal(resource.MustParse("4")))
+	require.Equal(t, []corev1.Taint{{Key: "burst", Value: "true", Effect: corev1.TaintEffectNoSchedule}}, cpu.Taints)
+	require.Equal(t, []string{"a", "b"}, cpu.Selector.MatchExpressions[0].Values)
+	require.Equal(t, 60*time.Second, cpu.Budgets.Peer.Duration)
+	require.Equal(t, 2*time.Minute, cpu.Budgets.Join.Duration, "a default")
+	require.Equal(t, 10*time.Minute, cpu.Budgets.Total.Duration)
+	require.True(t, gpu.Shape["nvidia.com/gpu"].Equal(resource.MustParse("1")))
+	require.Equal(t, 12*time.Minute, gpu.Budgets.Total.Duration)
+}
+
+func TestHubDefaults(t *testing.T) {
+	cfg, err := Parse([]byte(strings.Replace(good, "hub: munich", "", 1)))
+	require.NoError(t, err)
+	require.Equal(t, DefaultHub, cfg.Hub)
+}
+
+// The hash decides whether a group is configured anew: the way a quantity or duration is written must not matter.
+func TestHashIgnoresSpelling(t *testing.T) {
+	one, err := Parse([]byte("nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 1024Mi, pods: 10}, budgets: {peer: 90s}}]"))
+	require.NoError(t, err)
+	two, err := Parse([]byte("nodeGroups: [{max: 1, id: a, shape: {pods: '10', cpu: 4000m, memory: 1Gi}, budgets: {peer: 1m30s}}]"))
+	require.NoError(t, err)
+	require.Equal(t, one.NodeGroups[0].Hash(), two.NodeGroups[0].Hash())
+}
+
+// Each testdata/<name>.yaml is a broken file; <name>.txt holds the complaints it gets, all at once and with paths.
+func TestComplaints(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			require.NoError(t, err)
+			_, err = Parse(raw)
+			require.Error(t, err)
+			golden := strings.TrimSuffix(file, ".yaml") + ".txt"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(err.Error()+"\n"), 0o600))
+			}
+			want, readErr := os.ReadFile(golden)
+			require.NoError(t, readErr)
+			require.Equal(t, string(want), err.Error()+"\n")
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "groups.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(good), 0o600))
+	cfg, err := Load(file)
+	require.NoError(t, err)
+	require.Len(t, cfg.NodeGroups, 2)
+
+	require.NoError(t, os.WriteFile(file, []byte("nodeGroups: []"), 0o600))
+	_, err = Load(file)
+	require.ErrorContains(t, err, file+":\nnodeGroups: is missing")
+
+	_, err = Load(file + ".absent")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Whatever the bytes, Parse answers; what it accepts has what the server relies on.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(good))
+	files, _ := filepath.Glob("testdata/*.yaml")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte("nodeGroups: [{shape: {cpu: 1e9999999999}}]"))
+	f.Add([]byte("{? [a]: b}"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		cfg, err := Parse(raw)
+		if err != nil {
+			return
+		}
+		require.NotEmpty(t, cfg.Hub)
+		require.NotEmpty(t, cfg.NodeGroups)
+		for _, g := range cfg.NodeGroups {
+			require.NotEmpty(t, g.ID)
+			require.NotEmpty(t, g.Hash())
+			require.GreaterOrEqual(t, g.Max, g.Min)
+			require.NotEmpty(t, g.Shape[corev1.ResourcePods])
+			require.Positive(t, g.Budgets.Total.Duration)
+		}
+	})
+}

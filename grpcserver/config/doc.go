@@ -1,0 +1,17 @@
+// Package config reads the node groups from their YAML file. The gRPC server is its only reader; workers get a group's
+// spec from the server's configure operation.
+//
+//	hub: default            # optional; one hub per Temporal namespace may leave it out
+//	nodeGroups:
+//	- id: cpu
+//	  min: 0
+//	  max: 10
+//	  shape: {cpu: "4", memory: 8Gi, pods: "110"}
+//	  labels: {tier: burst}
+//	  taints: [{key: burst, value: "true", effect: NoSchedule}]
+//	  selector: {matchLabels: {region: eu}}
+//	  budgets: {peer: 90s, join: 2m, total: 12m}
+//
+// Reading is strict: what is not understood is refused, every complaint names its field by YAML path and says what to do,
+// and all complaints come at once.
+package config

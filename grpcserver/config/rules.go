@@ -1,0 +1,177 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// say reports a complaint at path, relative to the struct under check.
+type say func(path, format string, args ...any)
+
+func sayTo(sl validator.StructLevel) say {
+	return func(path, format string, args ...any) {
+		sl.ReportError(nil, path, path, tagSay, fmt.Sprintf(format, args...))
+	}
+}
+
+// checkConfig holds what concerns several groups.
+func checkConfig(sl validator.StructLevel) {
+	cfg, say := sl.Current().Interface().(Config), sayTo(sl)
+	first := map[string]int{}
+	for i, g := range cfg.NodeGroups {
+		if j, taken := first[g.ID]; taken && g.ID != "" {
+			say(fmt.Sprintf("nodeGroups[%d].id", i), "%q is the id of nodeGroups[%d] too: give each group its own", g.ID, j)
+			continue
+		}
+		first[g.ID] = i
+	}
+}
+
+// checkGroup holds what struct tags cannot say about one group.
+func checkGroup(sl validator.StructLevel) {
+	g, say := sl.Current().Interface().(fleet.GroupSpec), sayTo(sl)
+	checkShape(g.Shape, say)
+	checkLabels(g.Labels, say)
+	checkTaints(g.Taints, say)
+	checkSelector(g.Selector, say)
+	if b := g.Budgets; b.Total.Duration < b.Peer.Duration+b.Join.Duration {
+		say("budgets.total", "is %s, less than peer and join together (%s): raise it, or lower them",
+			b.Total.Duration, b.Peer.Duration+b.Join.Duration)
+	}
+}
+
+// checkShape: CA's simulation fits pods against cpu, memory and pods; without pods none fits at all.
+func checkShape(shape corev1.ResourceList, say say) {
+	if shape == nil {
+		return // the tag "required" has said it
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if _, ok := shape[name]; !ok {
+			say(join("shape", string(name)), "is missing: give what each node has")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(shape)) {
+		path, quantity := join("shape", string(name)), shape[name]
+		switch {
+		case !validResource(name):
+			say(path, "is not a resource a node has: use cpu, memory, pods, ephemeral-storage, or a full name such as nvidia.com/gpu")
+		case quantity.Sign() <= 0:
+			say(path, "is %s: give more than 0, or leave it out", quantity.String())
+		case wholeOnly(name) && !isWhole(quantity):
+			say(path, "is %s: give a whole number", quantity.String())
+		}
+	}
+}
+
+func validResource(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage:
+		return true
+	}
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
+		strings.Contains(string(name), "/") && len(validation.IsQualifiedName(string(name))) == 0
+}
+
+func wholeOnly(name corev1.ResourceName) bool {
+	return name == corev1.ResourcePods || strings.Contains(string(name), "/")
+}
+
+func isWhole(q resource.Quantity) bool { return q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) == 0 }
+
+func checkLabels(labels map[string]string, say say) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		path, value := join("labels", key), labels[key]
+		if why := validation.IsQualifiedName(key); len(why) > 0 {
+			say(path, "is not a label key: %s", short(why))
+			continue
+		}
+		if why := reservedLabel(key, value); why != "" {
+			say(path, "%s", why)
+			continue
+		}
+		if why := validation.IsValidLabelValue(value); len(why) > 0 {
+			say(path, "%q is not a label value: %s", value, short(why))
+		}
+	}
+}
+
+func checkTaints(taints []corev1.Taint, say say) {
+	seen := map[string]bool{}
+	for i, t := range taints {
+		path := fmt.Sprintf("taints[%d].", i)
+		if t.Key == "" {
+			say(path+"key", "is missing: name the taint")
+		} else if why := validation.IsQualifiedName(t.Key); len(why) > 0 {
+			say(path+"key", "%q is not a taint key: %s", t.Key, short(why))
+		} else if why := reservedTaint(t.Key); why != "" {
+			say(path+"key", "%s", why)
+		}
+		if why := validation.IsValidLabelValue(t.Value); len(why) > 0 {
+			say(path+"value", "%q is not a taint value: %s", t.Value, short(why))
+		}
+		switch t.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		case "":
+			say(path+"effect", "is missing: use NoSchedule, PreferNoSchedule or NoExecute")
+		default:
+			say(path+"effect", "%q is not an effect: use NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
+		}
+		if id := t.Key + ":" + string(t.Effect); seen[id] {
+			say(strings.TrimSuffix(path, "."), "repeats the taint %s: a node carries it once, remove one", id)
+		} else {
+			seen[id] = true
+		}
+	}
+}
+
+func checkSelector(selector *metav1.LabelSelector, say say) {
+	if selector == nil {
+		return
+	}
+	problems := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("selector"))
+	for _, p := range problems {
+		say(p.Field, "%s: mend the selector, which is matched against the labels of offers", short([]string{p.ErrorBody()}))
+	}
+	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(problems) == 0 {
+		say("selector", "%v: mend the selector, which is matched against the labels of offers", err)
+	}
+}
+
+// negativeBudgets looks at budgets as they were written.
+func negativeBudgets(cfg Config) []*FieldError {
+	var out []*FieldError
+	for i, g := range cfg.NodeGroups {
+		for _, b := range []struct {
+			name  string
+			value time.Duration
+		}{
+			{"peer", g.Budgets.Peer.Duration}, {"join", g.Budgets.Join.Duration}, {"total", g.Budgets.Total.Duration},
+			{"drain", g.Budgets.Drain.Duration}, {"failedTTL", g.Budgets.FailedTTL.Duration},
+		} {
+			if b.value < 0 {
+				out = append(out, &FieldError{Path: fmt.Sprintf("nodeGroups[%d].budgets.%s", i, b.name),
+					Message: fmt.Sprintf("is %s: give more than 0, or leave it out for the default", b.value)})
+			}
+		}
+	}
+	return out
+}
+
+// short leaves out the examples and patterns that Kubernetes puts behind its reasons.
+func short(why []string) string {
+	reason, _, _ := strings.Cut(why[0], " (e.g.")
+	return reason
+}

@@ -1,0 +1,64 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// wall is the one place where what the port says becomes what CA reads. CA treats all codes alike (backoff, or the loop
+// ends); they are for people, alerts and tests. verb and group say what was tried.
+func wall(verb, group string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Error(codeOf(err), fmt.Sprintf("%s node group %s: %v", verb, group, err))
+}
+
+func codeOf(err error) codes.Code {
+	var refusal *fleet.Refusal
+	switch {
+	case errors.Is(err, fleet.ErrOutcomeUnknown), errors.Is(err, fleet.ErrUnavailable):
+		return codes.Unavailable
+	case errors.As(err, &refusal):
+		return codeOfRefusal(refusal.Kind)
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	default:
+		return codes.Internal
+	}
+}
+
+func codeOfRefusal(kind fleet.RefusalKind) codes.Code {
+	switch kind {
+	case fleet.RefusedInvalid:
+		return codes.InvalidArgument
+	case fleet.RefusedMax:
+		return codes.OutOfRange
+	case fleet.RefusedPrecondition:
+		return codes.FailedPrecondition
+	case fleet.RefusedExpired:
+		return codes.DeadlineExceeded
+	case fleet.RefusedNotInitialised:
+		return codes.Unavailable
+	default: // a kind from a newer worker: still a no that changed nothing
+		return codes.FailedPrecondition
+	}
+}
+
+// nothingChanged tells whether a mutation that failed so is known to have changed nothing. Everything the port does not
+// vouch for may have been booked.
+func nothingChanged(err error) bool {
+	if errors.Is(err, fleet.ErrOutcomeUnknown) {
+		return false
+	}
+	var refusal *fleet.Refusal
+	return errors.As(err, &refusal) || errors.Is(err, fleet.ErrUnavailable)
+}

@@ -1,0 +1,152 @@
+package grpcserver
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func spec(id string, minSize, maxSize int) fleet.GroupSpec {
+	return fleet.GroupSpec{ID: id, Min: minSize, Max: maxSize, Shape: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+	}}
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func newServer(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
+	t.Helper()
+	s, err := New(Options{Groups: f, Specs: specs, Logger: quiet})
+	require.NoError(t, err)
+	return s
+}
+
+// loaded is a server with a view, called directly.
+func loaded(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
+	t.Helper()
+	s := newServer(t, f, specs...)
+	require.NoError(t, s.Start(t.Context()))
+	return s
+}
+
+// dial serves s over an in-memory connection until the test ends and connects to it as CA does.
+func dial(t testing.TB, s *Server, o ServeOptions) *grpc.ClientConn {
+	t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, listener, s, o) }()
+	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, conn.Close())
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return conn
+}
+
+// client is CA's view: over the wire, with its deadline.
+type client struct {
+	t testing.TB
+	protos.CloudProviderClient
+}
+
+func newClient(t testing.TB, s *Server) client {
+	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(dial(t, s, ServeOptions{}))}
+}
+
+func (c client) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	c.t.Cleanup(cancel)
+	return ctx
+}
+
+func (c client) increase(group string, delta int32) error {
+	_, err := c.NodeGroupIncreaseSize(c.ctx(), &protos.NodeGroupIncreaseSizeRequest{Id: group, Delta: delta})
+	return err
+}
+
+func (c client) decrease(group string, delta int32) error {
+	_, err := c.NodeGroupDecreaseTargetSize(c.ctx(), &protos.NodeGroupDecreaseTargetSizeRequest{Id: group, Delta: delta})
+	return err
+}
+
+func (c client) remove(group string, ids ...string) error {
+	req := &protos.NodeGroupDeleteNodesRequest{Id: group}
+	for _, id := range ids {
+		req.Nodes = append(req.Nodes, &protos.ExternalGrpcNode{Name: id, ProviderID: id})
+	}
+	_, err := c.NodeGroupDeleteNodes(c.ctx(), req)
+	return err
+}
+
+func (c client) refresh() error {
+	_, err := c.Refresh(c.ctx(), &protos.RefreshRequest{})
+	return err
+}
+
+func (c client) target(group string) int {
+	c.t.Helper()
+	resp, err := c.NodeGroupTargetSize(c.ctx(), &protos.NodeGroupTargetSizeRequest{Id: group})
+	require.NoError(c.t, err)
+	return int(resp.GetTargetSize())
+}
+
+func (c client) nodes(group string) []*protos.Instance {
+	c.t.Helper()
+	resp, err := c.NodeGroupNodes(c.ctx(), &protos.NodeGroupNodesRequest{Id: group})
+	require.NoError(c.t, err)
+	return resp.GetInstances()
+}
+
+func (c client) ids(group string) []string {
+	c.t.Helper()
+	var ids []string
+	for _, i := range c.nodes(group) {
+		ids = append(ids, i.GetId())
+	}
+	return ids
+}
+
+func (c client) groupOf(node *protos.ExternalGrpcNode) *protos.NodeGroup {
+	c.t.Helper()
+	resp, err := c.NodeGroupForNode(c.ctx(), &protos.NodeGroupForNodeRequest{Node: node})
+	require.NoError(c.t, err)
+	return resp.GetNodeGroup()
+}
+
+func requireCode(t testing.TB, want codes.Code, err error) {
+	t.Helper()
+	require.Equal(t, want, status.Code(err), "%v", err)
+}
+
+const (
+	creating = protos.InstanceStatus_instanceCreating
+	running  = protos.InstanceStatus_instanceRunning
+	deleting = protos.InstanceStatus_instanceDeleting
+)
+
+func specs(ids ...string) []fleet.GroupSpec {
+	var out []fleet.GroupSpec
+	for _, id := range ids {
+		out = append(out, spec(id, 0, 5))
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package grpcserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// firstLoadWait is how long a read waits for the very first snapshot. After a restart of this server CA's connection is
+// back before the view is; an error would make CA keep an empty instance list for up to two minutes
+// (CA clusterstate/utils/node_instances_cache.go).
+const firstLoadWait = time.Second
+
+// NodeGroups lists the configured groups. It never fails and is never empty for want of data: CA takes an error for "no
+// groups" and forgets its scale-ups (CA externalgrpc_cloud_provider.go).
+func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
+	out := make([]*protos.NodeGroup, len(s.list))
+	for i, g := range s.list {
+		out[i] = g.message()
+		out[i].Debug = g.debug()
+	}
+	return &protos.NodeGroupsResponse{NodeGroups: out}, nil
+}
+
+// NodeGroupForNode answers by providerID alone, which placeholders, CA's fake nodes and real nodes all carry: the group
+// when the instance counts, the empty id for everything else, never an error. CA reads min and max from this answer too.
+func (s *Server) NodeGroupForNode(_ context.Context, req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
+	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
+	if g := s.byID[id]; ok && g != nil && g.picture.Load().counts(name) {
+		return &protos.NodeGroupForNodeResponse{NodeGroup: g.message()}, nil
+	}
+	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
+}
+
+// NodeGroupTargetSize is the number of instances that count (I1).
+func (s *Server) NodeGroupTargetSize(ctx context.Context, req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
+	p, err := s.look(ctx, req.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &protos.NodeGroupTargetSizeResponse{TargetSize: int32(p.Target)}, nil
+}
+
+// NodeGroupNodes lists the instances, placeholders included, under their instance ids.
+func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse, error) {
+	p, err := s.look(ctx, req.GetId())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*protos.Instance, len(p.Instances))
+	for i, v := range p.Instances {
+		out[i] = toInstance(p.Group, v)
+	}
+	return &protos.NodeGroupNodesResponse{Instances: out}, nil
+}
+
+// NodeGroupTemplateNodeInfo is what the next node of the group will look like, in both wire generations.
+func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, req *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
+	if _, err := s.group(req.GetId()); err != nil {
+		return nil, err
+	}
+	return s.templates[req.GetId()], nil
+}
+
+// GPULabel is empty: no label tells our GPU nodes apart. An error would be asked again per node and loop.
+func (s *Server) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPULabelResponse, error) {
+	return &protos.GPULabelResponse{}, nil
+}
+
+// GetAvailableGPUTypes is empty; it only feeds metric labels of CA.
+func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
+	return &protos.GetAvailableGPUTypesResponse{}, nil
+}
+
+// Cleanup does nothing: a CA that exits sends it during every rolling restart.
+func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.CleanupResponse, error) {
+	return &protos.CleanupResponse{}, nil
+}
+
+// look finds the group's picture; Unavailable only before its first snapshot.
+func (s *Server) look(ctx context.Context, id string) (*picture, error) {
+	g, err := s.group(id)
+	if err != nil {
+		return nil, err
+	}
+	if p := g.picture.Load(); p != nil {
+		return p, nil
+	}
+	timer := time.NewTimer(firstLoadWait)
+	defer timer.Stop()
+	select {
+	case <-g.loaded:
+		return g.picture.Load(), nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil, status.Errorf(codes.Unavailable, "node group %s has not been read yet since this server started", id)
+}
+
+func (g *group) message() *protos.NodeGroup {
+	return &protos.NodeGroup{Id: g.spec.ID, MinSize: int32(g.spec.Min), MaxSize: int32(g.spec.Max)}
+}
+
+// debug is one line for CA's logs.
+func (g *group) debug() string {
+	p := g.picture.Load()
+	if p == nil {
+		return "not read yet"
+	}
+	states := map[fleet.State]int{}
+	for _, i := range p.Instances {
+		states[i.State]++
+	}
+	text := fmt.Sprintf("target %d (%d running, %d creating), %d deleting, as of %s/%d", p.Target,
+		states[fleet.StateRunning], states[fleet.StateCreating], states[fleet.StateDeleting], p.Epoch, p.Sequence)
+	if p.Frozen {
+		text += ", frozen"
+	}
+	if !g.dirtyUntil().IsZero() {
+		text += ", outcome of the last operation unknown"
+	}
+	return text
+}

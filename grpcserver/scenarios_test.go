@@ -1,0 +1,274 @@
+package grpcserver
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// The scenarios marked (RPC) in the contract with CA, by their numbers there.
+
+func TestS1IncreaseIsVisibleAtOnce(t *testing.T) {
+	c := newClient(t, loaded(t, newFake(), spec("cpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 2))
+	require.Equal(t, 2, c.target("cpu"))
+	nodes := c.nodes("cpu")
+	require.Len(t, nodes, 2)
+	require.NotEqual(t, nodes[0].GetId(), nodes[1].GetId())
+	for _, n := range nodes {
+		require.Equal(t, creating, n.GetStatus().GetInstanceState())
+		require.Nil(t, n.GetStatus().GetErrorInfo())
+	}
+}
+
+func TestS2MaxIsNeverPassed(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 3)))
+	require.NoError(t, c.increase("cpu", 2))
+	requireCode(t, codes.OutOfRange, c.increase("cpu", 2))
+	require.Equal(t, 1, f.called("grow"), "refused by the view")
+	require.Equal(t, 2, c.target("cpu"))
+	require.Len(t, c.nodes("cpu"), 2)
+
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for i := range errs {
+		wg.Go(func() { errs[i] = c.increase("cpu", 1) })
+	}
+	wg.Wait()
+	if errs[0] != nil {
+		errs[0], errs[1] = errs[1], errs[0]
+	}
+	require.NoError(t, errs[0], "exactly one wins")
+	requireCode(t, codes.OutOfRange, errs[1])
+	require.Equal(t, 3, c.target("cpu"))
+}
+
+func TestS2GroupHasTheLastWord(t *testing.T) {
+	f := newFake()
+	d := direct{t, loaded(t, f, spec("cpu", 0, 3))}
+	// Another replica of this server has grown the group meanwhile: the view knows nothing of it.
+	_, err := f.Grow(t.Context(), "cpu", 3)
+	require.NoError(t, err)
+	requireCode(t, codes.OutOfRange, d.increase(time.Second, 1))
+	require.Equal(t, 1+1, f.called("grow"))
+	require.Equal(t, 3, f.target("cpu"))
+}
+
+// OK means booked, anything else means not booked, wherever the caller's patience ends.
+func TestS3ImpatientCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.margin = 500 * time.Millisecond
+		s := loaded(t, f, spec("cpu", 0, 1000))
+		random := rand.New(rand.NewPCG(1, 2))
+		booked := 0
+		for range 100 {
+			f.set(func(f *fakeGroups) { f.delay = time.Duration(random.IntN(1500)) * time.Millisecond })
+			before := f.target("cpu")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(2500))*time.Millisecond)
+			if random.IntN(10) == 0 {
+				cancel()
+			}
+			_, err := s.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: "cpu", Delta: 1})
+			cancel()
+			grown := f.target("cpu") - before
+			if err == nil {
+				booked++
+				require.Equal(t, 1, grown)
+				continue
+			}
+			require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Canceled}, status.Code(err))
+			require.Zero(t, grown)
+		}
+		require.Greater(t, booked, 10)
+		require.Less(t, booked, 90)
+	})
+}
+
+func TestS4NodeGroupForNode(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 1, 5), spec("gpu", 0, 2)))
+	require.NoError(t, c.increase("cpu", 3))
+	f.ready("cpu", 1)
+	require.NoError(t, c.refresh())
+	ids := c.ids("cpu")
+	require.NoError(t, c.remove("cpu", ids[2]))
+
+	groups, err := c.NodeGroups(c.ctx(), &protos.NodeGroupsRequest{})
+	require.NoError(t, err)
+	require.Len(t, groups.GetNodeGroups(), 2)
+
+	ours := map[string]*protos.ExternalGrpcNode{
+		"a real node":                      {Name: "cpu-t0-1-1", ProviderID: ids[0]},
+		"a fake node of a placeholder":     {Name: ids[1], ProviderID: ids[1], Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}},
+		"an upcoming fake, sibling's id":   {Name: "template-node-for-cpu-123-upcoming-0", ProviderID: ids[0]},
+		"a node whose labels say gpu":      {Name: "x", ProviderID: ids[0], Labels: map[string]string{fleet.LabelGroup: "gpu"}},
+		"a placeholder, name says nothing": {ProviderID: ids[1]},
+	}
+	for name, node := range ours {
+		got := c.groupOf(node)
+		require.Equal(t, "cpu", got.GetId(), name)
+		require.Equal(t, groups.GetNodeGroups()[0].GetMinSize(), got.GetMinSize(), name)
+		require.Equal(t, groups.GetNodeGroups()[0].GetMaxSize(), got.GetMaxSize(), name)
+		require.EqualValues(t, 1, got.GetMinSize())
+		require.EqualValues(t, 5, got.GetMaxSize())
+	}
+	foreign := map[string]*protos.ExternalGrpcNode{
+		"none":                        nil,
+		"no providerID":               {Name: "cpu-t0-1-1", Labels: map[string]string{fleet.LabelGroup: "cpu"}},
+		"another cloud":               {Name: "a", ProviderID: "aws:///eu-central-1a/i-0123"},
+		"a group we do not list":      {Name: "a", ProviderID: "liqo://other/other-t0-1"},
+		"an instance nobody knows":    {Name: "a", ProviderID: "liqo://cpu/cpu-t0-99"},
+		"an instance given back":      {Name: "a", ProviderID: ids[2]},
+		"a name of another group":     {Name: "a", ProviderID: "liqo://gpu/cpu-t0-1"},
+		"our scheme and nothing else": {Name: "a", ProviderID: "liqo://"},
+		"a broken id":                 {Name: "a", ProviderID: ids[0] + "/x"},
+		"an upcoming fake without id": {Name: "template-node-for-cpu-123-upcoming-0"},
+	}
+	for name, node := range foreign {
+		got := c.groupOf(node)
+		require.NotNil(t, got, name)
+		require.Empty(t, got.GetId(), name)
+	}
+}
+
+func TestS15DecreaseTakesWhatIsPending(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 3))
+	f.ready("cpu", 2)
+	require.NoError(t, c.refresh())
+
+	require.NoError(t, c.decrease("cpu", -3))
+	require.Equal(t, 2, c.target("cpu"))
+	nodes := c.nodes("cpu")
+	require.Equal(t, running, nodes[0].GetStatus().GetInstanceState())
+	require.Equal(t, running, nodes[1].GetStatus().GetInstanceState())
+	require.Equal(t, deleting, nodes[2].GetStatus().GetInstanceState())
+
+	requireCode(t, codes.FailedPrecondition, c.decrease("cpu", -1))
+	requireCode(t, codes.InvalidArgument, c.decrease("cpu", 0))
+	requireCode(t, codes.InvalidArgument, c.decrease("cpu", 1))
+	require.Equal(t, 2, c.target("cpu"))
+}
+
+func TestS19DeleteNodesIsAllOrNothingAndIdempotent(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 2, 5), spec("gpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 3))
+	require.NoError(t, c.increase("gpu", 1))
+	cpu, gpu := c.ids("cpu"), c.ids("gpu")
+
+	requireCode(t, codes.InvalidArgument, c.remove("cpu", cpu[0], gpu[0]))
+	requireCode(t, codes.InvalidArgument, c.remove("cpu", cpu[0], "aws:///x"))
+	requireCode(t, codes.InvalidArgument, c.remove("cpu", cpu[0], ""))
+	require.Zero(t, f.called("release"))
+	require.Equal(t, 3, c.target("cpu"))
+
+	require.NoError(t, c.remove("cpu", cpu[0]))
+	require.Equal(t, 2, c.target("cpu"))
+	require.NoError(t, c.remove("cpu", cpu[0]), "again")
+	require.NoError(t, c.remove("cpu", cpu[1], cpu[0], cpu[1]), "one known, one already deleted, below min")
+	require.Equal(t, 1, c.target("cpu"))
+	require.Equal(t, 1, c.target("gpu"))
+}
+
+// With the store down, only Refresh fails; reads go on from the last snapshot, mutations change nothing.
+func TestS34StoreDown(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 2))
+	ids := c.ids("cpu")
+
+	f.set(func(f *fakeGroups) { f.down = true })
+	err := c.refresh()
+	requireCode(t, codes.Unavailable, err)
+	require.ErrorContains(t, err, "cpu, gpu")
+	require.Equal(t, ids, c.ids("cpu"))
+	require.Equal(t, 2, c.target("cpu"))
+	require.Equal(t, "cpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
+	groups, err := c.NodeGroups(c.ctx(), &protos.NodeGroupsRequest{})
+	require.NoError(t, err)
+	require.Len(t, groups.GetNodeGroups(), 2)
+	requireCode(t, codes.Unavailable, c.increase("cpu", 1))
+	requireCode(t, codes.Unavailable, c.remove("cpu", ids[0]))
+	require.Equal(t, 2, c.target("cpu"))
+
+	f.set(func(f *fakeGroups) { f.down = false })
+	require.NoError(t, c.refresh(), "nothing is dirty")
+	require.Equal(t, 2, c.target("cpu"))
+}
+
+func TestS37CleanupDoesNothing(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 2))
+	before := c.ids("cpu")
+	_, err := c.Cleanup(c.ctx(), &protos.CleanupRequest{})
+	require.NoError(t, err)
+	require.Equal(t, before, c.ids("cpu"))
+	require.Zero(t, f.called("release")+f.called("shrink"))
+}
+
+func TestFailedInstanceStaysCountedWithItsReason(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 4))
+	f.change("cpu", func(s *fleet.Snapshot) {
+		s.Instances[0].Phase, s.Instances[0].Failure = fleet.Failed, fleet.NewFailure(fleet.CodeNoOffer, "", "", "no offer has a GPU")
+		s.Instances[1].Phase, s.Instances[1].Failure = fleet.Failed, fleet.NewFailure(fleet.CodeTimeout, "", "node", "node not registered")
+		s.Instances[2].Phase = fleet.Failed // no reason recorded: an empty code would hide the failure
+		s.Instances[3].Phase, s.Instances[3].Failure = fleet.Discovering, fleet.NewFailure(fleet.CodeRefused, "p", "", "an earlier attempt")
+	})
+	require.NoError(t, c.refresh())
+	require.Equal(t, 4, c.target("cpu"))
+
+	type seen struct {
+		code, message string
+		class         int32
+	}
+	want := []seen{
+		{"NoOffer", "no offer has a GPU", classOutOfResources},
+		{"Timeout", "node not registered", classOther},
+		{"Internal", "failed without a recorded reason", classOther},
+		{},
+	}
+	for i, n := range c.nodes("cpu") {
+		require.Equal(t, creating, n.GetStatus().GetInstanceState())
+		e := n.GetStatus().GetErrorInfo()
+		require.Equal(t, want[i], seen{e.GetErrorCode(), e.GetErrorMessage(), e.GetInstanceErrorClass()})
+	}
+}
+
+func TestConcurrentDeletions(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 10)))
+	require.NoError(t, c.increase("cpu", 10))
+	f.ready("cpu", 10)
+	require.NoError(t, c.refresh())
+	var wg sync.WaitGroup
+	for _, id := range c.ids("cpu") {
+		wg.Go(func() { requireNoError(t, c.remove("cpu", id)) })
+	}
+	wg.Wait()
+	require.Zero(t, c.target("cpu"))
+	require.Equal(t, 10, f.called("release"))
+}
+
+func requireNoError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil { // not require: it may not end the test from another goroutine
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+package grpcserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// Times of connections.
+const (
+	// maxConnectionAge makes clients connect anew: expired client certificates surface, and replicas share the load.
+	maxConnectionAge = time.Hour
+	// pingAfter and pingTimeout find connections whose client is gone without a word.
+	pingAfter   = time.Minute
+	pingTimeout = 10 * time.Second
+	// DefaultStopGrace is how long running RPCs may go on when the server stops: longer than CA waits for them.
+	DefaultStopGrace = 6 * time.Second
+)
+
+// ServeOptions say how to serve. The zero value serves plaintext.
+type ServeOptions struct {
+	// Credentials secure the transport; nil means plaintext, which CA uses when its cloud-config names no cert. See TLS.
+	Credentials credentials.TransportCredentials
+	// Interceptors run around every RPC, outermost first: metrics.
+	Interceptors []grpc.UnaryServerInterceptor
+	// StopGrace bounds how long running RPCs may go on once ctx ends. Default DefaultStopGrace.
+	StopGrace time.Duration
+}
+
+// Serve answers CA on the listener, which it closes, until ctx ends, and then stops gracefully within StopGrace. It keeps
+// the view warm meanwhile and answers the gRPC health protocol: SERVING only while the view is fresh. It returns nil when
+// ctx ended it.
+func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
+	if o.Credentials == nil {
+		o.Credentials = insecure.NewCredentials()
+	}
+	if o.StopGrace <= 0 {
+		o.StopGrace = DefaultStopGrace
+	}
+	chain := append([]grpc.UnaryServerInterceptor{}, o.Interceptors...)
+	server := grpc.NewServer(
+		grpc.Creds(o.Credentials),
+		grpc.ChainUnaryInterceptor(append(chain, logging(s.log), recovery(s.log))...),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionAge: maxConnectionAge, MaxConnectionAgeGrace: time.Minute, Time: pingAfter, Timeout: pingTimeout,
+		}),
+	)
+	protos.RegisterCloudProviderServer(server, s)
+	status := health.NewServer()
+	healthpb.RegisterHealthServer(server, status)
+	tell(status, s.Fresh())
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { s.KeepWarm(ctx, func() { tell(status, s.Fresh()) }) })
+	background.Go(func() {
+		<-ctx.Done()
+		status.Shutdown() // load balancers look elsewhere first
+		stop(server, o.StopGrace)
+	})
+	s.log.Info("serving CA", "address", listener.Addr().String())
+	err := server.Serve(listener)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("serve grpc: %w", err)
+	}
+	return nil
+}
+
+// tell sets the health of the whole server and of CA's service.
+func tell(status *health.Server, fresh bool) {
+	verdict := healthpb.HealthCheckResponse_NOT_SERVING
+	if fresh {
+		verdict = healthpb.HealthCheckResponse_SERVING
+	}
+	status.SetServingStatus("", verdict)
+	status.SetServingStatus(protos.CloudProvider_ServiceDesc.ServiceName, verdict)
+}
+
+// stop waits for running RPCs, but not for ever.
+func stop(server *grpc.Server, grace time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		server.GracefulStop()
+		close(done)
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		server.Stop()
+		<-done
+	}
+}

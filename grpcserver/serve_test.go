@@ -1,0 +1,125 @@
+package grpcserver
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+func TestHealthFollowsTheView(t *testing.T) {
+	f := newFake()
+	f.down = true
+	conn := dial(t, newServer(t, f, spec("cpu", 0, 5)), ServeOptions{})
+	check := func(service string) healthpb.HealthCheckResponse_ServingStatus {
+		resp, err := healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{Service: service})
+		require.NoError(t, err)
+		return resp.GetStatus()
+	}
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, check(""))
+	f.set(func(f *fakeGroups) { f.down = false })
+	require.Eventually(t, func() bool { return check("") == healthpb.HealthCheckResponse_SERVING }, 10*time.Second, 20*time.Millisecond)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, check("clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"))
+}
+
+func TestPanicBreaksOneAnswerOnly(t *testing.T) {
+	f := newFake()
+	logs := &buffer{}
+	s, err := New(Options{Groups: f, Specs: specs("cpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	f.set(func(f *fakeGroups) { f.onGrow = func() { panic("a defect") } })
+	c := newClient(t, s)
+	err = c.increase("cpu", 1)
+	requireCode(t, codes.Internal, err)
+	require.NotContains(t, err.Error(), "a defect")
+	require.Contains(t, logs.String(), "a defect")
+	require.Contains(t, logs.String(), "mutations.go", "with its stack")
+
+	f.set(func(f *fakeGroups) { f.onGrow = nil })
+	require.NoError(t, c.increase("cpu", 1), "the group's turn was given back")
+}
+
+func TestLogLines(t *testing.T) {
+	logs := &buffer{}
+	s, err := New(Options{Groups: newFake(), Specs: specs("cpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	require.NoError(t, c.increase("cpu", 2))
+	require.Error(t, c.increase("cpu", 1000))
+	c.target("cpu")
+	require.NoError(t, c.remove("cpu", "liqo://cpu/cpu-t0-1"))
+	_, err = c.NodeGroupGetOptions(c.ctx(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "cpu"})
+	require.Error(t, err)
+
+	require.Regexp(t, `level=INFO msg=rpc rpc=NodeGroupIncreaseSize group=cpu delta=2 duration=\S+ code=OK`, logs.String())
+	require.Regexp(t, `level=WARN msg=rpc rpc=NodeGroupIncreaseSize group=cpu delta=1000 .*code=OutOfRange error="increase node group cpu: target 2 \+ 1000 is above max 5"`, logs.String())
+	require.Regexp(t, `level=INFO msg=rpc rpc=NodeGroupDeleteNodes group=cpu instances=\[liqo://cpu/cpu-t0-1\]`, logs.String())
+	require.NotContains(t, logs.String(), "TargetSize", "reads are for debugging")
+	require.NotContains(t, logs.String(), "GetOptions")
+}
+
+// When its context ends, the server lets a running RPC finish, but not for ever.
+func TestStopsGracefully(t *testing.T) {
+	for name, tc := range map[string]struct {
+		grace time.Duration
+		hang  time.Duration
+		want  codes.Code
+	}{
+		"waits": {grace: time.Minute, hang: 200 * time.Millisecond, want: codes.OK},
+		"bound": {grace: 50 * time.Millisecond, hang: time.Minute, want: codes.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			s := loaded(t, f, spec("cpu", 0, 5))
+			began := make(chan struct{})
+			f.onGrow = func() { close(began) }
+			f.delay = tc.hang
+
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- Serve(ctx, listener, s, ServeOptions{StopGrace: tc.grace}) }()
+			conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			require.NoError(t, err)
+			defer conn.Close()
+			answered := make(chan error, 1)
+			c := client{t, protos.NewCloudProviderClient(conn)}
+			go func() { answered <- c.increase("cpu", 1) }()
+			<-began
+			cancel()
+			requireCode(t, tc.want, <-answered)
+			require.NoError(t, <-served)
+		})
+	}
+}
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,172 @@
+package grpcserver
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// S35: the server's certificate rotates without a restart; what is not a valid client is refused.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	authority, stranger := newAuthority(t), newAuthority(t)
+	authority.issue(t, 1, time.Hour).write(t, files)
+	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
+
+	creds, err := TLS(files, quiet)
+	require.NoError(t, err)
+	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
+
+	// ask makes a new connection and tells the server certificate's serial number.
+	ask := func(own *leaf) (int64, error) {
+		config := &tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}
+		if own != nil {
+			config.Certificates = []tls.Certificate{own.certificate()}
+		}
+		return call(t, address, credentials.NewTLS(config))
+	}
+	client := authority.issue(t, 100, time.Hour)
+	serial, err := ask(client)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, serial)
+
+	authority.issue(t, 2, time.Hour).write(t, files)
+	serial, err = ask(client)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, serial, "rotated")
+
+	require.NoError(t, os.WriteFile(files.Key, []byte("half written"), 0o600))
+	serial, err = ask(client)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, serial, "the last good one")
+
+	for name, bad := range map[string]*leaf{
+		"no certificate": nil,
+		"expired":        authority.issue(t, 101, -time.Minute),
+		"stranger":       stranger.issue(t, 102, time.Hour),
+	} {
+		_, err := ask(bad)
+		requireCode(t, codes.Unavailable, err)
+		require.Error(t, err, name)
+	}
+	_, err = call(t, address, insecure.NewCredentials())
+	requireCode(t, codes.Unavailable, err)
+}
+
+func TestTLSRefusesHalfAConfig(t *testing.T) {
+	dir := t.TempDir()
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	_, err := TLS(TLSFiles{Cert: files.Cert}, quiet)
+	require.ErrorContains(t, err, "or none of the three")
+	_, err = TLS(files, quiet)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	newAuthority(t).issue(t, 1, time.Hour).write(t, files)
+	require.NoError(t, os.WriteFile(files.ClientCA, []byte("nothing"), 0o600))
+	_, err = TLS(files, quiet)
+	require.ErrorContains(t, err, "no PEM certificate")
+}
+
+func serveTCP(t *testing.T, s *Server, creds credentials.TransportCredentials) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, listener, s, ServeOptions{Credentials: creds}) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return listener.Addr().String()
+}
+
+func call(t *testing.T, address string, creds credentials.TransportCredentials) (int64, error) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
+	require.NoError(t, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var remote peer.Peer
+	_, err = protos.NewCloudProviderClient(conn).NodeGroups(ctx, &protos.NodeGroupsRequest{}, grpc.Peer(&remote))
+	if err != nil {
+		return 0, err
+	}
+	return remote.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+// leaf is a certificate with its key.
+type leaf struct {
+	cert *x509.Certificate
+	der  []byte
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *leaf {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	return sign(t, template, nil)
+}
+
+func (l *leaf) issue(t *testing.T, serial int64, life time.Duration) *leaf {
+	t.Helper()
+	return sign(t, &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life)}, l)
+}
+
+func sign(t *testing.T, template *x509.Certificate, by *leaf) *leaf {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &leaf{cert: cert, der: der, key: key}
+}
+
+func (l *leaf) pem() []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.der}) }
+
+func (l *leaf) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(l.cert)
+	return pool
+}
+
+func (l *leaf) certificate() tls.Certificate {
+	return tls.Certificate{Certificate: [][]byte{l.der}, PrivateKey: l.key}
+}
+
+func (l *leaf) write(t *testing.T, files TLSFiles) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(l.key)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(files.Cert, l.pem(), 0o600))
+	require.NoError(t, os.WriteFile(files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+}

@@ -1,0 +1,108 @@
+// Package worker wires workflows, activities and backends together and runs them.
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// Options are what a worker needs.
+type Options struct {
+	Temporal  client.Client
+	TaskQueue string // "" means workflows.TaskQueue
+	Catalog   activities.Catalog
+	Backend   backend.Backend
+	Logger      *slog.Logger // nil means slog.Default()
+	// StopTimeout is how long running activities may take to end at shutdown; they go on elsewhere. 0 means 10s.
+	StopTimeout time.Duration
+}
+
+// New makes a worker, not yet started.
+func New(o Options) worker.Worker {
+	queue := o.TaskQueue
+	if queue == "" {
+		queue = workflows.TaskQueue
+	}
+	stop := o.StopTimeout
+	if stop <= 0 {
+		stop = 10 * time.Second
+	}
+	w := worker.New(o.Temporal, queue, worker.Options{
+		// An update must not wait for a worker that was killed: CA gives up after 5s.
+		StickyScheduleToStartTimeout: time.Second,
+		// A cancelled step must hear of it soon; the SDK otherwise holds heartbeats back for most of their timeout.
+		MaxHeartbeatThrottleInterval:       time.Second,
+		DefaultHeartbeatThrottleInterval:   time.Second,
+		WorkerStopTimeout:                  stop,
+		MaxConcurrentActivityExecutionSize: 500,
+		DisableRegistrationAliasing:        true,
+	})
+	workflows.Register(w, &activities.Activities{
+		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, queue),
+	})
+	return w
+}
+
+// Run runs a worker until the context ends. Peerings of ours get their provider entity, in case Temporal lost it, so that
+// none outlives its use.
+func Run(ctx context.Context, o Options) error {
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	w := New(o)
+	if err := start(ctx, w, logger); err != nil {
+		return err
+	}
+	defer w.Stop()
+	if err := adopt(ctx, o, logger); err != nil && ctx.Err() == nil {
+		logger.Warn("peerings of ours could not be looked through; they are at the next start", "error", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// start starts the worker, however long Temporal takes to answer.
+func start(ctx context.Context, w worker.Worker, logger *slog.Logger) error {
+	for {
+		err := w.Start()
+		if err == nil {
+			return nil
+		}
+		logger.Warn("Temporal does not answer; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("start worker: %w", err)
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// adopt makes sure that every peering of ours has its provider entity.
+func adopt(ctx context.Context, o Options, logger *slog.Logger) error {
+	peers, err := o.Backend.Peers(ctx)
+	if err != nil {
+		return fmt.Errorf("list peerings: %w", err)
+	}
+	providers := flow.NewProviders(o.Temporal, o.TaskQueue)
+	for _, p := range peers {
+		started, err := providers.Ensure(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		if started {
+			logger.Info("provider entity started for a peering that exists", "provider", p.ID)
+		}
+	}
+	return nil
+}

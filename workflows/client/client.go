@@ -1,0 +1,159 @@
+// Package client is the typed way to the entities: it hides workflow ids, update names, operations and the mapping of
+// errors. The gRPC server uses Groups, the activities use Providers.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Temporal is the part of the SDK's client that is used here.
+type Temporal interface {
+	UpdateWorkflow(ctx context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)
+	UpdateWithStartWorkflow(ctx context.Context, options client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error)
+	NewWithStartWorkflowOperation(options client.StartWorkflowOptions, workflow any, args ...any) client.WithStartWorkflowOperation
+	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error)
+	DescribeWorkflow(ctx context.Context, workflowID, runID string) (*client.WorkflowExecutionDescription, error)
+}
+
+// Margins of time.
+const (
+	// giveUpBefore is how long before the caller's deadline an operation counts as given up: the answer must still get
+	// back.
+	giveUpBefore = 500 * time.Millisecond
+	// defaultDeadline bounds an operation whose caller set none.
+	defaultDeadline = 10 * time.Second
+	// retryInterval is how often an entity that is recovering is asked again.
+	retryInterval = 100 * time.Millisecond
+	// entityTaskTimeout lets an entity's task go to another worker soon after one died.
+	entityTaskTimeout = 2 * time.Second
+)
+
+// base is what both typed clients share.
+type base struct {
+	temporal  Temporal
+	taskQueue string
+	now       func() time.Time
+	// offset is the workflows' clock minus ours, in nanoseconds, as last seen.
+	offset atomic.Int64
+}
+
+// operation mints the id of one genuine call and says until when it may run, in the workflows' clock.
+func (b *base) operation(ctx context.Context) fleet.Operation {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = b.now().Add(defaultDeadline)
+	}
+	return fleet.Operation{ID: uuid.NewString(), GiveUpAt: deadline.Add(-giveUpBefore).Add(time.Duration(b.offset.Load()))}
+}
+
+// seen keeps the workflows' clock.
+func (b *base) seen(at time.Time) {
+	if !at.IsZero() {
+		b.offset.Store(int64(at.Sub(b.now())))
+	}
+}
+
+// update sends one update and decodes its result. While the entity recovers it is asked again until the context ends.
+func (b *base) update(ctx context.Context, workflowID, name, updateID string, arg, result any, start *client.StartWorkflowOptions, startType string, startArg any) error {
+	for {
+		err := b.updateOnce(ctx, workflowID, name, updateID, arg, result, start, startType, startArg)
+		if !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrUnavailable, err)
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+func (b *base) updateOnce(ctx context.Context, workflowID, name, updateID string, arg, result any, start *client.StartWorkflowOptions, startType string, startArg any) error {
+	options := client.UpdateWorkflowOptions{
+		WorkflowID: workflowID, UpdateName: name, UpdateID: updateID, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	}
+	var handle client.WorkflowUpdateHandle
+	var err error
+	if start != nil {
+		operation := b.temporal.NewWithStartWorkflowOperation(*start, startType, startArg) // good for one call only
+		handle, err = b.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: operation, UpdateOptions: options})
+	} else {
+		handle, err = b.temporal.UpdateWorkflow(ctx, options)
+	}
+	if err == nil {
+		err = handle.Get(ctx, result)
+	}
+	return b.wall(workflowID, err)
+}
+
+// wall translates what Temporal says into what the domain says; the only place that does so. A deadline that passed, or a
+// server that did not answer, means that the outcome is unknown, never that it failed.
+func (b *base) wall(workflowID string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		switch kind := fleet.RefusalKind(app.Type()); kind {
+		case fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedPrecondition, fleet.RefusedExpired, fleet.RefusedNotInitialised:
+			var at time.Time
+			if app.HasDetails() && app.Details(&at) == nil {
+				b.seen(at)
+			}
+			return fleet.Refuse(kind, app.Message())
+		}
+		return fmt.Errorf("%s: %w", workflowID, err)
+	}
+	var notFound *serviceerror.NotFound
+	var notReady *serviceerror.WorkflowNotReady
+	switch {
+	case errors.As(err, &notFound):
+		return fmt.Errorf("%s does not run: %w", workflowID, fleet.ErrUnavailable)
+	case errors.As(err, &notReady):
+		return fmt.Errorf("%s: its workflow task fails, look at it in the Temporal UI: %w: %w", workflowID, fleet.ErrUnavailable, err)
+	default:
+		return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrOutcomeUnknown, err)
+	}
+}
+
+// read decodes an entity's memo into out. Needs no worker.
+func (b *base) read(ctx context.Context, workflowID string, out any) error {
+	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
+	if err != nil {
+		return fmt.Errorf("describe %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
+	}
+	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return fmt.Errorf("%s is %s, not running: %w", workflowID, d.Status, fleet.ErrUnavailable)
+	}
+	payload, ok := d.Memo.GetFields()[workflows.MemoSnapshot]
+	if !ok {
+		return fmt.Errorf("%s has not recovered yet: %w", workflowID, fleet.ErrUnavailable)
+	}
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, out); err != nil {
+		return fmt.Errorf("decode the memo of %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// entity are the options to start an entity that does not run.
+func (b *base) entity(id, summary string) *client.StartWorkflowOptions {
+	return &client.StartWorkflowOptions{
+		ID: id, TaskQueue: b.taskQueue, WorkflowTaskTimeout: entityTaskTimeout, StaticSummary: summary,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}
+}

@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Histories is the part of the SDK's client that Follow needs beside Temporal.
+type Histories interface {
+	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool, filter enums.HistoryEventFilterType) client.HistoryEventIterator
+}
+
+// Follow calls each with every snapshot the group published after the given sequence, in order and without gaps, and
+// then with each new one as it is published, until each or the context ends it. It reads the history, so nothing is
+// missed between two looks, and follows the group across continue-as-new. Needs no worker.
+func (g *Groups) Follow(ctx context.Context, group string, after int64, each func(fleet.Snapshot) error) error {
+	histories, ok := g.temporal.(Histories)
+	if !ok {
+		return errors.New("follow: this Temporal client cannot read histories")
+	}
+	run := ""
+	for {
+		next, err := followRun(ctx, histories, workflows.NodeGroupID(group), run, &after, each)
+		if err != nil {
+			return err
+		}
+		run = next
+	}
+}
+
+// followRun follows one run and returns the id of the next one.
+func followRun(ctx context.Context, h Histories, id, run string, after *int64, each func(fleet.Snapshot) error) (string, error) {
+	events := h.GetWorkflowHistory(ctx, id, run, true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return "", fmt.Errorf("read the history of %s: %w", id, err)
+		}
+		if can := e.GetWorkflowExecutionContinuedAsNewEventAttributes(); can != nil {
+			return can.GetNewExecutionRunId(), nil
+		}
+		s, ok := snapshotIn(e)
+		if !ok || s.Sequence <= *after {
+			continue
+		}
+		*after = s.Sequence
+		if err := each(s); err != nil {
+			return "", err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("follow %s: %w", id, err)
+	}
+	return "", fmt.Errorf("follow %s: it was closed at %s", id, time.Now().Format(time.RFC3339))
+}
+
+func snapshotIn(e *history.HistoryEvent) (fleet.Snapshot, bool) {
+	var s fleet.Snapshot
+	payload, ok := e.GetWorkflowPropertiesModifiedEventAttributes().GetUpsertedMemo().GetFields()[workflows.MemoSnapshot]
+	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &s) != nil {
+		return fleet.Snapshot{}, false
+	}
+	return s, true
+}

@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Providers is the provider entities, as the activities use them.
+type Providers struct{ base }
+
+// NewProviders makes a Providers on a task queue; "" means the default one.
+func NewProviders(t Temporal, taskQueue string) *Providers {
+	return &Providers{base{temporal: t, taskQueue: queue(taskQueue), now: time.Now}}
+}
+
+// Acquire books a hold, and starts the provider's entity when it does not run. Idempotent by key.
+func (p *Providers) Acquire(ctx context.Context, provider, key string, shape corev1.ResourceList, offer fleet.Offer) (fleet.Hold, error) {
+	var h fleet.Hold
+	err := p.send(ctx, provider, workflows.UpdateAcquire, workflows.AcquireRequest{Key: key, Shape: shape, Offer: offer}, &h)
+	return h, err
+}
+
+// Release gives a hold back. Idempotent by key; it starts the entity too, so that the tombstone is kept.
+func (p *Providers) Release(ctx context.Context, provider, key string) error {
+	return p.send(ctx, provider, workflows.UpdateRelease, workflows.HoldRequest{Key: key}, nil)
+}
+
+func (p *Providers) send(ctx context.Context, provider, name string, arg, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
+	defer cancel()
+	id := workflows.ProviderID(provider)
+	return p.update(ctx, id, name, "", arg, result, p.entity(id, "provider "+provider), workflows.TypeProvider, workflows.ProviderInput{Provider: provider})
+}
+
+// Status reads the provider's state as last published. Needs no worker.
+func (p *Providers) Status(ctx context.Context, provider string) (fleet.ProviderState, error) {
+	var s fleet.ProviderState
+	if err := p.read(ctx, workflows.ProviderID(provider), &s); err != nil {
+		return fleet.ProviderState{}, err
+	}
+	return s, nil
+}
+
+// Ensure starts the provider's entity when it does not run, and tells whether it did.
+func (p *Providers) Ensure(ctx context.Context, provider string) (started bool, err error) {
+	if _, err = p.Status(ctx, provider); err == nil {
+		return false, nil
+	}
+	id := workflows.ProviderID(provider)
+	if _, err = p.temporal.ExecuteWorkflow(ctx, *p.entity(id, "provider "+provider), workflows.TypeProvider, workflows.ProviderInput{Provider: provider}); err != nil {
+		return false, p.wall(id, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,179 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// engine is what scale-out and scale-in share: it holds the instance, runs a step under its bounds, applies the event to
+// its own copy by the same table as the node group does, undoes what a move gives up, and reports.
+type engine struct {
+	inst fleet.Instance
+	// ctx is the workflow's own context, which an operator may cancel; out outlives that.
+	ctx, out workflow.Context
+	from     string
+	number   int
+	leave    workflow.ReceiveChannel
+	left     bool // CA asked the instance back
+	canceled bool // an operator cancelled this workflow
+}
+
+func newEngine(ctx workflow.Context, inst fleet.Instance) *engine {
+	out, _ := workflow.NewDisconnectedContext(ctx)
+	info := workflow.GetInfo(ctx)
+	return &engine{
+		inst: inst, ctx: ctx, out: out,
+		from:  info.WorkflowExecution.ID + "/" + info.WorkflowExecution.RunID,
+		leave: workflow.GetSignalChannel(ctx, SignalLeave),
+	}
+}
+
+// run runs the current phase's step and says what happened. The step is cancelled, and its end awaited, when its bound
+// or the instance's deadline passes, when CA asks the instance back, or when an operator cancels the workflow. A step
+// that reached its end all the same is done, whatever came in between.
+func (e *engine) run(summary string, do func(workflow.Context) (fleet.Event, error)) fleet.Event {
+	name := e.inst.Phase.Row().Step
+	if e.inst.Phase.Growing() && e.leave.ReceiveAsync(nil) {
+		e.left = true
+		return fleet.Event{}
+	}
+	limit, why := e.limit(name)
+	ctx, cancel := workflow.WithCancel(e.ctx)
+	defer cancel()
+	stopTimer := e.watch(ctx, limit, why, cancel)
+	ev, err := do(step(ctx, summary))
+	stopTimer()
+	ev.Step, ev.Attempt = name, e.inst.Attempt
+	e.canceled = e.canceled || errors.Is(e.ctx.Err(), workflow.ErrCanceled)
+	if err == nil {
+		if ev.Kind == "" {
+			ev.Kind = fleet.Done
+		}
+		return ev
+	}
+	ev.Failure = activities.FailureOf(err, e.provider())
+	switch {
+	case e.left:
+		ev.Kind = "" // nothing to tell: the node group takes it from here
+	case e.canceled:
+		ev.Kind = fleet.Cancelled
+		ev.Failure = fleet.NewFailure(fleet.CodeCancelled, e.provider(), ev.Failure.Stage, fmt.Sprintf("cancelled by an operator during %s; last: %s", name, ev.Failure.Message))
+	case e.pastDeadline():
+		ev.Kind = fleet.Deadline
+	case nonRetryable(err):
+		ev.Kind = fleet.Refused
+	default:
+		ev.Kind = fleet.GaveUp
+	}
+	return ev
+}
+
+// limit is how long the step may take: its own bound, or what is left of the instance's budget; 0 means no bound.
+func (e *engine) limit(s fleet.Step) (time.Duration, string) {
+	own := bound(s, e.inst.Spec.Budgets)
+	if !e.inst.Phase.Growing() {
+		return own, "step"
+	}
+	left := max(e.inst.Deadline().Sub(workflow.Now(e.ctx)), time.Millisecond)
+	if left < own {
+		return left, "deadline"
+	}
+	return own, "step"
+}
+
+// watch cancels the step on leave or when its time is up, until the returned function is called.
+func (e *engine) watch(ctx workflow.Context, limit time.Duration, why string, cancel workflow.CancelFunc) func() {
+	watching, stop := workflow.WithCancel(e.out)
+	timeUp := false
+	workflow.Go(watching, func(g workflow.Context) {
+		sel := workflow.NewSelector(g)
+		if limit > 0 {
+			timer := workflow.NewTimerWithOptions(g, limit, workflow.TimerOptions{Summary: why + " bound"})
+			sel.AddFuture(timer, func(f workflow.Future) { timeUp = f.Get(g, nil) == nil })
+		}
+		sel.AddReceive(e.leave, func(c workflow.ReceiveChannel, _ bool) { c.Receive(g, nil); e.left = true })
+		sel.AddReceive(g.Done(), func(workflow.ReceiveChannel, bool) {})
+		sel.Select(g)
+		if timeUp || e.left {
+			cancel()
+		}
+	})
+	return stop
+}
+
+func (e *engine) pastDeadline() bool {
+	return e.inst.Phase.Growing() && !workflow.Now(e.ctx).Before(e.inst.Deadline())
+}
+
+// apply moves the instance, undoes what the move gives up, and reports.
+func (e *engine) apply(ev fleet.Event) error {
+	if ev.Kind == "" {
+		return nil
+	}
+	before, phase := attemptOf(e.inst), e.inst.Phase
+	move, err := e.inst.Apply(ev, workflow.Now(e.ctx))
+	if err != nil {
+		return temporal.NewNonRetryableApplicationError(err.Error(), "Table", err)
+	}
+	log := workflow.GetLogger(e.ctx)
+	log.Info("phase", "group", e.inst.Spec.ID, "instance", e.inst.Name, "attempt", e.inst.Attempt, "provider", e.provider(),
+		"from", string(phase), "event", string(ev.Kind), "phase", string(e.inst.Phase), "failure", message(ev.Failure))
+	if move.Undo {
+		if err := e.undo(UndoInput{Attempt: before}); err != nil {
+			return err
+		}
+	}
+	return e.report(Report{Event: ev})
+}
+
+func message(f *fleet.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Message
+}
+
+// undo hands an attempt to a workflow of its own, which never gives up, and waits only until that has started.
+func (e *engine) undo(in UndoInput) error {
+	ctx := workflow.WithChildOptions(e.out, abandoned(UndoID(in.Attempt.Instance, in.Attempt.Number), "undo "+in.Attempt.ObjectName()+" on "+in.Attempt.Provider.ID))
+	err := workflow.ExecuteChildWorkflow(ctx, TypeUndo, in).GetChildWorkflowExecution().Get(ctx, nil)
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return nil
+	}
+	return err
+}
+
+// report tells the node group, and returns once the signal is in its history. A group that is gone is no error: what
+// exists is found again when it recovers.
+func (e *engine) report(r Report) error {
+	e.number++
+	r.Instance, r.From, r.Number = e.inst.Name, e.from, e.number
+	err := workflow.SignalExternalWorkflow(e.out, NodeGroupID(e.inst.Spec.ID), "", SignalReport, r).Get(e.out, nil)
+	if err != nil {
+		workflow.GetLogger(e.ctx).Warn("the node group does not take the report; it will find out by itself", "group", e.inst.Spec.ID, "instance", e.inst.Name, "error", err)
+	}
+	return nil
+}
+
+// close reports that this driver ends.
+func (e *engine) close() error {
+	if err := e.report(Report{Closed: true}); err != nil {
+		return err
+	}
+	if e.canceled {
+		return temporal.NewCanceledError()
+	}
+	return nil
+}
+
+func nonRetryable(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.NonRetryable()
+}

@@ -1,0 +1,210 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var chooseAt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func amounts(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func candidate(provider string, price float64, change ...func(*fleet.Candidate)) fleet.Candidate {
+	c := fleet.Candidate{Offer: fleet.Offer{
+		Name: "offer-" + provider, Provider: provider, Price: price, Epoch: "e1",
+		Lendable: amounts("cpu", "8", "memory", "16Gi", "pods", "110"),
+		Labels:   map[string]string{"country": "it"},
+	}}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+var chooseSpec = fleet.GroupSpec{
+	ID: "edge", Max: 3, Shape: amounts("cpu", "2", "memory", "4Gi", "pods", "50"),
+	Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"country": "it"}},
+}
+
+func TestChooseFilters(t *testing.T) {
+	type change = func(*fleet.Candidate)
+	at := func(d time.Duration) change {
+		return func(c *fleet.Candidate) { when := chooseAt.Add(d); c.Offer.Expires = &when }
+	}
+	free := func(l corev1.ResourceList) change { return func(c *fleet.Candidate) { c.Free = l } }
+	for name, c := range map[string]struct {
+		spec    func(*fleet.GroupSpec)
+		change  change
+		refused map[string]string
+		filter  fleet.Filter
+		reason  string
+	}{
+		"fits":               {reason: "fits at price 0.5"},
+		"fits exactly":       {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")), reason: "fits at price 0.5"},
+		"not expired yet":    {change: at(time.Second), reason: "fits at price 0.5"},
+		"expired now":        {change: at(0), filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
+		"refused":            {refused: map[string]string{"p": "denied by the provider"}, filter: fleet.FilterRefused, reason: "refused before: denied by the provider"},
+		"another is refused": {refused: map[string]string{"q": "denied"}, reason: "fits at price 0.5"},
+		"labels": {change: func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
+			filter: fleet.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
+		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil }, change: func(c *fleet.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5"},
+		"broken selector": {spec: func(s *fleet.GroupSpec) {
+			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
+		}, filter: fleet.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
+		"too little cpu": {change: free(amounts("cpu", "1500m", "memory", "4Gi", "pods", "50")),
+			filter: fleet.FilterFit, reason: "needs cpu 2, 1500m of 8 is free"},
+		"two lacks": {change: free(amounts("cpu", "1", "memory", "1Gi", "pods", "50")),
+			filter: fleet.FilterFit, reason: "needs cpu 2, 1 of 8 is free; needs memory 4Gi, 1Gi of 16Gi is free"},
+		"nothing free": {change: free(corev1.ResourceList{}),
+			filter: fleet.FilterFit, reason: "needs cpu 2, 0 of 8 is free; needs memory 4Gi, 0 of 16Gi is free; needs pods 50, 0 of 110 is free"},
+		"over-held": {change: free(amounts("cpu", "-1", "memory", "4Gi", "pods", "50")),
+			filter: fleet.FilterFit, reason: "needs cpu 2, -1 of 8 is free"},
+		"no gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
+			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is lent"},
+		"free speaks of what is not lent": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
+			change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50", "nvidia.com/gpu", "4")),
+			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is lent"},
+		"zero gpu":         {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") }, reason: "fits at price 0.5"},
+		"unlimited disk":   {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") }, reason: "fits at price 0.5"},
+		"too little disk":  {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") }, change: func(c *fleet.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") }, filter: fleet.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
+		"all nodes taken":  {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }, filter: fleet.FilterMaxNodes, reason: "its maxNodes is 1, 1 taken"},
+		"one node is left": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 2, 1 }, reason: "fits at price 0.5"},
+		"filters in order": {change: func(c *fleet.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
+			refused: map[string]string{"p": "no"}, filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, one := chooseSpec, candidate("p", 0.5)
+			spec.Shape = spec.Shape.DeepCopy()
+			if c.spec != nil {
+				c.spec(&spec)
+			}
+			if c.change != nil {
+				c.change(&one)
+			}
+			d := fleet.Choose(spec, []fleet.Candidate{one}, c.refused, chooseAt)
+			require.Equal(t, []fleet.Verdict{{
+				Provider: "p", Offer: "offer-p", Epoch: "e1", Price: 0.5, Fits: c.filter == "", Filter: c.filter, Reason: c.reason,
+			}}, d.Verdicts)
+			require.Equal(t, 1, d.Considered)
+			if c.filter == "" {
+				require.Equal(t, "p", d.Chosen)
+				require.Empty(t, d.Counts)
+				return
+			}
+			require.Empty(t, d.Chosen)
+			require.Equal(t, map[string]int{string(c.filter): 1}, d.Counts)
+		})
+	}
+}
+
+func TestChooseTakesTheCheapestThatFits(t *testing.T) {
+	full := func(c *fleet.Candidate) { c.Free = corev1.ResourceList{} }
+	candidates := []fleet.Candidate{
+		candidate("dear", 3), candidate("b", 1), candidate("a", 1), candidate("full", 0, full), candidate("bad", 0.5),
+	}
+	want := fleet.Choose(chooseSpec, candidates, map[string]string{"bad": "down"}, chooseAt)
+	require.Equal(t, "a", want.Chosen)
+	var order []string
+	for _, v := range want.Verdicts {
+		order = append(order, v.Provider)
+	}
+	require.Equal(t, []string{"a", "b", "dear", "full", "bad"}, order)
+	require.Equal(t, map[string]int{"fit": 1, "refused": 1}, want.Counts)
+	for range 50 {
+		rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+		require.Equal(t, want, fleet.Choose(chooseSpec, candidates, map[string]string{"bad": "down"}, chooseAt))
+	}
+}
+
+func TestChooseOfNothing(t *testing.T) {
+	d := fleet.Choose(chooseSpec, nil, nil, chooseAt)
+	require.Empty(t, d.Chosen)
+	require.Empty(t, d.Verdicts)
+	require.Zero(t, d.Considered)
+}
+
+func TestDecisionsStaySmall(t *testing.T) {
+	long := strings.Repeat("<è>", 4000)
+	var candidates []fleet.Candidate
+	refused := map[string]string{}
+	for i := range 500 {
+		id := fmt.Sprintf("p%03d", i)
+		candidates = append(candidates, candidate(id, float64(500-i)))
+		if i%2 == 0 {
+			refused[id] = long
+		}
+	}
+	d := fleet.Choose(chooseSpec, candidates, refused, chooseAt)
+	require.Equal(t, "p499", d.Chosen)
+	require.Len(t, d.Verdicts, fleet.MaxCandidates)
+	require.Equal(t, map[string]int{"refused": 250}, d.Counts)
+	require.Equal(t, 500, d.Considered)
+
+	for i := range candidates { // all refused, with names as bad as can be
+		refused[candidates[i].Offer.Provider] = long
+		candidates[i].Offer.Name = strings.Repeat("<", 1000)
+	}
+	d = fleet.Choose(chooseSpec, candidates, refused, chooseAt)
+	require.Empty(t, d.Chosen)
+	require.NotEmpty(t, d.Verdicts)
+	raw, err := json.Marshal(d)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(raw), fleet.MaxDecision)
+}
+
+func TestShortlistKeepsTheBestInOrder(t *testing.T) {
+	var candidates []fleet.Candidate
+	for i := range 30 {
+		candidates = append(candidates, candidate(fmt.Sprintf("p%02d", i), float64(30-i), func(c *fleet.Candidate) {
+			if i >= 15 {
+				c.Offer.Labels = nil
+			}
+		}))
+	}
+	short, counts := fleet.Shortlist(chooseSpec, candidates, nil, chooseAt)
+	require.Len(t, short, fleet.MaxCandidates)
+	require.Equal(t, "p14", short[0].Offer.Provider)
+	require.Equal(t, "p00", short[14].Offer.Provider)
+	require.Equal(t, "p29", short[15].Offer.Provider, "places left show why others do not fit")
+	require.Equal(t, map[string]int{"selector": 15}, counts)
+	require.Equal(t, fleet.Choose(chooseSpec, candidates, nil, chooseAt).Chosen, fleet.Choose(chooseSpec, short, nil, chooseAt).Chosen)
+}
+
+func TestDecisionWireFormat(t *testing.T) {
+	d := fleet.Choose(chooseSpec, []fleet.Candidate{candidate("a", 1), candidate("b", 0, func(c *fleet.Candidate) { c.Offer.Labels = nil })}, nil, chooseAt)
+	raw, err := json.Marshal(d)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"chosen":"a","considered":2,"counts":{"selector":1},"verdicts":[
+		{"provider":"a","offer":"offer-a","epoch":"e1","fits":true,"reason":"fits at price 1","price":1},
+		{"provider":"b","offer":"offer-b","epoch":"e1","fits":false,"filter":"selector","reason":"labels {} do not match the group's selector country=it","price":0}]}`, string(raw))
+}
+
+// Candidates pass from Discover to Select through the history: used up must not come back as untouched.
+func TestCandidateSurvivesJSON(t *testing.T) {
+	for _, free := range []corev1.ResourceList{nil, {}, amounts("cpu", "1")} {
+		c := candidate("a", 1, func(c *fleet.Candidate) { c.Free = free })
+		raw, err := json.Marshal(c)
+		require.NoError(t, err)
+		var back fleet.Candidate
+		require.NoError(t, json.Unmarshal(raw, &back))
+		require.Equal(t, free == nil, back.Free == nil)
+		require.Equal(t, fleet.Choose(chooseSpec, []fleet.Candidate{c}, nil, chooseAt).Chosen, fleet.Choose(chooseSpec, []fleet.Candidate{back}, nil, chooseAt).Chosen)
+	}
+}

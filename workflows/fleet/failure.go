@@ -1,0 +1,42 @@
+package fleet
+
+// Code says why an instance or an attempt failed. The set is small and fixed: CA makes it the value of the Prometheus
+// label "reason" of failed_scale_ups_total.
+type Code string
+
+// The codes.
+const (
+	CodeNoOffer     Code = "NoOffer"     // no offer fits the shape and selector, or none is left
+	CodeNoCapacity  Code = "NoCapacity"  // the provider's offer is used up
+	CodeRefused     Code = "Refused"     // the provider said no
+	CodeUnreachable Code = "Unreachable" // the provider's API cannot be used: network, credentials
+	CodeTimeout     Code = "Timeout"     // a stage was not reached in its budget
+	CodeCancelled   Code = "Cancelled"   // an operator cancelled it
+	CodeLost        Code = "Lost"        // the node's objects vanished under us
+	CodeInternal    Code = "Internal"    // a defect or a fault of our own machinery
+)
+
+// OutOfResources tells whether CA should file the code under its error class OutOfResources.
+func (c Code) OutOfResources() bool {
+	return c == CodeNoOffer || c == CodeNoCapacity || c == CodeRefused
+}
+
+// Failure is a code with the sentence for people: what was wrong, where, what to do. At most 500 characters are kept.
+type Failure struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	// Stage is the first stage that was not reached, in the backend's words; empty when no stage is to blame.
+	Stage string `json:"stage,omitempty"`
+	// Provider is the Liqo cluster id the failure belongs to, if any.
+	Provider string `json:"provider,omitempty"`
+}
+
+const maxMessage = 500
+
+// NewFailure makes a Failure, cutting the message at 500 characters, which is what CA shows.
+func NewFailure(code Code, provider, stage, message string) *Failure {
+	if r := []rune(message); len(r) > maxMessage {
+		message = string(r[:maxMessage-1]) + "…"
+	}
+	return &Failure{Code: code, Provider: provider, Stage: stage, Message: message}
+}

@@ -1,0 +1,54 @@
+package fleet
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of names. Liqo makes an x509 common name of <slice>-<12 hex>, which ends at 63 characters, so a slice name ends
+// at 50 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+const (
+	MaxGroupID    = 24
+	MaxObjectName = 50
+)
+
+// ProviderIDScheme is the scheme of instance ids. No cloud controller manager knows it, so none removes our Nodes.
+const ProviderIDScheme = "liqo://"
+
+var groupID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// ValidGroupID tells whether id can name a node group: a DNS-1123 label of at most MaxGroupID characters.
+func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && groupID.MatchString(id) }
+
+// NewEpoch is the middle part of instance names: the start of the group's first run, in seconds, base 36. Two lives of a
+// group (its workflow was terminated and started again) therefore never share a name.
+func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
+
+// InstanceName is <group>-<epoch>-<seq>. seq is never reused within an epoch.
+func InstanceName(group, epoch string, seq int) string {
+	return fmt.Sprintf("%s-%s-%d", group, epoch, seq)
+}
+
+// InstanceID is what CA knows an instance by, and its Node's spec.providerID: liqo://<group>/<name>.
+func InstanceID(group, name string) string { return ProviderIDScheme + group + "/" + name }
+
+// ParseInstanceID splits an instance id into its group and name; ok is false when id is not one of ours.
+func ParseInstanceID(id string) (group, name string, ok bool) {
+	rest, found := strings.CutPrefix(id, ProviderIDScheme)
+	if !found {
+		return "", "", false
+	}
+	group, name, ok = strings.Cut(rest, "/")
+	if !ok || !ValidGroupID(group) || !strings.HasPrefix(name, group+"-") || strings.Contains(name, "/") {
+		return "", "", false
+	}
+	return group, name, true
+}
+
+// ObjectName is the name of an attempt's ResourceSlice, VirtualNode and Node: <name>-<attempt>.
+func ObjectName(instance string, attempt int) string {
+	return instance + "-" + strconv.Itoa(attempt)
+}

@@ -1,0 +1,66 @@
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Credentials say where the access to a Provider lies; they never carry it, because they enter workflow histories.
+// Exactly one of the two is set.
+type Credentials struct {
+	// KubeconfigFile is a path on the worker's file system.
+	KubeconfigFile string `json:"kubeconfigFile,omitempty"`
+	// SecretRef names a key of a Secret in the consumer cluster.
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
+}
+
+// SecretRef names one key of a Secret in the consumer cluster.
+type SecretRef struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Key defaults to "kubeconfig".
+	Key string `json:"key,omitempty"`
+}
+
+// UnpeerPolicy says what becomes of a Peering that nobody holds any longer.
+type UnpeerPolicy string
+
+// The policies. The empty one means UnpeerLinger.
+const (
+	UnpeerLinger UnpeerPolicy = "linger" // removed after the offer's linger time
+	UnpeerNever  UnpeerPolicy = "never"  // kept
+)
+
+// DefaultLinger is how long an unused Peering is kept when its offer does not say.
+const DefaultLinger = 60 * time.Second
+
+// Offer is what one Provider would lend now.
+type Offer struct {
+	// Name is the offer's name in its source, for people.
+	Name string `json:"name"`
+	// Provider is the Liqo cluster id read from the provider cluster itself.
+	Provider    string      `json:"provider"`
+	Credentials Credentials `json:"credentials"`
+	// Lendable is the whole amount on offer, before holds.
+	Lendable corev1.ResourceList `json:"lendable"`
+	// MaxNodes bounds the number of nodes; 0 means no bound. 1 for providers with Liqo up to 1.1 (Liqo #3257).
+	MaxNodes int               `json:"maxNodes,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	// Price is per node and hour, in whatever currency all offers share.
+	Price float64 `json:"price,omitempty"`
+	// LingerSeconds is how long the Peering is kept unused; nil means DefaultLinger.
+	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
+	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+	Expires       *time.Time   `json:"expires,omitempty"`
+	// Epoch changes when the offer's content changes.
+	Epoch string `json:"epoch,omitempty"`
+}
+
+// Linger is how long the Peering of this offer is kept unused.
+func (o Offer) Linger() time.Duration {
+	if o.LingerSeconds == nil {
+		return DefaultLinger
+	}
+	return time.Duration(*o.LingerSeconds) * time.Second
+}

@@ -1,0 +1,106 @@
+package fleet
+
+// PeeringPhase is where a Provider's peering is.
+type PeeringPhase string
+
+// The phases of a peering.
+const (
+	Absent       PeeringPhase = "Absent"
+	Establishing PeeringPhase = "Establishing"
+	Compensating PeeringPhase = "Compensating"
+	CoolOff      PeeringPhase = "CoolOff"
+	Established  PeeringPhase = "Established"
+	Repairing    PeeringPhase = "Repairing"
+	Lingering    PeeringPhase = "Lingering"
+	Removing     PeeringPhase = "Removing"
+)
+
+// PeeringEvent is what just happened to a peering.
+type PeeringEvent string
+
+// The events of a peering.
+const (
+	PeeringAcquired PeeringEvent = "acquired" // a hold was booked
+	PeeringDone     PeeringEvent = "done"     // peering/<id> or unpeering/<id> reached its end
+	PeeringFailed   PeeringEvent = "failed"   // it failed, used up its bound or was cancelled
+	PeeringEmptied  PeeringEvent = "emptied"  // the last hold was released
+	PeeringElapsed  PeeringEvent = "elapsed"  // the phase's time is over
+	PeeringBroken   PeeringEvent = "broken"   // a step found the peering broken
+	PeeringInUse    PeeringEvent = "inUse"    // it cannot be removed: someone else uses it
+)
+
+// PeeringEvents lists every event, in the order of the table.
+var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed, PeeringBroken, PeeringInUse}
+
+// Driver is the workflow that runs during a phase of a peering.
+type Driver string
+
+// The drivers.
+const (
+	DriverNone      Driver = ""
+	DriverPeering   Driver = "peering"
+	DriverUnpeering Driver = "unpeering"
+)
+
+// PeeringMove is the effect of an event in a phase of a peering.
+type PeeringMove struct {
+	To PeeringPhase // empty: it stays
+	// ToEmpty is where it goes instead when no hold is left.
+	ToEmpty PeeringPhase
+	// RefuseWaiting refuses every hold that is still waiting, first of all.
+	RefuseWaiting bool
+	// Grant grants every hold that is waiting.
+	Grant   bool
+	Ignored bool
+}
+
+// PeeringRow is one phase of a peering.
+type PeeringRow struct {
+	Phase  PeeringPhase
+	Driver Driver
+	// Grants says what an acquire gets: granted at once, or to wait; neither means refused at once.
+	Grants, Waits bool
+	Moves         map[PeeringEvent]PeeringMove
+}
+
+var peeringIgnored = PeeringMove{Ignored: true}
+
+// PeeringMachine is the table of a peering's life; data, as Machine is.
+var PeeringMachine = []PeeringRow{
+	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {To: Establishing}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: peeringIgnored,
+		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+	{Phase: Establishing, Driver: DriverPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
+		PeeringFailed: {To: Compensating, RefuseWaiting: true}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
+		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+	{Phase: Compensating, Driver: DriverUnpeering, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: peeringIgnored, PeeringDone: {To: CoolOff}, PeeringFailed: {To: CoolOff}, PeeringEmptied: {},
+		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: {To: CoolOff}}},
+	{Phase: CoolOff, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: peeringIgnored, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
+		PeeringElapsed: {To: Absent}, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+	{Phase: Established, Grants: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {To: Lingering},
+		PeeringElapsed: peeringIgnored, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored}},
+	{Phase: Repairing, Driver: DriverPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
+		PeeringFailed: {To: Established, ToEmpty: Lingering, RefuseWaiting: true}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
+		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+	{Phase: Lingering, Grants: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {To: Established}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
+		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Removing}, PeeringInUse: peeringIgnored}},
+	{Phase: Removing, Driver: DriverUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {}, PeeringDone: {To: Absent}, PeeringFailed: {To: Lingering, RefuseWaiting: true}, PeeringEmptied: {},
+		PeeringElapsed: {RefuseWaiting: true}, PeeringBroken: peeringIgnored, PeeringInUse: {To: Established, ToEmpty: Lingering, Grant: true}}},
+}
+
+// Row returns the phase's row of PeeringMachine; the zero row for a phase this version does not know.
+func (p PeeringPhase) Row() PeeringRow {
+	for _, r := range PeeringMachine {
+		if r.Phase == p {
+			return r
+		}
+	}
+	return PeeringRow{Phase: p}
+}

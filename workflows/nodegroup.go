@@ -1,0 +1,279 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// NodeGroup owns one group's Ledger for ever. Its update handlers only book and publish; its loop starts the workflows
+// that do the work, and never waits for their end. Cancelled by an operator it closes and leaves all nodes alone; the
+// server's next Refresh starts it again, and it recovers.
+func NodeGroup(ctx workflow.Context, in NodeGroupInput) error {
+	g, err := newNodeGroup(ctx, in)
+	if err != nil {
+		return err
+	}
+	if in.State == nil {
+		if err := g.recover(ctx); err != nil {
+			return err
+		}
+	}
+	g.ready = true
+	g.publish(ctx)
+	return g.loop(ctx)
+}
+
+type nodeGroup struct {
+	id      string
+	ledger  *fleet.Ledger
+	drivers map[string]*Driver
+	ready   bool // recovered: updates are admitted
+	dirty   bool // there may be something to start
+	reports workflow.ReceiveChannel
+	retry   workflow.ReceiveChannel
+	starts  []starting
+}
+
+// starting is a driver that was asked for and may not run yet.
+type starting struct {
+	instance string
+	started  workflow.Future
+}
+
+// newNodeGroup restores the state before it sets the handlers, because handlers run before the main coroutine does.
+func newNodeGroup(ctx workflow.Context, in NodeGroupInput) (*nodeGroup, error) {
+	state := in.State
+	if state == nil {
+		state = &GroupState{Ledger: fleet.Ledger{Epoch: fleet.NewEpoch(workflow.Now(ctx))}}
+	}
+	g := &nodeGroup{
+		id: in.Group, ledger: &state.Ledger, drivers: state.Drivers, dirty: true,
+		reports: workflow.GetSignalChannel(ctx, SignalReport), retry: workflow.GetSignalChannel(ctx, SignalRetry),
+	}
+	if g.drivers == nil {
+		g.drivers = map[string]*Driver{}
+	}
+	return g, g.handle(ctx)
+}
+
+func (g *nodeGroup) loop(ctx workflow.Context) error {
+	for {
+		g.drain(ctx)
+		g.drive(ctx)
+		if err := awaitUntil(ctx, g.nextTimer(), func() bool {
+			return g.dirty || g.reports.Len() > 0 || g.retry.Len() > 0 || historyFull(ctx)
+		}); err != nil {
+			return err
+		}
+		g.expire(ctx)
+		if historyFull(ctx) && g.reports.Len() == 0 && g.retry.Len() == 0 && !g.dirty && workflow.AllHandlersFinished(ctx) {
+			return workflow.NewContinueAsNewError(ctx, TypeNodeGroup, NodeGroupInput{
+				Group: g.id, State: &GroupState{Ledger: *g.ledger, Drivers: g.drivers},
+			})
+		}
+	}
+}
+
+// continueAt is the history length at which entities continue as new; the server suggests it at 4,096.
+const continueAt = 1000
+
+func historyFull(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt
+}
+
+// publish writes the snapshot to the memo, where the server reads it without a worker, and returns it.
+func (g *nodeGroup) publish(ctx workflow.Context) fleet.Snapshot {
+	g.ledger.Sweep(func(name string) bool { return g.drivers[name] != nil })
+	s := g.ledger.Snapshot(workflow.Now(ctx))
+	s.Group = g.id
+	if err := workflow.UpsertMemo(ctx, map[string]any{MemoSnapshot: s}); err != nil {
+		workflow.GetLogger(ctx).Error("publish snapshot", "group", g.id, "error", err)
+	}
+	workflow.SetCurrentDetails(ctx, describeGroup(s))
+	return s
+}
+
+// drain applies every signal that has come.
+func (g *nodeGroup) drain(ctx workflow.Context) {
+	changed := false
+	for {
+		var r Report
+		if !g.reports.ReceiveAsync(&r) {
+			break
+		}
+		g.take(ctx, r)
+		changed = true
+	}
+	for g.retry.ReceiveAsync(nil) {
+		for i := range g.ledger.Instances {
+			g.ledger.Instances[i].Stuck = ""
+		}
+		changed = true
+	}
+	if changed {
+		g.publish(ctx)
+		g.dirty = true
+	}
+}
+
+// take applies one report. A report of an instance the Ledger does not know is answered with "leave".
+func (g *nodeGroup) take(ctx workflow.Context, r Report) {
+	log := workflow.GetLogger(ctx)
+	inst, d := g.ledger.Find(r.Instance), g.drivers[r.Instance]
+	if inst == nil {
+		log.Warn("report of an unknown instance", "group", g.id, "instance", r.Instance)
+		g.tell(ctx, ScaleOutID(r.Instance))
+		return
+	}
+	if d == nil || (d.From == r.From && r.Number <= d.Number) {
+		log.Warn("stale report", "group", g.id, "instance", r.Instance, "event", string(r.Event.Kind))
+		return
+	}
+	d.From, d.Number = r.From, r.Number
+	if r.Event.Kind != "" {
+		g.apply(ctx, inst, r.Event)
+	}
+	if r.Closed {
+		delete(g.drivers, r.Instance)
+	}
+}
+
+func (g *nodeGroup) apply(ctx workflow.Context, inst *fleet.Instance, ev fleet.Event) {
+	from := inst.Phase
+	_, err := inst.Apply(ev, workflow.Now(ctx))
+	log := workflow.GetLogger(ctx)
+	if err != nil {
+		log.Warn("event not applied", "group", g.id, "instance", inst.Name, "error", err)
+		return
+	}
+	log.Debug("phase", "group", g.id, "instance", inst.Name, "from", string(from), "event", string(ev.Kind), "phase", string(inst.Phase))
+}
+
+// drive starts what is missing: the group's one decision, made anew from the Ledger each time.
+func (g *nodeGroup) drive(ctx workflow.Context) {
+	g.dirty = false
+	changed := false
+	var names []string // handlers may change the Ledger while this blocks
+	for i := range g.ledger.Instances {
+		names = append(names, g.ledger.Instances[i].Name)
+	}
+	for _, name := range names {
+		changed = g.driveOne(ctx, name) || changed
+	}
+	if changed {
+		g.publish(ctx)
+	}
+	g.awaitStarts(ctx)
+}
+
+func (g *nodeGroup) driveOne(ctx workflow.Context, name string) (changed bool) {
+	inst, d := g.ledger.Find(name), g.drivers[name]
+	if inst == nil {
+		return false
+	}
+	switch {
+	case d != nil:
+		if inst.Leaving && inst.Phase.Growing() && !d.LeaveSent {
+			d.LeaveSent = true
+			if err := g.tell(ctx, d.WorkflowID); err != nil && g.reports.Len() == 0 {
+				// It is closed, and all it had to report has been applied: nobody drives the instance.
+				delete(g.drivers, name)
+				g.dirty = true
+			}
+		}
+		return false
+	case inst.Leaving && !inst.Phase.Shrinking() && inst.Phase != fleet.Released:
+		g.apply(ctx, inst, fleet.Event{Kind: fleet.Leave})
+		g.dirty = true
+		return true
+	case inst.Phase == fleet.Pending:
+		g.apply(ctx, inst, fleet.Event{Kind: fleet.Done})
+		g.launch(ctx, TypeScaleOut, ScaleOutID(name), "scale out "+name, *inst)
+		return true
+	case inst.Phase.Growing():
+		g.launch(ctx, TypeScaleOut, ScaleOutID(name), "scale out "+name, *inst)
+	case inst.Phase.Shrinking() && inst.Stuck == "":
+		g.launch(ctx, TypeScaleIn, ScaleInID(name), "scale in "+name, *inst)
+	}
+	return false
+}
+
+// launch asks for a driver to be started; awaitStarts waits for all of them at once.
+func (g *nodeGroup) launch(ctx workflow.Context, workflowType, id, summary string, inst fleet.Instance) {
+	g.drivers[inst.Name] = &Driver{WorkflowID: id}
+	child := workflow.WithChildOptions(ctx, abandoned(id, summary))
+	g.starts = append(g.starts, starting{inst.Name, workflow.ExecuteChildWorkflow(child, workflowType, DriveInput{Instance: inst}).GetChildWorkflowExecution()})
+}
+
+// awaitStarts returns once every driver asked for runs, so that none is lost to continue-as-new. One that cannot be
+// started leaves its instance without a driver; the next look tries again.
+func (g *nodeGroup) awaitStarts(ctx workflow.Context) {
+	for _, s := range g.starts {
+		if err := s.started.Get(ctx, nil); err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+			workflow.GetLogger(ctx).Error("start driver", "group", g.id, "instance", s.instance, "error", err)
+			delete(g.drivers, s.instance)
+		}
+	}
+	g.starts = nil
+}
+
+func (g *nodeGroup) tell(ctx workflow.Context, workflowID string) error {
+	return workflow.SignalExternalWorkflow(ctx, workflowID, "", SignalLeave, nil).Get(ctx, nil)
+}
+
+// expire releases failed instances that CA did not delete in time.
+func (g *nodeGroup) expire(ctx workflow.Context) {
+	now := workflow.Now(ctx)
+	for i := range g.ledger.Instances {
+		if inst := &g.ledger.Instances[i]; inst.Phase == fleet.Failed && !now.Before(inst.Since.Add(ttl(inst))) {
+			g.apply(ctx, inst, fleet.Event{Kind: fleet.Expired})
+			g.dirty = true
+		}
+	}
+	if g.dirty {
+		g.publish(ctx)
+	}
+}
+
+func ttl(inst *fleet.Instance) time.Duration {
+	return inst.Spec.Budgets.WithDefaults().FailedTTL.Duration
+}
+
+// nextTimer is when the loop must look again by itself; zero when nothing is due.
+func (g *nodeGroup) nextTimer() time.Time {
+	var next time.Time
+	for i := range g.ledger.Instances {
+		inst := &g.ledger.Instances[i]
+		if due := inst.Since.Add(ttl(inst)); inst.Phase == fleet.Failed && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next
+}
+
+// recover rebuilds the Ledger from what exists, so that losing the history loses only what was not made yet.
+func (g *nodeGroup) recover(ctx workflow.Context) error {
+	var found []backend.Found
+	if err := workflow.ExecuteActivity(forever(ctx, "recover group "+g.id), activities.NameRecoverGroup, g.id).Get(ctx, &found); err != nil {
+		return fmt.Errorf("recover group %s: %w", g.id, err)
+	}
+	var leftovers []backend.Attempt
+	g.ledger.Instances, leftovers = recovered(found, workflow.Now(ctx))
+	for _, at := range leftovers {
+		if err := start(ctx, TypeUndo, UndoID(at.Instance, at.Number), "undo "+at.ObjectName(), UndoInput{Attempt: at}); err != nil {
+			return fmt.Errorf("undo %s: %w", at.ObjectName(), err)
+		}
+	}
+	if n := len(g.ledger.Instances); n > 0 {
+		workflow.GetLogger(ctx).Warn("group recovered from its objects", "group", g.id, "instances", n)
+	}
+	return nil
+}

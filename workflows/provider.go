@@ -1,0 +1,237 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// recoveredKeep is how long a provider that recovered from what exists removes nothing: holds may not have come back yet.
+const recoveredKeep = 5 * time.Minute
+
+// driverGrace is how long past its own bound peering/<id> may stay silent before it counts as failed: someone may have
+// terminated it.
+const driverGrace = time.Minute
+
+// Provider owns one provider's holds and the phase of its peering for ever. Its update handlers only book and publish;
+// its loop starts peering/<id> and unpeering/<id>, one at a time, and acts on their reports.
+func Provider(ctx workflow.Context, in ProviderInput) error {
+	p, err := newProvider(ctx, in)
+	if err != nil {
+		return err
+	}
+	if in.State == nil {
+		if err := p.recover(ctx); err != nil {
+			return err
+		}
+	}
+	p.ready = true
+	p.publish(ctx)
+	return p.loop(ctx)
+}
+
+type provider struct {
+	state   *fleet.ProviderState
+	ready   bool
+	dirty   bool
+	reports workflow.ReceiveChannel
+	broken  workflow.ReceiveChannel
+	// driven is the phase whose driver was started; a phase entered anew starts its driver anew.
+	driven fleet.PeeringPhase
+}
+
+func newProvider(ctx workflow.Context, in ProviderInput) (*provider, error) {
+	state := in.State
+	p := &provider{
+		dirty: true, reports: workflow.GetSignalChannel(ctx, SignalReport), broken: workflow.GetSignalChannel(ctx, SignalBroken),
+	}
+	if state == nil {
+		fresh := fleet.NewProviderState(in.Provider, workflow.Now(ctx))
+		state = &fresh
+	} else {
+		p.driven = state.Phase // the driver outlived the run that started it
+	}
+	p.state = state
+	return p, p.handle(ctx)
+}
+
+func (p *provider) loop(ctx workflow.Context) error {
+	for {
+		p.drain(ctx)
+		p.drive(ctx)
+		if err := awaitUntil(ctx, p.nextTimer(), func() bool {
+			return p.dirty || p.reports.Len() > 0 || p.broken.Len() > 0 || historyFull(ctx)
+		}); err != nil {
+			return err
+		}
+		p.elapse(ctx)
+		if historyFull(ctx) && p.reports.Len() == 0 && p.broken.Len() == 0 && !p.dirty && workflow.AllHandlersFinished(ctx) {
+			return workflow.NewContinueAsNewError(ctx, TypeProvider, ProviderInput{Provider: p.state.ID, State: p.state})
+		}
+	}
+}
+
+func (p *provider) publish(ctx workflow.Context) {
+	p.state.Sweep(workflow.Now(ctx))
+	p.state.Sequence++
+	if err := workflow.UpsertMemo(ctx, map[string]any{MemoSnapshot: *p.state}); err != nil {
+		workflow.GetLogger(ctx).Error("publish state", "provider", p.state.ID, "error", err)
+	}
+	workflow.SetCurrentDetails(ctx, describeProvider(*p.state))
+}
+
+func (p *provider) apply(ctx workflow.Context, ev fleet.PeeringEvent, why *fleet.Failure) {
+	from := p.state.Phase
+	if m := p.state.Apply(ev, why, workflow.Now(ctx)); m.Ignored {
+		return
+	}
+	if p.state.Phase != from {
+		p.driven = ""
+	}
+	p.dirty = true
+	workflow.GetLogger(ctx).Info("peering phase", "provider", p.state.ID, "from", string(from), "event", string(ev), "phase", string(p.state.Phase), "failure", message(why))
+	p.publish(ctx)
+}
+
+// drain applies every signal that has come.
+func (p *provider) drain(ctx workflow.Context) {
+	for {
+		var r PeeringReport
+		if !p.reports.ReceiveAsync(&r) {
+			break
+		}
+		if r.Run == p.state.Run {
+			p.apply(ctx, r.Event, r.Failure)
+		}
+	}
+	for p.broken.ReceiveAsync(nil) {
+		p.apply(ctx, fleet.PeeringBroken, nil)
+	}
+}
+
+// drive starts the phase's driver, once per entry into the phase.
+func (p *provider) drive(ctx workflow.Context) {
+	p.dirty = false
+	phase := p.state.Phase
+	driver := phase.Row().Driver
+	if driver == fleet.DriverNone || p.driven == phase || p.state.Offer == nil {
+		return
+	}
+	p.driven = phase
+	p.state.Run++
+	id := p.state.ID
+	in := PeeringInput{Provider: backend.Provider{ID: id, Credentials: p.state.Offer.Credentials}, Run: p.state.Run}
+	var err error
+	if driver == fleet.DriverPeering {
+		err = start(ctx, TypePeering, PeeringID(id), "peer with "+id, in)
+	} else {
+		err = start(ctx, TypeUnpeering, UnpeeringID(id), "remove the peering with "+id, in)
+	}
+	if err != nil {
+		workflow.GetLogger(ctx).Error("start driver", "provider", id, "driver", string(driver), "error", err)
+		p.apply(ctx, fleet.PeeringFailed, fleet.NewFailure(fleet.CodeInternal, id, "", "start "+string(driver)+": "+err.Error()))
+	}
+}
+
+// nextTimer is when the phase's time is over, or its driver is overdue; zero when neither can be.
+func (p *provider) nextTimer() time.Time {
+	if p.state.Phase.Row().Driver == fleet.DriverPeering {
+		return p.state.Since.Add(establishBound + driverGrace)
+	}
+	return p.state.NextTimer()
+}
+
+func (p *provider) elapse(ctx workflow.Context) {
+	due := p.nextTimer()
+	if due.IsZero() || workflow.Now(ctx).Before(due) {
+		return
+	}
+	if p.state.Phase.Row().Driver != fleet.DriverPeering {
+		p.apply(ctx, fleet.PeeringElapsed, nil)
+		return
+	}
+	id := p.state.ID
+	if err := workflow.RequestCancelExternalWorkflow(ctx, PeeringID(id), "").Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Warn("cancel a silent peering", "provider", id, "error", err)
+	}
+	p.apply(ctx, fleet.PeeringFailed, fleet.NewFailure(fleet.CodeTimeout, id, "", fmt.Sprintf("%s has not reported for %s", PeeringID(id), establishBound+driverGrace)))
+}
+
+// recover rebuilds holds and phase from what exists.
+func (p *provider) recover(ctx workflow.Context) error {
+	var found activities.RecoveredProvider
+	if err := workflow.ExecuteActivity(forever(ctx, "recover provider "+p.state.ID), activities.NameRecoverProvider, p.state.ID).Get(ctx, &found); err != nil {
+		return fmt.Errorf("recover provider %s: %w", p.state.ID, err)
+	}
+	now := workflow.Now(ctx)
+	for _, f := range found.Attempts {
+		h := fleet.Hold{Key: f.Attempt.ObjectName(), State: fleet.HoldGranted, Since: now}
+		if f.Booking != nil {
+			h.Shape = f.Booking.Spec.Shape
+		}
+		p.state.Holds[h.Key] = h
+		p.state.Phase = fleet.Established
+	}
+	if found.Peering != nil {
+		p.state.Offer = &fleet.Offer{Name: p.state.ID, Provider: p.state.ID, Credentials: found.Peering.Credentials}
+		p.state.KeepUntil = now.Add(recoveredKeep)
+		if p.state.Phase == fleet.Absent {
+			p.state.Phase = fleet.Lingering
+		}
+		workflow.GetLogger(ctx).Warn("provider recovered from its objects", "provider", p.state.ID, "holds", len(found.Attempts))
+	}
+	p.driven = p.state.Phase
+	return nil
+}
+
+func (p *provider) handle(ctx workflow.Context) error {
+	if err := setUpdate(ctx, UpdateAcquire, func(_ workflow.Context, in AcquireRequest) error { return p.check(in.Key) }, p.acquire); err != nil {
+		return err
+	}
+	return setUpdate(ctx, UpdateRelease, func(_ workflow.Context, in HoldRequest) error { return p.check(in.Key) }, p.release)
+}
+
+func (p *provider) check(key string) error {
+	switch {
+	case !p.ready:
+		return fleet.Refuse(fleet.RefusedNotInitialised, "provider "+p.state.ID+" is recovering from what exists")
+	case key == "":
+		return fleet.Refuse(fleet.RefusedInvalid, "hold without key")
+	}
+	return nil
+}
+
+// acquire books a hold; the answer may be to wait.
+func (p *provider) acquire(ctx workflow.Context, in AcquireRequest) (fleet.Hold, error) {
+	if err := p.check(in.Key); err != nil {
+		return fleet.Hold{}, refusal(ctx, err)
+	}
+	from := p.state.Phase
+	h := p.state.Acquire(in.Key, in.Shape, in.Offer, workflow.Now(ctx))
+	p.changed(ctx, from)
+	return h, nil
+}
+
+// release gives a hold back, and remembers that.
+func (p *provider) release(ctx workflow.Context, in HoldRequest) (fleet.Hold, error) {
+	if err := p.check(in.Key); err != nil {
+		return fleet.Hold{}, refusal(ctx, err)
+	}
+	from := p.state.Phase
+	p.state.Release(in.Key, workflow.Now(ctx))
+	p.changed(ctx, from)
+	return p.state.Holds[in.Key], nil
+}
+
+func (p *provider) changed(ctx workflow.Context, from fleet.PeeringPhase) {
+	if p.state.Phase != from {
+		p.driven = ""
+	}
+	p.dirty = true
+	p.publish(ctx)
+}
