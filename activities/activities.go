@@ -39,6 +39,8 @@ type Holds interface {
 	Acquire(ctx context.Context, provider, key string, shape corev1.ResourceList, offer fleet.Offer) (fleet.Hold, error)
 	// Release gives it back, and keeps a late acquire of the same key from succeeding.
 	Release(ctx context.Context, provider, key string) error
+	// Broken tells the provider that its peering does not work, so that it is repaired. It does not wait for that.
+	Broken(ctx context.Context, provider string) error
 	// Status returns the provider's state as last published; fleet.ErrUnavailable when it does not run.
 	Status(ctx context.Context, provider string) (fleet.ProviderState, error)
 }

@@ -19,7 +19,19 @@ func (a *Activities) WaitForVirtualNode(ctx context.Context, in backend.NodeSpec
 	if err != nil && ctx.Err() != nil && !stopping(ctx) && a.readyAfterAll(ctx, in.Attempt) {
 		return backend.Node{Name: in.Attempt.ObjectName()}, nil
 	}
+	if errors.Is(err, backend.ErrNotPeered) {
+		return node, a.notPeered(ctx, in.Attempt.Provider.ID, err)
+	}
 	return node, wall(ctx, in.Attempt.Provider.ID, err)
+}
+
+// notPeered has the peering repaired that a hold was granted on and that is gone all the same: somebody removed it by
+// hand. The step is tried again meanwhile, within its budget.
+func (a *Activities) notPeered(ctx context.Context, provider string, err error) error {
+	if broken := a.Holds.Broken(ctx, provider); broken != nil {
+		err = errors.Join(err, broken)
+	}
+	return failure(fleet.NewFailure(fleet.CodeRefused, provider, "peering", err.Error()), false)
 }
 
 func (a *Activities) readyAfterAll(ctx context.Context, at backend.Attempt) bool {

@@ -30,6 +30,12 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, p.Message), ": ")
 }
 
+// Cut shortens the message to what is kept.
+func (p Problem) Cut() Problem {
+	p.Offer, p.Message = cut(p.Offer), cut(p.Message)
+	return p
+}
+
 const maxMessage = 500
 
 func cut(s string) string {

@@ -150,3 +150,6 @@ func specs(ids ...string) []fleet.GroupSpec {
 	}
 	return out
 }
+
+// pass lets time go by. Only for synctest bubbles, where it takes none.
+func pass(d time.Duration) { time.Sleep(d) }

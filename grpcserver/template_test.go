@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,4 +90,19 @@ func TestTemplateInBothWireGenerations(t *testing.T) {
 			require.Zero(t, quantity.Cmp(node.Status.Capacity[name]), name)
 		}
 	}
+}
+
+// One response serves all calls at once; run with the race detector.
+func TestTemplateIsSharedSafely(t *testing.T) {
+	c := newClient(t, loaded(t, newFake(), spec("cpu", 0, 5)))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				_, err := c.NodeGroupTemplateNodeInfo(c.ctx(), &protos.NodeGroupTemplateNodeInfoRequest{Id: "cpu"})
+				requireNoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
 }

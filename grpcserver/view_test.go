@@ -2,8 +2,6 @@ package grpcserver
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,7 +76,7 @@ func TestLostAnswerMakesTheGroupDirty(t *testing.T) {
 		require.ErrorContains(t, err, "cpu")
 		require.Equal(t, reads, f.called("snapshot"), "not re-read too soon")
 
-		time.Sleep(500*time.Millisecond + taskTimeout)
+		pass(500*time.Millisecond + taskTimeout)
 		require.NoError(t, d.refresh())
 		require.Equal(t, 2, d.target())
 	})
@@ -92,9 +90,9 @@ func TestLateOperationIsWaitedFor(t *testing.T) {
 		requireCode(t, codes.Unavailable, d.increase(5*time.Second, 2))
 		require.Equal(t, taskTimeout, time.Since(began))
 		requireCode(t, codes.Unavailable, d.refresh())
-		time.Sleep(3 * time.Second) // it has run, but could still be running
+		pass(3 * time.Second) // it has run, but could still be running
 		requireCode(t, codes.Unavailable, d.refresh())
-		time.Sleep(1500 * time.Millisecond) // 5 s - 0.5 s + 2 s after the call
+		pass(1500 * time.Millisecond) // 5 s - 0.5 s + 2 s after the call
 		require.NoError(t, d.refresh())
 		require.Equal(t, 2, d.target())
 	})
@@ -132,7 +130,7 @@ func TestLateOperationIsNotMistakenForTheNext(t *testing.T) {
 		requireCode(t, codes.Unavailable, d.increase(time.Second, 2))
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true} })
 		requireCode(t, codes.Unavailable, d.increase(5*time.Second, 2))
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.NoError(t, d.refresh())
 		require.Equal(t, 2, d.target())
 	})
@@ -186,134 +184,12 @@ func TestStateThatWentBackIsNotServed(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.increase(time.Second, 2))
 		f.set(func(f *fakeGroups) { f.groups["cpu"].snap = old })
-		time.Sleep(time.Second)
+		pass(time.Second)
 		err = d.refresh()
 		requireCode(t, codes.Unavailable, err)
 		require.ErrorContains(t, err, "went back")
 		require.Equal(t, 2, d.target())
 	})
-}
-
-func TestBeforeTheFirstLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.down = true
-		d := direct{t, newServer(t, f, spec("cpu", 1, 5))}
-
-		groups, err := d.s.NodeGroups(t.Context(), &protos.NodeGroupsRequest{})
-		require.NoError(t, err)
-		require.Len(t, groups.GetNodeGroups(), 1, "the config is known without any store")
-		require.EqualValues(t, 5, groups.GetNodeGroups()[0].GetMaxSize())
-		_, err = d.s.NodeGroupTargetSize(t.Context(), &protos.NodeGroupTargetSizeRequest{Id: "cpu"})
-		requireCode(t, codes.Unavailable, err)
-		_, err = d.s.NodeGroupNodes(t.Context(), &protos.NodeGroupNodesRequest{Id: "cpu"})
-		requireCode(t, codes.Unavailable, err)
-		_, err = d.s.NodeGroupTemplateNodeInfo(t.Context(), &protos.NodeGroupTemplateNodeInfoRequest{Id: "cpu"})
-		require.NoError(t, err)
-		resp, err := d.s.NodeGroupForNode(t.Context(), &protos.NodeGroupForNodeRequest{Node: &protos.ExternalGrpcNode{ProviderID: "liqo://cpu/cpu-t0-1"}})
-		require.NoError(t, err)
-		require.Empty(t, resp.GetNodeGroup().GetId())
-
-		// A read that comes while the view is being loaded gets its answer.
-		f.set(func(f *fakeGroups) { f.down = false })
-		target := make(chan error, 1)
-		go func() {
-			_, err := d.s.NodeGroupTargetSize(t.Context(), &protos.NodeGroupTargetSizeRequest{Id: "cpu"})
-			target <- err
-		}()
-		synctest.Wait()
-		require.NoError(t, d.s.Start(t.Context()))
-		require.NoError(t, <-target)
-	})
-}
-
-func TestStartRetriesUntilItsContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.down = true
-		s := newServer(t, f, spec("cpu", 0, 5))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		err := s.Start(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, fleet.ErrUnavailable)
-		require.Greater(t, f.called("snapshot"), 10)
-
-		time.AfterFunc(10*time.Second, func() { f.set(func(f *fakeGroups) { f.down = false }) })
-		require.NoError(t, s.Start(t.Context()))
-	})
-}
-
-func TestFreshness(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		s := newServer(t, f, spec("cpu", 0, 5))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		require.False(t, s.Fresh())
-		var told atomic.Bool
-		done := make(chan struct{})
-		go func() {
-			s.KeepWarm(ctx, func() { told.Store(s.Fresh()) })
-			close(done)
-		}()
-		synctest.Wait()
-		require.True(t, told.Load())
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		require.True(t, told.Load(), "kept warm without CA")
-
-		f.set(func(f *fakeGroups) { f.down = true })
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		require.True(t, told.Load())
-		time.Sleep(40 * time.Second)
-		synctest.Wait()
-		require.False(t, told.Load())
-
-		f.set(func(f *fakeGroups) { f.down = false })
-		time.Sleep(retryMost + time.Second)
-		synctest.Wait()
-		require.True(t, told.Load())
-		cancel()
-		<-done
-	})
-}
-
-func TestRefreshConfigures(t *testing.T) {
-	f := newFake()
-	first := loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 2))
-	require.Equal(t, 2, f.called("configure"), "both were missing")
-	require.NoError(t, direct{t, first}.refresh())
-	require.Equal(t, 2, f.called("configure"), "specs in force")
-
-	// A restart with another config: one group has changed.
-	second := loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 7))
-	require.Equal(t, 3, f.called("configure"))
-	require.Equal(t, 7, f.groups["gpu"].snap.Max)
-	groups, err := second.NodeGroups(t.Context(), &protos.NodeGroupsRequest{})
-	require.NoError(t, err)
-	require.EqualValues(t, 7, groups.GetNodeGroups()[1].GetMaxSize())
-}
-
-// One broken group fails Refresh by name; the others are read all the same.
-func TestRefreshNamesTheBrokenGroup(t *testing.T) {
-	f := newFake()
-	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5), spec("big", 0, 5)))
-	_, err := f.Grow(t.Context(), "cpu", 2)
-	require.NoError(t, err)
-	for _, broken := range []error{
-		fleet.ErrUnavailable, fleet.Refuse(fleet.RefusedNotInitialised, "recovering"), errors.New("decode memo: broken"),
-		fleet.Refuse(fleet.RefusedInvalid, "bad spec"),
-	} {
-		f.set(func(f *fakeGroups) { f.failing["gpu"] = broken })
-		err = c.refresh()
-		requireCode(t, codes.Unavailable, err)
-		require.ErrorContains(t, err, "cannot read gpu: gpu: ")
-		require.ErrorContains(t, err, broken.Error())
-		require.Equal(t, 2, c.target("cpu"))
-		require.Zero(t, c.target("gpu"))
-	}
 }
 
 // A snapshot of another group, or an empty one, is no answer.

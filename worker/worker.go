@@ -22,7 +22,7 @@ type Options struct {
 	TaskQueue string // "" means workflows.TaskQueue
 	Catalog   activities.Catalog
 	Backend   backend.Backend
-	Logger      *slog.Logger // nil means slog.Default()
+	Logger    *slog.Logger // nil means slog.Default()
 	// StopTimeout is how long running activities may take to end at shutdown; they go on elsewhere. 0 means 10s.
 	StopTimeout time.Duration
 }

@@ -23,14 +23,14 @@ func abandoned(id, summary string) workflow.ChildWorkflowOptions {
 	}
 }
 
-// start starts an abandoned child and returns once it runs; one that runs already is what was wanted.
-func start(ctx workflow.Context, workflowType, id, summary string, in any) error {
+// start starts an abandoned child and returns once it runs. already says that one of this id ran before.
+func start(ctx workflow.Context, workflowType, id, summary string, in any) (already bool, err error) {
 	ctx = workflow.WithChildOptions(ctx, abandoned(id, summary))
-	err := workflow.ExecuteChildWorkflow(ctx, workflowType, in).GetChildWorkflowExecution().Get(ctx, nil)
+	err = workflow.ExecuteChildWorkflow(ctx, workflowType, in).GetChildWorkflowExecution().Get(ctx, nil)
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return nil
+		return true, nil
 	}
-	return err
+	return false, err
 }
 
 func peeringReport(in PeeringInput, err error, cancelled bool) PeeringReport {

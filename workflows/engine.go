@@ -142,11 +142,7 @@ func message(f *fleet.Failure) string {
 
 // undo hands an attempt to a workflow of its own, which never gives up, and waits only until that has started.
 func (e *engine) undo(in UndoInput) error {
-	ctx := workflow.WithChildOptions(e.out, abandoned(UndoID(in.Attempt.Instance, in.Attempt.Number), "undo "+in.Attempt.ObjectName()+" on "+in.Attempt.Provider.ID))
-	err := workflow.ExecuteChildWorkflow(ctx, TypeUndo, in).GetChildWorkflowExecution().Get(ctx, nil)
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return nil
-	}
+	_, err := start(e.out, TypeUndo, UndoID(in.Attempt.Instance, in.Attempt.Number), "undo "+in.Attempt.ObjectName()+" on "+in.Attempt.Provider.ID, in)
 	return err
 }
 

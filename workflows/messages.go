@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -67,6 +69,8 @@ type Driver struct {
 	WorkflowID string `json:"workflowId"`
 	// LeaveSent is set once it was told to let the instance go.
 	LeaveSent bool `json:"leaveSent,omitempty"`
+	// Check is when the group makes sure that it still runs.
+	Check time.Time `json:"check"`
 	// From and Number identify the last report applied.
 	From   string `json:"from,omitempty"`
 	Number int    `json:"number,omitempty"`

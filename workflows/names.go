@@ -50,4 +50,6 @@ func ScaleOutID(instance string) string { return "scale-out/" + instance }
 func ScaleInID(instance string) string { return "scale-in/" + instance }
 
 // UndoID is the id of the workflow that takes a failed attempt back.
-func UndoID(instance string, attempt int) string { return "undo/" + fleet.ObjectName(instance, attempt) }
+func UndoID(instance string, attempt int) string {
+	return "undo/" + fleet.ObjectName(instance, attempt)
+}

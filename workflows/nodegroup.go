@@ -44,6 +44,7 @@ type nodeGroup struct {
 // starting is a driver that was asked for and may not run yet.
 type starting struct {
 	instance string
+	fresh    bool
 	started  workflow.Future
 }
 
@@ -176,48 +177,72 @@ func (g *nodeGroup) drive(ctx workflow.Context) {
 
 func (g *nodeGroup) driveOne(ctx workflow.Context, name string) (changed bool) {
 	inst, d := g.ledger.Find(name), g.drivers[name]
-	if inst == nil {
-		return false
-	}
 	switch {
-	case d != nil:
-		if inst.Leaving && inst.Phase.Growing() && !d.LeaveSent {
-			d.LeaveSent = true
-			if err := g.tell(ctx, d.WorkflowID); err != nil && g.reports.Len() == 0 {
-				// It is closed, and all it had to report has been applied: nobody drives the instance.
-				delete(g.drivers, name)
-				g.dirty = true
-			}
+	case inst == nil:
+		return false
+	case d != nil && inst.Leaving && inst.Phase.Growing() && !d.LeaveSent:
+		d.LeaveSent = true
+		if err := g.tell(ctx, d.WorkflowID); err != nil && g.reports.Len() == 0 {
+			// It is closed, and all it had to report has been applied: nobody drives the instance.
+			delete(g.drivers, name)
+			g.dirty = true
 		}
 		return false
-	case inst.Leaving && !inst.Phase.Shrinking() && inst.Phase != fleet.Released:
+	case d != nil && workflow.Now(ctx).Before(d.Check):
+		return false
+	case d == nil && inst.Leaving && !inst.Phase.Shrinking() && inst.Phase != fleet.Released:
 		g.apply(ctx, inst, fleet.Event{Kind: fleet.Leave})
 		g.dirty = true
 		return true
 	case inst.Phase == fleet.Pending:
 		g.apply(ctx, inst, fleet.Event{Kind: fleet.Done})
-		g.launch(ctx, TypeScaleOut, ScaleOutID(name), "scale out "+name, *inst)
+		g.launch(ctx, *inst)
 		return true
-	case inst.Phase.Growing():
-		g.launch(ctx, TypeScaleOut, ScaleOutID(name), "scale out "+name, *inst)
-	case inst.Phase.Shrinking() && inst.Stuck == "":
-		g.launch(ctx, TypeScaleIn, ScaleInID(name), "scale in "+name, *inst)
+	case inst.Phase.Growing(), inst.Phase.Shrinking() && inst.Stuck == "":
+		g.launch(ctx, *inst)
+	case d != nil: // it reported the end of its work but not its own: it was terminated
+		delete(g.drivers, name)
+		return true
 	}
 	return false
 }
 
-// launch asks for a driver to be started; awaitStarts waits for all of them at once.
-func (g *nodeGroup) launch(ctx workflow.Context, workflowType, id, summary string, inst fleet.Instance) {
-	g.drivers[inst.Name] = &Driver{WorkflowID: id}
+// How often a driver is started once more although it should run: that is how one that was terminated is noticed and
+// replaced. Right after a start that met an older run on its way out, sooner.
+const (
+	checkDriver = time.Minute
+	checkSoon   = time.Second
+)
+
+// launch asks for the instance's driver to be started; awaitStarts waits for all of them at once.
+func (g *nodeGroup) launch(ctx workflow.Context, inst fleet.Instance) {
+	kind, id, summary := TypeScaleOut, ScaleOutID(inst.Name), "scale out "+inst.Name
+	if inst.Phase.Shrinking() {
+		kind, id, summary = TypeScaleIn, ScaleInID(inst.Name), "scale in "+inst.Name
+	}
+	d := g.drivers[inst.Name]
+	fresh := d == nil || d.WorkflowID != id
+	if fresh {
+		d = &Driver{WorkflowID: id}
+		g.drivers[inst.Name] = d
+	}
+	d.Check = workflow.Now(ctx).Add(checkDriver)
 	child := workflow.WithChildOptions(ctx, abandoned(id, summary))
-	g.starts = append(g.starts, starting{inst.Name, workflow.ExecuteChildWorkflow(child, workflowType, DriveInput{Instance: inst}).GetChildWorkflowExecution()})
+	g.starts = append(g.starts, starting{inst.Name, fresh, workflow.ExecuteChildWorkflow(child, kind, DriveInput{Instance: inst}).GetChildWorkflowExecution()})
 }
 
 // awaitStarts returns once every driver asked for runs, so that none is lost to continue-as-new. One that cannot be
 // started leaves its instance without a driver; the next look tries again.
 func (g *nodeGroup) awaitStarts(ctx workflow.Context) {
 	for _, s := range g.starts {
-		if err := s.started.Get(ctx, nil); err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		err := s.started.Get(ctx, nil)
+		switch d := g.drivers[s.instance]; {
+		case err == nil || d == nil:
+		case temporal.IsWorkflowExecutionAlreadyStartedError(err):
+			if s.fresh {
+				d.Check = workflow.Now(ctx).Add(checkSoon)
+			}
+		default:
 			workflow.GetLogger(ctx).Error("start driver", "group", g.id, "instance", s.instance, "error", err)
 			delete(g.drivers, s.instance)
 		}
@@ -250,10 +275,18 @@ func ttl(inst *fleet.Instance) time.Duration {
 // nextTimer is when the loop must look again by itself; zero when nothing is due.
 func (g *nodeGroup) nextTimer() time.Time {
 	var next time.Time
+	sooner := func(due time.Time) {
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
 	for i := range g.ledger.Instances {
 		inst := &g.ledger.Instances[i]
-		if due := inst.Since.Add(ttl(inst)); inst.Phase == fleet.Failed && (next.IsZero() || due.Before(next)) {
-			next = due
+		if inst.Phase == fleet.Failed {
+			sooner(inst.Since.Add(ttl(inst)))
+		}
+		if d := g.drivers[inst.Name]; d != nil {
+			sooner(d.Check)
 		}
 	}
 	return next
@@ -268,7 +301,7 @@ func (g *nodeGroup) recover(ctx workflow.Context) error {
 	var leftovers []backend.Attempt
 	g.ledger.Instances, leftovers = recovered(found, workflow.Now(ctx))
 	for _, at := range leftovers {
-		if err := start(ctx, TypeUndo, UndoID(at.Instance, at.Number), "undo "+at.ObjectName(), UndoInput{Attempt: at}); err != nil {
+		if _, err := start(ctx, TypeUndo, UndoID(at.Instance, at.Number), "undo "+at.ObjectName(), UndoInput{Attempt: at}); err != nil {
 			return fmt.Errorf("undo %s: %w", at.ObjectName(), err)
 		}
 	}

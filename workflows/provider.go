@@ -43,6 +43,8 @@ type provider struct {
 	broken  workflow.ReceiveChannel
 	// driven is the phase whose driver was started; a phase entered anew starts its driver anew.
 	driven fleet.PeeringPhase
+	// again is when a driver that met an older run on its way out is started once more.
+	again time.Time
 }
 
 func newProvider(ctx workflow.Context, in ProviderInput) (*provider, error) {
@@ -119,18 +121,22 @@ func (p *provider) drive(ctx workflow.Context) {
 	p.dirty = false
 	phase := p.state.Phase
 	driver := phase.Row().Driver
-	if driver == fleet.DriverNone || p.driven == phase || p.state.Offer == nil {
+	if driver == fleet.DriverNone || p.state.Offer == nil || (p.driven == phase && (p.again.IsZero() || workflow.Now(ctx).Before(p.again))) {
 		return
 	}
-	p.driven = phase
+	p.driven, p.again = phase, time.Time{}
 	p.state.Run++
 	id := p.state.ID
 	in := PeeringInput{Provider: backend.Provider{ID: id, Credentials: p.state.Offer.Credentials}, Run: p.state.Run}
+	var already bool
 	var err error
 	if driver == fleet.DriverPeering {
-		err = start(ctx, TypePeering, PeeringID(id), "peer with "+id, in)
+		already, err = start(ctx, TypePeering, PeeringID(id), "peer with "+id, in)
 	} else {
-		err = start(ctx, TypeUnpeering, UnpeeringID(id), "remove the peering with "+id, in)
+		already, err = start(ctx, TypeUnpeering, UnpeeringID(id), "remove the peering with "+id, in)
+	}
+	if already {
+		p.again = workflow.Now(ctx).Add(checkSoon)
 	}
 	if err != nil {
 		workflow.GetLogger(ctx).Error("start driver", "provider", id, "driver", string(driver), "error", err)
@@ -140,6 +146,9 @@ func (p *provider) drive(ctx workflow.Context) {
 
 // nextTimer is when the phase's time is over, or its driver is overdue; zero when neither can be.
 func (p *provider) nextTimer() time.Time {
+	if !p.again.IsZero() {
+		return p.again
+	}
 	if p.state.Phase.Row().Driver == fleet.DriverPeering {
 		return p.state.Since.Add(establishBound + driverGrace)
 	}
@@ -149,6 +158,10 @@ func (p *provider) nextTimer() time.Time {
 func (p *provider) elapse(ctx workflow.Context) {
 	due := p.nextTimer()
 	if due.IsZero() || workflow.Now(ctx).Before(due) {
+		return
+	}
+	if !p.again.IsZero() {
+		p.dirty = true
 		return
 	}
 	if p.state.Phase.Row().Driver != fleet.DriverPeering {

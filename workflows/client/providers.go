@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,4 +57,14 @@ func (p *Providers) Ensure(ctx context.Context, provider string) (started bool, 
 		return false, p.wall(id, err)
 	}
 	return true, nil
+}
+
+// Broken signals the provider's entity that its peering does not work. One that does not run has nothing to repair.
+func (p *Providers) Broken(ctx context.Context, provider string) error {
+	id := workflows.ProviderID(provider)
+	err := p.wall(id, p.temporal.SignalWorkflow(ctx, id, "", workflows.SignalBroken, nil))
+	if errors.Is(err, fleet.ErrUnavailable) {
+		return nil
+	}
+	return err
 }

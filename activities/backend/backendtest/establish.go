@@ -68,7 +68,7 @@ func (s *suite) testForeignPeering(t *testing.T) {
 	require.NoError(t, s.Backend.Unpeer(s.ctx(t), p, nil))
 
 	// It still works, as a node proves.
-	a := s.attempt(instLate, 4, p)
+	a := s.attempt(instForeign, 1, p)
 	_, err = s.Backend.Join(s.ctx(t), s.spec(a), nil)
 	require.NoError(t, err)
 	s.left(t, a)

@@ -74,6 +74,7 @@ type Object struct {
 	Provider string // the provider it has to do with, on either side
 	Kind     string
 	Name     string // Liqo derives names from the slice's, so the attempt's name is contained in it
+	UID      string // may be empty; with it the suite sees that an object was made anew
 }
 
 // Pod is a pod to put on a node.

@@ -135,7 +135,7 @@ func (s *suite) testJoinConflict(t *testing.T) {
 	if s.World.PutNode == nil {
 		t.Skip("this harness has no World.PutNode")
 	}
-	a := s.attempt(instLate, 1, s.first())
+	a := s.attempt(instConflict, 1, s.first())
 	s.established(t, a.Provider)
 	undo, err := s.World.PutNode(s.prompt(t), a.ObjectName())
 	require.NoError(t, err)

@@ -54,7 +54,7 @@ func (s *suite) testLeaveTwice(t *testing.T) {
 
 // While the provider is cut off, the Node goes at once; the slice goes when the provider is back.
 func (s *suite) testLeaveWhileCut(t *testing.T) {
-	a := s.attempt(instLate, 3, s.first())
+	a := s.attempt(instCut, 1, s.first())
 	s.joined(t, a)
 	undo := s.with(t, a.Provider, "Cut", s.World.Cut)
 	ctx, stop := s.stoppable(t)

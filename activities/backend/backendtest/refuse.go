@@ -19,7 +19,7 @@ func (o Object) of(attempts ...backend.Attempt) bool {
 }
 
 func (s *suite) testJoinDenied(t *testing.T) {
-	a := s.attempt(instLate, 1, s.first())
+	a := s.attempt(instDenied, 1, s.first())
 	s.established(t, a.Provider)
 	undo := s.with(t, a.Provider, "Deny", s.World.Deny)
 	_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)
@@ -30,7 +30,7 @@ func (s *suite) testJoinDenied(t *testing.T) {
 }
 
 func (s *suite) testJoinShort(t *testing.T) {
-	a := s.attempt(instLate, 2, s.first())
+	a := s.attempt(instShort, 1, s.first())
 	s.established(t, a.Provider)
 	undo := s.with(t, a.Provider, "Shrink", s.World.Shrink)
 	_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)

@@ -19,11 +19,15 @@ import (
 
 // The suite's instances. An instance's number is its sequence number in its name.
 const (
-	instFirst   = 1 // most subtests
-	instSecond  = 2 // beside the first on the same peering; its second attempt goes to the other provider
-	instPartial = 3 // cancelled half way, then left
-	instLate    = 4 // refused, cut off
-	instAbsent  = 9 // never made
+	instFirst    = 1 // most subtests
+	instSecond   = 2 // beside the first on the same peering; its second attempt goes to the other provider
+	instPartial  = 3 // cancelled half way
+	instConflict = 4
+	instDenied   = 5
+	instShort    = 6
+	instCut      = 7
+	instForeign  = 8 // on a peering made by hand
+	instAbsent   = 9 // never made
 )
 
 var errStop = errors.New("stopped by the suite")

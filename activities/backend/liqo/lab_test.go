@@ -53,6 +53,7 @@ type cl struct {
 	config string
 	kube   kubernetes.Interface
 	liqo   dynamic.Interface
+	cut    bool
 }
 
 type world struct {
@@ -94,6 +95,9 @@ func (w *world) of(p backend.Provider) *cl {
 
 func (w *world) objects(ctx context.Context) (found []backendtest.Object, err error) {
 	for _, c := range w.all {
+		if c.cut {
+			continue
+		}
 		for _, r := range []schema.GroupVersionResource{
 			res("", "namespaces"), res("", "secrets"), res("", "nodes"), res("", "serviceaccounts"), res("apps", "deployments"),
 			res("rbac.authorization.k8s.io", "clusterrolebindings"),
@@ -209,6 +213,12 @@ func poll(ctx context.Context, f wait.ConditionWithContextFunc) error {
 func (w *world) putNode(ctx context.Context, name string) (backendtest.Undo, error) {
 	nodes := w.consumer().kube.CoreV1().Nodes()
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err == nil { // the node lifecycle controller takes off the taint that admission has put on
+		err = poll(ctx, func(ctx context.Context) (bool, error) {
+			node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+			return err == nil && len(node.Spec.Taints) == 0, err
+		})
+	}
 	return func(ctx context.Context) error { return ignore(nodes.Delete(ctx, name, metav1.DeleteOptions{})) }, err
 }
 
@@ -295,6 +305,15 @@ func (w *world) stop(suffix string) func(context.Context, backend.Provider) (bac
 	}
 }
 
+func (w *world) cut(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+	w.of(p).cut = true
+	undo, err := w.stop("apiserver")(ctx, p)
+	return func(ctx context.Context) error {
+		w.of(p).cut = false
+		return undo(ctx)
+	}, err
+}
+
 func (w *world) deny(condition string) func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
 	return func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
 		set := func(ctx context.Context, c string) error {
@@ -347,7 +366,7 @@ func TestContract(t *testing.T) {
 			PutPod: w.putPod, Pods: w.pods, PutSlice: w.putSlice, PutNode: w.putNode, PutPeering: w.putPeering,
 			Unreachable: unreachable,
 			Stall:       w.stop("liqo-cm"), StallStage: backend.StageNonce,
-			Cut: w.stop("apiserver"), Deny: w.deny("Cordoned"),
+			Cut: w.cut, Deny: w.deny("Cordoned"),
 		},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +20,10 @@ const nodeGrace = 3 * time.Second
 func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backend.Progress) error {
 	a := b.attempt(of)
 	w := &waiter{progress: progress, stubborn: true}
-	err := w.until(ctx, backend.StageNodeGone, a.nodeGone())
+	err := w.until(ctx, backend.StageDrain, a.emptied())
+	if err == nil {
+		err = w.until(ctx, backend.StageNodeGone, a.nodeGone())
+	}
 	if err == nil {
 		err = w.until(ctx, backend.StageSliceGone, a.sliceGone())
 	}
@@ -29,17 +33,22 @@ func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backen
 	return nil
 }
 
-// nodeGone deletes the virtual node and is done when it and its Node are gone. Liqo's one worker drains virtual nodes in
-// turn and waits for each one's pods without end (Liqo virtualnode-controller/{deletion-routine,drain}.go), so pods that
-// do not go by themselves are deleted before they block everybody's nodes.
+// emptied is done when no pod is left on the Node, those that do not go by themselves being deleted. Liqo's one worker
+// drains virtual nodes in turn, waits for each one's pods without end and looks only every ten seconds (Liqo
+// virtualnode-controller/{deletion-routine,drain}.go), so it must find none.
+func (a *attempt) emptied() look {
+	began := time.Now()
+	return func(ctx context.Context) (bool, string, error) {
+		return a.drained(ctx, time.Since(began) > a.config.ForceAfter)
+	}
+}
+
+// nodeGone deletes the virtual node and is done when it and its Node are gone.
 func (a *attempt) nodeGone() look {
-	var began, virtualGone time.Time
+	var virtualGone time.Time
 	return func(ctx context.Context) (bool, string, error) {
 		if err := a.locate(ctx); err != nil {
 			return false, "", err
-		}
-		if began.IsZero() {
-			began = time.Now()
 		}
 		virtual, err := a.virtualNode(ctx)
 		if client.IgnoreNotFound(err) != nil {
@@ -47,16 +56,7 @@ func (a *attempt) nodeGone() look {
 		}
 		if err == nil {
 			virtualGone = time.Time{}
-			if err := a.unmark(ctx, virtual); err != nil {
-				return false, "", err
-			}
-			if virtual.DeletionTimestamp == nil {
-				if err := deleteThis(ctx, a.local, virtual); err != nil {
-					return false, "", fmt.Errorf("delete virtual node: %w", err)
-				}
-			}
-			message, err := a.unblock(ctx, began)
-			return false, fmt.Sprintf("VirtualNode %s/%s is being removed%s", virtual.Namespace, virtual.Name, message), err
+			return false, fmt.Sprintf("VirtualNode %s/%s is being removed", virtual.Namespace, virtual.Name), a.removeVirtualNode(ctx, virtual)
 		}
 		node, err := a.node(ctx, nil)
 		if err != nil {
@@ -74,23 +74,24 @@ func (a *attempt) nodeGone() look {
 	}
 }
 
-// unblock deletes, once their time is over, the pods that keep a Node from going, and names them.
-func (a *attempt) unblock(ctx context.Context, began time.Time) (message string, err error) {
+// removeVirtualNode deletes the virtual node, and any pod that has come to it since it was emptied.
+func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
+	if err := a.unmark(ctx, virtual); err != nil {
+		return err
+	}
+	if virtual.DeletionTimestamp == nil {
+		if err := deleteThis(ctx, a.local, virtual); err != nil {
+			return fmt.Errorf("delete virtual node: %w", err)
+		}
+		return nil
+	}
 	pods, err := a.pods(ctx)
-	if err != nil || len(pods) == 0 {
-		return "", err
-	}
-	var names []string
 	for i := range pods {
-		names = append(names, pods[i].Namespace+"/"+pods[i].Name)
-		if time.Since(began) <= a.config.ForceAfter {
-			continue
-		}
 		if _, err := a.remove(ctx, &pods[i], true); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return fmt.Sprintf("; %d pod(s) on it: %s", len(pods), few(names)), nil
+	return err
 }
 
 // sliceGone deletes the slice and is done when it is gone here and, as far as it ever got there, on the provider.

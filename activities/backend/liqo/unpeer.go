@@ -8,6 +8,7 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -60,8 +61,7 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 		{backend.StageIdentityGone, p.replicatedGone(time.Now)},
 		{backend.StageIdentityGone, p.identityGone},
 		{backend.StageTenantGone, p.tenantGone},
-		{backend.StageTenantGone, p.remoteLeftoversGone},
-		{backend.StageTenantGone, p.localLeftoversGone},
+		{backend.StageTenantGone, p.leftoversGone},
 	}
 	for _, step := range steps {
 		if err := w.until(ctx, step.stage, step.look); err != nil || foreign {
@@ -144,7 +144,7 @@ func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 func (p *peering) tenantGone(ctx context.Context) (bool, string, error) {
 	tenant, err := p.tenant(ctx)
 	if err != nil {
-		return client.IgnoreNotFound(err) == nil, "", client.IgnoreNotFound(err)
+		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
 	if !p.mine(tenant) {
 		return true, "", nil
@@ -160,25 +160,29 @@ func (p *peering) tenantGone(ctx context.Context) (bool, string, error) {
 	return false, fmt.Sprintf("the provider's liqo-controller-manager has not let go of Tenant %s/%s yet", tenant.Namespace, tenant.Name), nil
 }
 
-// remoteLeftoversGone removes the nonce and the tenant namespace on the provider.
-func (p *peering) remoteLeftoversGone(ctx context.Context) (gone bool, message string, err error) {
-	err = p.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) error {
-		gone, message, err = p.leftoversGone(ctx, provider, p.self.id, consts.NonceSecretLabelKey, nonceName)
+// leftoversGone removes the nonces and tenant namespaces on both sides: at once, because Kubernetes takes five seconds to
+// begin with a namespace, but the provider's first, because ours reminds recovery of the peering.
+func (p *peering) leftoversGone(ctx context.Context) (bool, string, error) {
+	var there bool
+	var message string
+	err := p.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) (err error) {
+		there, message, err = p.leftoverGone(ctx, provider, p.self.id, consts.NonceSecretLabelKey, nonceName)
 		return err
 	})
-	return gone && err == nil, message, err
+	if err != nil {
+		return false, "", err
+	}
+	here, alsoHere, err := p.leftoverGone(ctx, p.local, p.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName)
+	if message == "" {
+		message = alsoHere
+	}
+	return here && there, message, err
 }
 
-// localLeftoversGone removes the signed nonce and the tenant namespace here. It comes last: until then the namespace
-// reminds recovery of the peering.
-func (p *peering) localLeftoversGone(ctx context.Context) (bool, string, error) {
-	return p.leftoversGone(ctx, p.local, p.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName)
-}
-
-func (p *peering) leftoversGone(ctx context.Context, cluster client.Client, peer, label, name string) (bool, string, error) {
+func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer, label, name string) (gone bool, message string, err error) {
 	namespace, err := tenantNamespace(ctx, cluster, peer)
 	if err != nil {
-		return client.IgnoreNotFound(err) == nil, "", client.IgnoreNotFound(err)
+		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
 	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)
 	if client.IgnoreNotFound(err) != nil {
@@ -188,7 +192,6 @@ func (p *peering) leftoversGone(ctx context.Context, cluster client.Client, peer
 		if err := deleteThis(ctx, cluster, nonce); err != nil {
 			return false, "", fmt.Errorf("delete nonce: %w", err)
 		}
-		return false, fmt.Sprintf("Secret %s/%s is being deleted", nonce.Namespace, nonce.Name), nil
 	}
 	if !p.mine(namespace) {
 		return true, "", nil

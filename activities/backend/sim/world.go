@@ -23,6 +23,9 @@ type World struct {
 	path string
 	turn chan struct{} // holds one token: this handle's callers queue here, and only one of them tries for the lock
 
+	last        *State // what this handle wrote last, and its content; who holds the lock may use them
+	lastContent []byte
+
 	mu     sync.Mutex
 	cached *State // never changed once it is here
 	key    string // the head of the file that cached was read from
@@ -67,8 +70,8 @@ func (w *World) Snapshot() (*State, error) {
 }
 
 // Edit changes the world in one step that no other sees half done: all of what change did is written, or, when change
-// returns an error, nothing. It blocks for as long as others change the world. The change must be quick and must not use
-// the World.
+// returns an error, nothing. It blocks for as long as others change the world. The change must be quick, must not use the
+// World and must keep nothing of the State.
 func (w *World) Edit(ctx context.Context, change func(*State) error) error {
 	_, err := w.edit(ctx, change)
 	return err
@@ -81,29 +84,49 @@ func (w *World) edit(ctx context.Context, change func(*State) error) (head strin
 		return "", err
 	}
 	defer unlock()
-	s, before, err := w.load()
-	if isMissing(err) {
-		s, err = newState()
-	}
+	s, before, err := w.current()
 	if err != nil {
 		return "", err
 	}
 	if err := change(s); err != nil {
 		return "", err
 	}
+	revision := s.Revision
 	after, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("write world: %w", err)
 	}
-	if bytes.Equal(before, after) {
-		return headOf(before), nil
+	if !bytes.Equal(before, after) {
+		s.Revision++
+		after = bytes.Replace(after, revisionField(revision), revisionField(s.Revision), 1) // it comes second
+		if err := w.store(after); err != nil {
+			return "", err
+		}
 	}
-	s.Revision++
-	if after, err = json.Marshal(s); err != nil {
-		return "", fmt.Errorf("write world: %w", err)
-	}
-	return headOf(after), w.store(after)
+	w.last, w.lastContent = s, after
+	return headOf(after), nil
 }
+
+// current is the world to be changed: the one this handle wrote last, if nobody has changed it since, else the file's.
+// The caller holds the lock.
+func (w *World) current() (*State, []byte, error) {
+	last, content := w.last, w.lastContent
+	w.last, w.lastContent = nil, nil // until it is written
+	head, err := w.head()
+	if isMissing(err) {
+		s, err := newState()
+		return s, nil, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if last != nil && headOf(content) == head {
+		return last, content, nil
+	}
+	return w.load()
+}
+
+func revisionField(n int64) []byte { return fmt.Appendf(nil, `"revision":%d,`, n) }
 
 func newState() (*State, error) {
 	id, err := newUID()

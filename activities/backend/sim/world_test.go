@@ -122,29 +122,31 @@ func objects(w *World) ([]backendtest.Object, error) {
 		return nil, err
 	}
 	var list []backendtest.Object
-	add := func(where, kind, name, provider string, labels map[string]string) {
-		if !foreign(labels) {
-			list = append(list, backendtest.Object{Where: where, Provider: provider, Kind: kind, Name: name})
+	add := func(where, kind, name string, o Object) {
+		if !foreign(o.Labels) {
+			list = append(list, backendtest.Object{Where: where, Provider: o.Provider, Kind: kind, Name: name, UID: o.UID})
 		}
 	}
 	for id, o := range s.Consumer.Peerings {
-		add("consumer", "peering", id, id, o.Labels)
+		add("consumer", "peering", id, o.Object)
 	}
 	for name, o := range s.Consumer.Slices {
-		add("consumer", "slice", name, o.Provider, o.Labels)
+		add("consumer", "slice", name, o.Object)
 	}
 	for name, o := range s.Consumer.Virtuals {
-		add("consumer", "virtual node", name, o.Provider, o.Labels)
+		add("consumer", "virtual node", name, *o)
 	}
 	for name, o := range s.Consumer.Nodes {
-		add("consumer", "node", name, o.Labels["liqo.io/remote-cluster-id"], o.Labels)
+		add("consumer", "node", name, Object{
+			UID: string(o.UID), Provider: o.Labels["liqo.io/remote-cluster-id"], Labels: o.Labels,
+		})
 	}
 	for id, p := range s.Providers {
 		if p.Tenant != nil {
-			add(id, "tenant", "consumer", id, p.Tenant.Labels)
+			add(id, "tenant", "consumer", *p.Tenant)
 		}
 		for name, o := range p.Slices {
-			add(id, "slice", name, id, o.Labels)
+			add(id, "slice", name, o.Object)
 		}
 	}
 	return list, nil

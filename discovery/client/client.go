@@ -1,0 +1,233 @@
+// Package client talks to the discovery server: Source lists its offers for a worker, Put and Delete are for those who
+// lend.
+//
+// What the server says is not believed: offers are validated like those of a file, the Secrets they may refer to are
+// bounded by namespace, and Resolve reads every provider's id from the provider. The token and CA files are read again
+// when they change. Only HTTPS is spoken, and redirects are not followed, so the token goes nowhere else.
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+)
+
+// What callers can meet; match with errors.Is.
+var (
+	// ErrUnreachable: no answer came, or one that is not the discovery server's; trying again may help.
+	ErrUnreachable = errors.New("discovery server unreachable")
+	// ErrDenied: the server does not know the token, or the token may not do it.
+	ErrDenied = errors.New("denied by the discovery server")
+	// ErrRefused: the server will not do it as asked.
+	ErrRefused = errors.New("refused by the discovery server")
+)
+
+// Options say where the server is.
+type Options struct {
+	// URL is https://host:port, with the path prefix of a proxy if there is one.
+	URL string
+	// CAFile holds the authorities, in PEM, that the server's certificate is checked against; empty means the system's.
+	CAFile string
+	// TokenFile holds the bearer token.
+	TokenFile string
+	// SecretNamespaces are the namespaces that listed offers may refer to; required for Source. Whoever may write to the
+	// discovery server could otherwise have the worker use any Secret it can read.
+	SecretNamespaces []string
+	// Timeout bounds one request. Default 10s.
+	Timeout time.Duration
+	// KeepStale is how long Source serves its last list while the server cannot be reached. Default 5m; negative: not at
+	// all.
+	KeepStale time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Client is a connection to one discovery server. Safe for concurrent use.
+type Client struct {
+	options Options
+	base    *url.URL
+
+	mu   sync.Mutex
+	seen [sha256.Size]byte // of the CA file
+	web  *http.Client
+}
+
+// New checks the options and reads the files a first time; it does not connect.
+func New(options Options) (*Client, error) {
+	base, err := url.Parse(options.URL)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("parse discovery URL: %w", err)
+	case base.Scheme != "https" || base.Host == "":
+		return nil, fmt.Errorf("parse discovery URL: %q must be https://host[:port]", base.Redacted())
+	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
+		return nil, errors.New("parse discovery URL: user, query and fragment have no place in it; the token is in the token file")
+	}
+	options.Timeout = cmp.Or(options.Timeout, 10*time.Second)
+	options.KeepStale = cmp.Or(options.KeepStale, 5*time.Minute)
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	c := &Client{options: options, base: base}
+	if _, err := c.http(); err != nil {
+		return nil, err
+	}
+	if _, err := c.token(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+const (
+	maxToken  = 4 << 10
+	maxAnswer = 32 << 20 // 500 offers of at most 64 KiB
+)
+
+func (c *Client) token() (string, error) {
+	raw, err := os.ReadFile(c.options.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("read token file: %w", err)
+	}
+	token := strings.TrimSpace(string(raw))
+	if token == "" || len(token) > maxToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("read token file: %s holds no token", c.options.TokenFile)
+	}
+	return token, nil
+}
+
+// http returns a client that trusts the CA file as it is now.
+func (c *Client) http() (*http.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	var sum [sha256.Size]byte
+	if c.options.CAFile != "" {
+		pem, err := os.ReadFile(c.options.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read CA file: %w", err)
+		}
+		sum = sha256.Sum256(pem)
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read CA file: %s holds no certificate in PEM", c.options.CAFile)
+		}
+	}
+	if c.web != nil && sum == c.seen {
+		return c.web, nil
+	}
+	if c.web != nil {
+		c.web.CloseIdleConnections()
+	}
+	c.seen = sum
+	c.web = &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c.web, nil
+}
+
+// do sends one request and decodes the answer into out, if it is not nil. Unknown fields of an answer are ignored: the
+// server may be newer.
+func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("marshal request: %w", err)
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	token, err := c.token()
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Accept", api.ContentJSON+", "+api.ContentProblem)
+	if in != nil {
+		req.Header.Set("Content-Type", api.ContentJSON)
+	}
+	web, err := c.http()
+	if err != nil {
+		return err
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: read answer: %w", ErrUnreachable, err)
+	case len(raw) > maxAnswer:
+		return fmt.Errorf("%w: its answer is larger than %d MiB", ErrUnreachable, maxAnswer>>20)
+	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusCreated || resp.StatusCode == http.StatusNoContent:
+	default:
+		return refusal(resp.StatusCode, resp.Header.Get("Content-Type"), raw)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("%w: it answers no JSON of ours: %w", ErrUnreachable, err)
+	}
+	return nil
+}
+
+// refusal makes an error of a status and, if the server wrote one, its problem document.
+func refusal(status int, contentType string, raw []byte) error {
+	kind := ErrRefused
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		kind = ErrDenied
+	case status < 400 || status >= 500:
+		kind = ErrUnreachable
+	}
+	var p api.Problem
+	if !strings.HasPrefix(contentType, api.ContentProblem) || json.Unmarshal(raw, &p) != nil {
+		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
+	}
+	detail := p.Title + ": " + p.Detail
+	for i, e := range p.Errors {
+		if i == 10 {
+			detail += fmt.Sprintf("; and %d more", len(p.Errors)-i)
+			break
+		}
+		detail += "; " + strings.TrimPrefix(e.Path+": "+e.Detail, ": ")
+	}
+	if r := []rune(detail); len(r) > 2000 {
+		detail = string(r[:2000]) + "…"
+	}
+	return fmt.Errorf("%w: %d %s", kind, status, detail)
+}
+
+func (c *Client) target(name string) *url.URL {
+	if name == "" {
+		return c.base.JoinPath(api.PathOffers)
+	}
+	return c.base.JoinPath(api.PathOffers, name)
+}

@@ -1,0 +1,354 @@
+package client_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const token = "a-token"
+
+func posted(t *testing.T, name string) api.Posted {
+	t.Helper()
+	p, err := api.Decode(fmt.Appendf(nil, `{"name":%q,"credentials":{"secretRef":{"namespace":"lend","name":%q}},
+		"lendable":{"cpu":"16","memory":"64Gi","pods":"110"},"labels":{"country":"it"},"price":0.1,"lingerSeconds":0,"unpeer":"never"}`, name, name))
+	require.NoError(t, err)
+	return p
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// site is a discovery server and the files of its client.
+type site struct {
+	web           *httptest.Server
+	options       client.Options
+	token, caFile string
+	mu            sync.Mutex
+	handler       http.Handler // replaces the real one when set
+	now           time.Time
+}
+
+func (s *site) set(h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handler = nil
+	if h != nil {
+		s.handler = h
+	}
+}
+
+func (s *site) advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: w, tokenSHA256: %s}, {name: r, tokenSHA256: %s, readOnly: true}]", hash(token), hash("reads")))
+	require.NoError(t, err)
+	real, err := server.New(server.Options{Store: store.NewMemory(), Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	s := &site{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	s.web = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		h := s.handler
+		s.mu.Unlock()
+		if h == nil {
+			h = real
+		}
+		h.ServeHTTP(w, r)
+	}))
+	s.web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	s.web.StartTLS()
+	t.Cleanup(s.web.Close)
+	dir := t.TempDir()
+	s.caFile, s.token = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
+	require.NoError(t, os.WriteFile(s.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.web.Certificate().Raw}), 0o600))
+	require.NoError(t, os.WriteFile(s.token, []byte(token+"\n"), 0o600))
+	s.options = client.Options{
+		URL: s.web.URL, CAFile: s.caFile, TokenFile: s.token, SecretNamespaces: []string{"lend"},
+		Now: func() time.Time { s.mu.Lock(); defer s.mu.Unlock(); return s.now },
+	}
+	return s
+}
+
+func (s *site) client(t *testing.T) (*client.Client, *client.Source) {
+	t.Helper()
+	c, err := client.New(s.options)
+	require.NoError(t, err)
+	src, err := client.NewSource(c)
+	require.NoError(t, err)
+	return c, src
+}
+
+type identify struct{}
+
+func (identify) Identify(_ context.Context, c fleet.Credentials) (string, error) {
+	return "id-" + c.SecretRef.Name, nil
+}
+
+func TestWhatIsPutIsListed(t *testing.T) {
+	s := newSite(t)
+	c, src := s.client(t)
+	offers, problems, err := src.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, offers)
+	require.Empty(t, problems)
+
+	liar := posted(t, "liar")
+	liar.Provider = "somebody-else"
+	for _, p := range []api.Posted{posted(t, "milan"), posted(t, "rome"), liar} {
+		_, err := c.Put(t.Context(), p)
+		require.NoError(t, err)
+	}
+	offers, problems, err = src.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Len(t, offers, 3)
+	want := posted(t, "milan").Offer()
+	require.NotNil(t, offers[1].Expires, "the server gives every offer an end")
+	want.Expires = offers[1].Expires
+	require.Equal(t, discovery.Epoch(want), discovery.Epoch(offers[1]), "every field arrives")
+
+	offers, problems, err = discovery.Resolve(src, identify{}, discovery.Options{}).Offers(t.Context())
+	require.NoError(t, err)
+	require.Len(t, offers, 2)
+	require.Equal(t, "id-milan", offers[0].Provider)
+	require.Equal(t, "api: offer liar: says it is of provider somebody-else, but its credentials lead to id-liar", problems[0].String())
+
+	for range 2 {
+		require.NoError(t, c.Delete(t.Context(), "milan"))
+	}
+	offers, _, err = src.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, offers, 2)
+}
+
+func TestManyPages(t *testing.T) {
+	s := newSite(t)
+	c, src := s.client(t)
+	for i := range api.MaxLimit + 1 {
+		_, err := c.Put(t.Context(), posted(t, fmt.Sprintf("o%04d", i)))
+		require.NoError(t, err)
+	}
+	offers, _, err := src.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, offers, api.MaxLimit+1)
+}
+
+func TestRefusalsSayWhy(t *testing.T) {
+	s := newSite(t)
+	c, src := s.client(t)
+	broken := posted(t, "milan")
+	broken.Price = -1
+	_, err := c.Put(t.Context(), broken)
+	require.ErrorContains(t, err, "price: must be at least 0")
+
+	long := posted(t, "milan")
+	far := time.Now().Add(1000 * time.Hour * 24)
+	long.Expires = &far
+	_, err = c.Put(t.Context(), long)
+	require.ErrorIs(t, err, client.ErrRefused)
+	require.ErrorContains(t, err, "put offer milan: refused by the discovery server: 422 The offer is invalid: nothing was changed; expires: is more than")
+
+	require.NoError(t, os.WriteFile(s.token, []byte("reads"), 0o600))
+	_, err = c.Put(t.Context(), posted(t, "milan"))
+	require.ErrorIs(t, err, client.ErrDenied)
+	_, _, err = src.List(t.Context())
+	require.NoError(t, err, "the token file is read again")
+	require.NoError(t, os.WriteFile(s.token, []byte("unknown"), 0o600))
+	_, _, err = src.List(t.Context())
+	require.ErrorIs(t, err, client.ErrDenied, "a revoked reader gets no stale list")
+	require.NotContains(t, err.Error(), "unknown")
+}
+
+func TestAnUnreachableServer(t *testing.T) {
+	s := newSite(t)
+	c, src := s.client(t)
+	_, err := c.Put(t.Context(), posted(t, "milan"))
+	require.NoError(t, err)
+	s.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	_, _, err = src.List(t.Context())
+	require.ErrorIs(t, err, client.ErrUnreachable, "nothing was ever listed")
+
+	s.set(nil)
+	_, _, err = src.List(t.Context())
+	require.NoError(t, err)
+	s.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	s.advance(4 * time.Minute)
+	offers, problems, err := src.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, offers, 1)
+	require.Equal(t, "api: the list of 2026-11-20T12:00:00Z serves: discovery server unreachable: it answers 502 Bad Gateway", problems[0].String())
+	s.advance(time.Minute)
+	_, _, err = src.List(t.Context())
+	require.ErrorIs(t, err, client.ErrUnreachable, "not for ever")
+}
+
+func TestAnswersAreNotBelieved(t *testing.T) {
+	good := `{"name":"good","credentials":{"secretRef":{"namespace":"lend","name":"good"}},"lendable":{"cpu":"1","memory":"1Gi","pods":"1"},"epoch":"e","writer":"w","updated":"2026-11-20T12:00:00Z","fieldOfTheFuture":1}`
+	bad := func(old, new string) string { return strings.Replace(good, old, new, 1) }
+	for name, c := range map[string]struct {
+		items string
+		want  string
+	}{
+		"a file":            {bad(`{"secretRef":{"namespace":"lend","name":"good"}}`, `{"kubeconfigFile":"/etc/shadow"}`), "offer good: credentials.kubeconfigFile: is not accepted over the network"},
+		"foreign namespace": {bad(`"lend"`, `"kube-system"`), "offer good: refers to a Secret in namespace kube-system; allowed: lend"},
+		"no name":           {bad(`"name":"good","c`, `"c`), "offer number 1: name: is missing"},
+		"negative":          {bad(`"1Gi"`, `"-1Gi"`), "offer good: lendable.memory: must not be negative"},
+		"no object":         {"7", "offer number 1: cannot be read"},
+		"wrong type":        {bad(`"cpu":"1"`, `"cpu":{}`), "offer good: cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.set(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"items":[%s,%s,%s],"future":true}`, c.items, bad(`"good"`, `"fine"`), bad(`"good"`, `"fine"`))
+			})
+			_, src := s.client(t)
+			offers, problems, err := src.List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, offers, 1)
+			require.Equal(t, "fine", offers[0].Name)
+			require.Len(t, problems, 2)
+			require.Contains(t, problems[0].String(), c.want)
+			require.Equal(t, "api: offer fine: is listed twice", problems[1].String())
+		})
+	}
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"html":     {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "no JSON of ours"},
+		"no items": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }, "no list of offers"},
+		"circles":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[],"next":"a"}`) }, "in circles"},
+		"endless": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{"items":[],"next":%q}`, r.URL.Query().Get("after")+"a")
+		}, "more than 20000 offers"},
+		"too large": {func(w http.ResponseWriter, _ *http.Request) {
+			for range 40 {
+				_, _ = w.Write([]byte(huge))
+			}
+		}, "larger than 32 MiB"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example/", 302) }, "302 Found"},
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.set(c.answer)
+			_, src := s.client(t)
+			_, _, err := src.List(t.Context())
+			require.ErrorIs(t, err, client.ErrUnreachable)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), token)
+		})
+	}
+}
+
+func TestTimeoutAndContext(t *testing.T) {
+	s := newSite(t)
+	release := make(chan struct{})
+	s.set(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(release)
+	s.options.Timeout = 20 * time.Millisecond
+	_, src := s.client(t)
+	_, _, err := src.List(t.Context())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = src.List(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestTheCAFileIsReadAgain(t *testing.T) {
+	s := newSite(t)
+	good, err := os.ReadFile(s.caFile)
+	require.NoError(t, err)
+	other := httptest.NewUnstartedServer(nil)
+	other.StartTLS()
+	defer other.Close()
+	_, src := s.client(t)
+	_, _, err = src.List(t.Context())
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(s.caFile, []byte("no PEM"), 0o600))
+	_, _, err = src.List(t.Context())
+	require.ErrorContains(t, err, "holds no certificate in PEM")
+
+	require.NoError(t, os.WriteFile(s.caFile, good, 0o600))
+	_, _, err = src.List(t.Context())
+	require.NoError(t, err)
+
+	s.options.CAFile = "" // the system's authorities do not know the test server
+	_, src = s.client(t)
+	_, _, err = src.List(t.Context())
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.ErrorContains(t, err, "certificate")
+}
+
+func TestNewRefuses(t *testing.T) {
+	s := newSite(t)
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
+	for name, c := range map[string]struct {
+		change func(*client.Options)
+		want   string
+	}{
+		"http":     {func(o *client.Options) { o.URL = "http://x" }, "must be https://host"},
+		"no host":  {func(o *client.Options) { o.URL = "https://" }, "must be https://host"},
+		"no url":   {func(o *client.Options) { o.URL = "" }, "must be https://host"},
+		"password": {func(o *client.Options) { o.URL = "https://u:secret@x" }, "have no place in it"},
+		"query":    {func(o *client.Options) { o.URL = "https://x?token=secret" }, "have no place in it"},
+		"no CA":    {func(o *client.Options) { o.CAFile = empty + "no" }, "read CA file"},
+		"empty CA": {func(o *client.Options) { o.CAFile = empty }, "holds no certificate"},
+		"no token": {func(o *client.Options) { o.TokenFile = empty }, "holds no token"},
+		"no file":  {func(o *client.Options) { o.TokenFile = "" }, "read token file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := s.options
+			c.change(&options)
+			_, err := client.New(options)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "secret")
+		})
+	}
+	options := s.options
+	options.SecretNamespaces = nil
+	c, err := client.New(options)
+	require.NoError(t, err)
+	_, err = client.NewSource(c)
+	require.ErrorContains(t, err, "name the namespaces")
+}

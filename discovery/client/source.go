@@ -1,0 +1,137 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Source is a discovery.Source of the server's offers.
+type Source struct {
+	client *Client
+
+	mu       sync.Mutex
+	listed   time.Time // when the last list came; zero before
+	offers   []fleet.Offer
+	problems []discovery.Problem
+}
+
+// NewSource makes a Source; the client's options must name SecretNamespaces.
+func NewSource(client *Client) (*Source, error) {
+	if len(client.options.SecretNamespaces) == 0 {
+		return nil, errors.New("make discovery source: name the namespaces whose Secrets offers may refer to")
+	}
+	return &Source{client: client}, nil
+}
+
+// Name implements discovery.Source.
+func (*Source) Name() string { return "api" }
+
+// List implements discovery.Source. While the server is unreachable the last list serves for Options.KeepStale, with a
+// Problem; a server that denies us is an error at once.
+func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	items, err := s.fetch(ctx)
+	now := s.client.options.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.listed = now
+		s.offers, s.problems = s.judge(items)
+	case !errors.Is(err, ErrUnreachable), ctx.Err() != nil, s.listed.IsZero(), now.Sub(s.listed) >= s.client.options.KeepStale:
+		return nil, nil, fmt.Errorf("list offers: %w", err)
+	}
+	offers := make([]fleet.Offer, len(s.offers))
+	for i, o := range s.offers {
+		offers[i] = discovery.CopyOffer(o)
+	}
+	problems := slices.Clone(s.problems)
+	if err != nil {
+		problems = append(problems, s.problem("", "the list of %s serves: %v", s.listed.UTC().Format(time.RFC3339), err))
+	}
+	return offers, problems, nil
+}
+
+const maxPages = 40 // of 500 offers
+
+// fetch gets all pages. Items stay raw: one that cannot be read must not hide the others.
+func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
+	var items []json.RawMessage
+	after := ""
+	for range maxPages {
+		target := s.client.target("")
+		target.RawQuery = url.Values{"limit": {strconv.Itoa(api.MaxLimit)}, "after": {after}}.Encode()
+		var page struct {
+			Items *[]json.RawMessage `json:"items"`
+			Next  string             `json:"next"`
+		}
+		if err := s.client.do(ctx, http.MethodGet, target, nil, &page); err != nil {
+			return nil, err
+		}
+		if page.Items == nil {
+			return nil, fmt.Errorf("%w: it answers no list of offers", ErrUnreachable)
+		}
+		items = append(items, *page.Items...)
+		if page.Next == "" {
+			return items, nil
+		}
+		if page.Next <= after {
+			return nil, fmt.Errorf("%w: its pages go in circles", ErrUnreachable)
+		}
+		after = page.Next
+	}
+	return nil, fmt.Errorf("%w: it lists more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
+}
+
+func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems []discovery.Problem) {
+	seen := map[string]bool{}
+	for i, raw := range items {
+		var posted api.Posted
+		var head struct {
+			Name string `json:"name"`
+		}
+		_ = json.Unmarshal(raw, &head) // for the name in a Problem, as far as it can be read
+		name := cmp.Or(strings.ToValidUTF8(head.Name, "?"), "number "+strconv.Itoa(i+1))
+		if err := json.Unmarshal(raw, &posted); err != nil {
+			problems = append(problems, s.problem(name, "cannot be read: %v", err))
+			continue
+		}
+		if err := posted.Check(); err != nil {
+			problems = append(problems, s.problem(name, "%v", err))
+			continue
+		}
+		if ns := posted.Credentials.SecretRef.Namespace; !slices.Contains(s.client.options.SecretNamespaces, ns) {
+			problems = append(problems, s.problem(name, "refers to a Secret in namespace %s; allowed: %s",
+				ns, strings.Join(s.client.options.SecretNamespaces, ", ")))
+			continue
+		}
+		if seen[posted.Name] {
+			problems = append(problems, s.problem(name, "is listed twice"))
+			continue
+		}
+		seen[posted.Name] = true
+		o := posted.Offer()
+		o.Provider = posted.Provider
+		offers = append(offers, o)
+	}
+	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
+	return offers, problems
+}
+
+func (s *Source) problem(offer, format string, args ...any) discovery.Problem {
+	p := discovery.Problem{Source: s.Name(), Offer: offer, Message: fmt.Sprintf(format, args...)}
+	return p.Cut()
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+)
+
+// query is what a list asks for.
+type query struct {
+	selector  labels.Selector
+	resources corev1.ResourceList
+	after     string
+	limit     int
+}
+
+const maxQueryParts = 32
+
+// parseQuery reads ?labelSelector=country=it&resource=cpu=2&resource=memory=4Gi&after=name&limit=100.
+func parseQuery(values url.Values) (query, error) {
+	q := query{selector: labels.Everything(), resources: corev1.ResourceList{}, limit: api.MaxLimit}
+	var wrong []api.FieldError
+	bad := func(path, detail string) { wrong = append(wrong, api.FieldError{Path: path, Detail: detail}) }
+	for key, vals := range values {
+		if !slices.Contains([]string{"labelSelector", "resource", "after", "limit"}, key) {
+			bad(key, "unknown parameter; known: labelSelector, resource, after, limit")
+		} else if len(vals) > 1 && key != "resource" || len(vals) > maxQueryParts {
+			bad(key, "is given too often")
+		}
+	}
+	if s := values.Get("labelSelector"); s != "" {
+		selector, err := labels.Parse(s)
+		if err != nil {
+			bad("labelSelector", err.Error())
+		} else {
+			q.selector = selector
+		}
+	}
+	for _, part := range values["resource"] {
+		name, amount, _ := strings.Cut(part, "=")
+		parsed, err := resource.ParseQuantity(amount)
+		if name == "" || err != nil {
+			bad("resource", "write name=amount, such as cpu=2 or nvidia.com/gpu=1")
+			continue
+		}
+		q.resources[corev1.ResourceName(name)] = parsed
+	}
+	if s := values.Get("limit"); s != "" {
+		limit, err := strconv.Atoi(s)
+		if err != nil || limit < 1 || limit > api.MaxLimit {
+			bad("limit", "must be a whole number from 1 to "+strconv.Itoa(api.MaxLimit))
+		}
+		q.limit = limit
+	}
+	q.after = values.Get("after")
+	if len(wrong) > 0 {
+		slices.SortFunc(wrong, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
+		p := problem(http.StatusBadRequest, "", "the query cannot be used")
+		p.Errors = wrong
+		return query{}, p
+	}
+	return q, nil
+}
+
+func (q query) matches(r store.Record) bool {
+	if !q.selector.Matches(labels.Set(r.Offer.Labels)) {
+		return false
+	}
+	for name, want := range q.resources {
+		lent, ok := r.Offer.Lendable[name]
+		if !ok && name == corev1.ResourceEphemeralStorage {
+			continue // an offer that is silent about it does not limit it, as in fleet.Choose
+		}
+		if lent.Cmp(want) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request, _ Writer) error {
+	q, err := parseQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	now, page, after := s.options.Now(), api.List{Items: []api.Offer{}}, q.after
+	for {
+		records, err := s.options.Store.List(r.Context(), after, api.MaxLimit, now)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			if !q.matches(record) {
+				continue
+			}
+			if len(page.Items) == q.limit { // there is one more: the page ends before it
+				page.Next = page.Items[q.limit-1].Name
+				s.reply(w, r, http.StatusOK, api.ContentJSON, page)
+				return nil
+			}
+			page.Items = append(page.Items, view(record))
+		}
+		if len(records) < api.MaxLimit {
+			s.reply(w, r, http.StatusOK, api.ContentJSON, page)
+			return nil
+		}
+		after = records[len(records)-1].Offer.Name
+	}
+}

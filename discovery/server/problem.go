@@ -1,0 +1,79 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+)
+
+// The types of our own problems; all others are "about:blank", which means that the status says it all (RFC 9457, 4.2.1).
+const (
+	typeInvalid = "urn:liqo-autoscaler:problem:invalid-offer"
+	typeOwned   = "urn:liqo-autoscaler:problem:offer-of-another-writer"
+	typeFull    = "urn:liqo-autoscaler:problem:too-many-offers"
+)
+
+type problemError struct{ api.Problem }
+
+func (p *problemError) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
+
+func problem(status int, kind, format string, args ...any) *problemError {
+	p := &problemError{api.Problem{Type: kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}}
+	switch kind {
+	case "":
+		p.Type = "about:blank"
+	case typeInvalid:
+		p.Title = "The offer is invalid"
+	case typeOwned:
+		p.Title = "The offer belongs to another writer"
+	case typeFull:
+		p.Title = "Too many offers"
+	}
+	return p
+}
+
+// translate is the one place where errors become statuses.
+func translate(err error) *problemError {
+	var p *problemError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, store.ErrNotFound):
+		return problem(http.StatusNotFound, "", "there is no such offer, or it has expired")
+	case errors.Is(err, store.ErrOwned):
+		return problem(http.StatusForbidden, typeOwned, "only the writer who put the offer may replace or delete it until it expires")
+	case errors.Is(err, store.ErrFull):
+		return problem(http.StatusConflict, typeFull, "a writer has at most %d offers; delete some", store.MaxPerWriter)
+	default: // the cause is for our log, not for the caller
+		return problem(http.StatusInternalServerError, "", "the server could not do it; its log says why")
+	}
+}
+
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := translate(err)
+	level, cause := s.options.Log.Info, error(p)
+	if p.Status >= http.StatusInternalServerError {
+		level, cause = s.options.Log.Error, err
+	}
+	level("request refused", "method", r.Method, "path", r.URL.Path, "status", p.Status, "error", cause)
+	s.reply(w, r, p.Status, api.ContentProblem, p.Problem)
+}
+
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
+	raw, err := json.Marshal(body)
+	if err != nil { // our own types
+		s.options.Log.Error("answer lost", "method", r.Method, "path", r.URL.Path, "error", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if _, err := w.Write(append(raw, '\n')); err != nil {
+		s.options.Log.Debug("answer not read", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// Serve answers on the listener over HTTPS until ctx ends, then lets requests under way finish for at most 5 s. It
+// sweeps expired offers every minute. The listener is closed in any case.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates *Certificates) error {
+	web := &http.Server{
+		Handler:           s,
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get},
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      20 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var sweeping sync.WaitGroup
+	sweeping.Add(1)
+	go func() {
+		defer sweeping.Done()
+		s.sweep(ctx)
+	}()
+	failed := make(chan error, 1)
+	go func() { failed <- web.ServeTLS(listener, "", "") }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = web.Shutdown(grace)
+		if late := web.Close(); err == nil {
+			err = late
+		}
+	}
+	stop()
+	sweeping.Wait()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve discovery API: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) sweep(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if n, err := s.options.Store.Sweep(ctx, s.options.Now()); err != nil {
+				s.options.Log.Error("sweep failed", "error", err)
+			} else if n > 0 {
+				s.options.Log.Info("expired offers removed", "offers", n)
+			}
+		}
+	}
+}
+
+// Certificates are a certificate and key in files, read again when either changes: cert-manager renews them in place.
+type Certificates struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	stamp   string
+	current *tls.Certificate
+}
+
+// LoadCertificates reads the files a first time.
+func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
+	c := &Certificates{certFile: certFile, keyFile: keyFile, log: log}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("load server certificate: %w", err)
+	}
+	c.current, c.stamp = &pair, c.version()
+	return c, nil
+}
+
+// get keeps the last good pair while the files are broken, and says so in the log.
+func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.version(); v != c.stamp {
+		c.stamp = v
+		pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+		if err != nil {
+			c.log.Error("server certificate not renewed, the last good one serves", "error", err)
+		} else {
+			c.current = &pair
+		}
+	}
+	return c.current, nil
+}
+
+func (c *Certificates) version() string {
+	v := ""
+	for _, path := range []string{c.certFile, c.keyFile} {
+		if info, err := os.Stat(path); err == nil {
+			v += fmt.Sprintf("%d %d;", info.ModTime().UnixNano(), info.Size())
+		}
+	}
+	return v
+}

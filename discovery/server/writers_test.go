@@ -1,0 +1,55 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseWritersRefuses(t *testing.T) {
+	for doc, want := range map[string]string{
+		"":                                       "the document is empty",
+		"writers: [{name: a, token: x}]":         "writers[0].token: unknown key",
+		"writers: [{name: a, tokenSHA256: abc}]": "writers[0].tokenSHA256: must be 64 hex digits",
+		"writers: [{name: a}]":                   "writers[0].tokenSHA256: must be 64 hex digits",
+		fmt.Sprintf("writers: [{tokenSHA256: %s}]", hash("x")):                                                                  "writers[0].name: is missing",
+		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: a, tokenSHA256: %s}]", hash("x"), hash("y")):                  `writers[1].name: "a" is there twice`,
+		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}]", hash("x"), strings.ToUpper(hash("x"))): "writers[1].tokenSHA256: is that of another writer",
+	} {
+		_, err := ParseWriters([]byte(doc))
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestWritersFileFollowsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "writers.yaml")
+	write := func(content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o600)) }
+	in := func(f *WritersFile, token string) bool { _, ok := f.Authenticate(token); return ok }
+	_, err := OpenWriters(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	write(fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}]", hash("one")))
+	f, err := OpenWriters(path)
+	require.NoError(t, err)
+	require.True(t, in(f, "one"))
+	require.False(t, in(f, "two"))
+	require.False(t, in(f, ""))
+
+	write(fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}]", hash("two")))
+	require.False(t, in(f, "one"), "revoked at once")
+	require.True(t, in(f, "two"))
+
+	write("writers: [{")
+	require.False(t, in(f, "two"), "a broken file lets nobody in")
+	require.Error(t, f.Err())
+	require.NoError(t, os.Remove(path))
+	require.False(t, in(f, "two"))
+
+	write(fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}]", hash("two")))
+	require.True(t, in(f, "two"))
+	require.NoError(t, f.Err())
+}

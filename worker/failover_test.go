@@ -1,0 +1,151 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// The first provider refuses, hangs or is dead at a stage: the instance becomes Ready on the second, and once the first
+// is well again nothing of ours is on it.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	quick := func(g *fleet.GroupSpec) { g.Budgets.Peer, g.Budgets.Join = seconds(2), seconds(2) }
+	for name, knobs := range map[string]sim.Knobs{
+		"unreachable":                  {Unreachable: true},
+		"refuses the tenant":           {Refuse: backend.StageTenant, Message: "the tenant is cordoned"},
+		"refuses the slice":            {Refuse: backend.StageResources, Message: "resources denied"},
+		"hangs at the nonce":           {Hang: backend.StageNonce},
+		"hangs at the tenant":          {Hang: backend.StageTenant},
+		"hangs at the slice":           {Hang: backend.StageSliceAuth},
+		"hangs at the virtual kubelet": {Hang: backend.StageVirtualKubelet},
+		"hangs at the node":            {Hang: backend.StageReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, 2, quick)
+			s.knobs(0, knobs)
+			s.work()
+			s.grow(1)
+			i := s.allIn(fleet.Ready, 1).Instances[0]
+			require.Equal(t, s.providers[1], i.Provider)
+			require.Nil(t, i.Failure, "CA sees no error")
+			s.knobs(0, sim.Knobs{})
+			s.counts("only the second provider's objects", func(c sim.Counts) bool {
+				return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1}
+			})
+			s.release(i.Name)
+			s.empty()
+		})
+	}
+}
+
+func TestLastFailureReachesCA(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Join = seconds(1) })
+	s.knobs(0, sim.Knobs{Refuse: backend.StageResources, Message: "quota exceeded"})
+	s.work()
+	s.grow(1)
+	f := s.allIn(fleet.Failed, 1).Instances[0].Failure
+	require.Equal(t, fleet.CodeRefused, f.Code)
+	require.Contains(t, f.Message, "quota exceeded", "the provider's own words")
+	s.knobs(0, sim.Knobs{})
+	s.empty()
+}
+
+// An operator cancels a stuck peering: everyone who waits for it goes elsewhere at once, and what was begun is taken
+// back once the provider goes on.
+func TestCancelledPeeringGoesElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	s.grow(2)
+	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.PeeringID(s.providers[0]), ""))
+	ready := s.allIn(fleet.Ready, 2)
+	for _, i := range ready.Instances {
+		require.Equal(t, s.providers[1], i.Provider)
+		require.Equal(t, 2, i.Attempt)
+	}
+	s.knobs(0, sim.Knobs{})
+	s.counts("nothing stays on the first", func(c sim.Counts) bool { return c.Tenants == 1 && c.Peerings == 1 && c.RemoteSlices == 2 })
+	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.PeeringID(s.providers[0]), "")
+	require.NoError(t, err)
+	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, d.WorkflowExecutionInfo.Status)
+}
+
+func TestCancelledScaleOutFailsAndIsUndone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Joining, 1)
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleOutID(name), ""))
+	f := s.allIn(fleet.Failed, 1).Instances[0].Failure
+	require.Equal(t, fleet.CodeCancelled, f.Code)
+	s.empty()
+}
+
+func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "protected", Protected: true}))
+	s.release(name)
+	s.allIn(fleet.Draining, 1)
+	require.Eventually(t, func() bool { return s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), "") == nil }, waitLimit, waitTick)
+	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
+	s.release(name)
+	s.empty()
+	s.allIn("", 0)
+}
+
+// A worker dies while a peering hangs, another takes over: the same instance becomes Ready, with one tenant, one slice.
+func TestWorkerKilledWhilePeering(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	kill := s.spawn()
+	s.configure()
+	name := s.grow(1).Instances[0].Name
+	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
+	kill()
+	s.spawn()
+	s.knobs(0, sim.Knobs{})
+	i := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, name, i.Name)
+	require.Equal(t, 1, i.Attempt)
+	s.counts("one of each", func(c sim.Counts) bool {
+		return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1}
+	})
+	s.release(name)
+	s.empty()
+}
+
+// Somebody removes a peering by hand under a provider entity that believes in it: the next node has it repaired.
+func TestPeeringRemovedByHandIsRepaired(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.grow(1)
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.world.Edit(s.ctx, func(w *sim.State) error {
+		delete(w.Consumer.Peerings, s.providers[0])
+		w.Providers[s.providers[0]].Tenant = nil
+		return nil
+	}))
+	s.grow(1)
+	ready := s.allIn(fleet.Ready, 2)
+	for _, i := range ready.Instances {
+		require.Equal(t, 1, i.Attempt)
+	}
+	s.counts("peered again", func(c sim.Counts) bool { return c.Peerings == 1 && c.Tenants == 1 && c.Nodes == 2 })
+	s.release(ready.Instances[0].Name, ready.Instances[1].Name)
+	s.empty()
+}

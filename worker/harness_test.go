@@ -1,0 +1,251 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// devServer is the address of the Temporal dev server that all tests of this package share. Each test has a task queue,
+// a group and providers of its own.
+var devServer string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envWorld) != "" {
+		os.Exit(workerProcess())
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	cli, err := temporalCLI()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "liqo-autoscaler-worker")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	s, err := testsuite.StartDevServer(context.Background(), testsuite.DevServerOptions{
+		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(dir, "temporal.db"),
+		ClientOptions: &client.Options{Logger: quiet()},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the Temporal dev server:", err)
+		return 1
+	}
+	defer func() { _ = s.Stop() }()
+	devServer = s.FrontendHostPort()
+	return m.Run()
+}
+
+func temporalCLI() (string, error) {
+	if path, err := filepath.Abs("../bin/temporal"); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	if path, err := exec.LookPath("temporal"); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("these tests need the temporal CLI: run make temporal")
+}
+
+func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
+
+// scene is one test's fleet: a world with providers, their offers, a worker and a node group.
+type scene struct {
+	t         *testing.T
+	ctx       context.Context
+	dir       string
+	world     *sim.World
+	queue     string
+	temporal  client.Client
+	groups    *flow.Groups
+	spec      fleet.GroupSpec
+	providers []string
+}
+
+var scenes atomic.Int64
+
+// newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
+func newScene(t *testing.T, n int, change ...func(*fleet.GroupSpec)) *scene {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	id := fmt.Sprintf("t%d", scenes.Add(1))
+	s := &scene{t: t, ctx: ctx, dir: t.TempDir(), queue: id}
+	var err error
+	s.world, err = sim.Open(filepath.Join(s.dir, "world.json"))
+	require.NoError(t, err)
+	require.NoError(t, s.world.SetDelays(ctx, sim.Delays{}))
+	var offers strings.Builder
+	offers.WriteString("offers:\n")
+	for i := range n {
+		p := fmt.Sprintf("%s-p%d", id, i+1)
+		s.providers = append(s.providers, p)
+		require.NoError(t, s.world.AddProvider(ctx, p, nil))
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, p+".kubeconfig"), s.world.Kubeconfig(p), 0o600))
+		fmt.Fprintf(&offers, "- {name: %s, credentials: {kubeconfigFile: %s.kubeconfig}, lendable: {cpu: 8, memory: 16Gi, pods: 440}, price: %d, lingerSeconds: 0}\n", p, p, i+1)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "offers.yaml"), []byte(offers.String()), 0o600))
+	s.temporal, err = client.Dial(client.Options{HostPort: devServer, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(s.temporal.Close)
+	s.groups = flow.NewGroups(s.temporal, s.queue)
+	s.spec = fleet.GroupSpec{
+		ID: id, Max: 4, Shape: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		},
+		Budgets: fleet.Budgets{Peer: seconds(20), Join: seconds(20), Total: seconds(60), Drain: seconds(5)},
+	}
+	for _, c := range change {
+		c(&s.spec)
+	}
+	return s
+}
+
+func seconds(n float64) metav1.Duration {
+	return metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
+}
+
+// options are a worker of this scene.
+func options(t client.Client, world *sim.World, queue, offers string) (worker.Options, error) {
+	b := sim.New(world, sim.Options{Report: 200 * time.Millisecond})
+	source, err := file.Open(offers)
+	return worker.Options{
+		Temporal: t, TaskQueue: queue, Backend: b, Catalog: discovery.Resolve(source, b, discovery.Options{KeepFailure: time.Second}),
+		StopTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+	}, err
+}
+
+// work starts a worker in this process, and configures the group.
+func (s *scene) work() *scene {
+	s.t.Helper()
+	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
+	require.NoError(s.t, err)
+	w := worker.New(o)
+	require.NoError(s.t, w.Start())
+	s.t.Cleanup(w.Stop)
+	s.configure()
+	s.t.Cleanup(s.replay)
+	return s
+}
+
+func (s *scene) configure() fleet.Snapshot {
+	s.t.Helper()
+	snap, err := s.groups.Configure(s.ctx, s.spec)
+	require.NoError(s.t, err)
+	return snap
+}
+
+func (s *scene) grow(n int) fleet.Snapshot {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
+	defer cancel()
+	snap, err := s.groups.Grow(ctx, s.spec.ID, n)
+	require.NoError(s.t, err)
+	return snap
+}
+
+func (s *scene) release(names ...string) fleet.Snapshot {
+	s.t.Helper()
+	snap, err := s.groups.Release(s.ctx, s.spec.ID, names)
+	require.NoError(s.t, err)
+	return snap
+}
+
+func (s *scene) snapshot() fleet.Snapshot {
+	s.t.Helper()
+	snap, err := s.groups.Snapshot(s.ctx, s.spec.ID)
+	require.NoError(s.t, err)
+	return snap
+}
+
+// until waits for the group's snapshot to be as wanted.
+func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapshot {
+	s.t.Helper()
+	var last fleet.Snapshot
+	require.Eventuallyf(s.t, func() bool {
+		snap, err := s.groups.Snapshot(s.ctx, s.spec.ID)
+		if err != nil {
+			return false
+		}
+		last = snap
+		return want(snap)
+	}, 60*time.Second, 20*time.Millisecond, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
+	return last
+}
+
+type lazy func() string
+
+func (l lazy) String() string { return l() }
+
+// allIn waits until the group has exactly n instances, all in one phase.
+func (s *scene) allIn(phase fleet.Phase, n int) fleet.Snapshot {
+	s.t.Helper()
+	return s.until(fmt.Sprintf("%d instances %s", n, phase), func(snap fleet.Snapshot) bool {
+		for _, i := range snap.Instances {
+			if i.Phase != phase {
+				return false
+			}
+		}
+		return len(snap.Instances) == n
+	})
+}
+
+// empty waits until nothing of ours is left in the world (I9).
+func (s *scene) empty() {
+	s.t.Helper()
+	s.counts("the world is empty", func(c sim.Counts) bool { return c == sim.Counts{} })
+}
+
+func (s *scene) counts(what string, want func(sim.Counts) bool) {
+	s.t.Helper()
+	var last sim.Counts
+	require.Eventuallyf(s.t, func() bool {
+		w, err := s.world.Snapshot()
+		if err != nil {
+			return false
+		}
+		last = w.Counts()
+		return want(last)
+	}, 60*time.Second, 20*time.Millisecond, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
+}
+
+// knobs sets the faults of the n-th provider.
+func (s *scene) knobs(n int, k sim.Knobs) {
+	s.t.Helper()
+	require.NoError(s.t, s.world.SetKnobs(s.ctx, s.providers[n], k))
+}
+
+// How long and how often tests wait for conditions.
+const (
+	waitLimit = 60 * time.Second
+	waitTick  = 20 * time.Millisecond
+)

@@ -1,0 +1,61 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+)
+
+// Environment of a worker process: this test binary, run again, so that it can be killed.
+const (
+	envWorld    = "WORKER_TEST_WORLD"
+	envQueue    = "WORKER_TEST_QUEUE"
+	envTemporal = "WORKER_TEST_TEMPORAL"
+)
+
+// workerProcess runs a worker until it is killed.
+func workerProcess() int {
+	world, err := sim.Open(os.Getenv(envWorld))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	t, err := client.Dial(client.Options{HostPort: os.Getenv(envTemporal), Logger: quiet()})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	o, err := options(t, world, os.Getenv(envQueue), filepath.Join(filepath.Dir(os.Getenv(envWorld)), "offers.yaml"))
+	if err == nil {
+		err = worker.Run(context.Background(), o)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// spawn starts a worker process and returns what kills it with SIGKILL.
+func (s *scene) spawn() (kill func()) {
+	s.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+devServer)
+	cmd.Stderr = os.Stderr
+	require.NoError(s.t, cmd.Start())
+	dead := false
+	kill = func() {
+		if !dead {
+			dead = true
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+	s.t.Cleanup(kill)
+	return kill
+}
