@@ -15,7 +15,7 @@ import (
 // describeGroup is the Markdown that the Temporal UI shows beside a running node group.
 func describeGroup(s fleet.Snapshot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**: target %d, min %d, max %d\n", s.Group, s.Target, s.Min, s.Max)
+	b.WriteString(fmt.Sprintf("**%s**: target %d, min %d, max %d\n", s.Group, s.Target, s.Min, s.Max))
 	if len(s.Instances) == 0 {
 		return b.String()
 	}
@@ -25,7 +25,7 @@ func describeGroup(s fleet.Snapshot) string {
 		if i.Failure != nil {
 			why = string(i.Failure.Code) + ": " + i.Failure.Message
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", i.Name, i.Phase, i.Provider, i.Attempt, i.Since.UTC().Format("15:04:05"), why)
+		b.WriteString(fmt.Sprintf("| %s | %s | %s | %d | %s | %s |\n", i.Name, i.Phase, i.Provider, i.Attempt, i.Since.UTC().Format("15:04:05"), why))
 	}
 	return b.String()
 }
@@ -33,12 +33,12 @@ func describeGroup(s fleet.Snapshot) string {
 // describeProvider is the same for a provider.
 func describeProvider(p fleet.ProviderState) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase, p.Since.UTC().Format("15:04:05"), p.Live())
+	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase, p.Since.UTC().Format("15:04:05"), p.Live()))
 	if p.Failure != nil {
-		fmt.Fprintf(&b, "\nlast failure: %s: %s\n", p.Failure.Code, p.Failure.Message)
+		b.WriteString(fmt.Sprintf("\nlast failure: %s: %s\n", p.Failure.Code, p.Failure.Message))
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
-		fmt.Fprintf(&b, "- %s: %s\n", key, p.Holds[key].State)
+		b.WriteString(fmt.Sprintf("- %s: %s\n", key, p.Holds[key].State))
 	}
 	return b.String()
 }

@@ -39,6 +39,7 @@ type nodeGroup struct {
 	reports workflow.ReceiveChannel
 	retry   workflow.ReceiveChannel
 	starts  []starting
+	compare comparer
 }
 
 // starting is a driver that was asked for and may not run yet.
@@ -58,6 +59,7 @@ func newNodeGroup(ctx workflow.Context, in NodeGroupInput) (*nodeGroup, error) {
 		id: in.Group, ledger: &state.Ledger, drivers: state.Drivers, dirty: true,
 		reports: workflow.GetSignalChannel(ctx, SignalReport), retry: workflow.GetSignalChannel(ctx, SignalRetry),
 	}
+	g.compare.next = workflow.Now(ctx).Add(g.compareEvery())
 	if g.drivers == nil {
 		g.drivers = map[string]*Driver{}
 	}
@@ -68,18 +70,24 @@ func (g *nodeGroup) loop(ctx workflow.Context) error {
 	for {
 		g.drain(ctx)
 		g.drive(ctx)
+		g.look(ctx)
 		if err := awaitUntil(ctx, g.nextTimer(), func() bool {
-			return g.dirty || g.reports.Len() > 0 || g.retry.Len() > 0 || historyFull(ctx)
+			return g.dirty || g.reports.Len() > 0 || g.retry.Len() > 0 || (historyFull(ctx) && !g.compare.looking)
 		}); err != nil {
 			return err
 		}
 		g.expire(ctx)
-		if historyFull(ctx) && g.reports.Len() == 0 && g.retry.Len() == 0 && !g.dirty && workflow.AllHandlersFinished(ctx) {
+		if historyFull(ctx) && g.idle() && workflow.AllHandlersFinished(ctx) {
 			return workflow.NewContinueAsNewError(ctx, TypeNodeGroup, NodeGroupInput{
 				Group: g.id, State: &GroupState{Ledger: *g.ledger, Drivers: g.drivers},
 			})
 		}
 	}
+}
+
+// idle tells whether nothing is under way that continue-as-new would lose.
+func (g *nodeGroup) idle() bool {
+	return !g.dirty && !g.compare.looking && g.reports.Len() == 0 && g.retry.Len() == 0
 }
 
 // continueAt is the history length at which entities continue as new; the server suggests it at 4,096.
@@ -288,6 +296,9 @@ func (g *nodeGroup) nextTimer() time.Time {
 		if d := g.drivers[inst.Name]; d != nil {
 			sooner(d.Check)
 		}
+	}
+	if !g.compare.looking {
+		sooner(g.compare.next)
 	}
 	return next
 }

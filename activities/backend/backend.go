@@ -144,3 +144,15 @@ type Found struct {
 	Ready   bool     `json:"ready"`   // the Node's Ready condition is True
 	Leaving bool     `json:"leaving"` // any of the three is terminating
 }
+
+// Watcher tells what happens to our objects on the consumer, and mends the one thing that only we can mend.
+type Watcher interface {
+	// Watch calls handle with the Found of an attempt whenever it may have changed, and with all of them at the start and
+	// after each gap; an attempt whose last object is gone is told once with everything false. Calls come one at a time.
+	// It hides broken watches and blocks until ctx ends, whose error it returns.
+	Watch(ctx context.Context, handle func(Found)) error
+	// Restamp puts the instance id back on a Node that has none, as after somebody deleted the Node and its kubelet
+	// registered it anew; only if the attempt's virtual node is marked. Anything else is left alone: not marked, no such
+	// Node, stamped already: success. ErrConflict when the Node carries another providerID.
+	Restamp(ctx context.Context, attempt Attempt) error
+}

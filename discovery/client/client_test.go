@@ -2,11 +2,16 @@ package client_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -297,9 +302,6 @@ func TestTheCAFileIsReadAgain(t *testing.T) {
 	s := newSite(t)
 	good, err := os.ReadFile(s.caFile)
 	require.NoError(t, err)
-	other := httptest.NewUnstartedServer(nil)
-	other.StartTLS()
-	defer other.Close()
 	_, src := s.client(t)
 	_, _, err = src.List(t.Context())
 	require.NoError(t, err)
@@ -312,11 +314,26 @@ func TestTheCAFileIsReadAgain(t *testing.T) {
 	_, _, err = src.List(t.Context())
 	require.NoError(t, err)
 
+	require.NoError(t, os.WriteFile(s.caFile, anotherAuthority(t), 0o600))
+	s.advance(time.Hour) // nothing stale
+	_, _, err = src.List(t.Context())
+	require.ErrorIs(t, err, client.ErrUnreachable, "an authority that was taken away is not trusted")
+
 	s.options.CAFile = "" // the system's authorities do not know the test server
 	_, src = s.client(t)
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	require.ErrorContains(t, err, "certificate")
+}
+
+func anotherAuthority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func TestNewRefuses(t *testing.T) {

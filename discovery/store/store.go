@@ -1,5 +1,5 @@
-// Package store keeps the discovery server's offers: the port, and the one in memory. storetest is the contract suite
-// that every implementation passes.
+// Package store keeps the discovery server's offers: the port, and the one in memory. store/sqlite is the durable one,
+// storetest the contract suite that both pass.
 package store
 
 import (
@@ -23,11 +23,12 @@ var (
 // MaxPerWriter bounds the live offers of one writer.
 const MaxPerWriter = 1000
 
-// Record is an offer as it is kept. Offer.Expires is always set.
+// Record is an offer as it is kept. Its JSON is on disk: fields are only ever added. Offer.Expires is set by the server;
+// without it the record never ends.
 type Record struct {
-	Offer   api.Posted
-	Writer  string
-	Updated time.Time
+	Offer   api.Posted `json:"offer"`
+	Writer  string     `json:"writer"`
+	Updated time.Time  `json:"updated"`
 }
 
 // Store keeps offers by name. Every method takes the time: what has expired by then is as good as absent, and its name

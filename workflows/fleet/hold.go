@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // HoldState is what became of a hold.
@@ -71,13 +70,16 @@ func NewProviderState(id string, now time.Time) ProviderState {
 // Live is the number of holds that wait or are granted.
 func (p *ProviderState) Live() int {
 	n := 0
-	for _, h := range p.Holds {
-		if h.live() {
+	for _, key := range p.keys() {
+		if p.Holds[key].live() {
 			n++
 		}
 	}
 	return n
 }
+
+// keys are the holds' keys in order: a workflow must not depend on a map's.
+func (p *ProviderState) keys() []string { return slices.Sorted(maps.Keys(p.Holds)) }
 
 func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGranted }
 
@@ -140,13 +142,15 @@ func (p *ProviderState) Free() corev1.ResourceList {
 		return nil
 	}
 	free := p.Offer.Lendable.DeepCopy()
-	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
-		if h := p.Holds[key]; h.live() {
-			for name, q := range h.Shape {
-				if left, ok := free[name]; ok {
-					left.Sub(q)
-					free[name] = left
-				}
+	for _, key := range p.keys() {
+		h := p.Holds[key]
+		if !h.live() {
+			continue
+		}
+		for _, name := range sortedNames(h.Shape) {
+			if left, ok := free[name]; ok {
+				left.Sub(h.Shape[name])
+				free[name] = left
 			}
 		}
 	}
@@ -166,13 +170,11 @@ func (p *ProviderState) lacks(shape corev1.ResourceList) (corev1.ResourceList, s
 			continue // an offer that does not speak of ephemeral storage does not limit it
 		}
 		if want.Cmp(have) > 0 {
-			return free, fmt.Sprintf("needs %s %s, %s is free", name, want.String(), quantity(have))
+			return free, fmt.Sprintf("needs %s %s, %s is free", name, want.String(), have.String())
 		}
 	}
 	return free, ""
 }
-
-func quantity(q resource.Quantity) string { return q.String() }
 
 func sortedNames(l corev1.ResourceList) []corev1.ResourceName { return slices.Sorted(maps.Keys(l)) }
 
@@ -215,7 +217,8 @@ func (p *ProviderState) Apply(ev PeeringEvent, why *Failure, now time.Time) Peer
 }
 
 func (p *ProviderState) settle(state HoldState, why *Failure, now time.Time) {
-	for key, h := range p.Holds {
+	for _, key := range p.keys() {
+		h := p.Holds[key]
 		if h.State != HoldWaiting {
 			continue
 		}
@@ -254,7 +257,8 @@ func (p *ProviderState) NextTimer() time.Time {
 		return due
 	case Removing:
 		var first time.Time
-		for _, h := range p.Holds {
+		for _, key := range p.keys() {
+			h := p.Holds[key]
 			if h.State == HoldWaiting && (first.IsZero() || h.Since.Before(first)) {
 				first = h.Since
 			}
@@ -270,5 +274,9 @@ func (p *ProviderState) NextTimer() time.Time {
 
 // Sweep forgets refused and released holds an hour after.
 func (p *ProviderState) Sweep(now time.Time) {
-	maps.DeleteFunc(p.Holds, func(_ string, h Hold) bool { return !h.live() && now.Sub(h.Since) > tombstoneTTL })
+	for _, key := range p.keys() {
+		if h := p.Holds[key]; !h.live() && now.Sub(h.Since) > tombstoneTTL {
+			delete(p.Holds, key)
+		}
+	}
 }

@@ -35,6 +35,11 @@ type Instance struct {
 	NotReady   bool     `json:"notReady,omitempty"`
 	Stuck      string   `json:"stuck,omitempty"`
 	Failure    *Failure `json:"failure,omitempty"` // the last one; the verdict once Failed
+
+	// Missing counts the comparisons in a row that did not find slice or virtual node; NodeMissing is since when the Node
+	// is missing alone.
+	Missing     int        `json:"missing,omitempty"`
+	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
 
 // Event is what just happened to an instance. Step events name the step and the attempt they conclude.

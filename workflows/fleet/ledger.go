@@ -17,6 +17,8 @@ type Ledger struct {
 	Frozen    bool       `json:"frozen,omitempty"`
 	Instances []Instance `json:"instances,omitempty"` // oldest first
 	Ops       Ring       `json:"ops"`
+	// Unbooked are the object names that the last comparison found without a booking.
+	Unbooked map[string]bool `json:"unbooked,omitempty"`
 }
 
 // Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is refused,

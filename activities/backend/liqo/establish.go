@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +38,7 @@ func (b *Backend) Establish(ctx context.Context, provider backend.Provider, prog
 		}
 	}
 	if err == nil {
-		err = w.until(ctx, backend.StageReachable, p.reachable)
+		err = w.until(ctx, backend.StageReachable, p.reachable())
 	}
 	if err != nil {
 		return fmt.Errorf("establish peering with %s: %w", provider.ID, err)
@@ -102,36 +101,4 @@ func (p *peering) useAsItIs(ctx context.Context, w *waiter) error {
 		return err
 	}
 	return w.until(ctx, backend.StageIdentity, p.foreignIdentity)
-}
-
-// reachable is done when Liqo itself reaches the provider: the address it uses is the one that the provider advertises,
-// not the one in our credentials.
-func (p *peering) reachable(ctx context.Context) (done bool, message string, err error) {
-	status, message, err := p.apiServerStatus(ctx)
-	if err != nil {
-		return false, "", err
-	}
-	return status == liqov1beta1.ConditionStatusEstablished, message, nil
-}
-
-// apiServerStatus is Liqo's own verdict on the provider's API server, with a sentence on it.
-func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.ConditionStatusType, message string, err error) {
-	var foreign liqov1beta1.ForeignCluster
-	err = p.local.Get(ctx, client.ObjectKey{Name: p.provider.ID}, &foreign)
-	if apierrors.IsNotFound(err) {
-		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not exist yet", nil
-	}
-	if err != nil {
-		return "", "", fmt.Errorf("read ForeignCluster: %w", err)
-	}
-	if !foreign.Status.Modules.Authentication.Enabled {
-		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not show the authentication yet", nil
-	}
-	for _, condition := range foreign.Status.Conditions {
-		if condition.Type == liqov1beta1.APIServerStatusCondition {
-			return condition.Status, fmt.Sprintf("Liqo reports the provider's API server at %s as %s: %s",
-				foreign.Status.APIServerURL, condition.Status, condition.Message), nil
-		}
-	}
-	return liqov1beta1.ConditionStatusNone, fmt.Sprintf("Liqo has not tried the provider's API server at %s yet", foreign.Status.APIServerURL), nil
 }

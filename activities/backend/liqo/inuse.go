@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +14,8 @@ import (
 )
 
 // inUse is ErrInUse while anything of anyone needs the peering: a slice or a virtual node on the provider, or the other
-// direction of a two-way peering, which shares namespaces with ours. It asks the API server, never a cache (I11).
+// direction of a two-way peering, which shares namespaces with ours. It asks the API server, never a cache (I11), and
+// not the ForeignCluster either, whose role lags behind for hours (reachable.go).
 func (p *peering) inUse(ctx context.Context) error {
 	var slices authv1beta1.ResourceSliceList
 	if err := p.local.List(ctx, &slices, outgoing(p.provider.ID)); err != nil {
@@ -31,13 +31,12 @@ func (p *peering) inUse(ctx context.Context) error {
 	if n := len(nodes.Items); n > 0 {
 		return say(backend.ErrInUse, "%d VirtualNode(s) on %s exist, such as %s/%s", n, p.provider.ID, nodes.Items[0].Namespace, nodes.Items[0].Name)
 	}
-	var foreign liqov1beta1.ForeignCluster
-	err := p.local.Get(ctx, client.ObjectKey{Name: p.provider.ID}, &foreign)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read ForeignCluster: %w", err)
+	var tenants authv1beta1.TenantList
+	if err := p.local.List(ctx, &tenants, client.MatchingLabels{consts.RemoteClusterID: p.provider.ID}); err != nil {
+		return fmt.Errorf("list Tenants of %s: %w", p.provider.ID, err)
 	}
-	if err == nil && foreign.Status.Role == liqov1beta1.ConsumerAndProviderRole {
-		return say(backend.ErrInUse, "the peering with %s also serves the other direction", p.provider.ID)
+	if len(tenants.Items) > 0 {
+		return say(backend.ErrInUse, "the peering with %s also serves the other direction: Tenant %s/%s exists", p.provider.ID, tenants.Items[0].Namespace, tenants.Items[0].Name)
 	}
 	return nil
 }

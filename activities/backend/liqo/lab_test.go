@@ -370,3 +370,8 @@ func TestContract(t *testing.T) {
 		},
 	})
 }
+
+func q(s string) *resource.Quantity {
+	v := resource.MustParse(s)
+	return &v
+}

@@ -17,7 +17,7 @@ func TestTimes(t *testing.T) {
 	b := w.backend(t)
 	p := w.provider(1)
 	shape := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("20")}
-	for round := range 2 {
+	for round := range 3 {
 		a := backend.Attempt{Group: "times", Instance: fleet.InstanceName("times", fleet.NewEpoch(time.Now()), round), Number: 1, Provider: p}
 		step := func(name string, f func(backend.Progress) error) {
 			t.Helper()

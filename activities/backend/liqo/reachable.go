@@ -1,0 +1,68 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// renewGrace is how long a Liqo of 1.2 has to make the Renew of a new Identity. One that makes none is older.
+const renewGrace = 3 * time.Second
+
+// reachable is done when Liqo itself reaches the provider: the address it uses is the one that the provider advertises,
+// not the one in our credentials. Its ForeignCluster says so, but not only of now: when an Identity goes before its
+// kubeconfig does, Liqo leaves the old status as it is until its next resync, hours later (Liqo
+// foreigncluster-controller/status.go). The proof of now is the Renew, which has been to the provider and back.
+func (p *peering) reachable() look {
+	began := time.Now()
+	return func(ctx context.Context) (bool, string, error) {
+		status, message, err := p.apiServerStatus(ctx)
+		if err != nil || status != liqov1beta1.ConditionStatusEstablished {
+			return false, message, err
+		}
+		identity, err := p.controlPlaneIdentity(ctx)
+		if err != nil { // a peering by a Secret made by hand has none
+			return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+		}
+		var renew authv1beta1.Renew
+		err = p.local.Get(ctx, client.ObjectKeyFromObject(identity), &renew)
+		if apierrors.IsNotFound(err) {
+			settled := time.Since(identity.CreationTimestamp.Time) > time.Minute || time.Since(began) > renewGrace
+			return settled, "this cluster's liqo-controller-manager is expected to make a Renew", nil
+		}
+		if err != nil {
+			return false, "", fmt.Errorf("read Renew: %w", err)
+		}
+		if renew.Status.AuthParams == nil {
+			return false, fmt.Sprintf("the provider has not answered Renew %s/%s yet", renew.Namespace, renew.Name), nil
+		}
+		return true, "", nil
+	}
+}
+
+// apiServerStatus is Liqo's own verdict on the provider's API server, with a sentence on it.
+func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.ConditionStatusType, message string, err error) {
+	var foreign liqov1beta1.ForeignCluster
+	err = p.local.Get(ctx, client.ObjectKey{Name: p.provider.ID}, &foreign)
+	if apierrors.IsNotFound(err) {
+		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not exist yet", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("read ForeignCluster: %w", err)
+	}
+	if !foreign.Status.Modules.Authentication.Enabled {
+		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not show the authentication yet", nil
+	}
+	for _, condition := range foreign.Status.Conditions {
+		if condition.Type == liqov1beta1.APIServerStatusCondition {
+			return condition.Status, fmt.Sprintf("Liqo reports the provider's API server at %s as %s: %s",
+				foreign.Status.APIServerURL, condition.Status, condition.Message), nil
+		}
+	}
+	return liqov1beta1.ConditionStatusNone, fmt.Sprintf("Liqo has not tried the provider's API server at %s yet", foreign.Status.APIServerURL), nil
+}

@@ -1,0 +1,88 @@
+package fleet
+
+import "time"
+
+// Patience of the comparison between what is booked and what exists.
+const (
+	// missingTwice is how many comparisons in a row must miss the slice or the virtual node before it is lost.
+	missingTwice = 2
+	// nodeGrace is how long a Node may be missing alone: its virtual kubelet registers it again when somebody deleted it
+	// (Liqo cmd/virtual-kubelet/root/root.go).
+	nodeGrace = 60 * time.Second
+)
+
+// Seen is what exists of one attempt.
+type Seen struct {
+	Instance string
+	Attempt  int
+	// Slice, Virtual and Node say which objects exist and are not terminating.
+	Slice, Virtual, Node bool
+	// Stamped and Ready are the Node's.
+	Stamped, Ready bool
+}
+
+// Compare holds what exists against what is booked, as of the time the look began. It applies registered, notReady and
+// lost to Ready instances, and returns the attempts that nobody has booked any longer and that were so in the comparison
+// before, too. Instances that changed phase since the look are left for the next one.
+func (l *Ledger) Compare(seen []Seen, looked, now time.Time) (orphans []Seen, changed bool) {
+	byName := make(map[string]Seen, len(seen))
+	unbooked := map[string]bool{}
+	for _, s := range seen {
+		name := ObjectName(s.Instance, s.Attempt)
+		byName[name] = s
+		if !l.books(s) {
+			if l.Unbooked[name] {
+				orphans = append(orphans, s)
+			}
+			unbooked[name] = true
+		}
+	}
+	l.Unbooked = unbooked
+	for n := range l.Instances {
+		if i := &l.Instances[n]; i.Phase == Ready && !i.Since.After(looked) {
+			changed = i.compare(byName[ObjectName(i.Name, i.Attempt)], now) || changed
+		}
+	}
+	return orphans, changed
+}
+
+// books tells whether the attempt is an instance's own. An attempt above the instance's is one of a scale-out whose
+// report is still on its way.
+func (l *Ledger) books(s Seen) bool {
+	i := l.Find(s.Instance)
+	return i != nil && i.Phase != Released && i.Phase != Failed && s.Attempt >= i.Attempt
+}
+
+func (i *Instance) compare(s Seen, now time.Time) (changed bool) {
+	was := *i
+	if s.Slice && s.Virtual {
+		i.Missing = 0
+	} else {
+		i.Missing++
+	}
+	switch {
+	case s.Node:
+		i.NodeMissing = nil
+	case i.NodeMissing == nil:
+		i.NodeMissing = &now
+	}
+	switch {
+	case i.Missing >= missingTwice:
+		i.lose("its ResourceSlice or VirtualNode is gone", now)
+	case i.NodeMissing != nil && now.Sub(*i.NodeMissing) >= nodeGrace:
+		i.lose("its Node is gone and did not come back", now)
+	case s.Node && s.Stamped && s.Ready && i.NotReady:
+		_, _ = i.Apply(Event{Kind: Registered}, now) // defined in every phase
+	case s.Node && !s.Ready && !i.NotReady:
+		_, _ = i.Apply(Event{Kind: NotReady}, now)
+	}
+	return i.Phase != was.Phase || i.NotReady != was.NotReady
+}
+
+func (i *Instance) lose(why string, now time.Time) {
+	provider := ""
+	if i.Offer != nil {
+		provider = i.Offer.Provider
+	}
+	_, _ = i.Apply(Event{Kind: Lost, Failure: NewFailure(CodeLost, provider, "", why)}, now)
+}

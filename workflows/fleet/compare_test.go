@@ -1,0 +1,111 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func whole(attempt int) fleet.Seen {
+	return fleet.Seen{Instance: "standard-x-1", Attempt: attempt, Slice: true, Virtual: true, Node: true, Stamped: true, Ready: true}
+}
+
+// readyLedger has one Ready instance, attempt 1.
+func readyLedger(t *testing.T) (*fleet.Ledger, *fleet.Instance) {
+	t.Helper()
+	l := ledger(t)
+	require.NoError(t, l.Grow(1, t0))
+	play(t, &l.Instances[0], t0, done, done, chooseA, done, done)
+	return l, &l.Instances[0]
+}
+
+func TestCompareOfWhatIsWholeChangesNothing(t *testing.T) {
+	l, i := readyLedger(t)
+	for range 5 {
+		orphans, changed := l.Compare([]fleet.Seen{whole(1)}, t0, t0)
+		require.Empty(t, orphans)
+		require.False(t, changed)
+	}
+	require.Equal(t, fleet.Ready, i.Phase)
+}
+
+func TestSliceOrVirtualNodeMissingTwiceIsLost(t *testing.T) {
+	for name, s := range map[string]fleet.Seen{
+		"slice":        {Instance: "standard-x-1", Attempt: 1, Virtual: true, Node: true, Stamped: true, Ready: true},
+		"virtual node": {Instance: "standard-x-1", Attempt: 1, Slice: true, Node: true, Stamped: true, Ready: true},
+		"everything":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, i := readyLedger(t)
+			_, changed := l.Compare([]fleet.Seen{s}, t0, t0)
+			require.False(t, changed, "once may be a hiccup")
+			_, _ = l.Compare([]fleet.Seen{whole(1)}, t0, t0)
+			_, changed = l.Compare([]fleet.Seen{s}, t0, t0)
+			require.False(t, changed, "not twice in a row")
+			_, changed = l.Compare([]fleet.Seen{s}, t0, t0)
+			require.True(t, changed)
+			require.Equal(t, fleet.Draining, i.Phase)
+			require.True(t, i.Force)
+			require.Equal(t, fleet.CodeLost, i.Failure.Code)
+			require.Zero(t, l.Target())
+		})
+	}
+}
+
+func TestNodeMissingAloneHasAMinuteToComeBack(t *testing.T) {
+	l, i := readyLedger(t)
+	s := whole(1)
+	s.Node, s.Stamped, s.Ready = false, false, false
+	_, _ = l.Compare([]fleet.Seen{s}, t0, t0)
+	_, _ = l.Compare([]fleet.Seen{s}, t0, t0.Add(59*time.Second))
+	require.Equal(t, fleet.Ready, i.Phase)
+	_, _ = l.Compare([]fleet.Seen{whole(1)}, t0, t0.Add(59*time.Second))
+	_, _ = l.Compare([]fleet.Seen{s}, t0, t0.Add(2*time.Minute))
+	require.Equal(t, fleet.Ready, i.Phase, "it was back in between")
+	_, _ = l.Compare([]fleet.Seen{s}, t0, t0.Add(3*time.Minute))
+	require.Equal(t, fleet.Draining, i.Phase)
+}
+
+func TestDeadKubeletIsNotReadyNotLost(t *testing.T) {
+	l, i := readyLedger(t)
+	s := whole(1)
+	s.Ready = false
+	for n := range 10 {
+		_, _ = l.Compare([]fleet.Seen{s}, t0, t0.Add(time.Duration(n)*time.Minute))
+	}
+	require.Equal(t, fleet.Ready, i.Phase)
+	require.True(t, i.View().NotReady)
+	_, changed := l.Compare([]fleet.Seen{whole(1)}, t0, t0)
+	require.True(t, changed)
+	require.False(t, i.View().NotReady)
+}
+
+func TestInstanceThatBecameReadyAfterTheLookIsLeftAlone(t *testing.T) {
+	l, i := readyLedger(t)
+	for range 3 {
+		_, _ = l.Compare(nil, t0.Add(-time.Second), t0)
+	}
+	require.Equal(t, fleet.Ready, i.Phase)
+}
+
+func TestOrphansAreSeenTwiceBeforeTheyAreUndone(t *testing.T) {
+	l, _ := readyLedger(t)
+	stranger := whole(1)
+	stranger.Instance = "standard-w-7"
+	old := whole(1)
+	play(t, &l.Instances[0], t0, leave)
+	l.Instances[0].Attempt = 2
+	own := whole(2)
+	orphans, _ := l.Compare([]fleet.Seen{stranger, old, own}, t0, t0)
+	require.Empty(t, orphans)
+	orphans, _ = l.Compare([]fleet.Seen{stranger, old, own}, t0, t0)
+	require.Equal(t, []fleet.Seen{stranger, old}, orphans)
+	ahead := whole(3)
+	for range 3 {
+		orphans, _ = l.Compare([]fleet.Seen{ahead}, t0, t0)
+		require.Empty(t, orphans, "a scale-out ahead of its report is no orphan")
+	}
+}
