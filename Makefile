@@ -24,8 +24,9 @@ run: build temporal ## run everything on this machine, with simulated Liqo; Ctrl
 	@exec $(BIN)/liqo-autoscaler dev
 
 .PHONY: demo
-demo: build ## drive a scale-out and a scale-in against `make run`, and show each phase
-	@$(BIN)/liqo-autoscaler demo --world .run/world.json
+GROUP ?= standard
+demo: build ## drive a scale-out and a scale-in against `make run`, and show each phase: GROUP=standard or gpu
+	@$(BIN)/liqo-autoscaler demo --group $(GROUP) --world .run/world.json
 
 .PHONY: test
 test: temporal ## all tests but e2e, with the race detector

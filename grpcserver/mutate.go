@@ -34,11 +34,8 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	if err != nil {
 		return err
 	}
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, withoutDeadline)
-		defer cancel()
-	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	if err := g.takeTurn(ctx); err != nil {
 		return wall(m.verb, id, err)
 	}
@@ -70,6 +67,14 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	return wall(m.verb, id, err)
 }
 
+// bounded gives a mutation an end when its caller set none.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, withoutDeadline)
+}
+
 // settlesAt is when an operation lost now has either run or expired.
 func settlesAt(ctx context.Context) time.Time {
 	last := time.Now()
@@ -96,7 +101,7 @@ func (s *Server) seenAfterAll(ctx context.Context, g *group, m mutation, before 
 		return false
 	}
 	began := time.Now()
-	snapshot, err := s.groups.Snapshot(ctx, g.spec.ID)
+	snapshot, err := s.groups.Snapshot(ctx, g.id)
 	if err != nil || g.put(snapshot, began) != nil || !m.seen(before, newPicture(snapshot)) {
 		return false
 	}

@@ -16,12 +16,26 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, req *protos.NodeGrou
 	if delta <= 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "increase node group %s: delta is %d: give more than 0", req.GetId(), delta)
 	}
-	err := s.mutate(ctx, req.GetId(), mutation{
+	g, err := s.group(req.GetId())
+	if err != nil {
+		return nil, err
+	}
+	if g.terms.Load().retired {
+		return nil, status.Errorf(codes.FailedPrecondition, "increase node group %s: it is no longer configured and only shrinks", g.id)
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	done, err := s.withinLimits(ctx, g.id, delta)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	err = s.mutate(ctx, req.GetId(), mutation{
 		verb: "increase",
 		refuse: func(g *group, p *picture) error {
-			if p.Target+delta > g.spec.Max {
+			if most := g.terms.Load().spec.Max; p.Target+delta > most {
 				return status.Errorf(codes.OutOfRange, "increase node group %s: target %d + %d is above max %d",
-					g.spec.ID, p.Target, delta, g.spec.Max)
+					g.id, p.Target, delta, most)
 			}
 			return nil
 		},

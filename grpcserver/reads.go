@@ -17,12 +17,13 @@ import (
 // (CA clusterstate/utils/node_instances_cache.go).
 const firstLoadWait = time.Second
 
-// NodeGroups lists the configured groups. It never fails and is never empty for want of data: CA takes an error for "no
+// NodeGroups lists the configured groups, and those no longer configured that are not empty yet. It never fails and is never empty for want of data: CA takes an error for "no
 // groups" and forgets its scale-ups (CA externalgrpc_cloud_provider.go).
 func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
-	out := make([]*protos.NodeGroup, len(s.list))
-	for i, g := range s.list {
-		out[i] = g.message()
+	r := s.roster.Load()
+	out := make([]*protos.NodeGroup, len(r.list))
+	for i, g := range r.list {
+		out[i] = r.message(g)
 		out[i].Debug = g.debug()
 	}
 	return &protos.NodeGroupsResponse{NodeGroups: out}, nil
@@ -32,8 +33,9 @@ func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos
 // when the instance counts, the empty id for everything else, never an error. CA reads min and max from this answer too.
 func (s *Server) NodeGroupForNode(_ context.Context, req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
-	if g := s.byID[id]; ok && g != nil && g.picture.Load().counts(name) {
-		return &protos.NodeGroupForNodeResponse{NodeGroup: g.message()}, nil
+	r := s.roster.Load()
+	if g := r.byID[id]; ok && g != nil && g.picture.Load().counts(name) {
+		return &protos.NodeGroupForNodeResponse{NodeGroup: r.message(g)}, nil
 	}
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }
@@ -62,10 +64,11 @@ func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesR
 
 // NodeGroupTemplateNodeInfo is what the next node of the group will look like, in both wire generations.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, req *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
-	if _, err := s.group(req.GetId()); err != nil {
+	g, err := s.group(req.GetId())
+	if err != nil {
 		return nil, err
 	}
-	return s.templates[req.GetId()], nil
+	return g.terms.Load().template, nil
 }
 
 // GPULabel is empty: no label tells our GPU nodes apart. An error would be asked again per node and loop.
@@ -103,8 +106,13 @@ func (s *Server) look(ctx context.Context, id string) (*picture, error) {
 	return nil, status.Errorf(codes.Unavailable, "node group %s has not been read yet since this server started", id)
 }
 
-func (g *group) message() *protos.NodeGroup {
-	return &protos.NodeGroup{Id: g.spec.ID, MinSize: int32(g.spec.Min), MaxSize: int32(g.spec.Max)}
+// message is the group as CA is told it. A retired one may go down to nothing and not up.
+func (r *roster) message(g *group) *protos.NodeGroup {
+	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(r.most(g))}
+	if t := g.terms.Load(); !t.retired {
+		m.MinSize = int32(t.spec.Min)
+	}
+	return m
 }
 
 // debug is one line for CA's logs.
@@ -121,6 +129,9 @@ func (g *group) debug() string {
 		states[fleet.StateRunning], states[fleet.StateCreating], states[fleet.StateDeleting], p.Epoch, p.Sequence)
 	if p.Frozen {
 		text += ", frozen"
+	}
+	if g.terms.Load().retired {
+		text += ", no longer configured"
 	}
 	if !g.dirtyUntil().IsZero() {
 		text += ", outcome of the last operation unknown"

@@ -25,10 +25,14 @@ const (
 	freshFor        = 60 * time.Second // see Fresh
 )
 
-// Refresh begins every CA loop: it reads every group anew, and brings a group's spec in force where the group runs another
-// or none. It is the one RPC that may fail for want of data; CA then ends the loop and keeps its timers.
+// Refresh begins every CA loop: it puts a changed config in force, reads every group anew, and brings a group's spec in
+// force where the group runs another or none. It is the one RPC that may fail for want of data; CA then ends the loop and
+// keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
-	if err := s.refresh(ctx); err != nil {
+	s.reread()
+	err := s.refresh(ctx)
+	s.dropEmpty(ctx)
+	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	return &protos.RefreshResponse{}, nil
@@ -83,18 +87,22 @@ func (s *Server) refreshInTime(ctx context.Context) error {
 
 // refresh reads all groups. A group that cannot be read keeps its picture; the others get theirs.
 func (s *Server) refresh(ctx context.Context) error {
+	if err := s.findRetired(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
-	errs := make([]error, len(s.list))
+	list := s.roster.Load().list
+	errs := make([]error, len(list))
 	var workers errgroup.Group
 	workers.SetLimit(refreshParallel)
-	for i, g := range s.list {
+	for i, g := range list {
 		workers.Go(func() error {
 			errs[i] = s.refreshGroup(ctx, g)
 			return nil
 		})
 	}
 	_ = workers.Wait()
-	if err := s.summary(errs); err != nil {
+	if err := summary(list, errs); err != nil {
 		return err
 	}
 	for { // the latest start wins
@@ -110,17 +118,21 @@ func (s *Server) refreshGroup(ctx context.Context, g *group) error {
 		return unsettled(until)
 	}
 	began := time.Now()
-	snapshot, err := s.groups.Snapshot(ctx, g.spec.ID)
+	snapshot, err := s.groups.Snapshot(ctx, g.id)
 	missing := errors.Is(err, fleet.ErrUnavailable) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 	if err != nil && !missing {
 		return err
 	}
 	if err == nil {
+		first := g.picture.Load() == nil
 		if err := g.put(snapshot, began); err != nil {
 			return err
 		}
+		if first {
+			s.keepTemplate(g, snapshot)
+		}
 	}
-	if missing || snapshot.SpecHash != g.hash {
+	if missing || snapshot.SpecHash != g.terms.Load().hash {
 		if err := s.configure(ctx, g); err != nil {
 			return err
 		}
@@ -142,18 +154,18 @@ func (s *Server) configure(ctx context.Context, g *group) error {
 		return err
 	}
 	defer g.giveTurn()
-	began := time.Now()
-	snapshot, err := s.groups.Configure(ctx, g.spec)
+	began, t := time.Now(), g.terms.Load()
+	snapshot, err := s.groups.Configure(ctx, t.spec)
 	if err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
-	if snapshot.SpecHash != g.hash {
-		return fmt.Errorf("configure: spec %s is in force instead of %s: %w", snapshot.SpecHash, g.hash, fleet.ErrUnavailable)
+	if snapshot.SpecHash != t.hash {
+		return fmt.Errorf("configure: spec %s is in force instead of %s: %w", snapshot.SpecHash, t.hash, fleet.ErrUnavailable)
 	}
 	if err := g.put(snapshot, began); err != nil {
 		return err
 	}
-	s.log.Info("configured", "group", g.spec.ID, "spec", g.hash, "target", snapshot.Target)
+	s.log.Info("configured", "group", g.id, "spec", t.hash, "target", snapshot.Target)
 	return nil
 }
 
@@ -161,7 +173,7 @@ func (s *Server) configure(ctx context.Context, g *group) error {
 const named = 20
 
 // summary names all groups that failed and tells the first one's reason.
-func (s *Server) summary(errs []error) error {
+func summary(list []*group, errs []error) error {
 	var ids []string
 	var first error
 	for i, err := range errs {
@@ -171,7 +183,7 @@ func (s *Server) summary(errs []error) error {
 		if first == nil {
 			first = err
 		}
-		ids = append(ids, s.list[i].spec.ID)
+		ids = append(ids, list[i].id)
 	}
 	if first == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,13 +15,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
+// Settings are what one version of the config says.
+type Settings struct {
+	// Specs are the node groups, at least one, with unique ids.
+	Specs []fleet.GroupSpec
+	// Limits bound all groups together.
+	Limits fleet.Limits
+	// Version tells versions apart, for people.
+	Version string
+}
+
 // Options are what a Server is made of.
 type Options struct {
-	// Groups is the port to the durable node groups. Required.
+	// Groups is the port to the durable node groups. Required. When it has the verbs of Register too, groups that run but
+	// are not configured any longer are served until they are empty.
 	Groups Groups
-	// Specs are the configured node groups, at least one, with unique ids. They are fixed for the server's life: a changed
-	// config is a restart, because CA asks for min and max of ids it has seen and caches templates by id.
-	Specs []fleet.GroupSpec
+	// Specs, Limits and Version are the first version of the config, see Settings.
+	Specs   []fleet.GroupSpec
+	Limits  fleet.Limits
+	Version string
+	// Reload, if any, is asked at each Refresh of CA: true with a new version of the config, false when nothing is new,
+	// an error as long as the newest version is broken. It must not block for long.
+	Reload func() (Settings, bool, error)
+	// OnConfig, if any, is told each change of Config, one after the other. It must not block, nor call the Server.
+	OnConfig func(ConfigState)
 	// Logger is where the server logs; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -30,12 +48,17 @@ type Options struct {
 type Server struct {
 	protos.UnimplementedCloudProviderServer
 
-	groups    Groups
-	log       *slog.Logger
-	list      []*group // in the order of the config
-	byID      map[string]*group
-	templates map[string]*protos.NodeGroupTemplateNodeInfoResponse
-	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
+	groups  Groups
+	log     *slog.Logger
+	roster  atomic.Pointer[roster]    // what is served now; never nil
+	growing chan struct{}             // whoever takes the token may grow a group while limits bind all
+	freshAt atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
+
+	reload    func() (Settings, bool, error)
+	onConfig  func(ConfigState)
+	reloading sync.Mutex // guards every change of the roster and of terms, and what follows
+	state     ConfigState
+	found     bool // groups that run but are not configured have been looked for
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -45,37 +68,27 @@ func New(o Options) (*Server, error) {
 	if o.Groups == nil {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
-	if len(o.Specs) == 0 {
-		return nil, errors.New("make grpc server: no node group is configured")
-	}
-	s := &Server{
-		groups:    o.Groups,
-		log:       o.Logger,
-		byID:      make(map[string]*group, len(o.Specs)),
-		templates: make(map[string]*protos.NodeGroupTemplateNodeInfoResponse, len(o.Specs)),
-	}
+	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1), reload: o.Reload, onConfig: o.OnConfig}
+	s.growing <- struct{}{}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	for _, spec := range o.Specs {
-		if s.byID[spec.ID] != nil {
-			return nil, fmt.Errorf("make grpc server: node group %q is configured twice", spec.ID)
-		}
-		template, err := templateResponse(spec)
-		if err != nil {
-			return nil, fmt.Errorf("make grpc server: node group %q: %w", spec.ID, err)
-		}
-		g := newGroup(spec)
-		s.list = append(s.list, g)
-		s.byID[spec.ID] = g
-		s.templates[spec.ID] = template
+	all, err := termsOf(o.Specs)
+	if err != nil {
+		return nil, fmt.Errorf("make grpc server: %w", err)
 	}
+	list := make([]*group, len(all))
+	for i, t := range all {
+		list[i] = newGroup(t)
+	}
+	s.roster.Store(newRoster(list, o.Limits))
+	s.state = ConfigState{Version: o.Version, Since: time.Now()}
 	return s, nil
 }
 
-// group finds a configured group; NotFound for any other id.
+// group finds a group that is served; NotFound for any other id.
 func (s *Server) group(id string) (*group, error) {
-	if g := s.byID[id]; g != nil {
+	if g := s.roster.Load().byID[id]; g != nil {
 		return g, nil
 	}
 	return nil, status.Errorf(codes.NotFound, "node group %q is not configured here", id)

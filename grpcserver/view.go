@@ -10,10 +10,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// group is one configured node group and what is known of it. Reads take no lock.
+// group is one node group and what is known of it. Reads take no lock.
 type group struct {
-	spec fleet.GroupSpec
-	hash string
+	id    string
+	terms atomic.Pointer[terms] // never nil; replaced as the config changes
 
 	// turn serialises the group's mutations: whoever takes the token may book.
 	turn chan struct{}
@@ -32,8 +32,9 @@ type picture struct {
 	counting map[string]struct{} // names of the instances that count
 }
 
-func newGroup(spec fleet.GroupSpec) *group {
-	g := &group{spec: spec, hash: spec.Hash(), turn: make(chan struct{}, 1), loaded: make(chan struct{})}
+func newGroup(t *terms) *group {
+	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1), loaded: make(chan struct{})}
+	g.terms.Store(t)
 	g.turn <- struct{}{}
 	return g
 }
@@ -76,15 +77,15 @@ func (g *group) giveTurn() { g.turn <- struct{}{} }
 // began is when that call began. A snapshot older than a picture that was stored before the call began cannot come from
 // the same history: an error, and the picture stays.
 func (g *group) put(s fleet.Snapshot, began time.Time) error {
-	if s.Group != g.spec.ID || s.Epoch == "" {
-		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w", g.spec.ID, s.Group, s.Epoch, fleet.ErrUnavailable)
+	if s.Group != g.id || s.Epoch == "" {
+		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w", g.id, s.Group, s.Epoch, fleet.ErrUnavailable)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	old := g.picture.Load()
 	if old != nil && old.Newer(s) && began.After(g.storedAt) {
 		return fmt.Errorf("read group %s: its state went back from %s/%d to %s/%d: if its workflow was reset on purpose, "+
-			"restart this server: %w", g.spec.ID, old.Epoch, old.Sequence, s.Epoch, s.Sequence, fleet.ErrUnavailable)
+			"restart this server: %w", g.id, old.Epoch, old.Sequence, s.Epoch, s.Sequence, fleet.ErrUnavailable)
 	}
 	if old == nil || s.Newer(old.Snapshot) {
 		g.picture.Store(newPicture(s))

@@ -174,7 +174,7 @@ func TestOlderSnapshotNeverReplacesANewerOne(t *testing.T) {
 	require.NoError(t, err)
 	d := direct{t, s}
 	require.NoError(t, d.increase(time.Second, 2))
-	require.NoError(t, s.byID["cpu"].put(old, began))
+	require.NoError(t, s.roster.Load().byID["cpu"].put(old, began))
 	require.Equal(t, 2, d.target())
 }
 
@@ -194,7 +194,9 @@ func TestStateThatWentBackIsNotServed(t *testing.T) {
 
 // A snapshot of another group, or an empty one, is no answer.
 func TestForeignSnapshotIsRefused(t *testing.T) {
-	g := newGroup(spec("cpu", 0, 1))
+	terms, err := newTerms(spec("cpu", 0, 1))
+	require.NoError(t, err)
+	g := newGroup(terms)
 	require.ErrorIs(t, g.put(fleet.Snapshot{}, time.Now()), fleet.ErrUnavailable)
 	require.ErrorIs(t, g.put(fleet.Snapshot{Group: "gpu", Epoch: "a"}, time.Now()), fleet.ErrUnavailable)
 	require.Nil(t, g.picture.Load())

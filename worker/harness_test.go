@@ -96,7 +96,7 @@ var scenes atomic.Int64
 // newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
 func newScene(t *testing.T, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	id := fmt.Sprintf("t%d", scenes.Add(1))
 	s := &scene{t: t, ctx: ctx, dir: t.TempDir(), queue: id}
@@ -149,9 +149,10 @@ func (s *scene) work() *scene {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
-	w := worker.New(o)
-	require.NoError(s.t, w.Start())
-	s.t.Cleanup(w.Stop)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx, o) }()
+	s.t.Cleanup(func() { stop(); require.NoError(s.t, <-ended) })
 	s.configure()
 	s.t.Cleanup(s.replay)
 	return s
@@ -198,7 +199,7 @@ func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapsho
 		}
 		last = snap
 		return want(snap)
-	}, 60*time.Second, 20*time.Millisecond, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
+	}, waitLimit, waitTick, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
 	return last
 }
 
@@ -235,7 +236,7 @@ func (s *scene) counts(what string, want func(sim.Counts) bool) {
 		}
 		last = w.Counts()
 		return want(last)
-	}, 60*time.Second, 20*time.Millisecond, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
+	}, waitLimit, waitTick, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
 }
 
 // knobs sets the faults of the n-th provider.
@@ -246,6 +247,6 @@ func (s *scene) knobs(n int, k sim.Knobs) {
 
 // How long and how often tests wait for conditions.
 const (
-	waitLimit = 60 * time.Second
+	waitLimit = 100 * time.Second
 	waitTick  = 20 * time.Millisecond
 )

@@ -3,8 +3,10 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -12,8 +14,10 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Options are what a worker needs.
@@ -65,11 +69,28 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer w.Stop()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if watcher, ok := o.Backend.(backend.Watcher); ok {
+		groups := factsTo{flow.NewGroups(o.Temporal, o.TaskQueue)}
+		watching.Go(func() { nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger}) })
+	}
 	if err := adopt(ctx, o, logger); err != nil && ctx.Err() == nil {
 		logger.Warn("peerings of ours could not be looked through; they are at the next start", "error", err)
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// factsTo tells nodewatch in its own words that a group does not run.
+type factsTo struct{ groups *flow.Groups }
+
+func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error {
+	err := f.groups.Fact(ctx, group, fact)
+	if errors.Is(err, fleet.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", nodewatch.ErrNoGroup, err)
+	}
+	return err
 }
 
 // start starts the worker, however long Temporal takes to answer.

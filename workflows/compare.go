@@ -37,6 +37,9 @@ func (g *nodeGroup) hint(now time.Time) {
 // look starts a look when one is due, and returns at once.
 func (g *nodeGroup) look(ctx workflow.Context) {
 	now := workflow.Now(ctx)
+	if due := now.Add(g.compareEvery()); g.compare.next.After(due) {
+		g.compare.next = due // there are instances again
+	}
 	if g.compare.looking || now.Before(g.compare.next) {
 		return
 	}
@@ -82,8 +85,19 @@ func (g *nodeGroup) compared(ctx workflow.Context, found []backend.Found, looked
 			workflow.GetLogger(ctx).Error("start undo", "group", g.id, "instance", o.Instance, "error", err)
 		}
 	}
-	if len(orphans) > 0 || len(g.ledger.Unbooked) > 0 {
-		g.hint(workflow.Now(ctx).Add(compareBusy - compareHint))
+	g.lookAgain(workflow.Now(ctx))
+}
+
+// lookAgain brings the next look forward while a verdict needs a second one.
+func (g *nodeGroup) lookAgain(now time.Time) {
+	for i := range g.ledger.Instances {
+		if inst := &g.ledger.Instances[i]; inst.Phase == fleet.Ready && inst.Missing > 0 {
+			g.hint(now)
+			return
+		}
+	}
+	if due := now.Add(compareBusy); len(g.ledger.Unbooked) > 0 && g.compare.next.After(due) {
+		g.compare.next = due
 	}
 }
 

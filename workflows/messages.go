@@ -80,12 +80,16 @@ type Driver struct {
 type NodeGroupInput struct {
 	Group string      `json:"group"`
 	State *GroupState `json:"state,omitempty"` // nil: recover from what exists
+	// ContinueAt is the history length at which it continues as new; 0 means the default.
+	ContinueAt int `json:"continueAt,omitempty"`
 }
 
 // ProviderInput starts or continues a provider.
 type ProviderInput struct {
 	Provider string               `json:"provider"`
 	State    *fleet.ProviderState `json:"state,omitempty"` // nil: recover from what exists
+	// ContinueAt is as in NodeGroupInput.
+	ContinueAt int `json:"continueAt,omitempty"`
 }
 
 // DriveInput starts scale-out or scale-in.

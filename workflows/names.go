@@ -22,6 +22,7 @@ const (
 	SignalReport = "report" // a driver tells its entity what happened
 	SignalLeave  = "leave"  // to scale-out: CA asked the instance back
 	SignalRetry  = "retry"  // to a node group: set stuck instances free
+	SignalFact   = "fact"   // to a node group: what somebody who watches nodes saw
 	SignalBroken = "broken" // to a provider: a step found the peering broken
 
 	// MemoSnapshot is the memo key under which an entity publishes its state.

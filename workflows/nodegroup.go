@@ -31,15 +31,17 @@ func NodeGroup(ctx workflow.Context, in NodeGroupInput) error {
 }
 
 type nodeGroup struct {
-	id      string
-	ledger  *fleet.Ledger
-	drivers map[string]*Driver
-	ready   bool // recovered: updates are admitted
-	dirty   bool // there may be something to start
-	reports workflow.ReceiveChannel
-	retry   workflow.ReceiveChannel
-	starts  []starting
-	compare comparer
+	id         string
+	continueAt int
+	ledger     *fleet.Ledger
+	drivers    map[string]*Driver
+	ready      bool // recovered: updates are admitted
+	dirty      bool // there may be something to start
+	reports    workflow.ReceiveChannel
+	retry      workflow.ReceiveChannel
+	facts      workflow.ReceiveChannel
+	starts     []starting
+	compare    comparer
 }
 
 // starting is a driver that was asked for and may not run yet.
@@ -56,8 +58,9 @@ func newNodeGroup(ctx workflow.Context, in NodeGroupInput) (*nodeGroup, error) {
 		state = &GroupState{Ledger: fleet.Ledger{Epoch: fleet.NewEpoch(workflow.Now(ctx))}}
 	}
 	g := &nodeGroup{
-		id: in.Group, ledger: &state.Ledger, drivers: state.Drivers, dirty: true,
+		id: in.Group, continueAt: in.ContinueAt, ledger: &state.Ledger, drivers: state.Drivers, dirty: true,
 		reports: workflow.GetSignalChannel(ctx, SignalReport), retry: workflow.GetSignalChannel(ctx, SignalRetry),
+		facts: workflow.GetSignalChannel(ctx, SignalFact),
 	}
 	g.compare.next = workflow.Now(ctx).Add(g.compareEvery())
 	if g.drivers == nil {
@@ -72,14 +75,14 @@ func (g *nodeGroup) loop(ctx workflow.Context) error {
 		g.drive(ctx)
 		g.look(ctx)
 		if err := awaitUntil(ctx, g.nextTimer(), func() bool {
-			return g.dirty || g.reports.Len() > 0 || g.retry.Len() > 0 || (historyFull(ctx) && !g.compare.looking)
+			return g.dirty || g.signalled() || (historyFull(ctx, g.continueAt) && !g.compare.looking)
 		}); err != nil {
 			return err
 		}
 		g.expire(ctx)
-		if historyFull(ctx) && g.idle() && workflow.AllHandlersFinished(ctx) {
+		if historyFull(ctx, g.continueAt) && g.idle() && workflow.AllHandlersFinished(ctx) {
 			return workflow.NewContinueAsNewError(ctx, TypeNodeGroup, NodeGroupInput{
-				Group: g.id, State: &GroupState{Ledger: *g.ledger, Drivers: g.drivers},
+				Group: g.id, State: &GroupState{Ledger: *g.ledger, Drivers: g.drivers}, ContinueAt: g.continueAt,
 			})
 		}
 	}
@@ -87,15 +90,23 @@ func (g *nodeGroup) loop(ctx workflow.Context) error {
 
 // idle tells whether nothing is under way that continue-as-new would lose.
 func (g *nodeGroup) idle() bool {
-	return !g.dirty && !g.compare.looking && g.reports.Len() == 0 && g.retry.Len() == 0
+	return !g.dirty && !g.compare.looking && !g.signalled()
 }
 
-// continueAt is the history length at which entities continue as new; the server suggests it at 4,096.
+func (g *nodeGroup) signalled() bool {
+	return g.reports.Len() > 0 || g.retry.Len() > 0 || g.facts.Len() > 0
+}
+
+// continueAt is the history length at which entities continue as new by default; the server suggests it at 4,096.
 const continueAt = 1000
 
-func historyFull(ctx workflow.Context) bool {
+// historyFull tells whether the history is long enough to start a new one.
+func historyFull(ctx workflow.Context, limit int) bool {
+	if limit <= 0 {
+		limit = continueAt
+	}
 	info := workflow.GetInfo(ctx)
-	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit
 }
 
 // publish writes the snapshot to the memo, where the server reads it without a worker, and returns it.
@@ -120,6 +131,13 @@ func (g *nodeGroup) drain(ctx workflow.Context) {
 		}
 		g.take(ctx, r)
 		changed = true
+	}
+	for {
+		var f fleet.Fact
+		if !g.facts.ReceiveAsync(&f) {
+			break
+		}
+		changed = g.learn(ctx, f) || changed
 	}
 	for g.retry.ReceiveAsync(nil) {
 		for i := range g.ledger.Instances {
@@ -153,6 +171,25 @@ func (g *nodeGroup) take(ctx workflow.Context, r Report) {
 	if r.Closed {
 		delete(g.drivers, r.Instance)
 	}
+}
+
+// learn takes a fact from watching. That something is lost is a hint only: the group looks for itself.
+func (g *nodeGroup) learn(ctx workflow.Context, f fleet.Fact) (changed bool) {
+	inst := g.ledger.Find(f.Instance)
+	if inst == nil || inst.Attempt != f.Attempt {
+		return false
+	}
+	switch {
+	case f.Kind == fleet.Lost:
+		g.hint(workflow.Now(ctx))
+	case f.Kind == fleet.Registered && (!inst.Registered || inst.NotReady), f.Kind == fleet.NotReady && !inst.NotReady:
+		if f.Kind == fleet.NotReady {
+			g.hint(workflow.Now(ctx))
+		}
+		g.apply(ctx, inst, fleet.Event{Kind: f.Kind})
+		return true
+	}
+	return false
 }
 
 func (g *nodeGroup) apply(ctx workflow.Context, inst *fleet.Instance, ev fleet.Event) {

@@ -36,11 +36,12 @@ func Provider(ctx workflow.Context, in ProviderInput) error {
 }
 
 type provider struct {
-	state   *fleet.ProviderState
-	ready   bool
-	dirty   bool
-	reports workflow.ReceiveChannel
-	broken  workflow.ReceiveChannel
+	state      *fleet.ProviderState
+	continueAt int
+	ready      bool
+	dirty      bool
+	reports    workflow.ReceiveChannel
+	broken     workflow.ReceiveChannel
 	// driven is the phase whose driver was started; a phase entered anew starts its driver anew.
 	driven fleet.PeeringPhase
 	// again is when a driver that met an older run on its way out is started once more.
@@ -50,7 +51,7 @@ type provider struct {
 func newProvider(ctx workflow.Context, in ProviderInput) (*provider, error) {
 	state := in.State
 	p := &provider{
-		dirty: true, reports: workflow.GetSignalChannel(ctx, SignalReport), broken: workflow.GetSignalChannel(ctx, SignalBroken),
+		continueAt: in.ContinueAt, dirty: true, reports: workflow.GetSignalChannel(ctx, SignalReport), broken: workflow.GetSignalChannel(ctx, SignalBroken),
 	}
 	if state == nil {
 		fresh := fleet.NewProviderState(in.Provider, workflow.Now(ctx))
@@ -67,13 +68,13 @@ func (p *provider) loop(ctx workflow.Context) error {
 		p.drain(ctx)
 		p.drive(ctx)
 		if err := awaitUntil(ctx, p.nextTimer(), func() bool {
-			return p.dirty || p.reports.Len() > 0 || p.broken.Len() > 0 || historyFull(ctx)
+			return p.dirty || p.reports.Len() > 0 || p.broken.Len() > 0 || historyFull(ctx, p.continueAt)
 		}); err != nil {
 			return err
 		}
 		p.elapse(ctx)
-		if historyFull(ctx) && p.reports.Len() == 0 && p.broken.Len() == 0 && !p.dirty && workflow.AllHandlersFinished(ctx) {
-			return workflow.NewContinueAsNewError(ctx, TypeProvider, ProviderInput{Provider: p.state.ID, State: p.state})
+		if historyFull(ctx, p.continueAt) && p.reports.Len() == 0 && p.broken.Len() == 0 && !p.dirty && workflow.AllHandlersFinished(ctx) {
+			return workflow.NewContinueAsNewError(ctx, TypeProvider, ProviderInput{Provider: p.state.ID, State: p.state, ContinueAt: p.continueAt})
 		}
 	}
 }

@@ -153,6 +153,7 @@ type Watcher interface {
 	Watch(ctx context.Context, handle func(Found)) error
 	// Restamp puts the instance id back on a Node that has none, as after somebody deleted the Node and its kubelet
 	// registered it anew; only if the attempt's virtual node is marked. Anything else is left alone: not marked, no such
-	// Node, stamped already: success. ErrConflict when the Node carries another providerID.
+	// Node, stamped already: success. ErrConflict when the Node carries another providerID, or another Node carries the
+	// instance id.
 	Restamp(ctx context.Context, attempt Attempt) error
 }

@@ -16,8 +16,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
@@ -25,7 +23,7 @@ import (
 )
 
 type devFlags struct {
-	dir, listen, temporalScript, uiPort string
+	dir, listen, discoveryListen, temporalScript, uiPort string
 }
 
 func newDev(c *common) *cobra.Command {
@@ -33,13 +31,14 @@ func newDev(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine, with simulated Liqo",
-		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server.
-State lies in --dir and outlives the process; remove the directory to start anew.`,
+		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, the gRPC server, and the
+discovery server with sample offers, which are put anew every minute. lies in --dir and outlives the process; remove the directory to start anew.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), c, f, cmd.OutOrStdout()) },
 	}
 	cmd.Flags().StringVar(&f.dir, "dir", ".run", "directory for state and logs")
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8086", "address of the gRPC server")
+	cmd.Flags().StringVar(&f.discoveryListen, "discovery-listen", "127.0.0.1:9010", "address of the discovery API")
 	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "./temporal-dev.sh", "script that runs the Temporal dev server")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
 	return cmd
@@ -60,26 +59,38 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", f.listen)
+	ca, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another one running? use --listen)", err)
 	}
-	defer listener.Close()
+	defer ca.Close()
+	api, err := net.Listen("tcp", f.discoveryListen)
+	if err != nil {
+		return fmt.Errorf("listen for the discovery API: %w (is another one running? use --discovery-listen)", err)
+	}
+	defer api.Close()
+	d, err := newDevDiscovery(f.dir, api, logger)
+	if err != nil {
+		return err
+	}
 	temporal, err := startTemporal(ctx, c, f)
 	if err != nil {
 		return err
 	}
 	defer temporal.stop()
-	if err := serveDev(ctx, c, f, logger, listener, func() {
+	if err := serveDev(ctx, c, f.dir, logger, ca, d, func() {
 		fmt.Fprintf(out, `liqo-autoscaler is up after %.1fs, with simulated Liqo
 
   gRPC for Cluster Autoscaler   %s
+  discovery API                 %s
   Temporal                      %s (namespace %s)
   Temporal UI                   http://127.0.0.1:%s
   state and log                 %s, %s
 
-Try "make demo" in another terminal. Ctrl-C stops everything.
-`, time.Since(began).Seconds(), listener.Addr(), c.temporalAddress, c.namespace, f.uiPort, f.dir, logPath)
+Try "make demo" or "make demo GROUP=gpu" in another terminal. Ctrl-C stops everything.
+Who lends:
+  %s
+`, time.Since(began).Seconds(), ca.Addr(), d.client.URL, c.temporalAddress, c.namespace, f.uiPort, f.dir, logPath, d.curl())
 	}); err != nil {
 		return err
 	}
@@ -87,9 +98,17 @@ Try "make demo" in another terminal. Ctrl-C stops everything.
 	return nil
 }
 
-// serveDev runs worker and server until ctx ends; up is called once the server serves.
-func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, listener net.Listener, up func()) error {
-	world, offers, err := sampleWorld(ctx, f.dir)
+// serveDev runs the discovery server, a worker and the gRPC server until ctx ends; up is called once the last one serves.
+func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, ca net.Listener, d *devDiscovery, up func()) error {
+	world, err := sim.Open(filepath.Join(dir, "world.json"))
+	if err != nil {
+		return err
+	}
+	if err := d.simulate(ctx, world); err != nil {
+		return err
+	}
+	b := sim.New(world, sim.Options{})
+	offers, err := sources{server: d.client}.open(b, nil)
 	if err != nil {
 		return err
 	}
@@ -102,21 +121,28 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, l
 		return err
 	}
 	defer t.Close()
-	b := sim.New(world, sim.Options{})
 	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, c.taskQueue), Specs: cfg.NodeGroups, Logger: logger})
 	if err != nil {
 		return err
 	}
-	run, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g, run := errgroup.WithContext(run)
+	g, run := errgroup.WithContext(ctx)
+	lent := make(chan struct{})
+	g.Go(func() error { return d.serve(run) })
+	g.Go(func() error { return d.lend(run, func() { close(lent) }) })
+	g.Go(func() error { return offers.watch(run) })
 	g.Go(func() error {
+		select { // a Discover before the offers are there would find that nobody lends
+		case <-lent:
+		case <-run.Done():
+			return nil
+		}
 		return worker.Run(run, worker.Options{
-			Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: discovery.Resolve(offers, b, discovery.Options{}),
-			Logger: logger, StopTimeout: 2 * time.Second,
+			Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
 		})
 	})
-	g.Go(func() error { return grpcserver.Serve(run, listener, server, grpcserver.ServeOptions{StopGrace: time.Second}) })
+	g.Go(func() error {
+		return grpcserver.Serve(run, ca, server, grpcserver.ServeOptions{StopGrace: time.Second})
+	})
 	g.Go(func() error {
 		if err := waitFor(run, 2*time.Minute, func() error {
 			if !server.Fresh() {
@@ -134,28 +160,6 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, l
 		return nil // stopped as asked
 	}
 	return err
-}
-
-// sampleWorld makes, once, a world with the providers of the sample offers, and writes the offers beside it.
-func sampleWorld(ctx context.Context, dir string) (*sim.World, *file.Source, error) {
-	world, err := sim.Open(filepath.Join(dir, "world.json"))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, id := range examples.Providers {
-		if err := world.AddProvider(ctx, id, nil); err != nil {
-			return nil, nil, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, id+".kubeconfig"), world.Kubeconfig(id), 0o600); err != nil {
-			return nil, nil, fmt.Errorf("write credentials: %w", err)
-		}
-	}
-	path := filepath.Join(dir, "offers.yaml")
-	if err := os.WriteFile(path, examples.Offers, 0o600); err != nil {
-		return nil, nil, fmt.Errorf("write offers: %w", err)
-	}
-	source, err := file.Open(path)
-	return world, source, err
 }
 
 // waitFor calls check until it succeeds, ctx ends, or the time is up; then its last error tells.

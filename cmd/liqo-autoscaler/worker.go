@@ -1,23 +1,24 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
 type workerFlags struct {
-	kind, kubeconfig, hub, liqoNamespace, world, offers string
+	kind, kubeconfig, hub, liqoNamespace, world string
+	sources                                     sources
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -25,61 +26,72 @@ func newWorker(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run the workflows and activities",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := c.logger(os.Stderr)
-			if err != nil {
-				return err
-			}
-			b, err := f.backend()
-			if err != nil {
-				return err
-			}
-			source, err := file.Open(f.offers)
-			if err != nil {
-				return err
-			}
-			t, err := c.dial(logger)
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			logger.Info("worker started", "backend", f.kind, "offers", f.offers, "temporal", c.temporalAddress)
-			return worker.Run(cmd.Context(), worker.Options{
-				Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: discovery.Resolve(source, b, discovery.Options{}),
-				Logger: logger,
-			})
-		},
+		Long: `Run the workflows and activities. Offers come from files (--offers), from labelled Secrets in the consumer cluster
+(--offer-secrets-namespace), from the discovery server (--discovery-url), or from several of these.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runWorker(cmd.Context(), c, f) },
 	}
 	cmd.Flags().StringVar(&f.kind, "backend", "liqo", "what lends nodes: liqo, or sim for a simulated world")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.hub, "hub", "", "name of this installation in labels (default \"default\")")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
-	cmd.Flags().StringVar(&f.offers, "offers", "", "YAML file with the offers (required)")
-	_ = cmd.MarkFlagRequired("offers")
+	f.sources.register(cmd)
 	return cmd
 }
 
-func (f workerFlags) backend() (backend.Backend, error) {
+func runWorker(ctx context.Context, c *common, f workerFlags) error {
+	logger, err := c.logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	if err := f.sources.check(); err != nil { // before the clusters: it is the sooner mended
+		return err
+	}
+	b, consumer, err := f.backend()
+	if err != nil {
+		return err
+	}
+	offers, err := f.sources.open(b, consumer)
+	if err != nil {
+		return err
+	}
+	t, err := c.dial(logger)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	logger.Info("worker started", "backend", f.kind, "offers", f.sources.files, "offerSecretsNamespace", f.sources.secretsNamespace,
+		"discovery", f.sources.server.URL, "temporal", c.temporalAddress)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return offers.watch(ctx) })
+	g.Go(func() error {
+		return worker.Run(ctx, worker.Options{Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger})
+	})
+	return g.Wait()
+}
+
+// backend also returns the access to the consumer cluster, nil when that is simulated.
+func (f workerFlags) backend() (backend.Backend, *rest.Config, error) {
 	switch f.kind {
 	case "sim":
 		if f.world == "" {
-			return nil, fmt.Errorf("--backend sim needs --world")
+			return nil, nil, fmt.Errorf("--backend sim needs --world")
 		}
 		w, err := sim.Open(f.world)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return sim.New(w, sim.Options{Hub: f.hub}), nil
+		return sim.New(w, sim.Options{Hub: f.hub}), nil, nil
 	case "liqo":
 		access, err := consumer(f.kubeconfig)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return liqo.New(liqo.Config{Consumer: access, Hub: f.hub, LiqoNamespace: f.liqoNamespace})
+		b, err := liqo.New(liqo.Config{Consumer: access, Hub: f.hub, LiqoNamespace: f.liqoNamespace})
+		return b, access, err
 	default:
-		return nil, fmt.Errorf("--backend %q: use liqo or sim", f.kind)
+		return nil, nil, fmt.Errorf("--backend %q: use liqo or sim", f.kind)
 	}
 }
 

@@ -3,15 +3,12 @@ package examples
 
 import _ "embed"
 
-// NodeGroups is nodegroups.yaml: one group, "standard".
+// NodeGroups is nodegroups.yaml: the groups "standard" and "gpu".
 //
 //go:embed nodegroups.yaml
 var NodeGroups []byte
 
-// Offers is offers.yaml: two providers.
+// Offers is offers.yaml: three providers, of which one has GPUs. Their credentials are Secrets with the providers' names.
 //
 //go:embed offers.yaml
 var Offers []byte
-
-// Providers are the Liqo cluster ids of the sample offers, which are their names too.
-var Providers = []string{"milan", "turin"}

@@ -2,9 +2,10 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -20,8 +21,24 @@ type Config struct {
 	// Hub names this consumer cluster: a DNS-1123 label of at most 24 characters. It prefixes workflow ids and labels
 	// what we make, so two hubs may share a Temporal namespace or a provider. Default DefaultHub.
 	Hub string `json:"hub,omitempty" validate:"hub"`
+	// Defaults say what groups have that do not say themselves. Parse works them into the groups and leaves nil.
+	Defaults *Defaults `json:"defaults,omitempty"`
+	// Limits bound all groups together; the server refuses an IncreaseSize that would pass one.
+	Limits fleet.Limits `json:"limits,omitzero"`
 	// NodeGroups are the classes of capacity CA may grow, at least one.
 	NodeGroups []fleet.GroupSpec `json:"nodeGroups" validate:"required,min=1,dive"`
+}
+
+// Defaults are taken by groups that do not say themselves: shape, labels and budgets key by key, the others as a whole.
+type Defaults struct {
+	Min        int                   `json:"min,omitempty"`
+	Max        int                   `json:"max,omitempty"`
+	Shape      corev1.ResourceList   `json:"shape,omitempty"`
+	Labels     map[string]string     `json:"labels,omitempty"`
+	Taints     []corev1.Taint        `json:"taints,omitempty"`
+	GroupTaint corev1.TaintEffect    `json:"groupTaint,omitempty"`
+	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
+	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
 }
 
 // FieldError is one complaint about the file. Parse returns them joined (errors.Join), in the order of their paths.
@@ -44,28 +61,24 @@ func (e *FieldError) Error() string {
 
 // Load reads the file and parses it. A broken file yields all its complaints at once, one a line, after the path.
 func Load(path string) (Config, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("read node groups: %w", err)
-	}
-	cfg, err := Parse(raw)
-	if err != nil {
-		return Config{}, fmt.Errorf("read node groups from %s:\n%w", path, err)
-	}
-	return cfg, nil
+	_, cfg, err := Open(path)
+	return cfg, err
 }
 
 // Parse reads the YAML document, checks it and fills in defaults. It never panics, whatever the input.
 func Parse(raw []byte) (Config, error) {
 	tree, complaints := parseYAML(raw)
 	var cfg Config
+	var from origins
 	if !fatal(complaints) {
+		from = inherit(tree)
 		complaints = append(complaints, decode(tree, &cfg)...)
 	}
 	if !fatal(complaints) {
 		complaints = append(complaints, negativeBudgets(cfg)...) // before the defaults, which take them for absent
 		cfg = cfg.withDefaults()
 		complaints = append(complaints, without(validate(cfg), complaints)...)
+		complaints = from.blame(complaints)
 	}
 	if len(complaints) == 0 {
 		return cfg, nil
@@ -79,6 +92,7 @@ func Parse(raw []byte) (Config, error) {
 }
 
 func (c Config) withDefaults() Config {
+	c.Defaults = nil // they are in the groups
 	if c.Hub == "" {
 		c.Hub = DefaultHub
 	}

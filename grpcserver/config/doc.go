@@ -2,6 +2,10 @@
 // spec from the server's configure operation.
 //
 //	hub: default            # optional; one hub per Temporal namespace may leave it out
+//	limits: {nodes: 20, cpu: 80, memory: 160Gi} # of all groups together; optional
+//	defaults:               # what groups have that do not say; shape, labels and budgets key by key
+//	  max: 5
+//	  shape: {pods: 110, ephemeral-storage: 20Gi}
 //	nodeGroups:
 //	- id: cpu
 //	  min: 0
@@ -9,6 +13,7 @@
 //	  shape: {cpu: "4", memory: 8Gi, pods: "110"}
 //	  labels: {tier: burst}
 //	  taints: [{key: burst, value: "true", effect: NoSchedule}]
+//	  groupTaint: NoSchedule # short for the taint liqo-autoscaler.io/group=<id>:NoSchedule
 //	  selector: {matchLabels: {region: eu}}
 //	  budgets: {peer: 90s, join: 2m, total: 12m}
 //

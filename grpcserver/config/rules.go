@@ -38,6 +38,43 @@ func checkConfig(sl validator.StructLevel) {
 		}
 		first[g.ID] = i
 	}
+	checkLimits(cfg, say)
+}
+
+// checkLimits: a limit that does not even leave room for the groups' min can only be a mistake.
+func checkLimits(cfg Config, say say) {
+	l := cfg.Limits
+	positive := true
+	complain := func(name, value string) {
+		positive = false
+		say("limits."+name, "is %s: give more than 0, or leave it out", value)
+	}
+	if l.CPU != nil && l.CPU.Sign() <= 0 {
+		complain("cpu", l.CPU.String())
+	}
+	if l.Memory != nil && l.Memory.Sign() <= 0 {
+		complain("memory", l.Memory.String())
+	}
+	if l.Nodes != nil && *l.Nodes <= 0 {
+		complain("nodes", fmt.Sprint(*l.Nodes))
+	}
+	if !positive {
+		return
+	}
+	var least fleet.Use
+	for _, g := range cfg.NodeGroups {
+		if g.Min > 0 && g.Min <= g.Max {
+			least.Add(g.Min, g.Shape)
+		}
+	}
+	switch {
+	case l.Nodes != nil && least.Nodes > *l.Nodes:
+		say("limits.nodes", "is %d, less than the min of all groups together (%d): raise it, or lower them", *l.Nodes, least.Nodes)
+	case l.CPU != nil && least.CPU.Cmp(*l.CPU) > 0:
+		say("limits.cpu", "is %s, less than the min of all groups together (%s): raise it, or lower them", l.CPU.String(), least.CPU.String())
+	case l.Memory != nil && least.Memory.Cmp(*l.Memory) > 0:
+		say("limits.memory", "is %s, less than the min of all groups together (%s): raise it, or lower them", l.Memory.String(), least.Memory.String())
+	}
 }
 
 // checkGroup holds what struct tags cannot say about one group.
@@ -46,6 +83,7 @@ func checkGroup(sl validator.StructLevel) {
 	checkShape(g.Shape, say)
 	checkLabels(g.Labels, say)
 	checkTaints(g.Taints, say)
+	checkGroupTaint(g, say)
 	checkSelector(g.Selector, say)
 	if b := g.Budgets; b.Total.Duration < b.Peer.Duration+b.Join.Duration {
 		say("budgets.total", "is %s, less than peer and join together (%s): raise it, or lower them",
@@ -122,17 +160,35 @@ func checkTaints(taints []corev1.Taint, say say) {
 		if why := validation.IsValidLabelValue(t.Value); len(why) > 0 {
 			say(path+"value", "%q is not a taint value: %s", t.Value, short(why))
 		}
-		switch t.Effect {
-		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-		case "":
+		if t.Effect == "" {
 			say(path+"effect", "is missing: use NoSchedule, PreferNoSchedule or NoExecute")
-		default:
-			say(path+"effect", "%q is not an effect: use NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
+		} else {
+			checkEffect(path+"effect", t.Effect, say)
 		}
 		if id := t.Key + ":" + string(t.Effect); seen[id] {
 			say(strings.TrimSuffix(path, "."), "repeats the taint %s: a node carries it once, remove one", id)
 		} else {
 			seen[id] = true
+		}
+	}
+}
+
+func checkEffect(path string, effect corev1.TaintEffect, say say) {
+	switch effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		say(path, "%q is not an effect: use NoSchedule, PreferNoSchedule or NoExecute", effect)
+	}
+}
+
+func checkGroupTaint(g fleet.GroupSpec, say say) {
+	if g.GroupTaint == "" {
+		return
+	}
+	checkEffect("groupTaint", g.GroupTaint, say)
+	for i, t := range g.Taints {
+		if t.Key == fleet.LabelGroup && t.Effect == g.GroupTaint {
+			say(fmt.Sprintf("taints[%d]", i), "repeats what groupTaint adds: a node carries it once, remove one")
 		}
 	}
 }

@@ -59,6 +59,9 @@ func translate(f validator.FieldError) *FieldError {
 	switch f.Tag() {
 	case tagSay:
 		c.Message = f.Param()
+		if budgets, ok := strings.CutSuffix(path, ".total"); ok { // it is measured against the other budgets
+			c.follows = budgets
+		}
 	case "required", "min":
 		c.Message = "is missing: " + missing[f.StructField()]
 	case "groupid":

@@ -86,3 +86,9 @@ func (g *Groups) send(ctx context.Context, group, name string, op fleet.Operatio
 	err := g.update(ctx, workflows.NodeGroupID(group), name, "", request(op), &s, start, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: group})
 	return s, err
 }
+
+// Fact tells the group what somebody who watches nodes saw. Idempotent. fleet.ErrUnavailable when the group does not run.
+func (g *Groups) Fact(ctx context.Context, group string, fact fleet.Fact) error {
+	id := workflows.NodeGroupID(group)
+	return g.wall(id, g.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFact, fact))
+}

@@ -20,6 +20,9 @@ type GroupSpec struct {
 	// Labels and Taints are on every node of the group from its first version on.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// GroupTaint, if set, is the effect of one more taint that keeps all pods away but those that ask for this group:
+	// key LabelGroup, value the group's id.
+	GroupTaint corev1.TaintEffect `json:"groupTaint,omitempty"`
 	// Selector is matched against the labels of offers; nil matches every offer.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	Budgets  Budgets               `json:"budgets,omitempty"`

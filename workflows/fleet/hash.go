@@ -16,3 +16,18 @@ func (s GroupSpec) Hash() string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
 }
+
+// SameTemplate tells whether nodes of both specs are alike: shape, labels and taints. CA may keep what it has learnt of a
+// group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these must not change
+// under one id.
+func (s GroupSpec) SameTemplate(o GroupSpec) bool {
+	return s.template().Hash() == o.template().Hash()
+}
+
+func (s GroupSpec) template() GroupSpec { return GroupSpec{}.WithTemplateOf(s) }
+
+// WithTemplateOf is s with the shape, labels and taints of o.
+func (s GroupSpec) WithTemplateOf(o GroupSpec) GroupSpec {
+	s.Shape, s.Labels, s.Taints, s.GroupTaint = o.Shape, o.Labels, o.Taints, o.GroupTaint
+	return s
+}

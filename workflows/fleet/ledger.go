@@ -163,7 +163,7 @@ func (l *Ledger) Sweep(busy func(name string) bool) {
 // Snapshot counts up the sequence and returns what the group publishes.
 func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	l.Sequence++
-	s := Snapshot{Epoch: l.Epoch, Sequence: l.Sequence, Target: l.Target(), Frozen: l.Frozen, At: now}
+	s := Snapshot{Epoch: l.Epoch, Sequence: l.Sequence, Target: l.Target(), Frozen: l.Frozen, Spec: l.Spec, Booked: l.NextSeq, At: now}
 	if l.Spec != nil {
 		s.Group, s.Min, s.Max, s.SpecHash = l.Spec.ID, l.Spec.Min, l.Spec.Max, l.Spec.Hash()
 	}

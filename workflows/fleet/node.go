@@ -20,5 +20,12 @@ func (s GroupSpec) NodeLabels() map[string]string {
 	return out
 }
 
-// NodeTaints are our own taints of every Node of the group, in the spec's order, without Liqo's. The slice is the caller's.
-func (s GroupSpec) NodeTaints() []corev1.Taint { return slices.Clone(s.Taints) }
+// NodeTaints are our own taints of every Node of the group: those of the spec in its order, then GroupTaint's. What Liqo
+// adds by itself is not among them. The slice is the caller's.
+func (s GroupSpec) NodeTaints() []corev1.Taint {
+	out := slices.Clone(s.Taints)
+	if s.GroupTaint != "" {
+		out = append(out, corev1.Taint{Key: LabelGroup, Value: s.ID, Effect: s.GroupTaint})
+	}
+	return out
+}

@@ -24,7 +24,11 @@ type Snapshot struct {
 	Min    int `json:"min"`
 	Max    int `json:"max"`
 	// SpecHash is the hash of the GroupSpec in force, see Hash.
-	SpecHash  string         `json:"specHash"`
+	SpecHash string `json:"specHash"`
+	// Spec is the one in force; nil until the group is configured.
+	Spec *GroupSpec `json:"spec,omitempty"`
+	// Booked is how many instances were ever booked in this epoch.
+	Booked    int            `json:"booked,omitempty"`
 	Frozen    bool           `json:"frozen,omitempty"`
 	Instances []InstanceView `json:"instances,omitempty"`
 	// At is the workflow's clock when the snapshot was taken.

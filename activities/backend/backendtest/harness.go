@@ -14,6 +14,7 @@ import (
 // Harness is what the suite needs beside the port. The two providers belong to the suite while it runs; nothing of ours
 // may exist on them when it starts, and nothing does when it has passed.
 type Harness struct {
+	// Backend may be a backend.Watcher too; if it is not, what Watch and Restamp promise is skipped.
 	Backend backend.Backend
 	// Other is a second backend on the same clusters, as another process has it after a crash. Default: Backend.
 	Other backend.Backend
@@ -51,6 +52,12 @@ type World struct {
 	PutNode func(ctx context.Context, name string) (undo Undo, err error)
 	// PutPeering makes a working peering by hand: no label of ours.
 	PutPeering func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	// DeleteNode, DeleteVirtualNode and DeleteSlice delete that object of an attempt, as kubectl delete does, and return
+	// without waiting for what follows: a deleted Node is registered again by its kubelet, a deleted virtual node takes its
+	// Node with it, a deleted slice takes both and its other side.
+	DeleteNode, DeleteVirtualNode, DeleteSlice func(ctx context.Context, a backend.Attempt) error
+	// SetProviderID sets the providerID of a Node that has none, as a cloud controller manager does.
+	SetProviderID func(ctx context.Context, node, providerID string) error
 	// Unreachable gives credentials that are well formed, contain the secret, and lead to nobody.
 	Unreachable func(t *testing.T, secret string) fleet.Credentials
 	// Stall stops the provider's controllers while its API still answers, so that Establish hangs at StallStage (any

@@ -28,6 +28,7 @@ const (
 	instCut      = 7
 	instForeign  = 8 // on a peering made by hand
 	instAbsent   = 9 // never made
+	instWatched  = 10
 )
 
 var errStop = errors.New("stopped by the suite")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -15,6 +14,11 @@ import (
 // nodeGrace is how long Liqo has to remove a Node whose virtual node is gone: a virtual kubelet on its way out can
 // register it once more.
 const nodeGrace = 3 * time.Second
+
+// registerGrace is how long a virtual kubelet has to register a Node before its virtual node is deleted. When the Node
+// comes up in the midst of the deletion, Liqo's controller dereferences nil and dies (1.2.0, virtualnode-controller/
+// deletion-routine.go:232), and every deletion in the cluster waits until it is back.
+const registerGrace = 10 * time.Second
 
 // Leave takes back what Join made: here first, then on the provider.
 func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backend.Progress) error {
@@ -45,7 +49,7 @@ func (a *attempt) emptied() look {
 
 // nodeGone deletes the virtual node and is done when it and its Node are gone.
 func (a *attempt) nodeGone() look {
-	var virtualGone time.Time
+	var began, virtualGone time.Time
 	return func(ctx context.Context) (bool, string, error) {
 		if err := a.locate(ctx); err != nil {
 			return false, "", err
@@ -54,13 +58,23 @@ func (a *attempt) nodeGone() look {
 		if client.IgnoreNotFound(err) != nil {
 			return false, "", err
 		}
-		if err == nil {
+		if began.IsZero() {
+			began = time.Now()
+		}
+		exists := err == nil
+		node, err := a.node(ctx, virtual)
+		if client.IgnoreNotFound(err) != nil {
+			return false, "", err
+		}
+		registered := err == nil
+		switch {
+		case exists && !registered && virtual.DeletionTimestamp == nil && time.Since(began) < registerGrace:
+			return false, fmt.Sprintf("Node %s is about to be registered and waited for: Liqo fails when it comes in the midst of the removal", a.name()), nil
+		case exists:
 			virtualGone = time.Time{}
 			return false, fmt.Sprintf("VirtualNode %s/%s is being removed", virtual.Namespace, virtual.Name), a.removeVirtualNode(ctx, virtual)
-		}
-		node, err := a.node(ctx, nil)
-		if err != nil {
-			return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+		case !registered:
+			return true, "", nil
 		}
 		if virtualGone.IsZero() {
 			virtualGone = time.Now()

@@ -24,7 +24,10 @@ type Backend struct {
 	opts  Options
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Watcher = (*Backend)(nil)
+)
 
 // New makes a backend on the world.
 func New(world *World, opts Options) *Backend {

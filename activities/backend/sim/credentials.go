@@ -16,8 +16,8 @@ type kubeconfig struct {
 	SimulatedProvider string `json:"simulatedProvider"`
 }
 
-// Identify returns the provider the credentials file names. ErrInvalid when the file is missing or says something else,
-// ErrUnreachable when the world has no such provider or it is unreachable.
+// Identify returns the provider that the credentials file, or the Secret's name, names. ErrInvalid when the file is missing
+// or says something else, ErrUnreachable when the world has no such provider or it is unreachable.
 func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (string, error) {
 	id, err := read(credentials)
 	if err != nil {
@@ -28,17 +28,22 @@ func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (st
 		return "", err
 	}
 	if p := s.Providers[id]; p == nil || p.Knobs.Unreachable {
-		return "", fmt.Errorf("identify provider of %s: no answer from simulated provider: %w",
-			credentials.KubeconfigFile, backend.ErrUnreachable)
+		return "", fmt.Errorf("identify provider of %s: no answer from simulated provider: %w", where(credentials), backend.ErrUnreachable)
 	}
 	return id, nil
 }
 
 // read never quotes the file: who knows what is in it.
 func read(credentials fleet.Credentials) (id string, err error) {
-	path := credentials.KubeconfigFile
-	if path == "" || credentials.SecretRef != nil {
-		return "", fmt.Errorf("read credentials: the simulated backend needs kubeconfigFile, and only that: %w", backend.ErrInvalid)
+	path, ref := credentials.KubeconfigFile, credentials.SecretRef
+	if (path == "") == (ref == nil) {
+		return "", fmt.Errorf("read credentials: give exactly one of kubeconfigFile and secretRef: %w", backend.ErrInvalid)
+	}
+	if ref != nil {
+		if ref.Name == "" {
+			return "", fmt.Errorf("read credentials: %s has no name; it is the simulated provider's id: %w", where(credentials), backend.ErrInvalid)
+		}
+		return ref.Name, nil
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -49,4 +54,12 @@ func read(credentials fleet.Credentials) (id string, err error) {
 		return "", fmt.Errorf("read credentials %s: not a line \"simulatedProvider: <id>\": %w", path, backend.ErrInvalid)
 	}
 	return k.SimulatedProvider, nil
+}
+
+// where names the place of credentials, for people.
+func where(credentials fleet.Credentials) string {
+	if ref := credentials.SecretRef; ref != nil {
+		return fmt.Sprintf("Secret %s/%s", ref.Namespace, ref.Name)
+	}
+	return credentials.KubeconfigFile
 }

@@ -11,11 +11,15 @@ import (
 )
 
 // List lists what exists on the consumer, see backend.Inventory.
-func (b *Backend) List(_ context.Context, group string) ([]backend.Found, error) {
-	s, err := b.world.Snapshot()
+func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, error) {
+	s, err := b.look(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return b.list(s, group), nil
+}
+
+func (b *Backend) list(s *State, group string) []backend.Found {
 	found := map[string]*backend.Found{}
 	entry := func(labels map[string]string, provider string) *backend.Found {
 		a, ok := b.attemptOf(labels)
@@ -53,7 +57,7 @@ func (b *Backend) List(_ context.Context, group string) ([]backend.Found, error)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		list = append(list, *found[name])
 	}
-	return list, nil
+	return list
 }
 
 // Peers lists the peerings that are ours, see backend.Inventory.

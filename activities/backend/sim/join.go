@@ -76,16 +76,13 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 			}
 			s.Consumer.Virtuals[name] = &object
 		}
+		return b.ensureKubelet(s, spec, now)
 	case backend.StageNode:
 		if s.Consumer.Nodes[name] == nil {
-			node, err := b.newNode(spec, now)
-			if err != nil {
-				return err
-			}
-			s.Consumer.Nodes[name] = node
+			return s.register(name, now)
 		}
 	case backend.StageReady:
-		setReady(s.Consumer.Nodes[name], !p.Knobs.Unreachable, now)
+		setReady(s.Consumer.Nodes[name], s.works(name, p), now)
 	}
 	return nil
 }

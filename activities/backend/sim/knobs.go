@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
 // AddProvider adds a provider cluster, or sets the capacity of the one that is there. nil means no bound.
@@ -43,10 +41,10 @@ func (w *World) SetDelays(ctx context.Context, delays Delays) error {
 func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if p.Knobs.Unreachable != knobs.Unreachable {
-			for name, node := range s.Consumer.Nodes {
-				slice := s.Consumer.Slices[name]
-				if slice != nil && slice.Provider == provider && slice.at(joinStages, backend.StageReady) {
-					setReady(node, !knobs.Unreachable, time.Now())
+			p.Knobs = knobs
+			for name, slice := range s.Consumer.Slices {
+				if slice.Provider == provider {
+					s.heartbeat(name, time.Now())
 				}
 			}
 		}

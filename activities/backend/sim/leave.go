@@ -51,11 +51,10 @@ func (b *Backend) removeNode(s *State, now time.Time, a backend.Attempt) *waitin
 		return w
 	}
 	if virtual != nil {
-		delete(s.Consumer.Virtuals, name)
+		s.deleteVirtualNode(name)
 	}
 	if node != nil {
-		delete(s.Consumer.Nodes, name)
-		delete(s.Consumer.Pods, name)
+		s.deleteNode(name)
 	}
 	return nil
 }

@@ -108,16 +108,6 @@ func (w *World) PutForeignNode(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteNode removes a Node object, ours or not, as a user or a cloud controller would; the pods on it go too. The next
-// Join of a node of ours registers it again, with a new UID and without the instance id.
-func (w *World) DeleteNode(ctx context.Context, name string) error {
-	return w.Edit(ctx, func(s *State) error {
-		delete(s.Consumer.Nodes, name)
-		delete(s.Consumer.Pods, name)
-		return nil
-	})
-}
-
 func foreign(labels map[string]string) bool {
 	return labels[backend.LabelManagedBy] != backend.ManagedBy
 }

@@ -24,6 +24,8 @@ type Delays struct {
 	Join   time.Duration `json:"join"`
 	Leave  time.Duration `json:"leave"`
 	Unpeer time.Duration `json:"unpeer"`
+	// Register is how long a virtual kubelet takes to register its Node again when somebody has deleted it.
+	Register time.Duration `json:"register,omitempty"`
 }
 
 // Provider is a provider cluster. Its knobs are what is wrong with it.
@@ -47,12 +49,13 @@ type Knobs struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, the others by name; Pods by
-// the Node they run on.
+// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, the others by name, Kubelets by
+// that of their virtual node and Pods by the Node they run on.
 type Consumer struct {
 	Peerings map[string]*Peering     `json:"peerings,omitempty"`
 	Slices   map[string]*Slice       `json:"slices,omitempty"`
 	Virtuals map[string]*Object      `json:"virtualNodes,omitempty"`
+	Kubelets map[string]*Kubelet     `json:"kubelets,omitempty"`
 	Nodes    map[string]*corev1.Node `json:"nodes,omitempty"`
 	Pods     map[string][]Pod        `json:"pods,omitempty"`
 }
@@ -108,6 +111,7 @@ func (s *State) fill() {
 	orMake(&s.Consumer.Peerings)
 	orMake(&s.Consumer.Slices)
 	orMake(&s.Consumer.Virtuals)
+	orMake(&s.Consumer.Kubelets)
 	orMake(&s.Consumer.Nodes)
 	orMake(&s.Consumer.Pods)
 	for _, p := range s.Providers {

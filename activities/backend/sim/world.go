@@ -16,6 +16,7 @@ import (
 // defaultDelays are those of a new world: quick enough for a demo, slow enough to see each phase.
 var defaultDelays = Delays{
 	Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond, Unpeer: 200 * time.Millisecond,
+	Register: 2 * time.Second,
 }
 
 // World is a handle on a world file. It may be used by many goroutines, and many may be open on one file.

@@ -103,6 +103,17 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 				undo := func(ctx context.Context) error { return other.RemoveForeignPeering(ctx, p.ID) }
 				return undo, other.PutForeignPeering(ctx, p.ID)
 			},
+			DeleteNode: func(ctx context.Context, a backend.Attempt) error { return other.DeleteNode(ctx, a.ObjectName()) },
+			DeleteVirtualNode: func(ctx context.Context, a backend.Attempt) error {
+				return other.DeleteVirtualNode(ctx, a.ObjectName())
+			},
+			DeleteSlice: func(ctx context.Context, a backend.Attempt) error { return other.DeleteSlice(ctx, a.ObjectName()) },
+			SetProviderID: func(ctx context.Context, node, id string) error {
+				return other.Edit(ctx, func(s *State) error {
+					s.Consumer.Nodes[node].Spec.ProviderID = id
+					return nil
+				})
+			},
 			Unreachable: func(t *testing.T, secret string) fleet.Credentials { return credentials(t, w, secret) },
 			Stall:       knobs(Knobs{Hang: backend.StageTenant}), StallStage: backend.StageTenant,
 			Cut:  knobs(Knobs{Unreachable: true}),
@@ -157,7 +168,7 @@ func TestContract(t *testing.T) {
 		"no delays": {},
 		"delays": {
 			Peer: 100 * time.Millisecond, Join: 100 * time.Millisecond,
-			Leave: 40 * time.Millisecond, Unpeer: 40 * time.Millisecond,
+			Leave: 40 * time.Millisecond, Unpeer: 40 * time.Millisecond, Register: 40 * time.Millisecond,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package liqo_test
+package zz_lab
 
 import (
 	"context"

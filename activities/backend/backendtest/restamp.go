@@ -1,0 +1,105 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Somebody deletes the Node: its kubelet registers it again, and Restamp puts the instance id back.
+func (s *suite) testRestampDeletedNode(t *testing.T) {
+	a := s.attempt(instWatched, 1, s.first())
+	w := s.watch(t)
+	s.joined(t, a)
+	w.until(t, a, "joined", whole)
+	before := s.node(t, a)
+	s.deleteNode(t, a)
+	w.until(t, a, "registered again, marked and not stamped", reregistered)
+	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
+	after := s.node(t, a)
+	require.NotNil(t, after)
+	require.Equal(t, a.InstanceID(), after.Spec.ProviderID)
+	require.NotEqual(t, before.UID, after.UID)
+	w.until(t, a, "stamped and Ready again", whole)
+	requireLooks(t, s.spec(a), s.node(t, a))
+}
+
+// Restamp leaves alone what needs no stamp.
+func (s *suite) testRestampLeavesAlone(t *testing.T) {
+	watcher := s.watcher(t)
+	absent := s.attempt(instAbsent, 1, s.first())
+	require.NoError(t, watcher.Restamp(s.prompt(t), absent), "absent")
+	require.Empty(t, s.objectsOf(t, absent))
+
+	a := s.attempt(instWatched, 1, s.first())
+	s.joined(t, a)
+	before := s.node(t, a)
+	require.NoError(t, watcher.Restamp(s.prompt(t), a), "stamped already")
+	require.Equal(t, before.Spec, s.node(t, a).Spec)
+	require.Equal(t, before.UID, s.node(t, a).UID)
+
+	older := s.attempt(instWatched, 0, s.first())
+	require.NoError(t, watcher.Restamp(s.prompt(t), older), "another attempt of the instance")
+
+	w := s.watch(t)
+	w.until(t, a, "joined", whole)
+	require.NoError(t, s.Backend.Drain(s.ctx(t), a, true, nil))
+	w.until(t, a, "drained", func(f backend.Found) bool { return f.Node && f.Stamped && !f.Marked })
+	s.deleteNode(t, a)
+	w.until(t, a, "registered again", func(f backend.Found) bool { return f.Node && !f.Stamped })
+	require.NoError(t, watcher.Restamp(s.prompt(t), a), "not marked")
+	require.Empty(t, s.node(t, a).Spec.ProviderID, "a Node without mark was stamped")
+	s.left(t, a)
+	require.NoError(t, watcher.Restamp(s.prompt(t), a), "gone")
+	require.Empty(t, s.objectsOf(t, a))
+}
+
+// Another providerID is not ours to change.
+func (s *suite) testRestampConflict(t *testing.T) {
+	if s.World.SetProviderID == nil {
+		t.Skip("this harness has no World.SetProviderID")
+	}
+	watcher := s.watcher(t)
+	a := s.attempt(instWatched, 1, s.first())
+	w := s.watch(t)
+	s.joined(t, a)
+	w.until(t, a, "joined", whole)
+	s.deleteNode(t, a)
+	w.until(t, a, "registered again", reregistered)
+	const other = "example://somebody"
+	require.NoError(t, s.World.SetProviderID(s.prompt(t), a.ObjectName(), other))
+	require.ErrorIs(t, watcher.Restamp(s.prompt(t), a), backend.ErrConflict)
+	require.Equal(t, other, s.node(t, a).Spec.ProviderID)
+	s.left(t, a)
+}
+
+// Someone else's Node in the place of ours is not stamped.
+func (s *suite) testRestampForeignNode(t *testing.T) {
+	if s.World.PutNode == nil {
+		t.Skip("this harness has no World.PutNode")
+	}
+	a := s.attempt(instConflict, 1, s.first())
+	s.left(t, a)
+	undo, err := s.World.PutNode(s.prompt(t), a.ObjectName())
+	require.NoError(t, err)
+	s.undoLater(t, "PutNode", undo)
+	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
+	require.Empty(t, s.node(t, a).Spec.ProviderID)
+	require.NoError(t, undo(s.prompt(t)))
+}
+
+func reregistered(f backend.Found) bool {
+	return f.Slice && f.Virtual && f.Marked && f.Node && !f.Stamped && !f.Leaving
+}
+
+// deleteNode deletes the attempt's Node by hand.
+func (s *suite) deleteNode(t *testing.T, a backend.Attempt) {
+	t.Helper()
+	if s.World.DeleteNode == nil {
+		t.Skip("this harness has no World.DeleteNode")
+	}
+	require.NotNil(t, s.node(t, a))
+	require.NoError(t, s.World.DeleteNode(s.prompt(t), a))
+}

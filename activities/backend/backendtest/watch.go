@@ -1,0 +1,191 @@
+package backendtest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// At the start everything is told; when the context ends Watch returns its error, soon.
+func (s *suite) testWatchTellsAll(t *testing.T) {
+	watcher := s.watcher(t)
+	a := s.attempt(instFirst, 1, s.first())
+	s.joined(t, a)
+	ctx, stop := s.stoppable(t)
+	seen, done := make(chan backend.Found, 1), make(chan error, 1)
+	go func() {
+		done <- watcher.Watch(ctx, func(f backend.Found) {
+			if f.Attempt.ObjectName() == a.ObjectName() {
+				select {
+				case seen <- f:
+				default:
+				}
+			}
+		})
+	}()
+	select {
+	case f := <-seen:
+		require.Equal(t, *s.found(t, a), f, "Watch tells what List lists")
+	case err := <-done:
+		require.FailNow(t, "Watch ended", "error: %v", err)
+	case <-ctx.Done():
+		require.FailNow(t, "Watch told nothing")
+	}
+	stop()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-s.prompt(t).Done():
+		require.FailNow(t, "Watch did not return after its context had ended")
+	}
+}
+
+// A node's whole life is told, by a watcher that knows of it by watching alone; its end once.
+func (s *suite) testWatchFollows(t *testing.T) {
+	a := s.attempt(instWatched, 1, s.first())
+	s.established(t, a.Provider)
+	s.left(t, a)
+	w := s.watch(t)
+	s.joined(t, a)
+	w.until(t, a, "joined", whole)
+	require.NoError(t, s.Backend.Drain(s.ctx(t), a, true, nil))
+	w.until(t, a, "drained, without its mark", func(f backend.Found) bool {
+		return f.Slice && f.Virtual && !f.Marked && f.Node && f.Stamped
+	})
+	s.left(t, a)
+	w.until(t, a, "gone", gone)
+	s.joined(t, a)
+	w.until(t, a, "joined again", whole)
+	n := 0
+	for _, f := range w.told(a) {
+		if gone(f) {
+			n++
+		}
+	}
+	require.Equal(t, 1, n, "times told that the last object is gone")
+}
+
+// A virtual node that somebody deletes is told missing; its Node goes too, and the slice stays.
+func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
+	if s.World.DeleteVirtualNode == nil {
+		t.Skip("this harness has no World.DeleteVirtualNode")
+	}
+	a := s.attempt(instWatched, 1, s.first())
+	w := s.watch(t)
+	s.joined(t, a)
+	w.until(t, a, "joined", whole)
+	require.NoError(t, s.World.DeleteVirtualNode(s.prompt(t), a))
+	w.until(t, a, "without virtual node and Node", func(f backend.Found) bool { return f.Slice && !f.Virtual && !f.Node && !f.Marked })
+	s.left(t, a)
+	w.until(t, a, "gone", gone)
+}
+
+// A slice that somebody deletes takes everything with it, on both sides.
+func (s *suite) testWatchSliceDeleted(t *testing.T) {
+	if s.World.DeleteSlice == nil {
+		t.Skip("this harness has no World.DeleteSlice")
+	}
+	a := s.attempt(instWatched, 1, s.first())
+	w := s.watch(t)
+	s.joined(t, a)
+	w.until(t, a, "joined", whole)
+	require.NoError(t, s.World.DeleteSlice(s.prompt(t), a))
+	w.until(t, a, "gone", gone)
+	s.left(t, a)
+	require.Empty(t, s.objectsOf(t, a))
+}
+
+// whole tells whether all is there as Join leaves it.
+func whole(f backend.Found) bool {
+	return f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready && !f.Leaving
+}
+
+func gone(f backend.Found) bool {
+	return !f.Slice && !f.Virtual && !f.Marked && !f.Node && !f.Stamped && !f.Ready && !f.Leaving
+}
+
+// watcher is the backend's Watcher.
+func (s *suite) watcher(t *testing.T) backend.Watcher {
+	t.Helper()
+	watcher, ok := s.Backend.(backend.Watcher)
+	if !ok {
+		t.Skipf("%T is no backend.Watcher", s.Backend)
+	}
+	return watcher
+}
+
+// watched is what a running Watch has told.
+type watched struct {
+	bound context.Context
+	mu    sync.Mutex
+	all   []backend.Found
+	more  chan struct{} // closed when something was told
+}
+
+// watch runs a Watch until the end of the subtest, and fails it when calls overlap.
+func (s *suite) watch(t *testing.T) *watched {
+	t.Helper()
+	watcher := s.watcher(t)
+	w := &watched{bound: s.ctx(t), more: make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	var calls atomic.Int32
+	go func() {
+		defer close(ended)
+		_ = watcher.Watch(ctx, func(f backend.Found) {
+			if calls.Add(1) != 1 {
+				t.Error("Watch makes two calls at once")
+			}
+			w.add(f)
+			calls.Add(-1)
+		})
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return w
+}
+
+func (w *watched) add(f backend.Found) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, f)
+	close(w.more)
+	w.more = make(chan struct{})
+}
+
+// told is all that was told of the attempt, in order.
+func (w *watched) told(a backend.Attempt) []backend.Found {
+	list, _ := w.since(a)
+	return list
+}
+
+func (w *watched) since(a backend.Attempt) (list []backend.Found, more <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.all {
+		if f.Attempt.ObjectName() == a.ObjectName() {
+			list = append(list, f)
+		}
+	}
+	return list, w.more
+}
+
+// until waits until the last thing told of the attempt is as wanted.
+func (w *watched) until(t *testing.T, a backend.Attempt, what string, wanted func(backend.Found) bool) {
+	t.Helper()
+	for {
+		list, more := w.since(a)
+		if n := len(list); n > 0 && wanted(list[n-1]) {
+			return
+		}
+		select {
+		case <-more:
+		case <-w.bound.Done():
+			require.FailNow(t, "Watch never told that "+a.ObjectName()+" is "+what, "told: %+v", list)
+		}
+	}
+}

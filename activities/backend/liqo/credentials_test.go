@@ -1,0 +1,74 @@
+package liqo
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: s3cret}}]
+`
+
+func TestCredentialsSecret(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: named("hub", "provider1"), Data: map[string][]byte{"kubeconfig": []byte(kubeconfig), "other": []byte("s3cret")}}
+	c := newClusters(t, []client.Object{secret}, nil)
+	ref := func(key string) fleet.Credentials {
+		return fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "hub", Name: "provider1", Key: key}}
+	}
+	_, err := c.openCredentials(t.Context(), ref(""))
+	require.NoError(t, err)
+	for _, key := range []string{"other", "missing"} {
+		_, err = c.openCredentials(t.Context(), ref(key))
+		require.ErrorIs(t, err, backend.ErrInvalid)
+		require.ErrorContains(t, err, "hub/provider1")
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+// Whoever may write a Secret must not thereby run programs, or read files, on the worker.
+func TestCredentialsFromClusterRunNothing(t *testing.T) {
+	for name, user := range map[string]string{
+		"exec":      `{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}}`,
+		"provider":  `{auth-provider: {name: gcp}}`,
+		"token":     `{tokenFile: /etc/passwd}`,
+		"key":       `{client-certificate: /a, client-key: /b}`,
+		"authority": `{token: x}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := strings.Replace(kubeconfig, "{token: s3cret}", user, 1)
+			if name == "authority" {
+				config = strings.Replace(config, "server:", "certificate-authority: /etc/passwd, server:", 1)
+			}
+			_, err := inlineConfig([]byte(config))
+			require.Error(t, err)
+			require.NotErrorIs(t, err, errNotKubeconfig)
+		})
+	}
+}
+
+func TestCredentialsFileReadAnew(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	credentials := fleet.Credentials{KubeconfigFile: path}
+	_, err := c.openCredentials(t.Context(), credentials)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	require.NoError(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
+	_, err = c.openCredentials(t.Context(), credentials)
+	require.NoError(t, err)
+
+	_, err = c.openCredentials(t.Context(), fleet.Credentials{KubeconfigFile: path, SecretRef: &fleet.SecretRef{}})
+	require.ErrorIs(t, err, backend.ErrInvalid, "exactly one")
+}

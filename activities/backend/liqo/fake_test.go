@@ -1,0 +1,166 @@
+package liqo
+
+import (
+	"context"
+	"encoding/pem"
+	"testing"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const (
+	me   = "consumer"
+	peer = "provider1"
+
+	localNS  = "liqo-tenant-" + peer
+	remoteNS = "liqo-tenant-" + me
+)
+
+// clusters are a consumer and a provider without controllers: what Liqo would do is put there by the test.
+type clusters struct {
+	*Backend
+	there client.Client
+	down  bool // the provider does not answer
+	opens int  // how often its credentials were read
+}
+
+func newClusters(t *testing.T, here, there []client.Object) *clusters {
+	t.Helper()
+	build := func(id string, objects []client.Object) client.Client {
+		scheme, err := newScheme()
+		require.NoError(t, err)
+		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).
+			WithObjects(append(objects, clusterID(id))...).
+			WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+			WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+			Build()
+	}
+	c := &clusters{there: build(peer, there)}
+	config := Config{UnreachableAfter: 100 * time.Millisecond, ForceAfter: time.Millisecond, DenyAfter: time.Millisecond}
+	c.Backend = &Backend{config: config.withDefaults(), local: build(me, here)}
+	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
+		c.opens++
+		if c.down {
+			return nil, say(backend.ErrUnreachable, "connection refused")
+		}
+		return c.there, nil
+	}
+	return c
+}
+
+func clusterID(id string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "clusterid", Labels: map[string]string{consts.K8sAppNameKey: consts.ClusterIDConfigMapNameLabelValue}},
+		Data:       map[string]string{consts.ClusterIDConfigMapKey: id},
+	}
+}
+
+// mine are the labels of what this hub has made; map them over an object with labelled.
+func mine() map[string]string {
+	return map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "default", labelConsumer: me}
+}
+
+func named(namespace, name string, labels ...map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: with(labels...)}
+}
+
+func of(cluster string) map[string]string { return map[string]string{consts.RemoteClusterID: cluster} }
+
+func tenantNS(cluster string, labels ...map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: named("", "liqo-tenant-"+cluster,
+		append(labels, of(cluster), map[string]string{consts.TenantNamespaceLabel: "true"})...)}
+}
+
+func controlPlane(labels ...map[string]string) *authv1beta1.Identity {
+	return &authv1beta1.Identity{
+		ObjectMeta: named(localNS, "controlplane-"+peer, append(labels, of(peer))...),
+		Spec:       authv1beta1.IdentitySpec{ClusterID: peer, Type: authv1beta1.ControlPlaneIdentityType},
+		Status:     authv1beta1.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-controlplane-" + peer}},
+	}
+}
+
+func controlPlaneSecret() *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: named(localNS, "kubeconfig-controlplane-"+peer, of(peer),
+		map[string]string{consts.IdentityTypeLabelKey: string(authv1beta1.ControlPlaneIdentityType)})}
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "authentication.liqo.io/v1beta1", Kind: "Identity", Name: "controlplane-" + peer, UID: "1"}}
+	return secret
+}
+
+func tenantOf(labels ...map[string]string) *authv1beta1.Tenant {
+	return &authv1beta1.Tenant{ObjectMeta: named(remoteNS, me, append(labels, of(me))...), Spec: authv1beta1.TenantSpec{ClusterID: me}}
+}
+
+func established() *liqov1beta1.ForeignCluster {
+	return &liqov1beta1.ForeignCluster{
+		ObjectMeta: named("", peer, of(peer)),
+		Status: liqov1beta1.ForeignClusterStatus{
+			Modules:    liqov1beta1.Modules{Authentication: liqov1beta1.Module{Enabled: true}},
+			Conditions: []liqov1beta1.Condition{{Type: liqov1beta1.APIServerStatusCondition, Status: liqov1beta1.ConditionStatusEstablished}},
+		},
+	}
+}
+
+// keys makes this cluster's key pair, as Liqo keeps it.
+func keys(t *testing.T) (secret *corev1.Secret, h handshake) {
+	t.Helper()
+	private, public, err := authentication.GenerateEd25519Keys()
+	require.NoError(t, err)
+	secret = &corev1.Secret{ObjectMeta: named("liqo", consts.AuthKeysSecretName),
+		Data: map[string][]byte{consts.PrivateKeyField: private, consts.PublicKeyField: public}}
+	block, _ := pem.Decode(public)
+	return secret, handshake{publicDER: block.Bytes}
+}
+
+func provider() backend.Provider {
+	return backend.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
+}
+
+func someAttempt(number int) backend.Attempt {
+	return backend.Attempt{Group: "g", Instance: "g-abc-1", Number: number, Provider: provider()}
+}
+
+func shape(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
+func exists(t *testing.T, cluster client.Client, object client.Object) bool {
+	t.Helper()
+	err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+	require.NoError(t, client.IgnoreNotFound(err))
+	return !apierrors.IsNotFound(err)
+}
+
+// soon is a context for a verb that is expected to wait in vain.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// prompt is a context for a verb that has nothing to wait for.
+func prompt(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// seconds is soon for a verb that has some waiting of its own to do first.
+func seconds(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

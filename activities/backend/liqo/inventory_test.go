@@ -1,0 +1,34 @@
+package liqo
+
+import (
+	"testing"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func TestList(t *testing.T) {
+	replica := accepted("2") // what another cluster's hub asks of us
+	replica.Name, replica.Labels = "g-abc-2-1", with(replica.Labels, map[string]string{
+		backend.LabelInstance: "g-abc-2", labelConsumer: "provider1", consts.ReplicationOriginLabel: "provider1"})
+	renamed := accepted("2")
+	renamed.Name = "copied-by-somebody"
+	otherHub := accepted("2")
+	otherHub.Name, otherHub.Labels = "g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3", backend.LabelHub: "other"})
+	nodeOnly := readyNode("g-abc-1-2", "2")
+	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, removing()}, nil)
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	require.Equal(t, "g-abc-1-1", found[0].Attempt.ObjectName())
+	require.Equal(t, backend.Found{Attempt: found[0].Attempt, Virtual: true, Leaving: true}, found[0])
+	require.Equal(t, backend.Found{Attempt: found[1].Attempt, Node: true, Ready: true}, found[1])
+	require.Equal(t, peer, found[1].Attempt.Provider.ID)
+
+	found, err = c.List(t.Context(), "another")
+	require.NoError(t, err)
+	require.Empty(t, found)
+}

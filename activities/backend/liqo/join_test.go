@@ -1,0 +1,206 @@
+package liqo
+
+import (
+	"testing"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func labelsOf(number string) map[string]string {
+	return with(mine(), map[string]string{backend.LabelGroup: "g", backend.LabelInstance: "g-abc-1", backend.LabelAttempt: number})
+}
+
+// accepted is the attempt's slice as the provider has answered it.
+func accepted(grant string) *authv1beta1.ResourceSlice {
+	condition := func(kind authv1beta1.ResourceSliceConditionType) authv1beta1.ResourceSliceCondition {
+		return authv1beta1.ResourceSliceCondition{Type: kind, Status: authv1beta1.ResourceSliceConditionAccepted}
+	}
+	return &authv1beta1.ResourceSlice{
+		ObjectMeta: named(localNS, "g-abc-1-1", labelsOf("1"), outgoing(peer), of(peer)),
+		Status: authv1beta1.ResourceSliceStatus{
+			Resources:  shape(grant),
+			NodeLabels: map[string]string{"zone": "far", "color": "theirs"},
+			Conditions: []authv1beta1.ResourceSliceCondition{condition(authv1beta1.ResourceSliceConditionTypeAuthentication), condition(authv1beta1.ResourceSliceConditionTypeResources)},
+		},
+	}
+}
+
+func sliceIdentity() *authv1beta1.Identity {
+	return &authv1beta1.Identity{ObjectMeta: named(localNS, "resourceslice-g-abc-1-1"),
+		Status: authv1beta1.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-g-abc-1-1"}}}
+}
+
+func running() *offloadingv1beta1.VirtualNode {
+	return &offloadingv1beta1.VirtualNode{
+		ObjectMeta: named(localNS, "g-abc-1-1", labelsOf("1"), of(peer)),
+		Status: offloadingv1beta1.VirtualNodeStatus{Conditions: []offloadingv1beta1.VirtualNodeCondition{
+			{Type: offloadingv1beta1.VirtualKubeletConditionType, Status: offloadingv1beta1.RunningConditionStatusType}}},
+	}
+}
+
+func readyNode(name, attempt string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: named("", name, labelsOf(attempt), of(peer)),
+		Status: corev1.NodeStatus{
+			Allocatable: shape("2"),
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+func peered(more ...client.Object) []client.Object {
+	return append(more, tenantNS(peer), controlPlane(), controlPlaneSecret(), established())
+}
+
+func spec() backend.NodeSpec {
+	return backend.NodeSpec{Attempt: someAttempt(1), Shape: shape("2"), Labels: map[string]string{"color": "ours"},
+		Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}}
+}
+
+func TestJoinNotPeered(t *testing.T) {
+	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrNotPeered)
+	require.ErrorContains(t, err, peer)
+}
+
+func TestJoinSlice(t *testing.T) {
+	c := newClusters(t, peered(), nil)
+	_, err := c.Join(soon(t), spec(), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageSliceAuth, stage.Stage)
+	var slice authv1beta1.ResourceSlice
+	require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
+	require.True(t, carries(&slice, with(labelsOf("1"), outgoing(peer), of(peer))))
+	require.NotContains(t, slice.Annotations, consts.CreateVirtualNodeAnnotation, "Liqo must not make the virtual node")
+	require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
+	found, err := c.List(t.Context(), "g")
+	require.NoError(t, err)
+	require.Equal(t, provider(), found[0].Attempt.Provider)
+	require.NotNil(t, found[0].Booking)
+}
+
+func TestJoinShort(t *testing.T) {
+	c := newClusters(t, peered(accepted("1")), nil)
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrShort)
+	require.ErrorContains(t, err, "cpu 1 of 2")
+}
+
+func TestJoinDenied(t *testing.T) {
+	for i, kind := range []string{"Authentication", "Resources"} {
+		slice := accepted("2")
+		slice.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		slice.Status.Conditions[i].Status = authv1beta1.ResourceSliceConditionDenied
+		slice.Status.Conditions[i].LastTransitionTime = slice.CreationTimestamp
+		c := newClusters(t, peered(slice), nil)
+		_, err := c.Join(prompt(t), spec(), nil)
+		require.ErrorIs(t, err, backend.ErrDenied)
+		require.ErrorContains(t, err, kind)
+	}
+}
+
+// A drained Tenant may not even ask; the reason is read from the Tenant.
+func TestJoinUnansweredBecauseDrained(t *testing.T) {
+	slice := accepted("2")
+	slice.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+	slice.Status = authv1beta1.ResourceSliceStatus{}
+	tenant := tenantOf(mine())
+	tenant.Spec.TenantCondition = authv1beta1.TenantConditionDrained
+	c := newClusters(t, peered(slice), []client.Object{tenantNS(me), tenant})
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.ErrorContains(t, err, "Drained")
+}
+
+func TestJoinMakesVirtualNode(t *testing.T) {
+	c := newClusters(t, peered(accepted("3"), sliceIdentity()), nil)
+	_, err := c.Join(soon(t), spec(), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageVirtualKubelet, stage.Stage)
+	var virtual offloadingv1beta1.VirtualNode
+	require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+	require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
+	require.Equal(t, "ours", virtual.Spec.Labels["color"])
+	require.Equal(t, "far", virtual.Spec.Labels["zone"])
+	require.Equal(t, spec().Taints, virtual.Spec.Taints)
+	require.Equal(t, "g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
+	require.Equal(t, "ResourceSlice", virtual.OwnerReferences[0].Kind)
+	require.NotContains(t, virtual.Annotations, backend.AnnotationStamp)
+}
+
+func joinable(more ...client.Object) []client.Object {
+	node := readyNode("g-abc-1-1", "1")
+	node.Labels["color"] = "ours"
+	node.Spec.Taints = spec().Taints
+	return peered(append(more, accepted("2"), running(), node)...)
+}
+
+func TestJoinStamps(t *testing.T) {
+	c := newClusters(t, joinable(), nil)
+	for range 2 {
+		node, err := c.Join(prompt(t), spec(), nil)
+		require.NoError(t, err)
+		require.Equal(t, "g-abc-1-1", node.Name)
+	}
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.True(t, found[0].Marked && found[0].Stamped && found[0].Ready)
+}
+
+// Two Nodes must never carry one instance id.
+func TestJoinWaitsForEarlierNode(t *testing.T) {
+	c := newClusters(t, joinable(readyNode("g-abc-1-0", "0")), nil)
+	_, err := c.Join(soon(t), spec(), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageStamp, stage.Stage)
+	require.Contains(t, stage.Message, "g-abc-1-0")
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.False(t, found[1].Marked || found[1].Stamped, "%+v", found[1])
+}
+
+func TestJoinConflicts(t *testing.T) {
+	stolen := joinable()
+	for _, object := range stolen {
+		if node, ok := object.(*corev1.Node); ok {
+			node.Spec.ProviderID = "aws:///i-1"
+		}
+	}
+	notOurs := accepted("2")
+	notOurs.Labels = outgoing(peer)
+	elsewhere := accepted("2")
+	elsewhere.Labels[consts.ReplicationDestinationLabel] = "provider2"
+	for name, here := range map[string][]client.Object{
+		"providerID is taken":            stolen,
+		"slice of somebody":              peered(notOurs),
+		"slice on another provider":      peered(elsewhere),
+		"virtual node vanished underway": peered(accepted("2"), removing()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClusters(t, here, nil)
+			_, err := c.Join(prompt(t), spec(), nil)
+			require.ErrorIs(t, err, backend.ErrConflict)
+		})
+	}
+}
+
+func removing() *offloadingv1beta1.VirtualNode {
+	virtual := running()
+	now := metav1.Now()
+	virtual.DeletionTimestamp, virtual.Finalizers = &now, []string{"virtualnode-controller.liqo.io/finalizer"}
+	return virtual
+}

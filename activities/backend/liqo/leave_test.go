@@ -1,0 +1,97 @@
+package liqo
+
+import (
+	"testing"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func podOn(node, name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: named("work", name), Spec: corev1.PodSpec{NodeName: node}}
+}
+
+func stampedNode() []client.Object {
+	virtual, node := running(), readyNode("g-abc-1-1", "1")
+	virtual.Annotations = map[string]string{backend.AnnotationStamp: someAttempt(1).InstanceID()}
+	node.Spec.ProviderID = someAttempt(1).InstanceID()
+	return []client.Object{virtual, node, accepted("2")}
+}
+
+func TestDrain(t *testing.T) {
+	yes := true
+	daemon, mirror := podOn("g-abc-1-1", "daemon"), podOn("g-abc-1-1", "mirror")
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: &yes}}
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	plain, elsewhere := podOn("g-abc-1-1", "plain"), podOn("plain-0", "elsewhere")
+	for _, force := range []bool{false, true} {
+		c := newClusters(t, append(peered(stampedNode()...), daemon.DeepCopy(), mirror.DeepCopy(), plain.DeepCopy(), elsewhere.DeepCopy()), nil)
+		require.NoError(t, c.Drain(prompt(t), someAttempt(1), force, nil))
+		require.False(t, exists(t, c.local, plain))
+		for _, pod := range []client.Object{daemon, mirror, elsewhere} {
+			require.True(t, exists(t, c.local, pod), pod.GetName())
+		}
+		var node corev1.Node
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Name: "g-abc-1-1"}, &node))
+		require.True(t, node.Spec.Unschedulable)
+		found, err := c.List(t.Context(), "")
+		require.NoError(t, err)
+		require.False(t, found[0].Marked, "nobody stamps a draining node again")
+		require.True(t, found[0].Stamped)
+	}
+}
+
+// Somebody else's Node of the name is not touched.
+func TestDrainAndLeaveForeignNode(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: named("", "g-abc-1-1")}
+	pod := podOn("g-abc-1-1", "plain")
+	c := newClusters(t, peered(node, pod), nil)
+	require.NoError(t, c.Drain(prompt(t), someAttempt(1), true, nil))
+	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
+	require.True(t, exists(t, c.local, pod))
+	require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	require.False(t, node.Spec.Unschedulable)
+}
+
+func TestLeave(t *testing.T) {
+	replica := accepted("2")
+	replica.Namespace = remoteNS
+	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
+	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-g-abc-1-1", of(me))}
+	other := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate", of(me))}
+	c := newClusters(t, peered(append(stampedNode(), podOn("g-abc-1-1", "plain"))...), []client.Object{tenantNS(me), replica, certificate, other})
+	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.False(t, exists(t, c.there, replica), "the slice that crd-replicator has forgotten goes too")
+	require.False(t, exists(t, c.there, certificate))
+	require.True(t, exists(t, c.there, other))
+	require.True(t, exists(t, c.local, controlPlane()), "the peering stays")
+	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil), "twice")
+}
+
+func TestLeaveWhileUnreachable(t *testing.T) {
+	c := newClusters(t, peered(stampedNode()...), []client.Object{tenantNS(me)})
+	c.down = true
+	err := c.Leave(seconds(t), someAttempt(1), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageSliceGone, stage.Stage)
+	require.ErrorIs(t, err, backend.ErrUnreachable)
+	require.False(t, exists(t, c.local, running()))
+}
+
+// Undoing an attempt that never made anything needs no provider: its credentials may be gone for good.
+func TestLeaveNothingWithoutProvider(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	c.down = true
+	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
+	require.NoError(t, c.Drain(prompt(t), someAttempt(1), false, nil))
+	require.Zero(t, c.opens)
+}

@@ -1,0 +1,87 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func waitingFor(message string, err error) look {
+	return func(context.Context) (bool, string, error) { return false, message, err }
+}
+
+func TestUntilStopped(t *testing.T) {
+	reason := errors.New("an operator cancelled it")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var told []string
+	w := &waiter{progress: func(_ backend.Stage, message string) {
+		told = append(told, message)
+		if message == "the nonce" {
+			cancel(reason)
+		}
+	}}
+	err := w.until(ctx, backend.StageNonce, waitingFor("the nonce", nil))
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageNonce, stage.Stage)
+	require.Equal(t, "the nonce", stage.Message)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, reason)
+	require.Equal(t, []string{"looking", "the nonce"}, told)
+}
+
+func TestUntilVerdicts(t *testing.T) {
+	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict, backend.ErrNotPeered, backend.ErrInUse} {
+		err := (&waiter{}).until(prompt(t), backend.StageTenant, waitingFor("", say(kind, "because of %s", "reasons")))
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.ErrorIs(t, err, kind)
+		require.Equal(t, "waiting for tenant: because of reasons: "+kind.Error(), err.Error(), "each thing is said once")
+
+		err = (&waiter{stubborn: true}).until(soon(t), backend.StageTenantGone, waitingFor("", say(kind, "because")))
+		require.ErrorIs(t, err, kind)
+		require.Equal(t, kind != backend.ErrInUse, errors.Is(err, context.DeadlineExceeded), "taking back gives up only on ErrInUse: %v", err)
+	}
+}
+
+func TestUntilUnreachable(t *testing.T) {
+	unreachable := say(backend.ErrUnreachable, "connection refused")
+	began := time.Now()
+	err := (&waiter{patience: 100 * time.Millisecond}).until(prompt(t), backend.StageAPIServer, waitingFor("", unreachable))
+	require.ErrorIs(t, err, backend.ErrUnreachable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond, "one failure is not enough")
+
+	// A failure in between does not add up.
+	looks := 0
+	err = (&waiter{patience: 150 * time.Millisecond}).until(prompt(t), backend.StageAPIServer, func(context.Context) (bool, string, error) {
+		if looks++; looks%2 == 1 {
+			return false, "", unreachable
+		}
+		return looks > 6, "answers", nil
+	})
+	require.NoError(t, err)
+}
+
+// A cluster that never answers holds up the look; the caller hears of it nevertheless, from its own goroutine.
+func TestUntilTellsDuringLook(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	told := 0
+	w := &waiter{progress: func(backend.Stage, string) {
+		if told++; told == 2 {
+			cancel()
+		}
+	}}
+	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
+		<-ctx.Done()
+		return false, "", ctx.Err()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, backend.ErrUnreachable)
+	require.Equal(t, 2, told)
+}

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// DeleteNode removes a Node object, ours or not, as a user or a cloud controller would; the pods on it go too. The virtual
+// kubelet of a node that was Ready registers it again after the delay Register, with a new UID and without the instance id.
+func (w *World) DeleteNode(ctx context.Context, name string) error {
+	return w.Edit(ctx, func(s *State) error {
+		if kubelet := s.Consumer.Kubelets[name]; kubelet != nil && s.Consumer.Nodes[name] != nil {
+			kubelet.miss(time.Now())
+		}
+		s.deleteNode(name)
+		return nil
+	})
+}
+
+// DeleteVirtualNode removes a virtual node, as a user would; its kubelet and Node go with it, at once. The slice stays on
+// both sides. An absent one is removed already.
+func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
+	return w.Edit(ctx, func(s *State) error {
+		s.deleteVirtualNode(name)
+		return nil
+	})
+}
+
+// DeleteSlice removes a slice, as a user would; the virtual node it owns goes with it, and the provider's side, all at
+// once. While the provider is unreachable the slice stays terminating, and its virtual node, which Kubernetes collects
+// only after its owner, stays as it is. An absent one is removed already.
+func (w *World) DeleteSlice(ctx context.Context, name string) error {
+	return w.Edit(ctx, func(s *State) error {
+		slice := s.Consumer.Slices[name]
+		if slice == nil {
+			return nil
+		}
+		p := s.providerOr(slice.Provider)
+		if p.Knobs.Unreachable {
+			slice.delete(time.Now())
+			return nil
+		}
+		delete(s.Consumer.Slices, name)
+		delete(p.Slices, name)
+		s.deleteVirtualNode(name)
+		return nil
+	})
+}
+
+// KillKubelet stops the virtual kubelet of a virtual node: all objects stay, and its Node turns Unknown, at once instead
+// of after its lease of 40 s.
+func (w *World) KillKubelet(ctx context.Context, virtualNode string) error {
+	return w.setDead(ctx, virtualNode, true)
+}
+
+// ReviveKubelet starts the virtual kubelet of a virtual node again: its Node is Ready if the provider can be reached.
+func (w *World) ReviveKubelet(ctx context.Context, virtualNode string) error {
+	return w.setDead(ctx, virtualNode, false)
+}
+
+func (w *World) setDead(ctx context.Context, name string, dead bool) error {
+	return w.Edit(ctx, func(s *State) error {
+		kubelet, virtual := s.Consumer.Kubelets[name], s.Consumer.Virtuals[name]
+		if kubelet == nil || virtual == nil {
+			return fmt.Errorf("edit virtual kubelet: there is no virtual node %q", name)
+		}
+		kubelet.Dead = dead
+		s.heartbeat(name, time.Now())
+		return nil
+	})
+}
+
+// heartbeat sets the Ready condition of a virtual node's Node, if it ever was Ready, to what its kubelet makes of it.
+func (s *State) heartbeat(name string, now time.Time) {
+	node, slice := s.Consumer.Nodes[name], s.Consumer.Slices[name]
+	if node != nil && slice != nil && slice.at(joinStages, backend.StageReady) {
+		setReady(node, s.works(name, s.providerOr(slice.Provider)), now)
+	}
+}
+
+func (s *State) deleteVirtualNode(name string) {
+	if s.Consumer.Virtuals[name] == nil {
+		return
+	}
+	delete(s.Consumer.Virtuals, name)
+	delete(s.Consumer.Kubelets, name)
+	s.deleteNode(name)
+}
+
+func (s *State) deleteNode(name string) {
+	delete(s.Consumer.Nodes, name)
+	delete(s.Consumer.Pods, name)
+}

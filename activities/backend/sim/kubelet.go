@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Kubelet is the virtual kubelet of a virtual node.
+type Kubelet struct {
+	// Node is the Node as it registers it.
+	Node *corev1.Node `json:"node"`
+	// Dead: it no longer runs, while all objects stay.
+	Dead bool `json:"dead,omitempty"`
+	// Missing is since when the Node it has registered is gone.
+	Missing *time.Time `json:"missing,omitempty"`
+}
+
+// ensureKubelet starts the virtual node's kubelet; Node registers with the first version of all labels and taints.
+func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) error {
+	name := spec.Attempt.ObjectName()
+	if s.Consumer.Kubelets[name] != nil {
+		return nil
+	}
+	node, err := b.newNode(spec, now)
+	if err != nil {
+		return err
+	}
+	s.Consumer.Kubelets[name] = &Kubelet{Node: node}
+	return nil
+}
+
+// register makes the Node that the virtual node's kubelet stands for: a new object, without instance id and not yet Ready.
+func (s *State) register(name string, now time.Time) error {
+	kubelet := s.Consumer.Kubelets[name]
+	uid, err := newUID()
+	if err != nil {
+		return err
+	}
+	node := kubelet.Node.DeepCopy()
+	node.UID, node.CreationTimestamp = uidOf(Object{UID: uid}), kubeTime(now)
+	node.Status.Conditions = nil
+	setCondition(node, corev1.ConditionFalse, "KubeletNotReady", now)
+	s.Consumer.Nodes[name] = node
+	kubelet.Missing = nil
+	return nil
+}
+
+// works tells whether the virtual node's kubelet runs and reaches its provider; otherwise nobody renews the Node's lease,
+// and nobody registers it anew.
+func (s *State) works(name string, p *Provider) bool {
+	kubelet := s.Consumer.Kubelets[name]
+	return (kubelet == nil || !kubelet.Dead) && !p.Knobs.Unreachable
+}
+
+// reregisters tells whether the kubelet has a Node to register anew: one that was Ready once and that somebody deleted.
+// Before that the stages of Join rule.
+func (s *State) reregisters(name string) bool {
+	slice, virtual := s.Consumer.Slices[name], s.Consumer.Virtuals[name]
+	return s.Consumer.Nodes[name] == nil && virtual != nil && virtual.Deleting == nil && slice != nil &&
+		slice.at(joinStages, backend.StageReady) && s.works(name, s.providerOr(virtual.Provider))
+}
+
+// runKubelets does what the virtual kubelets have to do: a Node that is missing for the delay Register is there again and Ready.
+// Nothing runs in the background, so it is called by whoever looks (Watch, List), and changes the world only then.
+func (w *World) runKubelets(ctx context.Context) error {
+	s, err := w.Snapshot()
+	if err != nil {
+		return err
+	}
+	now, due := time.Now(), false
+	for name, kubelet := range s.Consumer.Kubelets {
+		due = due || s.reregisters(name) && (kubelet.Missing == nil || !now.Before(kubelet.Missing.Add(s.Delays.Register)))
+	}
+	if !due {
+		return nil
+	}
+	return w.Edit(ctx, func(s *State) error {
+		for name, kubelet := range s.Consumer.Kubelets {
+			if !s.reregisters(name) {
+				continue
+			}
+			if kubelet.Missing == nil { // removed by other means than DeleteNode: missing since it was noticed
+				kubelet.miss(now)
+			}
+			if now.Before(kubelet.Missing.Add(s.Delays.Register)) {
+				continue
+			}
+			if err := s.register(name, now); err != nil {
+				return fmt.Errorf("register node %s: %w", name, err)
+			}
+			setReady(s.Consumer.Nodes[name], true, now)
+		}
+		return nil
+	})
+}
+
+func (k *Kubelet) miss(now time.Time) {
+	at := now.UTC()
+	k.Missing = &at
+}

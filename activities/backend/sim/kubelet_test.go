@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// joined is a world with one node, and what leads to it.
+func joined(t *testing.T, delays Delays) (*World, *Backend, backend.NodeSpec) {
+	t.Helper()
+	w := open(t, filepath.Join(t.TempDir(), "world.json"), delays)
+	p, b := provider(t, w, "one"), New(w, testOptions)
+	require.NoError(t, b.Establish(bounded(t), p, nil))
+	spec := nodeSpec("group-a-1", 1, p)
+	_, err := b.Join(bounded(t), spec, nil)
+	require.NoError(t, err)
+	return w, b, spec
+}
+
+func (b *Backend) only(t *testing.T) backend.Found {
+	t.Helper()
+	found, err := b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+// A deleted Node is registered again when its delay has passed, not before, by whoever looks.
+func TestKubeletRegistersAgain(t *testing.T) {
+	w, b, spec := joined(t, Delays{Register: time.Hour})
+	require.NoError(t, w.DeleteNode(t.Context(), spec.Attempt.ObjectName()))
+	require.False(t, b.only(t).Node)
+	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
+	f := b.only(t)
+	require.True(t, f.Node && f.Ready && f.Marked && !f.Stamped, "%+v", f)
+	require.NoError(t, b.Restamp(t.Context(), spec.Attempt))
+	require.True(t, b.only(t).Stamped)
+
+	// A Node that goes without DeleteNode is missing since that is noticed.
+	require.NoError(t, w.Edit(t.Context(), func(s *State) error {
+		s.deleteNode(spec.Attempt.ObjectName())
+		return nil
+	}))
+	require.True(t, b.only(t).Node)
+}
+
+// A kubelet that is dead, or has lost its provider, registers nothing, and its Node is Unknown; both at once end when both
+// have ended.
+func TestKubeletKilled(t *testing.T) {
+	w, b, spec := joined(t, Delays{})
+	name := spec.Attempt.ObjectName()
+	require.NoError(t, w.KillKubelet(t.Context(), name))
+	f := b.only(t)
+	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && !f.Ready, "%+v", f)
+	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
+	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{}))
+	require.False(t, b.only(t).Ready, "the kubelet is still dead")
+	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
+	require.NoError(t, w.ReviveKubelet(t.Context(), name))
+	require.False(t, b.only(t).Ready, "the provider is still away")
+	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{}))
+	require.True(t, b.only(t).Ready)
+
+	require.NoError(t, w.KillKubelet(t.Context(), name))
+	require.NoError(t, w.DeleteNode(t.Context(), name))
+	require.False(t, b.only(t).Node)
+	require.NoError(t, w.ReviveKubelet(t.Context(), name))
+	require.True(t, b.only(t).Node)
+	require.Error(t, w.KillKubelet(t.Context(), "nobody"))
+}
+
+// A slice that is deleted while its provider is away stays terminating, its node with it, until a Leave ends it.
+func TestDeleteSliceWhileUnreachable(t *testing.T) {
+	w, b, spec := joined(t, Delays{})
+	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
+	require.NoError(t, w.DeleteSlice(t.Context(), spec.Attempt.ObjectName()))
+	f := b.only(t)
+	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Leaving, "%+v", f)
+	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{}))
+	require.NoError(t, b.Leave(bounded(t), spec.Attempt, nil))
+	c := counts(t, w)
+	require.Zero(t, c.Slices+c.RemoteSlices+c.VirtualNodes+c.Nodes)
+	s, err := w.Snapshot()
+	require.NoError(t, err)
+	require.Empty(t, s.Consumer.Kubelets)
+}
+
+// Two Nodes never carry one instance id, not even when both attempts are marked.
+func TestRestampSecondAttempt(t *testing.T) {
+	w, b, spec := joined(t, Delays{Register: time.Hour})
+	first := spec.Attempt
+	require.NoError(t, w.DeleteNode(t.Context(), first.ObjectName()))
+	spec.Attempt.Number = 2
+	_, err := b.Join(bounded(t), spec, nil)
+	require.NoError(t, err)
+	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
+	found, err := b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.True(t, found[0].Node && found[0].Marked && !found[0].Stamped)
+	require.ErrorIs(t, b.Restamp(t.Context(), first), backend.ErrConflict)
+	require.Equal(t, 1, counts(t, w).Stamped)
+}
+
+// A world that cannot be read is a gap: Watch goes on, and tells all again after it.
+func TestWatchOutlivesGap(t *testing.T) {
+	w, b, spec := joined(t, Delays{})
+	ctx, cancel := context.WithCancelCause(bounded(t))
+	told, done := make(chan backend.Found, 100), make(chan error, 1)
+	go func() { done <- b.Watch(ctx, func(f backend.Found) { told <- f }) }()
+	before := <-told
+	hidden := false
+	require.Eventually(t, func() bool { // hidden for a few looks, there for a few
+		from, to := w.path, w.path+".hidden"
+		if hidden {
+			from, to = to, from
+		}
+		if os.Rename(from, to) != nil {
+			return false
+		}
+		hidden = !hidden
+		return len(told) > 0 && !hidden
+	}, 10*time.Second, 20*time.Millisecond)
+	require.Equal(t, before, <-told)
+	require.Equal(t, spec.Attempt.ObjectName(), before.Attempt.ObjectName())
+	cancel(context.Canceled)
+	require.ErrorIs(t, <-done, context.Canceled)
+}

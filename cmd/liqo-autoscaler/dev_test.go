@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// buffer may be written and read at the same time.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// freePorts returns addresses nobody listens on.
+func freePorts(t *testing.T, n int) []string {
+	t.Helper()
+	var addresses []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close() // all at the end, so that they differ
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses
+}
+
+// `make run` and `make demo` as a user has them, twice in one directory: the second start finds what the first one left.
+func TestDevAndDemo(t *testing.T) {
+	if _, err := os.Stat("../../bin/temporal"); err != nil {
+		_, err := exec.LookPath("temporal")
+		require.NoError(t, err, "this test needs the temporal CLI: run make temporal")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	ports, dir := freePorts(t, 4), t.TempDir()
+	_, uiPort, err := net.SplitHostPort(ports[3])
+	require.NoError(t, err)
+	c := &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}
+	f := devFlags{dir: dir, listen: ports[1], discoveryListen: ports[2], temporalScript: "../../temporal-dev.sh", uiPort: uiPort}
+
+	for group, provider := range map[string]string{"standard": "milan", "gpu": "genoa"} {
+		t.Run(group, func(t *testing.T) {
+			banner, stop := startDev(ctx, t, c, f)
+			runCurl(ctx, t, banner)
+			var out buffer
+			require.NoError(t, demo(ctx, c, demoFlags{
+				address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: time.Minute,
+			}, &out), "%s", &out)
+			require.Regexp(t, `Ready +target 1  `+provider, out.String())
+			require.Contains(t, out.String(), "the simulated world is empty")
+			require.Contains(t, stop(), "stopped; what was under way goes on")
+		})
+	}
+	for _, address := range ports {
+		_, err := net.DialTimeout("tcp", address, time.Second)
+		require.Error(t, err, "something still listens on %s", address)
+	}
+	noSecretIn(t, dir)
+}
+
+// startDev returns the banner once all is up, and what stops it again and returns its whole output.
+func startDev(ctx context.Context, t *testing.T, c *common, f devFlags) (banner string, stop func() string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	var out buffer
+	done := make(chan error, 1)
+	go func() { done <- dev(ctx, c, f, &out) }()
+	stopped := false
+	stop = func() string {
+		if cancel(); !stopped {
+			stopped = true
+			require.NoError(t, <-done)
+		}
+		return out.String()
+	}
+	t.Cleanup(func() { stop() })
+	require.NoError(t, waitFor(ctx, 2*time.Minute, func() error {
+		select {
+		case err := <-done:
+			done <- err
+			require.NoError(t, err)
+			require.Fail(t, "dev ended by itself", "%s", &out)
+		default:
+		}
+		if !strings.Contains(out.String(), "Who lends:") {
+			return io.ErrNoProgress
+		}
+		return nil
+	}))
+	return out.String(), stop
+}
+
+// runCurl runs the command that the banner shows.
+func runCurl(ctx context.Context, t *testing.T, banner string) {
+	t.Helper()
+	line := regexp.MustCompile(`(?m)^  (curl .*)$`).FindStringSubmatch(banner)
+	require.NotNil(t, line, "%s", banner)
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Log("no curl here")
+		return
+	}
+	out, err := exec.CommandContext(ctx, "bash", "-c", line[1]+" --silent --show-error --fail --noproxy '*'").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, name := range []string{"milan", "turin", "genoa"} {
+		require.Contains(t, string(out), `"name":"`+name+`"`)
+	}
+}
+
+// noSecretIn checks that the token is in its file and nowhere else, and that no other user may read it.
+func noSecretIn(t *testing.T, dir string) {
+	t.Helper()
+	tokenFile := filepath.Join(dir, "discovery", "token")
+	token, err := os.ReadFile(tokenFile)
+	require.NoError(t, err)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if path != tokenFile {
+			require.False(t, bytes.Contains(content, bytes.TrimSpace(token)), "the token is in %s", path)
+		}
+		if filepath.Dir(path) == filepath.Dir(tokenFile) {
+			info, err := entry.Info()
+			require.NoError(t, err)
+			require.Zero(t, info.Mode().Perm()&0o077, "others may read %s", path)
+		}
+		return err
+	}))
+}

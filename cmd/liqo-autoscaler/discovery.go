@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
+)
+
+// discoveryFiles are what the discovery server is made of.
+type discoveryFiles struct {
+	cert, key, writers, database string
+}
+
+func newDiscovery(c *common) *cobra.Command {
+	var files discoveryFiles
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "discovery",
+		Short: "Serve the discovery API, where providers put their offers and workers list them",
+		Long: `Serve the discovery API over HTTPS: providers put their offers, workers list them. It describes itself at
+/v1/openapi.yaml. The certificate and the writers file are read again when they change.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logger, err := c.logger(os.Stderr)
+			if err != nil {
+				return err
+			}
+			site, err := files.open(cmd.Context(), logger)
+			if err != nil {
+				return err
+			}
+			defer site.Close()
+			listener, err := net.Listen("tcp", listen)
+			if err != nil {
+				return fmt.Errorf("listen for the discovery API: %w", err)
+			}
+			return site.serve(cmd.Context(), listener)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", ":9010", "address to serve on")
+	cmd.Flags().StringVar(&files.cert, "tls-cert", "", "file with the server's certificate chain, PEM (required)")
+	cmd.Flags().StringVar(&files.key, "tls-key", "", "file with the certificate's key, PEM (required)")
+	cmd.Flags().StringVar(&files.writers, "writers", "", "YAML file with those who may come in and the hashes of their tokens (required)")
+	cmd.Flags().StringVar(&files.database, "database", "", "SQLite file that keeps the offers; made when missing (required)")
+	for _, name := range []string{"tls-cert", "tls-key", "writers", "database"} {
+		_ = cmd.MarkFlagRequired(name)
+	}
+	cmd.AddCommand(newHashToken())
+	return cmd
+}
+
+// discoverySite is a discovery server with its files open.
+type discoverySite struct {
+	api          *server.Server
+	certificates *server.Certificates
+	writers      *server.WritersFile
+	offers       *sqlite.Store
+	log          *slog.Logger
+}
+
+// open reads all files a first time; a fault in any is an error. Close the site.
+func (f discoveryFiles) open(ctx context.Context, log *slog.Logger) (*discoverySite, error) {
+	s := &discoverySite{log: log}
+	var err error
+	if s.certificates, err = server.LoadCertificates(f.cert, f.key, log); err != nil {
+		return nil, err
+	}
+	if s.writers, err = server.OpenWriters(f.writers); err != nil {
+		return nil, err
+	}
+	if s.offers, err = sqlite.Open(ctx, f.database); err != nil {
+		return nil, err
+	}
+	if s.api, err = server.New(server.Options{Store: s.offers, Writers: s.writers, Log: log}); err != nil {
+		return nil, errors.Join(err, s.offers.Close())
+	}
+	return s, nil
+}
+
+// Close releases the database.
+func (s *discoverySite) Close() error { return s.offers.Close() }
+
+// serve answers on the listener, which it closes, until ctx ends; requests under way may finish.
+func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error {
+	s.log.Info("serving the discovery API", "address", listener.Addr().String())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.api.Serve(ctx, listener, s.certificates) })
+	g.Go(func() error {
+		s.watchWriters(ctx, 10*time.Second)
+		return nil
+	})
+	return g.Wait()
+}
+
+// watchWriters tells the log when the writers file breaks, for then nobody is let in, and when it is mended.
+func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		switch err := s.writers.Err(); {
+		case err != nil && err.Error() != said:
+			said = err.Error()
+			s.log.Error("the writers file is refused, and nobody is let in until it is mended", "error", err)
+		case err == nil && said != "":
+			said = ""
+			s.log.Info("the writers file is in force again")
+		}
+	}
+}
+
+func newHashToken() *cobra.Command {
+	return &cobra.Command{
+		Use:     "hash-token",
+		Short:   "Read a token from the standard input and print its hash for the writers file",
+		Example: "  openssl rand -hex 32 > token\n  liqo-autoscaler discovery hash-token < token",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hash, err := hashToken(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), hash)
+			return nil
+		},
+	}
+}
+
+// Bounds of a token in characters. A hash without salt protects only what cannot be guessed.
+const (
+	minToken = 32
+	maxToken = 4 << 10
+)
+
+// hashToken is the tokenSHA256 of the token that in holds, space around it apart. Errors do not show it.
+func hashToken(in io.Reader) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(in, maxToken+2)) // with a line's end
+	token := strings.TrimSpace(string(raw))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read token: %w", err)
+	case token == "":
+		return "", errors.New("read token: the standard input is empty; make one with: openssl rand -hex 32")
+	case strings.ContainsAny(token, " \t\r\n"):
+		return "", errors.New("read token: it has spaces or more than one line; give the token alone")
+	case len(token) < minToken:
+		return "", fmt.Errorf("read token: it has %d characters and can be guessed; use %d random ones or more, such as: openssl rand -hex 32", len(token), minToken)
+	case len(token) > maxToken:
+		return "", fmt.Errorf("read token: it has more than %d characters", maxToken)
+	}
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+)
+
+func TestHashToken(t *testing.T) {
+	const token = "0123456789abcdef0123456789abcdef"
+	cmd := newRoot()
+	var out buffer
+	cmd.SetIn(strings.NewReader(token + "\n"))
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{"discovery", "hash-token"})
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	// printf %s 0123456789abcdef0123456789abcdef | sha256sum
+	require.Equal(t, "3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da2b5061b7f9\n", out.String())
+
+	for in, says := range map[string]string{
+		"":                                "is empty",
+		" \n":                             "is empty",
+		"short-secret":                    "can be guessed",
+		token + "\n" + token:              "more than one line",
+		"token: " + token:                 "has spaces",
+		strings.Repeat(token, 4<<10/32+1): "more than 4096",
+	} {
+		_, err := hashToken(strings.NewReader(in))
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+// discoverySiteAt writes the files of a discovery server as dev does and serves it until the test ends.
+func discoverySiteAt(t *testing.T, dir string) (*devDiscovery, *buffer) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var log buffer
+	d, err := newDevDiscovery(dir, listener, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	site, err := d.files.open(t.Context(), d.log)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served, watched := make(chan error, 1), make(chan struct{})
+	go func() { served <- site.serve(ctx, listener) }()
+	go func() { defer close(watched); site.watchWriters(ctx, 10*time.Millisecond) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-served)
+		<-watched
+		require.NoError(t, site.Close())
+	})
+	return d, &log
+}
+
+// A writers file that breaks while the server runs lets nobody in, is told in the log, and can be mended.
+func TestBrokenWritersAreTold(t *testing.T) {
+	d, log := discoverySiteAt(t, t.TempDir())
+	c, err := client.New(d.client)
+	require.NoError(t, err)
+	require.NoError(t, d.put(t.Context(), c))
+
+	good, err := os.ReadFile(d.files.writers)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(d.files.writers, []byte("writers: [{name: dev}]"), 0o600))
+	logged := func(what string) func() bool {
+		return func() bool { return strings.Count(log.String(), what) == 1 }
+	}
+	require.Eventually(t, logged("nobody is let in"), 20*time.Second, 5*time.Millisecond)
+	require.ErrorIs(t, d.put(t.Context(), c), client.ErrDenied)
+
+	require.NoError(t, os.WriteFile(d.files.writers, good, 0o600))
+	require.Eventually(t, logged("in force again"), 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, d.put(t.Context(), c))
+}
+
+func TestDiscoveryOpenErrors(t *testing.T) {
+	d, _ := discoverySiteAt(t, t.TempDir())
+	missing := filepath.Join(t.TempDir(), "no", "such")
+	for says, change := range map[string]func(*discoveryFiles){
+		"load server certificate":      func(f *discoveryFiles) { f.cert = missing },
+		"private key does not match":   func(f *discoveryFiles) { f.cert = d.client.CAFile },
+		"open writers file " + missing: func(f *discoveryFiles) { f.writers = missing },
+		"open offers database":         func(f *discoveryFiles) { f.database = missing },
+	} {
+		files := d.files
+		change(&files)
+		_, err := files.open(t.Context(), slog.New(slog.DiscardHandler))
+		require.ErrorContains(t, err, says)
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// sources say where offers come from. At least one is needed; several are merged.
+type sources struct {
+	files            []string
+	secretsNamespace string
+	server           client.Options
+}
+
+func (s *sources) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&s.files, "offers", nil, "source of offers: a YAML file; may be repeated")
+	f.StringVar(&s.secretsNamespace, "offer-secrets-namespace", "", "source of offers: Secrets labelled "+secrets.DefaultSelector+" in this namespace of the consumer cluster")
+	f.StringVar(&s.server.URL, "discovery-url", "", "source of offers: the discovery server, https://host:port")
+	f.StringVar(&s.server.CAFile, "discovery-ca", "", "file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
+	f.StringVar(&s.server.TokenFile, "discovery-token-file", "", "file with the bearer token for the discovery server")
+	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil, "namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
+}
+
+func (s sources) check() error {
+	if len(s.files) == 0 && s.secretsNamespace == "" && s.server.URL == "" {
+		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of them")
+	}
+	o := s.server
+	switch {
+	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || len(o.SecretNamespaces) > 0):
+		return errors.New("--discovery-ca, --discovery-token-file and --discovery-secret-namespaces need --discovery-url")
+	case o.URL != "" && o.TokenFile == "":
+		return errors.New("--discovery-url needs --discovery-token-file")
+	case o.URL != "" && len(o.SecretNamespaces) == 0:
+		return errors.New("--discovery-url needs --discovery-secret-namespaces: which Secrets the offers there may refer to")
+	}
+	return nil
+}
+
+// offers are the catalog of all sources, and what keeps it current.
+type offers struct {
+	discovery.Catalog
+	watches []func(context.Context) error
+}
+
+// watch blocks until ctx ends; meanwhile the catalog can answer.
+func (o *offers) watch(ctx context.Context) error {
+	g, run := errgroup.WithContext(ctx)
+	for _, watch := range o.watches {
+		g.Go(func() error { return watch(run) })
+	}
+	g.Go(func() error {
+		<-run.Done()
+		return nil
+	})
+	return g.Wait()
+}
+
+// open makes the catalog of all sources, each provider identified by identifier. consumer is the access to the consumer
+// cluster, nil when there is none.
+func (s sources) open(identifier discovery.Identifier, consumer *rest.Config) (*offers, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	var all []discovery.Source
+	out := &offers{}
+	var options discovery.Options
+	if s.secretsNamespace != "" {
+		source, err := s.secrets(consumer)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+		out.watches = append(out.watches, source.Run)
+		options.SecretVersion = source.Version
+	}
+	for _, path := range s.files {
+		source, err := file.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.files) == 1 {
+			all = append(all, source)
+		} else {
+			all = append(all, renamed{source, "file " + path})
+		}
+	}
+	if s.server.URL != "" {
+		connection, err := client.New(s.server)
+		if err != nil {
+			return nil, err
+		}
+		source, err := client.NewSource(connection)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+	}
+	var catalogs []discovery.NamedCatalog
+	for _, source := range all {
+		catalogs = append(catalogs, discovery.Resolve(source, identifier, options))
+	}
+	out.Catalog = catalogs[0]
+	if len(catalogs) > 1 {
+		out.Catalog = discovery.Merge(catalogs...)
+	}
+	return out, nil
+}
+
+func (s sources) secrets(consumer *rest.Config) (*secrets.Source, error) {
+	if consumer == nil {
+		return nil, errors.New("--offer-secrets-namespace needs a consumer cluster: use --backend liqo")
+	}
+	access, err := kubernetes.NewForConfig(consumer)
+	if err != nil {
+		return nil, fmt.Errorf("open consumer cluster for offer secrets: %w", err)
+	}
+	return secrets.New(access, secrets.Options{Namespace: s.secretsNamespace})
+}
+
+// renamed tells sources of one kind apart in Problems.
+type renamed struct {
+	discovery.Source
+	name string
+}
+
+// Name implements discovery.Source.
+func (r renamed) Name() string { return r.name }
+
+// List implements discovery.Source.
+func (r renamed) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	offers, problems, err := r.Source.List(ctx)
+	for i := range problems {
+		problems[i].Source = r.name
+	}
+	return offers, problems, err
+}

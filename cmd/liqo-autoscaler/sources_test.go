@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func TestSourcesCheck(t *testing.T) {
+	server := client.Options{URL: "https://there", TokenFile: "token", SecretNamespaces: []string{"lend"}}
+	for says, s := range map[string]sources{
+		"no source of offers":                 {},
+		"need --discovery-url":                {files: []string{"a"}, server: client.Options{CAFile: "ca"}},
+		"needs --discovery-token-file":        {server: client.Options{URL: "https://there"}},
+		"needs --discovery-secret-namespaces": {server: client.Options{URL: "https://there", TokenFile: "token"}},
+	} {
+		require.ErrorContains(t, s.check(), says)
+		_, err := s.open(nil, nil)
+		require.ErrorContains(t, err, says)
+	}
+	require.NoError(t, sources{files: []string{"a", "b"}, secretsNamespace: "lend", server: server}.check())
+	_, err := sources{secretsNamespace: "lend"}.open(nil, nil)
+	require.ErrorContains(t, err, "use --backend liqo")
+	_, err = sources{files: []string{"missing.yaml"}}.open(nil, nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// bySecret takes a Secret's name for the provider's id.
+type bySecret struct{}
+
+func (bySecret) Identify(_ context.Context, c fleet.Credentials) (string, error) {
+	return c.SecretRef.Name, nil
+}
+
+func offersFile(t *testing.T, name, offer, provider string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `offers:
+- {name: %s, credentials: {secretRef: {namespace: lend, name: %s}}, lendable: {cpu: 8, memory: 16Gi, pods: 110}}
+`, offer, provider), 0o600))
+	return path
+}
+
+// consumerWith answers a list of Secrets in namespace lend, and watches on which nothing happens.
+func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/lend/secrets", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") != "" {
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		_ = json.NewEncoder(w).Encode(corev1.SecretList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: secrets,
+		})
+	})
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	return &rest.Config{Host: web.URL}
+}
+
+// All kinds at once: two files, labelled Secrets and the discovery server; what is offered twice is told with both places.
+func TestSourcesAreMerged(t *testing.T) {
+	d, _ := discoverySiteAt(t, t.TempDir())
+	api, err := client.New(d.client)
+	require.NoError(t, err)
+	require.NoError(t, d.put(t.Context(), api)) // milan, turin, genoa
+	consumer := consumerWith(t, corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lend", Name: "venice", Labels: map[string]string{"autoscaling": "true"}},
+		Data: map[string][]byte{
+			"kubeconfig": []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://venice.example'}}]\n"),
+			"info":       []byte("resources: {cpu: 8, memory: 16Gi, pods: 110}"),
+		},
+	})
+	s := sources{
+		files:            []string{offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "again", "milan")},
+		secretsNamespace: "lend", server: d.client,
+	}
+	offers, err := s.open(bySecret{}, consumer)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	watched := make(chan error, 1)
+	go func() { watched <- offers.watch(ctx) }()
+	found, problems, err := offers.Offers(ctx)
+	require.NoError(t, err)
+	var providers []string
+	for _, o := range found {
+		providers = append(providers, o.Provider)
+	}
+	require.Equal(t, []string{"genoa", "rome", "turin", "venice"}, providers)
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0].String(), "api/milan")
+	require.Contains(t, problems[0].String(), "b.yaml/again")
+	cancel()
+	require.NoError(t, <-watched)
+}
+
+// A file that breaks is told by its name when there are several.
+func TestSourcesNameTheirFiles(t *testing.T) {
+	a, b := offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "milan", "milan")
+	offers, err := sources{files: []string{a, b}}.open(bySecret{}, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(b, []byte("offers: nonsense"), 0o600))
+	found, problems, err := offers.Offers(t.Context())
+	require.NoError(t, err)
+	require.Len(t, found, 2, "the last good version serves")
+	require.Len(t, problems, 1)
+	require.Equal(t, "file "+b, problems[0].Source)
+}

@@ -1,0 +1,180 @@
+{{- define "la.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The release's name, unless it says the chart's already. */}}
+{{- define "la.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "la.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "la.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels: (list $ "component"); "" for what belongs to no component. */}}
+{{- define "la.labels" -}}
+{{- $root := index . 0 -}}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+app.kubernetes.io/version: {{ $root.Values.image.tag | default $root.Chart.AppVersion | quote }}
+{{ include "la.selector" . }}
+{{- end -}}
+
+{{- define "la.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ include "la.name" $root }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+{{- with index . 1 }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "la.image" -}}
+{{- $i := .Values.image -}}
+{{- if $i.digest -}}
+{{ $i.repository }}@{{ $i.digest }}
+{{- else -}}
+{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* The name of a component's ServiceAccount: (list $ "component"). */}}
+{{- define "la.serviceAccount" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $account := (index $root.Values $component).serviceAccount -}}
+{{- if $account.create -}}
+{{- $account.name | default (printf "%s-%s" (include "la.fullname" $root) $component) -}}
+{{- else -}}
+{{- $account.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where CA finds the gRPC server. CA checks the certificate against exactly this name. */}}
+{{- define "la.grpcHost" -}}
+{{ include "la.fullname" . }}-grpcserver.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "la.caNamespace" -}}
+{{ .Values.clusterAutoscaler.namespace | default .Release.Namespace }}
+{{- end -}}
+
+{{- define "la.tlsSecret" -}}
+{{- if not .Values.tls.plaintext -}}
+{{ .Values.tls.existingSecret | default (printf "%s-grpcserver-tls" (include "la.fullname" .)) }}
+{{- end -}}
+{{- end -}}
+
+{{- define "la.discoverySecret" -}}
+{{ .Values.discovery.tls.existingSecret | default (printf "%s-discovery-tls" (include "la.fullname" .)) }}
+{{- end -}}
+
+{{- define "la.issuerRef" -}}
+{{- $ref := .Values.tls.certManager.issuerRef -}}
+{{- if $ref.name -}}
+{{ toYaml $ref }}
+{{- else -}}
+name: {{ include "la.fullname" . }}-ca
+kind: Issuer
+{{- end -}}
+{{- end -}}
+
+{{/* Flags that every command has. */}}
+{{- define "la.commonArgs" -}}
+- --log-level={{ .Values.log.level }}
+- --log-format={{ .Values.log.format }}
+{{- end -}}
+
+{{- define "la.temporalArgs" -}}
+- --temporal-address={{ .Values.temporal.address }}
+- --temporal-namespace={{ .Values.temporal.namespace }}
+{{- with .Values.temporal.taskQueue }}
+- --task-queue={{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* What all pods share besides their containers: (list $ "component"). */}}
+{{- define "la.podSpec" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $v := index $root.Values $component -}}
+serviceAccountName: {{ include "la.serviceAccount" . }}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  {{- toYaml $root.Values.podSecurityContext | nindent 2 }}
+{{- with $v.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $v.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $v.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $v.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* What all containers share: (list $ "component"). */}}
+{{- define "la.container" -}}
+{{- $root := index . 0 -}}
+{{- $v := index $root.Values (index . 1) -}}
+image: {{ include "la.image" $root | quote }}
+imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+securityContext:
+  {{- toYaml $root.Values.securityContext | nindent 2 }}
+resources:
+  {{- toYaml $v.resources | nindent 2 }}
+{{- with $v.extraEnv }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* What a schema cannot say. */}}
+{{- define "la.check" -}}
+{{- $tls := .Values.tls -}}
+{{- $ways := 0 -}}
+{{- range list $tls.existingSecret $tls.certManager.enabled $tls.plaintext }}{{ if . }}{{ $ways = add1 $ways }}{{ end }}{{ end -}}
+{{- if ne (int $ways) 1 -}}
+{{- fail "tls: set exactly one of existingSecret, certManager.enabled and plaintext" -}}
+{{- end -}}
+{{- if not (or .Values.offers .Values.offerSecrets.enabled .Values.offerServer.enabled) -}}
+{{- fail "no source of offers: give offers, offerSecrets.enabled or offerServer.enabled, or several of them" -}}
+{{- end -}}
+{{- if .Values.offerServer.enabled -}}
+{{- if not .Values.offerServer.token.secretName -}}
+{{- fail "offerServer.token.secretName: name the Secret with the worker's token" -}}
+{{- end -}}
+{{- if not (or .Values.offerServer.url .Values.discovery.enabled) -}}
+{{- fail "offerServer.url: give the discovery server's address, or enable this chart's own with discovery.enabled" -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.discovery.enabled -}}
+{{- if not .Values.discovery.writers.secretName -}}
+{{- fail "discovery.writers.secretName: name the Secret with the writers file" -}}
+{{- end -}}
+{{- if not (or .Values.discovery.tls.existingSecret .Values.discovery.tls.certManager) -}}
+{{- fail "discovery.tls: give existingSecret or certManager; the discovery server speaks HTTPS only" -}}
+{{- end -}}
+{{- if and .Values.discovery.tls.certManager (not $tls.certManager.enabled) -}}
+{{- fail "discovery.tls.certManager needs tls.certManager.enabled" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $tls.certManager.enabled (ne (include "la.caNamespace" .) .Release.Namespace) (ne ($tls.certManager.issuerRef.kind | default "") "ClusterIssuer") -}}
+{{- fail "tls.certManager.issuerRef: with Cluster Autoscaler in another namespace it must be a ClusterIssuer, for its client certificate is made there" -}}
+{{- end -}}
+{{- end -}}

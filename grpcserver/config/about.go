@@ -1,0 +1,54 @@
+package config
+
+import "strings"
+
+// about says what each field is for, by its path in the schema. A test sees to it that none is missing.
+var about = withDefaultsToo(map[string]string{
+	"":                                  "What Cluster Autoscaler may grow.",
+	"hub":                               "Name of this consumer cluster, so that several may share a Temporal namespace or a provider. Default: default.",
+	"defaults":                          "What groups have that do not say themselves: shape, labels and budgets key by key, the others as a whole.",
+	"limits":                            "Bounds of all groups together: the counted instances times their shapes. An increase that would pass one is refused.",
+	"limits.nodes":                      "Most instances that may count.",
+	"limits.cpu":                        "Most cpu, as a quantity.",
+	"limits.memory":                     "Most memory, as a quantity.",
+	"nodeGroups":                        "Classes of capacity Cluster Autoscaler may grow.",
+	"nodeGroups.*":                      "One class of capacity; all its nodes are equal.",
+	"nodeGroups.*.id":                   "The group's name to Cluster Autoscaler and in node names. It must not change; shape, labels and taints under one id must not either.",
+	"nodeGroups.*.min":                  "Told to Cluster Autoscaler, which enforces it only with --enforce-node-group-min-size.",
+	"nodeGroups.*.max":                  "Most instances that may count.",
+	"nodeGroups.*.shape":                "What each node has, as capacity and allocatable: cpu, memory and pods at least.",
+	"nodeGroups.*.shape.*":              "A quantity, such as 4, 500m or 8Gi.",
+	"nodeGroups.*.labels":               "Labels of every node of the group.",
+	"nodeGroups.*.labels.*":             "A label value.",
+	"nodeGroups.*.taints":               "Taints of every node of the group, beside Liqo's own.",
+	"nodeGroups.*.taints.*":             "A taint.",
+	"nodeGroups.*.taints.*.key":         "The taint's key.",
+	"nodeGroups.*.taints.*.value":       "The taint's value.",
+	"nodeGroups.*.taints.*.effect":      "What the taint does to pods that do not tolerate it.",
+	"nodeGroups.*.groupTaint":           "Effect of one more taint, liqo-autoscaler.io/group=<id>, which keeps pods away that do not ask for this group.",
+	"nodeGroups.*.selector":             "Which offers may serve the group, by their labels. Left out, all may.",
+	"nodeGroups.*.selector.matchLabels": "Labels an offer must have.", "nodeGroups.*.selector.matchLabels.*": "The label's value.",
+	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",
+	"nodeGroups.*.selector.matchExpressions.*":          "A condition on one label.",
+	"nodeGroups.*.selector.matchExpressions.*.key":      "The label's key.",
+	"nodeGroups.*.selector.matchExpressions.*.operator": "How it is compared.",
+	"nodeGroups.*.selector.matchExpressions.*.values":   "The values, for In and NotIn.", "nodeGroups.*.selector.matchExpressions.*.values.*": "A value.",
+	"nodeGroups.*.budgets":           "How long an instance may take.",
+	"nodeGroups.*.budgets.peer":      "Most time for one attempt to peer. Default 90s.",
+	"nodeGroups.*.budgets.join":      "Most time for one attempt until its virtual node is Ready. Default 2m.",
+	"nodeGroups.*.budgets.total":     "Most time from booking to Ready, over all attempts; keep it below Cluster Autoscaler's --max-node-provision-time. Default 12m.",
+	"nodeGroups.*.budgets.drain":     "Most time for the eviction of pods; what is left goes with the node. Default 10m.",
+	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. Default 1h.",
+})
+
+// withDefaultsToo says the same of the fields of defaults as of a group's.
+func withDefaultsToo(of map[string]string) map[string]string {
+	out := map[string]string{}
+	for path, text := range of {
+		out[path] = text
+		if rest, ok := strings.CutPrefix(path, "nodeGroups.*."); ok && rest != "id" {
+			out["defaults."+rest] = text
+		}
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func TestDefaults(t *testing.T) {
+	cfg, err := Parse([]byte(`
+limits: {nodes: 20, cpu: 80, memory: 160Gi}
+defaults:
+  min: 1
+  max: 5
+  shape: {cpu: 2, memory: 4Gi, pods: 110}
+  labels: {tier: burst, team: a}
+  taints: [{key: burst, effect: NoSchedule}]
+  groupTaint: PreferNoSchedule
+  selector: {matchLabels: {region: eu}}
+  budgets: {peer: 60s, drain: 5m}
+nodeGroups:
+- id: plain
+- id: own
+  min: 0
+  max: 2
+  shape: {cpu: 8, nvidia.com/gpu: 1}
+  labels: {team: b, gpu: "yes"}
+  taints: []
+  groupTaint: NoExecute
+  selector: {}
+  budgets: {peer: 30s}
+- id: nothing-said
+  min: null
+  labels: null
+`))
+	require.NoError(t, err)
+	require.Nil(t, cfg.Defaults)
+	require.Equal(t, 20, *cfg.Limits.Nodes)
+	require.Equal(t, "80", cfg.Limits.CPU.String())
+	require.Equal(t, "160Gi", cfg.Limits.Memory.String())
+
+	plain, own, nothing := cfg.NodeGroups[0], cfg.NodeGroups[1], cfg.NodeGroups[2]
+	require.Equal(t, 1, plain.Min)
+	require.Equal(t, 5, plain.Max)
+	require.Equal(t, "4Gi", plain.Shape.Memory().String())
+	require.Equal(t, map[string]string{"tier": "burst", "team": "a"}, plain.Labels)
+	require.Len(t, plain.NodeTaints(), 2)
+	require.Equal(t, map[string]string{"region": "eu"}, plain.Selector.MatchLabels)
+	require.Equal(t, time.Minute, plain.Budgets.Peer.Duration)
+	require.Equal(t, 5*time.Minute, plain.Budgets.Drain.Duration)
+	require.Equal(t, 2*time.Minute, plain.Budgets.Join.Duration, "what the defaults leave out has the built-in default")
+
+	require.Zero(t, own.Min, "a zero that is said is said")
+	require.Equal(t, 2, own.Max)
+	require.Equal(t, "8", own.Shape.Cpu().String())
+	require.Equal(t, "4Gi", own.Shape.Memory().String())
+	require.Len(t, own.Shape, 4)
+	require.Equal(t, map[string]string{"tier": "burst", "team": "b", "gpu": "yes"}, own.Labels)
+	require.Equal(t, []corev1.Taint{{Key: fleet.LabelGroup, Value: "own", Effect: corev1.TaintEffectNoExecute}}, own.NodeTaints())
+	require.Empty(t, own.Selector.MatchLabels)
+	require.Equal(t, 30*time.Second, own.Budgets.Peer.Duration)
+	require.Equal(t, 5*time.Minute, own.Budgets.Drain.Duration)
+
+	plain.ID, nothing.ID = "", ""
+	require.Equal(t, plain, nothing, "null is not said")
+	require.Len(t, plain.Labels, 2, "groups do not share maps")
+}
+
+// What `config view` prints is the same configuration.
+func TestViewRoundTrip(t *testing.T) {
+	for _, raw := range []string{good, "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: [{id: a, shape: {cpu: 1, memory: 1Gi, pods: 1}}]"} {
+		cfg, err := Parse([]byte(raw))
+		require.NoError(t, err)
+		printed, err := yaml.Marshal(cfg)
+		require.NoError(t, err)
+		again, err := Parse(printed)
+		require.NoError(t, err)
+		for i := range cfg.NodeGroups {
+			require.Equal(t, cfg.NodeGroups[i].Hash(), again.NodeGroups[i].Hash())
+		}
+		require.Equal(t, cfg.Hub, again.Hub)
+		printedAgain, err := yaml.Marshal(again)
+		require.NoError(t, err)
+		require.Equal(t, string(printed), string(printedAgain))
+	}
+}

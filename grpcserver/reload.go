@@ -1,0 +1,170 @@
+package grpcserver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// ConfigState is what became of the config, for status and metrics.
+type ConfigState struct {
+	// Version is the one in force, Since when it was put in force.
+	Version string
+	Since   time.Time
+	// Broken is what is wrong with a newer version, which is not in force; "" when there is none.
+	Broken string
+	// Kept says by group why its configured shape, labels or taints are not in force.
+	Kept map[string]string
+	// Retired are the groups that are no longer configured and served until they are empty.
+	Retired []string
+}
+
+// Config tells what became of the config.
+func (s *Server) Config() ConfigState {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	return s.configState()
+}
+
+func (s *Server) configState() ConfigState {
+	state := s.state
+	state.Kept = map[string]string{}
+	for _, g := range s.roster.Load().list {
+		t := g.terms.Load()
+		if t.kept != "" {
+			state.Kept[g.id] = t.kept
+		}
+		if t.retired {
+			state.Retired = append(state.Retired, g.id)
+		}
+	}
+	return state
+}
+
+// tellConfig is called with the lock held, after each change.
+func (s *Server) tellConfig() {
+	if s.onConfig != nil {
+		s.onConfig(s.configState())
+	}
+}
+
+// reread puts a new version of the config in force. A broken one leaves the old one in force and fails nothing. Only CA's
+// own Refresh may call it: within one of its loops CA counts on min, max and the list of groups to stay.
+func (s *Server) reread() {
+	if s.reload == nil {
+		return
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	settings, changed, err := s.reload()
+	if err == nil && changed {
+		err = s.adopt(settings)
+	}
+	switch was := s.state.Broken; {
+	case err != nil && err.Error() != was:
+		s.log.Error("the new config is broken; the old one stays in force", "error", err, "version", s.state.Version)
+		s.state.Broken = err.Error()
+	case err == nil && was != "":
+		s.state.Broken = ""
+		s.log.Info("the config is not broken any more", "version", s.state.Version)
+	case !changed:
+		return
+	}
+	s.tellConfig()
+}
+
+// adopt makes the settings the ones in force, all or nothing.
+func (s *Server) adopt(settings Settings) error {
+	all, err := termsOf(settings.Specs)
+	if err != nil {
+		return err
+	}
+	old := s.roster.Load()
+	var list []*group
+	stays := map[string]bool{}
+	for _, t := range all {
+		stays[t.spec.ID] = true
+		g := old.byID[t.spec.ID]
+		if g == nil {
+			s.log.Info("node group added", "group", t.spec.ID, "min", t.spec.Min, "max", t.spec.Max)
+			g = newGroup(t)
+		} else if err := s.renew(g, t); err != nil {
+			return err
+		}
+		list = append(list, g)
+	}
+	for _, g := range old.list {
+		if !stays[g.id] {
+			s.retire(g)
+			list = append(list, g)
+		}
+	}
+	s.roster.Store(newRoster(list, settings.Limits))
+	s.state.Version, s.state.Since = settings.Version, time.Now()
+	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
+	return nil
+}
+
+// renew brings new terms to a group. Shape, labels and taints stay as they are when CA may have learnt them.
+func (s *Server) renew(g *group, t *terms) error {
+	now := g.terms.Load()
+	if !now.spec.SameTemplate(t.spec) && g.known() {
+		kept, err := newTerms(t.spec.WithTemplateOf(now.spec))
+		if err != nil {
+			return err
+		}
+		kept.kept = advice(now.spec, t.spec)
+		s.log.Warn("changed template of a node group is not put in force", "group", g.id, "why", kept.kept)
+		t = kept
+	}
+	if t.hash != now.hash || now.retired {
+		s.log.Info("node group changed", "group", g.id, "min", t.spec.Min, "max", t.spec.Max, "spec", t.hash)
+	}
+	g.terms.Store(t)
+	return nil
+}
+
+// advice says what changed and what to do.
+func advice(from, to fleet.GroupSpec) string {
+	var what []string
+	only := func(name string, part func(fleet.GroupSpec) fleet.GroupSpec) {
+		if !part(from).SameTemplate(part(to)) {
+			what = append(what, name)
+		}
+	}
+	only("shape", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Shape: s.Shape} })
+	only("labels", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Labels: s.Labels} })
+	only("taints", func(s fleet.GroupSpec) fleet.GroupSpec {
+		return fleet.GroupSpec{Taints: s.Taints, GroupTaint: s.GroupTaint}
+	})
+	return fmt.Sprintf("%s changed, but Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts: "+
+		"give the changed group a new id, and remove the old one", strings.Join(what, " and "))
+}
+
+// known tells whether CA may have learnt what the group's nodes are like: there are or were instances, or that is unknown.
+func (g *group) known() bool {
+	p := g.picture.Load()
+	return p == nil || p.Booked > 0 || len(p.Instances) > 0 || !g.dirtyUntil().IsZero()
+}
+
+// keepTemplate is renew for a config that changed while no server looked: the group runs with another template than is
+// configured. first is the first snapshot this server has of it.
+func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	configured := g.terms.Load()
+	if first.Spec == nil || configured.retired || !g.known() || first.Spec.SameTemplate(configured.spec) {
+		return
+	}
+	kept, err := newTerms(configured.spec.WithTemplateOf(*first.Spec))
+	if err != nil { // a spec from a newer worker, perhaps
+		s.log.Error("template in force cannot be kept", "group", g.id, "error", err)
+		return
+	}
+	kept.kept = advice(*first.Spec, configured.spec)
+	s.log.Warn("changed template of a node group is not put in force", "group", g.id, "why", kept.kept)
+	g.terms.Store(kept)
+	s.tellConfig()
+}

@@ -1,0 +1,110 @@
+package grpcserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Register is what a Groups may have beside: the groups that run, configured or not.
+type Register interface {
+	// Running lists the ids of the groups that run. It may miss what started or ended seconds ago.
+	Running(ctx context.Context) ([]string, error)
+	// Close ends an empty group. Configure starts it anew, with a new epoch. Idempotent.
+	Close(ctx context.Context, group string) error
+}
+
+// retire lets a group only shrink from now on. CA must go on seeing it while it has nodes: without their group they would
+// be foreign to it and never be removed.
+func (s *Server) retire(g *group) {
+	now := g.terms.Load()
+	if now.retired {
+		return
+	}
+	t := *now
+	t.retired, t.kept = true, ""
+	g.terms.Store(&t)
+	s.log.Info("node group removed from the config; it is served until it is empty", "group", g.id)
+}
+
+// dropEmpty forgets the retired groups that are empty.
+func (s *Server) dropEmpty(ctx context.Context) {
+	gone := s.takeEmpty()
+	register, ok := s.groups.(Register)
+	for _, g := range gone {
+		s.log.Info("removed node group is empty and gone", "group", g.id)
+		if !ok {
+			continue
+		}
+		if err := register.Close(ctx, g.id); err != nil {
+			s.log.Warn("workflow of a removed node group could not be closed; it does no harm", "group", g.id, "error", err)
+		}
+	}
+}
+
+func (s *Server) takeEmpty() []*group {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	r := s.roster.Load()
+	list := slices.DeleteFunc(slices.Clone(r.list), (*group).isGone)
+	if len(list) == len(r.list) {
+		return nil
+	}
+	s.roster.Store(newRoster(list, r.limits))
+	s.tellConfig()
+	var gone []*group
+	for _, g := range r.list {
+		if !slices.Contains(list, g) {
+			gone = append(gone, g)
+		}
+	}
+	return gone
+}
+
+// isGone tells whether the group is retired and has no instance left, as far as that is known for sure.
+func (g *group) isGone() bool {
+	p := g.picture.Load()
+	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && g.dirtyUntil().IsZero()
+}
+
+// findRetired serves the groups that run with instances and were removed from the config while no server looked. Once done
+// it is not repeated: only a server removes groups from then on.
+func (s *Server) findRetired(ctx context.Context) error {
+	register, ok := s.groups.(Register)
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if s.found || !ok {
+		return nil
+	}
+	running, err := register.Running(ctx)
+	if err != nil {
+		return fmt.Errorf("look for node groups that are no longer configured: %w", err)
+	}
+	r := s.roster.Load()
+	list := slices.Clone(r.list)
+	for _, id := range running {
+		if r.byID[id] != nil {
+			continue
+		}
+		snapshot, err := s.groups.Snapshot(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read node group %s, which is no longer configured: %w", id, err)
+		}
+		if snapshot.Spec == nil || len(snapshot.Instances) == 0 {
+			continue
+		}
+		t, err := newTerms(*snapshot.Spec)
+		if err != nil {
+			return err
+		}
+		g := newGroup(t)
+		s.retire(g)
+		list = append(list, g)
+	}
+	s.found = true
+	if len(list) > len(r.list) {
+		s.roster.Store(newRoster(list, r.limits))
+		s.tellConfig()
+	}
+	return nil
+}

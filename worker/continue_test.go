@@ -1,0 +1,68 @@
+package worker_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A group that continues as new all the time, under load, with every operation sent twice at once: nothing is lost,
+// nothing is doubled, and its drivers go on.
+func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	const groups, each = 4, 10
+	s := newScene(t, 0, func(g *fleet.GroupSpec) { g.Max = groups * each })
+	first, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
+		ID: workflows.NodeGroupID(s.spec.ID), TaskQueue: s.queue, WorkflowTaskTimeout: 2 * time.Second,
+	}, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: s.spec.ID, ContinueAt: 40})
+	require.NoError(t, err)
+	s.work()
+
+	send := func(op fleet.Operation) error {
+		for {
+			h, err := s.temporal.UpdateWorkflow(s.ctx, client.UpdateWorkflowOptions{
+				WorkflowID: workflows.NodeGroupID(s.spec.ID), UpdateName: workflows.UpdateGrow,
+				Args: []any{workflows.SizeRequest{Operation: op, Delta: 1}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			})
+			if err == nil {
+				err = h.Get(s.ctx, nil)
+			}
+			if err == nil || s.ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	errs := make(chan error, 2*groups*each)
+	for g := range groups {
+		for range 2 {
+			wg.Go(func() {
+				for n := range each {
+					errs <- send(fleet.Operation{ID: fmt.Sprintf("op-%d-%d", g, n), GiveUpAt: time.Now().Add(time.Minute)})
+				}
+			})
+		}
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	failed := s.allIn(fleet.Failed, groups*each) // there is no offer
+	require.Equal(t, groups*each, failed.Target)
+	names := map[string]bool{}
+	for _, i := range failed.Instances {
+		names[i.Name] = true
+	}
+	require.Len(t, names, groups*each)
+	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.NodeGroupID(s.spec.ID), "")
+	require.NoError(t, err)
+	require.NotEqual(t, first.GetRunID(), d.WorkflowExecutionInfo.Execution.RunId, "it did continue as new")
+}

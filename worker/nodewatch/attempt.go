@@ -1,0 +1,67 @@
+package nodewatch
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// attempt is what is known of one attempt.
+type attempt struct {
+	found backend.Found
+	// marked: its virtual node carries the mark, or carried it when it was last there. Our own steps take the mark off
+	// first, so what goes while it is on is removed by somebody else.
+	marked bool
+	// seen is when found last changed.
+	seen time.Time
+	// told is the last fact its group was told; empty when there was none or nothing of it holds any longer.
+	told fleet.EventKind
+	// stamped: it carried the instance id before.
+	stamped bool
+}
+
+// note takes down what was found, and tells whether it is news.
+func (a *attempt) note(found backend.Found, now time.Time) bool {
+	if !a.seen.IsZero() && reflect.DeepEqual(a.found, found) {
+		return false
+	}
+	first := a.seen.IsZero()
+	switch {
+	case found.Virtual:
+		a.marked = found.Marked
+	case first: // its virtual node went before we came: a stamped Node was marked, unless we are removing it
+		a.marked = found.Stamped && !found.Leaving
+	}
+	a.found, a.seen = found, now
+	a.stamped = a.stamped || found.Stamped
+	return true
+}
+
+// lacksStamp tells whether its Node is to be stamped again.
+func (a *attempt) lacksStamp() bool {
+	f := a.found
+	return f.Marked && f.Node && !f.Stamped && !f.Leaving
+}
+
+// fact is what holds of the attempt now; empty when that is nothing a group needs to know.
+func (a *attempt) fact() fleet.EventKind {
+	f := a.found
+	switch {
+	case a.marked && (!f.Slice || !f.Virtual || f.Leaving): // terminating is as good as gone
+		return fleet.Lost
+	case !f.Node || !f.Stamped || f.Leaving:
+		return ""
+	case f.Ready:
+		return fleet.Registered
+	default:
+		return fleet.NotReady
+	}
+}
+
+// gone tells whether nothing is left of it.
+func (a *attempt) gone() bool {
+	f := a.found
+	return !f.Slice && !f.Virtual && !f.Node
+}

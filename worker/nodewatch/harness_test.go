@@ -1,0 +1,147 @@
+package nodewatch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const (
+	waitLimit = 10 * time.Second
+	waitTick  = 2 * time.Millisecond
+)
+
+// scene is a simulated world with one provider, and the facts that the groups were told.
+type scene struct {
+	t       *testing.T
+	world   *sim.World
+	backend *sim.Backend
+	peer    backend.Provider
+	groups  *groups
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := sim.Open(filepath.Join(dir, "world.json"))
+	require.NoError(t, err)
+	require.NoError(t, w.SetDelays(t.Context(), sim.Delays{}))
+	require.NoError(t, w.AddProvider(t.Context(), "milan", nil))
+	credentials := filepath.Join(dir, "milan.yaml")
+	require.NoError(t, os.WriteFile(credentials, w.Kubeconfig("milan"), 0o600))
+	s := &scene{
+		t: t, world: w, backend: sim.New(w, sim.Options{Poll: waitTick}), groups: &groups{},
+		peer: backend.Provider{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: credentials}},
+	}
+	require.NoError(t, s.backend.Establish(t.Context(), s.peer, nil))
+	return s
+}
+
+// run runs a nodewatch until the end of the test; change, if any, changes its options.
+func (s *scene) run(change ...func(*nodewatch.Options)) (stop func()) {
+	o := nodewatch.Options{Watcher: s.backend, Groups: s.groups, RetryFirst: waitTick, RetryMax: 10 * waitTick}
+	for _, f := range change {
+		f(&o)
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); nodewatch.Run(ctx, o) }()
+	stop = func() { cancel(); <-done }
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *scene) attempt(instance string) backend.Attempt {
+	return backend.Attempt{Group: "edge", Instance: instance, Number: 1, Provider: s.peer}
+}
+
+func (s *scene) join(instance string) backend.Attempt {
+	s.t.Helper()
+	a := s.attempt(instance)
+	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	_, err := s.backend.Join(s.t.Context(), backend.NodeSpec{Attempt: a, Shape: shape}, nil)
+	require.NoError(s.t, err)
+	return a
+}
+
+func (s *scene) node(a backend.Attempt) *corev1.Node {
+	s.t.Helper()
+	state, err := s.world.Snapshot()
+	require.NoError(s.t, err)
+	return state.Consumer.Nodes[a.ObjectName()]
+}
+
+// stamped waits until the attempt's Node carries its instance id.
+func (s *scene) stamped(a backend.Attempt) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		node := s.node(a)
+		return node != nil && node.Spec.ProviderID == a.InstanceID()
+	}, waitLimit, waitTick)
+}
+
+// told waits until the instance's facts are these, in this order.
+func (s *scene) told(instance string, kinds ...fleet.EventKind) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return len(s.groups.of(instance)) >= len(kinds) }, waitLimit, waitTick,
+		"%s: want %q, got %q", instance, kinds, s.groups.of(instance))
+	require.Equal(s.t, kinds, s.groups.of(instance), "facts of %s", instance)
+}
+
+// groups is a nodewatch.Groups that remembers, and refuses as told.
+type groups struct {
+	mu      sync.Mutex
+	facts   []fleet.Fact
+	refused int
+	refuse  error
+}
+
+func (g *groups) Fact(_ context.Context, group string, f fleet.Fact) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refuse != nil {
+		g.refused++
+		return g.refuse
+	}
+	if f.At.IsZero() || f.Attempt != 1 || group != "edge" {
+		return errors.New("a fact without time or attempt, or for another group")
+	}
+	g.facts = append(g.facts, f)
+	return nil
+}
+
+func (g *groups) of(instance string) (kinds []fleet.EventKind) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.facts {
+		if f.Instance == instance {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	return kinds
+}
+
+func (g *groups) setRefuse(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse = err
+}
+
+func (g *groups) refusals() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused
+}

@@ -1,0 +1,141 @@
+package nodewatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Groups is where facts go.
+type Groups interface {
+	// Fact tells the node group, by a signal, and returns once it is durable. Told twice equals once. An error that
+	// wraps ErrNoGroup means that nobody runs the group: the fact is dropped, and the group will look by itself when it
+	// is started. Any other error is retried.
+	Fact(ctx context.Context, group string, fact fleet.Fact) error
+}
+
+// ErrNoGroup means that there is no such node group at present.
+var ErrNoGroup = errors.New("no such node group")
+
+// Options are what Run needs: Watcher and Groups, the others have defaults.
+type Options struct {
+	Watcher backend.Watcher
+	Groups  Groups
+	Logger  *slog.Logger     // nil means slog.Default()
+	Clock   func() time.Time // nil means time.Now
+	// Parallel is how many attempts are attended to at once; one attempt never by two. Default 4.
+	Parallel int
+	// Bound is how long one call of Restamp or Fact may take. Default 10s.
+	Bound time.Duration
+	// RetryFirst and RetryMax are the wait after the first failure, and the longest; it doubles. Defaults 100ms and 30s.
+	RetryFirst, RetryMax time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = 4
+	}
+	if o.Bound <= 0 {
+		o.Bound = 10 * time.Second
+	}
+	if o.RetryFirst <= 0 {
+		o.RetryFirst = 100 * time.Millisecond
+	}
+	if o.RetryMax <= 0 {
+		o.RetryMax = 30 * time.Second
+	}
+	return o
+}
+
+// Run watches until the context ends, and returns when all it has started has ended. What fails is tried again, for as
+// long as there is reason to, with growing waits; it is logged and stops nothing.
+func Run(ctx context.Context, o Options) {
+	o = o.withDefaults()
+	w := &watch{
+		Options: o, attempts: map[string]*attempt{},
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](o.RetryFirst, o.RetryMax)),
+	}
+	var group sync.WaitGroup
+	for range o.Parallel {
+		group.Go(func() { w.attend(ctx) })
+	}
+	w.follow(ctx)
+	w.queue.ShutDown()
+	group.Wait()
+}
+
+// watch is one Run.
+type watch struct {
+	Options
+	queue workqueue.TypedRateLimitingInterface[string] // object names of attempts that may need something
+
+	mu       sync.Mutex
+	attempts map[string]*attempt // by object name
+}
+
+// follow has the backend watch, again whenever that ends before the context does.
+func (w *watch) follow(ctx context.Context) {
+	wait := w.RetryFirst
+	for {
+		began := w.Clock()
+		err := w.Watcher.Watch(ctx, w.note)
+		if ctx.Err() != nil {
+			return
+		}
+		if w.Clock().Sub(began) > w.RetryMax {
+			wait = w.RetryFirst
+		}
+		w.Logger.Warn("watching nodes ended and is begun again", "error", err, "wait", wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, w.RetryMax)
+	}
+}
+
+// note takes down what the backend told, and never blocks: one slow attempt must not hold up the others.
+func (w *watch) note(found backend.Found) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := found.Attempt.ObjectName()
+	a := w.attempts[name]
+	if a == nil {
+		a = &attempt{}
+		w.attempts[name] = a
+	}
+	if a.note(found, w.Clock()) || w.queue.NumRequeues(name) == 0 { // a retry that tells nothing new waits for its turn
+		w.queue.Add(name)
+	}
+}
+
+// attend does what attempts need, until the queue is shut down.
+func (w *watch) attend(ctx context.Context) {
+	for {
+		name, over := w.queue.Get()
+		if over {
+			return
+		}
+		if ctx.Err() == nil && !w.settle(ctx, name) {
+			w.queue.AddRateLimited(name)
+		} else {
+			w.queue.Forget(name)
+		}
+		w.queue.Done(name)
+	}
+}

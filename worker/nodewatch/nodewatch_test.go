@@ -1,0 +1,234 @@
+package nodewatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Somebody deletes the Node of a live instance: it comes back and is stamped again, and its group hears of it.
+func TestDeletedNodeIsStampedAgain(t *testing.T) {
+	s := newScene(t)
+	s.run()
+	a := s.join("edge-t0-1")
+	s.told("edge-t0-1", fleet.Registered)
+	before := s.node(a).UID
+	require.NoError(t, s.world.DeleteNode(t.Context(), a.ObjectName()))
+	s.stamped(a)
+	require.NotEqual(t, before, s.node(a).UID)
+	require.Eventually(t, func() bool {
+		kinds := s.groups.of("edge-t0-1")
+		return kinds[len(kinds)-1] == fleet.Registered
+	}, waitLimit, waitTick)
+	require.NotContains(t, s.groups.of("edge-t0-1"), fleet.Lost)
+}
+
+// Its kubelet dies and lives again: not ready, registered.
+func TestNotReadyAndBack(t *testing.T) {
+	s := newScene(t)
+	a := s.join("edge-t0-1") // before anyone watches
+	s.run()
+	s.told("edge-t0-1", fleet.Registered)
+	require.NoError(t, s.world.KillKubelet(t.Context(), a.ObjectName()))
+	s.told("edge-t0-1", fleet.Registered, fleet.NotReady)
+	require.NoError(t, s.world.ReviveKubelet(t.Context(), a.ObjectName()))
+	s.told("edge-t0-1", fleet.Registered, fleet.NotReady, fleet.Registered)
+}
+
+func TestLost(t *testing.T) {
+	for name, remove := range map[string]func(*sim.World, context.Context, string) error{
+		"slice":        (*sim.World).DeleteSlice,
+		"virtual node": (*sim.World).DeleteVirtualNode,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.run()
+			a := s.join("edge-t0-1")
+			s.told("edge-t0-1", fleet.Registered)
+			require.NoError(t, remove(s.world, t.Context(), a.ObjectName()))
+			s.told("edge-t0-1", fleet.Registered, fleet.Lost)
+		})
+	}
+}
+
+// What we remove ourselves is not lost, whoever watches since when.
+func TestOurOwnRemovalIsNoLoss(t *testing.T) {
+	s := newScene(t)
+	s.run()
+	a := s.join("edge-t0-1")
+	s.told("edge-t0-1", fleet.Registered)
+	require.NoError(t, s.backend.Drain(t.Context(), a, false, nil))
+	require.NoError(t, s.backend.Leave(t.Context(), a, nil))
+	s.join("edge-t0-2") // told in order: by then the first one's end has been seen
+	s.told("edge-t0-2", fleet.Registered)
+	s.told("edge-t0-1", fleet.Registered)
+}
+
+// A Node without its mark, being drained, is never stamped.
+func TestUnmarkedNodeIsLeftAlone(t *testing.T) {
+	s := newScene(t)
+	var calls atomic.Int32
+	s.run(func(o *nodewatch.Options) { o.Watcher = counting{s.backend, &calls} })
+	a := s.join("edge-t0-1")
+	s.told("edge-t0-1", fleet.Registered)
+	require.NoError(t, s.backend.Drain(t.Context(), a, false, nil))
+	calls.Store(0)
+	require.NoError(t, s.world.DeleteNode(t.Context(), a.ObjectName()))
+	require.Eventually(t, func() bool { return s.node(a) != nil }, waitLimit, waitTick)
+	s.join("edge-t0-2")
+	s.told("edge-t0-2", fleet.Registered)
+	require.Empty(t, s.node(a).Spec.ProviderID)
+	require.Zero(t, calls.Load(), "the backend was asked to stamp it")
+	s.told("edge-t0-1", fleet.Registered)
+}
+
+// A change is told once, however often the backend comes back to it; once the Node was away, it is told again.
+func TestOnlyChangesAreTold(t *testing.T) {
+	s := newScene(t)
+	found := backend.Found{Attempt: s.attempt("edge-t0-1"), Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true}
+	tell := make(chan backend.Found)
+	s.run(func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, tell}, 1 })
+	last := 0
+	settled := func() { // with one at a time, all told before has been seen to when this is
+		last++
+		other := found
+		other.Attempt = s.attempt(fmt.Sprintf("edge-t1-%d", last))
+		tell <- other
+		s.told(other.Attempt.Instance, fleet.Registered)
+	}
+	for range 3 {
+		tell <- found
+		settled()
+	}
+	s.told("edge-t0-1", fleet.Registered)
+	away := found
+	away.Node, away.Stamped, away.Ready = false, false, false
+	tell <- away
+	settled()
+	tell <- found
+	settled()
+	s.told("edge-t0-1", fleet.Registered, fleet.Registered)
+}
+
+// Groups and API server fail for a while: what is due is done once they are back, and only what holds then.
+func TestFailuresAreRetried(t *testing.T) {
+	s := newScene(t)
+	s.groups.setRefuse(errors.New("temporal is away"))
+	failing := &failing{Backend: s.backend}
+	failing.left.Store(5)
+	s.run(func(o *nodewatch.Options) { o.Watcher = failing })
+	a := s.join("edge-t0-1")
+	require.NoError(t, s.world.DeleteNode(t.Context(), a.ObjectName()))
+	s.stamped(a)
+	require.LessOrEqual(t, failing.left.Load(), int32(0))
+	require.NoError(t, s.world.KillKubelet(t.Context(), a.ObjectName()))
+	require.Eventually(t, func() bool { return s.groups.refusals() >= 3 }, waitLimit, waitTick)
+	require.NoError(t, s.world.ReviveKubelet(t.Context(), a.ObjectName()))
+	s.groups.setRefuse(nil)
+	require.Eventually(t, func() bool {
+		kinds := s.groups.of("edge-t0-1")
+		return len(kinds) > 0 && kinds[len(kinds)-1] == fleet.Registered
+	}, waitLimit, waitTick)
+}
+
+// Nobody runs the group: the fact is dropped and not tried again, the next one is told.
+func TestNoGroup(t *testing.T) {
+	s := newScene(t)
+	s.groups.setRefuse(nodewatch.ErrNoGroup)
+	s.run()
+	a := s.join("edge-t0-1")
+	require.Eventually(t, func() bool { return s.groups.refusals() == 1 }, waitLimit, waitTick)
+	require.NoError(t, s.world.KillKubelet(t.Context(), a.ObjectName()))
+	require.Eventually(t, func() bool { return s.groups.refusals() == 2 }, waitLimit, waitTick)
+	s.groups.setRefuse(nil)
+	require.NoError(t, s.world.ReviveKubelet(t.Context(), a.ObjectName()))
+	s.told("edge-t0-1", fleet.Registered)
+}
+
+// A Watch that ends is begun again.
+func TestWatchIsBegunAgain(t *testing.T) {
+	s := newScene(t)
+	s.join("edge-t0-1")
+	broken := &broken{Watcher: s.backend}
+	s.run(func(o *nodewatch.Options) { o.Watcher = broken })
+	s.told("edge-t0-1", fleet.Registered)
+	require.GreaterOrEqual(t, broken.began.Load(), int32(3))
+}
+
+// Two workers do the same, and nothing is worse for it.
+func TestTwoWorkers(t *testing.T) {
+	s := newScene(t)
+	stop := s.run()
+	s.run(func(o *nodewatch.Options) {
+		w, err := sim.Open(s.world.Path())
+		require.NoError(t, err)
+		o.Watcher = sim.New(w, sim.Options{Poll: waitTick})
+	})
+	a := s.join("edge-t0-1")
+	s.told("edge-t0-1", fleet.Registered, fleet.Registered)
+	stop()
+	require.NoError(t, s.world.DeleteNode(t.Context(), a.ObjectName()))
+	s.stamped(a)
+}
+
+// scripted tells what a test sends.
+type scripted struct {
+	backend.Watcher
+	found <-chan backend.Found
+}
+
+func (s scripted) Watch(ctx context.Context, handle func(backend.Found)) error {
+	for {
+		select {
+		case f := <-s.found:
+			handle(f)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+type counting struct {
+	backend.Watcher
+	calls *atomic.Int32
+}
+
+func (c counting) Restamp(ctx context.Context, a backend.Attempt) error {
+	c.calls.Add(1)
+	return c.Watcher.Restamp(ctx, a)
+}
+
+// failing fails to stamp a few times.
+type failing struct {
+	*sim.Backend
+	left atomic.Int32
+}
+
+func (f *failing) Restamp(ctx context.Context, a backend.Attempt) error {
+	if f.left.Add(-1) >= 0 {
+		return errors.New("the API server is away")
+	}
+	return f.Backend.Restamp(ctx, a)
+}
+
+// broken ends the first two Watches at once.
+type broken struct {
+	backend.Watcher
+	began atomic.Int32
+}
+
+func (b *broken) Watch(ctx context.Context, handle func(backend.Found)) error {
+	if b.began.Add(1) <= 2 {
+		return errors.New("no watch today")
+	}
+	return b.Watcher.Watch(ctx, handle)
+}

@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"fmt"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Limits bound what the counted instances of all groups take together; nil means no bound. CA's own --cores-total and
+// --memory-total skip virtual nodes (CA core/utils/utils.go), so they cannot.
+type Limits struct {
+	Nodes  *int               `json:"nodes,omitempty"`
+	CPU    *resource.Quantity `json:"cpu,omitempty"`
+	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
+// Any tells whether there is a bound at all.
+func (l Limits) Any() bool { return l.Nodes != nil || l.CPU != nil || l.Memory != nil }
+
+// Use is what counted instances take, as far as Limits care. The zero value is nothing.
+type Use struct {
+	Nodes       int
+	CPU, Memory resource.Quantity
+}
+
+// Add counts n instances of a shape.
+func (u *Use) Add(n int, shape corev1.ResourceList) {
+	u.Nodes += n
+	u.CPU.Add(times(n, shape[corev1.ResourceCPU]))
+	u.Memory.Add(times(n, shape[corev1.ResourceMemory]))
+}
+
+func times(n int, q resource.Quantity) resource.Quantity {
+	q = q.DeepCopy()
+	q.Mul(int64(n))
+	return q
+}
+
+// Over says which limit n more instances of a shape would pass, with the figures; "" when none.
+func (l Limits) Over(now Use, n int, shape corev1.ResourceList) string {
+	var more Use
+	more.Add(n, shape)
+	if l.Nodes != nil && now.Nodes+more.Nodes > *l.Nodes {
+		return fmt.Sprintf("limits.nodes is %d, %d are counted and %d more asked for", *l.Nodes, now.Nodes, more.Nodes)
+	}
+	if why := over("cpu", l.CPU, now.CPU, more.CPU); why != "" {
+		return why
+	}
+	return over("memory", l.Memory, now.Memory, more.Memory)
+}
+
+func over(name string, limit *resource.Quantity, now, more resource.Quantity) string {
+	if limit == nil {
+		return ""
+	}
+	sum := now.DeepCopy()
+	sum.Add(more)
+	if sum.Cmp(*limit) <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("limits.%s is %s, %s is counted and %s more asked for", name, limit.String(), now.String(), more.String())
+}
+
+// Room is how many more instances of a shape fit, at most atMost, never negative.
+func (l Limits) Room(now Use, atMost int, shape corev1.ResourceList) int {
+	return sort.Search(max(atMost, 0), func(n int) bool { return l.Over(now, n+1, shape) != "" })
+}
