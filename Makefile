@@ -47,7 +47,7 @@ e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend or first-nod
 
 .PHONY: bench
 bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>
-	go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./workflows/... | tee /dev/stderr | grep '^BENCH' || true
+	go test -run '^$$' -bench . -benchtime 2s ./grpcserver ./worker | tee /dev/stderr | grep '^BENCH' || true
 
 .PHONY: update
 update: ## rewrite what is generated: golden files

@@ -199,7 +199,8 @@ func (g *fakeGroup) publish() {
 	s := g.snap
 	s.Instances = slices.Clone(g.snap.Instances)
 	s.Sequence++
-	s.Min, s.Max, s.SpecHash, s.At = g.spec.Min, g.spec.Max, g.spec.Hash(), time.Now()
+	spec := g.spec
+	s.Min, s.Max, s.SpecHash, s.Spec, s.Booked, s.At = spec.Min, spec.Max, spec.Hash(), &spec, g.seq, time.Now()
 	s.Target = 0
 	for _, i := range s.Instances {
 		if i.Counts {
@@ -207,6 +208,13 @@ func (g *fakeGroup) publish() {
 		}
 	}
 	g.snap = s
+}
+
+// drop makes released instances vanish, as their workflows' end does.
+func (f *fakeGroups) drop(group string) {
+	f.change(group, func(s *fleet.Snapshot) {
+		s.Instances = slices.DeleteFunc(s.Instances, func(v fleet.InstanceView) bool { return !v.Counts })
+	})
 }
 
 // change edits a group's instances as its workflow would.

@@ -80,7 +80,7 @@ func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.Dis
 
 // scene is one test's fleet: a world with providers, their offers, a worker and a node group.
 type scene struct {
-	t         *testing.T
+	t         testing.TB
 	ctx       context.Context
 	dir       string
 	world     *sim.World
@@ -94,7 +94,7 @@ type scene struct {
 var scenes atomic.Int64
 
 // newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
-func newScene(t *testing.T, n int, change ...func(*fleet.GroupSpec)) *scene {
+func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)

@@ -152,8 +152,9 @@ type Watcher interface {
 	// It hides broken watches and blocks until ctx ends, whose error it returns.
 	Watch(ctx context.Context, handle func(Found)) error
 	// Restamp puts the instance id back on a Node that has none, as after somebody deleted the Node and its kubelet
-	// registered it anew; only if the attempt's virtual node is marked. Anything else is left alone: not marked, no such
-	// Node, stamped already: success. ErrConflict when the Node carries another providerID, or another Node carries the
-	// instance id.
+	// registered it anew; only if the attempt's virtual node is marked. Of such a virtual node it may call a missing Node
+	// back, which its kubelet registers by itself too, only later; it does not wait for it. Anything else is left alone:
+	// not marked, stamped already, not there: success. ErrConflict when the Node carries another providerID, or another
+	// Node carries the instance id.
 	Restamp(ctx context.Context, attempt Attempt) error
 }

@@ -112,16 +112,20 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Parse(examples.NodeGroups)
+	file, cfg, err := devConfig(dir)
 	if err != nil {
-		return fmt.Errorf("sample node groups: %w", err)
+		return err
 	}
 	t, err := c.dial(logger)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, c.taskQueue), Specs: cfg.NodeGroups, Logger: logger})
+	server, err := grpcserver.New(grpcserver.Options{
+		Groups: flow.NewGroups(t, c.taskQueue),
+		Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
+		Logger: logger,
+	})
 	if err != nil {
 		return err
 	}
@@ -160,6 +164,18 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 		return nil // stopped as asked
 	}
 	return err
+}
+
+// devConfig reads the node groups from the directory, where it puts the sample ones first when there are none. Edit them
+// there: they are read again at the next Refresh.
+func devConfig(dir string) (*config.File, config.Config, error) {
+	path := filepath.Join(dir, "nodegroups.yaml")
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := os.WriteFile(path, examples.NodeGroups, 0o600); err != nil {
+			return nil, config.Config{}, fmt.Errorf("write sample node groups: %w", err)
+		}
+	}
+	return config.Open(path)
 }
 
 // waitFor calls check until it succeeds, ctx ends, or the time is up; then its last error tells.

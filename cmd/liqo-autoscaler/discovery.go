@@ -43,12 +43,11 @@ func newDiscovery(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer site.Close()
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
-				return fmt.Errorf("listen for the discovery API: %w", err)
+				return errors.Join(fmt.Errorf("listen for the discovery API: %w", err), site.Close())
 			}
-			return site.serve(cmd.Context(), listener)
+			return errors.Join(site.serve(cmd.Context(), listener), site.Close())
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", ":9010", "address to serve on")

@@ -17,13 +17,15 @@ func newGRPCServer(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
-		Args:  cobra.NoArgs,
+		Long: `Serve Cluster Autoscaler's externalgrpc calls. The config is read again when it has changed, at Cluster Autoscaler's next
+Refresh; a broken version is logged and the old one stays in force.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := c.logger(os.Stderr)
 			if err != nil {
 				return err
 			}
-			cfg, err := config.Load(path)
+			file, cfg, err := config.Open(path)
 			if err != nil {
 				return err
 			}
@@ -32,7 +34,11 @@ func newGRPCServer(c *common) *cobra.Command {
 				return err
 			}
 			defer t.Close()
-			server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, c.taskQueue), Specs: cfg.NodeGroups, Logger: logger})
+			server, err := grpcserver.New(grpcserver.Options{
+				Groups: flow.NewGroups(t, c.taskQueue),
+				Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
+				Logger: logger,
+			})
 			if err != nil {
 				return err
 			}
@@ -40,7 +46,7 @@ func newGRPCServer(c *common) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("listen for Cluster Autoscaler: %w", err)
 			}
-			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "groups", len(cfg.NodeGroups))
+			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "groups", len(cfg.NodeGroups), "config", file.Hash())
 			return grpcserver.Serve(cmd.Context(), listener, server, grpcserver.ServeOptions{})
 		},
 	}
@@ -48,4 +54,12 @@ func newGRPCServer(c *common) *cobra.Command {
 	cmd.Flags().StringVar(&listen, "listen", ":8086", "address to serve on")
 	_ = cmd.MarkFlagRequired("config")
 	return cmd
+}
+
+// reload reads the config file again for the server.
+func reload(file *config.File) func() (grpcserver.Settings, bool, error) {
+	return func() (grpcserver.Settings, bool, error) {
+		cfg, changed, err := file.Changed()
+		return grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash()}, changed, err
+	}
 }

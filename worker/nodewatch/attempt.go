@@ -11,8 +11,8 @@ import (
 // attempt is what is known of one attempt.
 type attempt struct {
 	found backend.Found
-	// marked: its virtual node carries the mark, or carried it when it was last there. Our own steps take the mark off
-	// first, so what goes while it is on is removed by somebody else.
+	// marked: its virtual node carries the mark, or carried it when it was last seen. Our own steps take the mark off
+	// first, so what goes while it is on was removed by somebody else; unless all of it happened between two looks.
 	marked bool
 	// seen is when found last changed.
 	seen time.Time
@@ -20,6 +20,8 @@ type attempt struct {
 	told fleet.EventKind
 	// stamped: it carried the instance id before.
 	stamped bool
+	// called: its missing Node was called back; its kubelet registers it by itself too, if later, so once is enough.
+	called bool
 }
 
 // note takes down what was found, and tells whether it is news.
@@ -36,13 +38,21 @@ func (a *attempt) note(found backend.Found, now time.Time) bool {
 	}
 	a.found, a.seen = found, now
 	a.stamped = a.stamped || found.Stamped
+	a.called = a.called && !found.Node
 	return true
 }
 
-// lacksStamp tells whether its Node is to be stamped again.
+// lacksStamp tells whether its Node is to be stamped again, or called back first.
 func (a *attempt) lacksStamp() bool {
 	f := a.found
-	return f.Marked && f.Node && !f.Stamped && !f.Leaving
+	switch {
+	case !f.Marked || f.Leaving:
+		return false
+	case f.Node:
+		return !f.Stamped
+	default:
+		return !a.called
+	}
 }
 
 // fact is what holds of the attempt now; empty when that is nothing a group needs to know.

@@ -3,6 +3,7 @@ package nodewatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -43,7 +44,7 @@ func newScene(t *testing.T) *scene {
 	credentials := filepath.Join(dir, "milan.yaml")
 	require.NoError(t, os.WriteFile(credentials, w.Kubeconfig("milan"), 0o600))
 	s := &scene{
-		t: t, world: w, backend: sim.New(w, sim.Options{Poll: waitTick}), groups: &groups{},
+		t: t, world: w, backend: sim.New(w, sim.Options{Poll: waitTick}), groups: &groups{group: "edge"},
 		peer: backend.Provider{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: credentials}},
 	}
 	require.NoError(t, s.backend.Establish(t.Context(), s.peer, nil))
@@ -77,6 +78,29 @@ func (s *scene) join(instance string) backend.Attempt {
 	return a
 }
 
+// ready is what is found of an attempt that is as it should be.
+func (s *scene) ready(instance string) backend.Found {
+	return backend.Found{
+		Attempt: s.attempt(instance), Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
+	}
+}
+
+// script runs a nodewatch that is told what tell is given, and nothing else; tell returns when each was seen to.
+func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...backend.Found)) {
+	found, n := make(chan backend.Found), 0
+	first := func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, found}, 1 }
+	s.run(append([]func(*nodewatch.Options){first}, change...)...)
+	return func(all ...backend.Found) {
+		for _, f := range all {
+			found <- f
+			n++
+			mark := s.ready(fmt.Sprintf("edge-mark-%d", n)) // one at a time, in order: when it is told, f was seen to
+			found <- mark
+			s.told(mark.Attempt.Instance, fleet.Registered)
+		}
+	}
+}
+
 func (s *scene) node(a backend.Attempt) *corev1.Node {
 	s.t.Helper()
 	state, err := s.world.Snapshot()
@@ -107,6 +131,7 @@ type groups struct {
 	facts   []fleet.Fact
 	refused int
 	refuse  error
+	group   string // the group they must be for
 }
 
 func (g *groups) Fact(_ context.Context, group string, f fleet.Fact) error {
@@ -116,7 +141,7 @@ func (g *groups) Fact(_ context.Context, group string, f fleet.Fact) error {
 		g.refused++
 		return g.refuse
 	}
-	if f.At.IsZero() || f.Attempt != 1 || group != "edge" {
+	if f.At.IsZero() || f.Attempt != 1 || group != g.group {
 		return errors.New("a fact without time or attempt, or for another group")
 	}
 	g.facts = append(g.facts, f)

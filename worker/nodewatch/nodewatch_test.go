@@ -3,9 +3,9 @@ package nodewatch_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +30,36 @@ func TestDeletedNodeIsStampedAgain(t *testing.T) {
 		return kinds[len(kinds)-1] == fleet.Registered
 	}, waitLimit, waitTick)
 	require.NotContains(t, s.groups.of("edge-t0-1"), fleet.Lost)
+}
+
+// Its kubelet would take an hour: it is called back at once.
+func TestDeletedNodeIsCalledBack(t *testing.T) {
+	s := newScene(t)
+	require.NoError(t, s.world.SetDelays(t.Context(), sim.Delays{Register: time.Hour}))
+	s.run()
+	a := s.join("edge-t0-1")
+	s.told("edge-t0-1", fleet.Registered)
+	for range 2 {
+		before := s.node(a).UID
+		require.NoError(t, s.world.DeleteNode(t.Context(), a.ObjectName()))
+		s.stamped(a)
+		require.NotEqual(t, before, s.node(a).UID)
+	}
+}
+
+// While the kubelet cannot come back, its Node is called once, not over and over.
+func TestMissingNodeIsCalledOnce(t *testing.T) {
+	s := newScene(t)
+	var calls atomic.Int32
+	found := s.ready("edge-t0-1")
+	watcher := counting{s.backend, found.Attempt, &calls}
+	tell := s.script(func(o *nodewatch.Options) { o.Watcher = scripted{watcher, o.Watcher.(scripted).found} })
+	away := found
+	away.Node, away.Stamped, away.Ready = false, false, false
+	tell(found, away, away, away)
+	require.Equal(t, int32(1), calls.Load())
+	tell(found, away)
+	require.Equal(t, int32(2), calls.Load(), "away once more")
 }
 
 // Its kubelet dies and lives again: not ready, registered.
@@ -60,25 +90,13 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// What we remove ourselves is not lost, whoever watches since when.
-func TestOurOwnRemovalIsNoLoss(t *testing.T) {
-	s := newScene(t)
-	s.run()
-	a := s.join("edge-t0-1")
-	s.told("edge-t0-1", fleet.Registered)
-	require.NoError(t, s.backend.Drain(t.Context(), a, false, nil))
-	require.NoError(t, s.backend.Leave(t.Context(), a, nil))
-	s.join("edge-t0-2") // told in order: by then the first one's end has been seen
-	s.told("edge-t0-2", fleet.Registered)
-	s.told("edge-t0-1", fleet.Registered)
-}
-
 // A Node without its mark, being drained, is never stamped.
 func TestUnmarkedNodeIsLeftAlone(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
-	s.run(func(o *nodewatch.Options) { o.Watcher = counting{s.backend, &calls} })
-	a := s.join("edge-t0-1")
+	a := s.attempt("edge-t0-1")
+	s.run(func(o *nodewatch.Options) { o.Watcher = counting{s.backend, a, &calls} })
+	s.join("edge-t0-1")
 	s.told("edge-t0-1", fleet.Registered)
 	require.NoError(t, s.backend.Drain(t.Context(), a, false, nil))
 	calls.Store(0)
@@ -94,29 +112,42 @@ func TestUnmarkedNodeIsLeftAlone(t *testing.T) {
 // A change is told once, however often the backend comes back to it; once the Node was away, it is told again.
 func TestOnlyChangesAreTold(t *testing.T) {
 	s := newScene(t)
-	found := backend.Found{Attempt: s.attempt("edge-t0-1"), Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true}
-	tell := make(chan backend.Found)
-	s.run(func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, tell}, 1 })
-	last := 0
-	settled := func() { // with one at a time, all told before has been seen to when this is
-		last++
-		other := found
-		other.Attempt = s.attempt(fmt.Sprintf("edge-t1-%d", last))
-		tell <- other
-		s.told(other.Attempt.Instance, fleet.Registered)
-	}
-	for range 3 {
-		tell <- found
-		settled()
-	}
+	tell := s.script()
+	found := s.ready("edge-t0-1")
+	tell(found, found, found)
 	s.told("edge-t0-1", fleet.Registered)
 	away := found
 	away.Node, away.Stamped, away.Ready = false, false, false
-	tell <- away
-	settled()
-	tell <- found
-	settled()
+	tell(away, found)
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered)
+}
+
+// What we remove ourselves has lost its mark first, and is not lost; nor is what was being removed before we came. What
+// somebody else removes is.
+func TestWhoRemoves(t *testing.T) {
+	s := newScene(t)
+	tell := s.script()
+	found := s.ready("edge-t0-1")
+	unmarked := found
+	unmarked.Marked = false
+	leaving := unmarked
+	leaving.Leaving = true
+	slice := backend.Found{Attempt: found.Attempt, Slice: true, Leaving: true}
+	nothing := backend.Found{Attempt: found.Attempt}
+	tell(found, unmarked, leaving, slice, nothing)
+	s.told("edge-t0-1", fleet.Registered)
+	tell(slice, nothing)
+	s.told("edge-t0-1", fleet.Registered)
+
+	terminating := found
+	terminating.Leaving = true
+	tell(found, terminating, nothing)
+	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost)
+
+	orphan := found // its virtual node went while nobody watched
+	orphan.Virtual, orphan.Marked = false, false
+	tell(orphan)
+	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost, fleet.Lost)
 }
 
 // Groups and API server fail for a while: what is due is done once they are back, and only what holds then.
@@ -197,13 +228,17 @@ func (s scripted) Watch(ctx context.Context, handle func(backend.Found)) error {
 	}
 }
 
+// counting counts how often an attempt is to be stamped again.
 type counting struct {
 	backend.Watcher
+	of    backend.Attempt
 	calls *atomic.Int32
 }
 
 func (c counting) Restamp(ctx context.Context, a backend.Attempt) error {
-	c.calls.Add(1)
+	if a.Instance == c.of.Instance {
+		c.calls.Add(1)
+	}
 	return c.Watcher.Restamp(ctx, a)
 }
 

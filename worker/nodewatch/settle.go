@@ -16,7 +16,7 @@ func (w *watch) settle(ctx context.Context, name string) bool {
 		return true
 	}
 	log := w.Logger.With("group", a.found.Attempt.Group, "instance", a.found.Attempt.Instance, "attempt", a.found.Attempt.Number)
-	stamped := w.stamp(ctx, a, log)
+	stamped := w.stamp(ctx, name, a, log)
 	told := w.tell(ctx, name, a, log)
 	w.forget(name)
 	return stamped && told
@@ -32,8 +32,8 @@ func (w *watch) read(name string) (attempt, bool) {
 	return *a, true
 }
 
-// stamp puts the instance id back on its Node, if that lacks it.
-func (w *watch) stamp(ctx context.Context, a attempt, log *slog.Logger) bool {
+// stamp puts the instance id back on its Node, if that lacks it, and calls a missing one back.
+func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
 		return true
 	}
@@ -41,6 +41,11 @@ func (w *watch) stamp(ctx context.Context, a attempt, log *slog.Logger) bool {
 	defer cancel()
 	err := w.Watcher.Restamp(ctx, a.found.Attempt)
 	switch {
+	case err == nil && !a.found.Node:
+		log.Warn("a node of ours was deleted by somebody; it is expected back", "node", a.found.Attempt.ObjectName())
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.attempts[name].called = !w.attempts[name].found.Node
 	case err == nil && a.stamped:
 		log.Info("a node that was registered anew has its instance id back", "node", a.found.Attempt.ObjectName())
 	case errors.Is(err, backend.ErrConflict):

@@ -58,13 +58,18 @@ func (c Config) withDefaults() Config {
 type Backend struct {
 	config Config
 	local  client.Client // the consumer
-	open   opener        // clients of providers
+	watch  client.WithWatch
+	open   opener // clients of providers
+	graces graces
 
 	mu   sync.Mutex
 	self identity // this cluster's own, read once
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Watcher = (*Backend)(nil)
+)
 
 // opener makes a client of the cluster that credentials lead to.
 type opener func(ctx context.Context, credentials fleet.Credentials) (client.Client, error)
@@ -82,7 +87,11 @@ func New(config Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make liqo backend: open consumer cluster: %w", err)
 	}
-	b := &Backend{config: config, local: local}
+	watch, err := newClient(config.Consumer, watchTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("make liqo backend: watch consumer cluster: %w", err)
+	}
+	b := &Backend{config: config, local: local, watch: watch, graces: defaultGraces()}
 	b.open = b.openCredentials
 	return b, nil
 }

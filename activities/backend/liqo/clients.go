@@ -21,6 +21,7 @@ import (
 const (
 	consumerTimeout = 10 * time.Second
 	providerTimeout = 5 * time.Second
+	watchTimeout    = 0 // a watch is one long request
 )
 
 // networking is the group of objects that we only look for: its Go types drag in much that we do not need.
@@ -28,7 +29,7 @@ var networking = schema.GroupVersion{Group: "networking.liqo.io", Version: "v1be
 
 // newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
 // it needs no discovery, which each verb on a provider would otherwise pay for.
-func newClient(config *rest.Config, timeout time.Duration) (client.Client, error) {
+func newClient(config *rest.Config, timeout time.Duration) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
 	if config.QPS == 0 { // the default of 5 requests per second is meant for people
@@ -38,7 +39,7 @@ func newClient(config *rest.Config, timeout time.Duration) (client.Client, error
 	if err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()})
 }
 
 func newScheme() (*runtime.Scheme, error) {

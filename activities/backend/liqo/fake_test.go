@@ -40,9 +40,13 @@ type clusters struct {
 
 func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	t.Helper()
-	build := func(id string, objects []client.Object) client.Client {
+	build := func(id string, objects []client.Object) client.WithWatch {
 		scheme, err := newScheme()
 		require.NoError(t, err)
+		for _, kind := range []string{"Configuration", "GatewayServer", "GatewayClient"} {
+			scheme.AddKnownTypeWithName(networking.WithKind(kind), &metav1.PartialObjectMetadata{})
+			scheme.AddKnownTypeWithName(networking.WithKind(kind+"List"), &metav1.PartialObjectMetadataList{})
+		}
 		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).
 			WithObjects(append(objects, clusterID(id))...).
 			WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
@@ -51,7 +55,8 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	}
 	c := &clusters{there: build(peer, there)}
 	config := Config{UnreachableAfter: 100 * time.Millisecond, ForceAfter: time.Millisecond, DenyAfter: time.Millisecond}
-	c.Backend = &Backend{config: config.withDefaults(), local: build(me, here)}
+	local := build(me, here)
+	c.Backend = &Backend{config: config.withDefaults(), local: local, watch: local, graces: graces{answer: time.Second, renew: time.Millisecond, register: time.Millisecond, node: time.Millisecond, namespaceMap: time.Millisecond}}
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
 		c.opens++
 		if c.down {

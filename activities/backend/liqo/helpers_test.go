@@ -22,3 +22,13 @@ func items(t *testing.T, list client.ObjectList) (found []client.Object) {
 func signWith(h handshake, nonce string) ([]byte, error) {
 	return authentication.SignNonce(h.key, []byte(nonce))
 }
+
+// copies are objects that a fake cluster may change.
+func copies(objects []any) (copied []client.Object) {
+	for _, object := range objects {
+		copied = append(copied, object.(client.Object).DeepCopyObject().(client.Object))
+	}
+	return copied
+}
+
+func keyOf(object client.Object) client.ObjectKey { return client.ObjectKeyFromObject(object) }

@@ -39,26 +39,13 @@ func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, erro
 	}
 	found := findings{}
 	for i := range slicesFound.Items {
-		if slice := &slicesFound.Items[i]; !isReplica(slice) {
-			if f := found.of(slice); f != nil {
-				f.Slice = true
-				f.Booking = bookingOf(slice)
-				f.Attempt.Provider.Credentials = credentialsOf(slice)
-			}
-		}
+		found.slice(&slicesFound.Items[i])
 	}
 	for i := range virtualFound.Items {
-		if f := found.of(&virtualFound.Items[i]); f != nil {
-			f.Virtual = true
-			f.Marked = virtualFound.Items[i].Annotations[backend.AnnotationStamp] == f.Attempt.InstanceID()
-		}
+		found.virtual(&virtualFound.Items[i])
 	}
 	for i := range nodesFound.Items {
-		if f := found.of(&nodesFound.Items[i]); f != nil {
-			f.Node = true
-			f.Ready, _ = nodeReady(&nodesFound.Items[i])
-			f.Stamped = nodesFound.Items[i].Spec.ProviderID == f.Attempt.InstanceID()
-		}
+		found.node(&nodesFound.Items[i])
 	}
 	return found.sorted(), nil
 }
@@ -66,17 +53,36 @@ func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, erro
 // findings collects what exists by object name, which is unique over all attempts.
 type findings map[string]*backend.Found
 
+func (f findings) slice(slice *authv1beta1.ResourceSlice) {
+	if isReplica(slice) {
+		return
+	}
+	if entry := f.of(slice); entry != nil {
+		entry.Slice = true
+		entry.Booking = bookingOf(slice)
+		entry.Attempt.Provider.Credentials = credentialsOf(slice)
+	}
+}
+
+func (f findings) virtual(virtual *offloadingv1beta1.VirtualNode) {
+	if entry := f.of(virtual); entry != nil {
+		entry.Virtual = true
+		entry.Marked = virtual.Annotations[backend.AnnotationStamp] == entry.Attempt.InstanceID()
+	}
+}
+
+func (f findings) node(node *corev1.Node) {
+	if entry := f.of(node); entry != nil {
+		entry.Node = true
+		entry.Ready, _ = nodeReady(node)
+		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
+	}
+}
+
 // of is the entry that the object belongs to; nil when its name is not what its labels say, and it is not ours then.
 func (f findings) of(object client.Object) *backend.Found {
-	labels := object.GetLabels()
-	number, err := strconv.Atoi(labels[backend.LabelAttempt])
-	attempt := backend.Attempt{
-		Group:    labels[backend.LabelGroup],
-		Instance: labels[backend.LabelInstance],
-		Number:   number,
-		Provider: backend.Provider{ID: labels[consts.RemoteClusterID]},
-	}
-	if err != nil || attempt.ObjectName() != object.GetName() {
+	attempt, ok := attemptOf(object)
+	if !ok {
 		return nil
 	}
 	entry := f[object.GetName()]
@@ -86,6 +92,18 @@ func (f findings) of(object client.Object) *backend.Found {
 	}
 	entry.Leaving = entry.Leaving || object.GetDeletionTimestamp() != nil
 	return entry
+}
+
+func attemptOf(object client.Object) (backend.Attempt, bool) {
+	labels := object.GetLabels()
+	number, err := strconv.Atoi(labels[backend.LabelAttempt])
+	attempt := backend.Attempt{
+		Group:    labels[backend.LabelGroup],
+		Instance: labels[backend.LabelInstance],
+		Number:   number,
+		Provider: backend.Provider{ID: labels[consts.RemoteClusterID]},
+	}
+	return attempt, err == nil && attempt.ObjectName() == object.GetName()
 }
 
 func (f findings) sorted() []backend.Found {

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,15 +11,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
-
-// nodeGrace is how long Liqo has to remove a Node whose virtual node is gone: a virtual kubelet on its way out can
-// register it once more.
-const nodeGrace = 3 * time.Second
-
-// registerGrace is how long a virtual kubelet has to register a Node before its virtual node is deleted. When the Node
-// comes up in the midst of the deletion, Liqo's controller dereferences nil and dies (1.2.0, virtualnode-controller/
-// deletion-routine.go:232), and every deletion in the cluster waits until it is back.
-const registerGrace = 10 * time.Second
 
 // Leave takes back what Join made: here first, then on the provider.
 func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backend.Progress) error {
@@ -68,7 +60,7 @@ func (a *attempt) nodeGone() look {
 		}
 		registered := err == nil
 		switch {
-		case exists && !registered && virtual.DeletionTimestamp == nil && time.Since(began) < registerGrace:
+		case exists && !registered && virtual.DeletionTimestamp == nil && time.Since(began) < a.graces.register:
 			return false, fmt.Sprintf("Node %s is about to be registered and waited for: Liqo fails when it comes in the midst of the removal", a.name()), nil
 		case exists:
 			virtualGone = time.Time{}
@@ -79,7 +71,7 @@ func (a *attempt) nodeGone() look {
 		if virtualGone.IsZero() {
 			virtualGone = time.Now()
 		}
-		if time.Since(virtualGone) > nodeGrace && node.DeletionTimestamp == nil {
+		if time.Since(virtualGone) > a.graces.node && node.DeletionTimestamp == nil {
 			if err := deleteThis(ctx, a.local, node); err != nil {
 				return false, "", fmt.Errorf("delete node: %w", err)
 			}
@@ -111,6 +103,7 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 // sliceGone deletes the slice and is done when it is gone here and, as far as it ever got there, on the provider.
 func (a *attempt) sliceGone() look {
 	existed := false
+	var goneAt time.Time
 	return func(ctx context.Context) (bool, string, error) {
 		if err := a.locate(ctx); err != nil {
 			return false, "", err
@@ -121,10 +114,17 @@ func (a *attempt) sliceGone() look {
 		}
 		if err != nil {
 			gone, message, err := a.remoteSliceGone(ctx, existed)
-			if gone && err == nil && existed {
-				a.forgetCertificate(ctx)
+			if !gone || err != nil || !existed {
+				return gone, message, err
 			}
-			return gone, message, err
+			if goneAt.IsZero() {
+				goneAt = time.Now()
+			}
+			err = a.certificateGone(ctx)
+			if errors.Is(err, backend.ErrUnreachable) && time.Since(goneAt) < a.graces.certificate {
+				return false, "", err
+			}
+			return true, "", nil
 		}
 		existed = true
 		if slice.DeletionTimestamp == nil {

@@ -11,9 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// renewGrace is how long a Liqo of 1.2 has to make the Renew of a new Identity. One that makes none is older.
-const renewGrace = 3 * time.Second
-
 // reachable is done when Liqo itself reaches the provider: the address it uses is the one that the provider advertises,
 // not the one in our credentials. Its ForeignCluster says so, but not only of now: when an Identity goes before its
 // kubeconfig does, Liqo leaves the old status as it is until its next resync, hours later (Liqo
@@ -32,7 +29,7 @@ func (p *peering) reachable() look {
 		var renew authv1beta1.Renew
 		err = p.local.Get(ctx, client.ObjectKeyFromObject(identity), &renew)
 		if apierrors.IsNotFound(err) {
-			settled := time.Since(identity.CreationTimestamp.Time) > time.Minute || time.Since(began) > renewGrace
+			settled := time.Since(identity.CreationTimestamp.Time) > time.Minute || time.Since(began) > p.graces.renew
 			return settled, "this cluster's liqo-controller-manager is expected to make a Renew", nil
 		}
 		if err != nil {

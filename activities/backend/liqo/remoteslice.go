@@ -83,15 +83,15 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 	return false, fmt.Sprintf("ResourceSlice %s/%s is still there on provider %s", namespace, slice.Name, a.Provider.ID), nil
 }
 
-// forgetCertificate deletes the provider's copy of the slice's certificate, which Liqo keeps for ever (Liqo
-// pkg/identityManager/certificateIdentityProvider.go). It tries once: slice names are never used again, the rights that
-// went with the certificate are gone, and the tenant namespace takes it along when it goes.
-func (a *attempt) forgetCertificate(ctx context.Context) {
-	if a.remoteNS == "" && a.reach(ctx) != nil || a.remoteNS == "" {
-		return
+// certificateGone deletes the provider's copy of the slice's certificate, which Liqo keeps for ever (Liqo
+// pkg/identityManager/certificateIdentityProvider.go). A failure does no harm: slice names are never used again, the
+// rights that went with the certificate are gone, and the tenant namespace takes it along when it goes.
+func (a *attempt) certificateGone(ctx context.Context) error {
+	if err := a.reach(ctx); err != nil || a.remoteNS == "" {
+		return err
 	}
 	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.remoteNS, Name: "liqo-remote-certificate-" + a.name()}}
-	_ = a.remote.do(ctx, "delete certificate", func(provider client.Client) error {
+	return a.remote.do(ctx, "delete certificate", func(provider client.Client) error {
 		return provider.Delete(ctx, certificate)
 	})
 }

@@ -20,9 +20,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// closedAfter is how long a slice goes unanswered before the provider's Tenant is looked at for the reason.
-const closedAfter = 3 * time.Second
-
 // ensureSlice finds the attempt's slice or makes it. The annotation by which Liqo would make the virtual node itself is
 // left out on purpose: Join makes it, with labels and taints.
 func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
@@ -112,7 +109,7 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 // closed is ErrDenied when the provider has closed our Tenant: draining one takes away the rights to even ask, so that
 // the slice never gets an answer. What cannot be read says nothing.
 func (j *join) closed(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
-	if time.Since(slice.CreationTimestamp.Time) < closedAfter || j.reach(ctx) != nil {
+	if time.Since(slice.CreationTimestamp.Time) < j.graces.answer || j.reach(ctx) != nil {
 		return nil
 	}
 	tenant, err := j.tenant(ctx)

@@ -31,7 +31,7 @@ func (j *join) stamped(ctx context.Context) (bool, string, error) {
 		return false, "", say(backend.ErrConflict, "VirtualNode %s was removed by somebody", virtual.Name)
 	}
 	if virtual.Annotations[backend.AnnotationStamp] != j.InstanceID() {
-		if err := j.patch(ctx, virtual, map[string]any{"metadata": map[string]any{
+		if err := mergePatch(ctx, j.local, virtual, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]string{backend.AnnotationStamp: j.InstanceID()}}}); err != nil {
 			return false, "", fmt.Errorf("mark virtual node: %w", err)
 		}
@@ -44,27 +44,12 @@ func (j *join) stamped(ctx context.Context) (bool, string, error) {
 	switch node.Spec.ProviderID {
 	case j.InstanceID():
 		return true, "", nil
-	case "": // the API server lets it be set once: a rival's write makes ours fail, and is seen on the next look
-		err := j.patch(ctx, node, map[string]any{
-			"metadata": map[string]any{"uid": node.UID},
-			"spec":     map[string]any{"providerID": j.InstanceID()}})
-		if apierrors.IsInvalid(err) {
-			err = j.local.Get(ctx, client.ObjectKeyFromObject(node), node)
-			if err == nil && node.Spec.ProviderID != j.InstanceID() {
-				return false, "", taken(node)
-			}
-		}
-		if err != nil {
-			return false, "", fmt.Errorf("stamp node: %w", err)
-		}
-		return true, "", nil
+	case "":
+		err := j.stamp(ctx, node)
+		return err == nil, "", err
 	default:
 		return false, "", taken(node)
 	}
-}
-
-func taken(node *corev1.Node) error {
-	return say(backend.ErrConflict, "somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?", node.Spec.ProviderID, node.Name)
 }
 
 // earlierNode is the name of a Node that an earlier attempt of the same instance has left, or "". Two Nodes with one
@@ -84,11 +69,11 @@ func (j *join) earlierNode(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// patch sends a merge patch written by hand, which touches nothing but what it names.
-func (j *join) patch(ctx context.Context, object client.Object, change map[string]any) error {
+// mergePatch sends a merge patch written by hand, which touches nothing but what it names.
+func mergePatch(ctx context.Context, cluster client.Client, object client.Object, change map[string]any) error {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	return j.local.Patch(ctx, object, client.RawPatch(types.MergePatchType, data))
+	return cluster.Patch(ctx, object, client.RawPatch(types.MergePatchType, data))
 }

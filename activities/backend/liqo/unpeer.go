@@ -14,9 +14,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// mapGrace is how long Liqo has to remove a NamespaceMap that no virtual node needs any longer.
-const mapGrace = 5 * time.Second
-
 // Unpeer takes back what Establish made, wherever Establish or an earlier Unpeer was cut. The order is Liqo's: a Tenant
 // that goes while something is still replicated, or together with its Identity, leaves finalizers nobody can clear.
 func (b *Backend) Unpeer(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
@@ -89,7 +86,7 @@ func (p *peering) replicatedGone(now func() time.Time) look {
 		}
 		for i := range maps.Items {
 			unneeded := &maps.Items[i]
-			if unneeded.DeletionTimestamp == nil && now().Sub(started) > mapGrace {
+			if unneeded.DeletionTimestamp == nil && now().Sub(started) > p.graces.namespaceMap {
 				if err := client.IgnoreNotFound(p.local.Delete(ctx, unneeded)); err != nil {
 					return false, "", fmt.Errorf("delete NamespaceMap: %w", err)
 				}

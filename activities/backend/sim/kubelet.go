@@ -61,7 +61,7 @@ func (s *State) works(name string, p *Provider) bool {
 // Before that the stages of Join rule.
 func (s *State) reregisters(name string) bool {
 	slice, virtual := s.Consumer.Slices[name], s.Consumer.Virtuals[name]
-	return s.Consumer.Nodes[name] == nil && virtual != nil && virtual.Deleting == nil && slice != nil &&
+	return s.Consumer.Kubelets[name] != nil && s.Consumer.Nodes[name] == nil && virtual != nil && virtual.Deleting == nil && slice != nil &&
 		slice.at(joinStages, backend.StageReady) && s.works(name, s.providerOr(virtual.Provider))
 }
 

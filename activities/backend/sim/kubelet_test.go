@@ -43,6 +43,15 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.NoError(t, b.Restamp(t.Context(), spec.Attempt))
 	require.True(t, b.only(t).Stamped)
 
+	// Restamp does not wait for the delay.
+	require.NoError(t, w.SetDelays(t.Context(), Delays{Register: time.Hour}))
+	require.NoError(t, w.DeleteNode(t.Context(), spec.Attempt.ObjectName()))
+	require.False(t, b.only(t).Node)
+	require.NoError(t, b.Restamp(t.Context(), spec.Attempt))
+	require.True(t, b.only(t).Node)
+	require.False(t, b.only(t).Stamped)
+	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
+
 	// A Node that goes without DeleteNode is missing since that is noticed.
 	require.NoError(t, w.Edit(t.Context(), func(s *State) error {
 		s.deleteNode(spec.Attempt.ObjectName())

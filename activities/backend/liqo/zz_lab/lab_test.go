@@ -325,6 +325,12 @@ func (w *world) deny(condition string) func(ctx context.Context, p backend.Provi
 	}
 }
 
+func (w *world) remove(r schema.GroupVersionResource) func(context.Context, backend.Attempt) error {
+	return func(ctx context.Context, a backend.Attempt) error {
+		return w.consumer().liqo.Resource(r).Namespace("liqo-tenant-"+a.Provider.ID).Delete(ctx, a.ObjectName(), metav1.DeleteOptions{})
+	}
+}
+
 func unreachable(t *testing.T, secret string) fleet.Credentials {
 	path := filepath.Join(t.TempDir(), "nobody")
 	require.NoError(t, os.WriteFile(path, []byte(`apiVersion: v1
@@ -365,7 +371,15 @@ func TestContract(t *testing.T) {
 			},
 			PutPod: w.putPod, Pods: w.pods, PutSlice: w.putSlice, PutNode: w.putNode, PutPeering: w.putPeering,
 			Unreachable: unreachable,
-			Stall:       w.stop("liqo-cm"), StallStage: backend.StageNonce,
+			DeleteNode: func(ctx context.Context, a backend.Attempt) error {
+				return w.consumer().kube.CoreV1().Nodes().Delete(ctx, a.ObjectName(), metav1.DeleteOptions{})
+			},
+			DeleteVirtualNode: w.remove(res("offloading.liqo.io", "virtualnodes")), DeleteSlice: w.remove(rsRes),
+			SetProviderID: func(ctx context.Context, node, id string) error {
+				_, err := w.consumer().kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(`{"spec":{"providerID":"`+id+`"}}`), metav1.PatchOptions{})
+				return err
+			},
+			Stall: w.stop("liqo-cm"), StallStage: backend.StageNonce,
 			Cut: w.cut, Deny: w.deny("Cordoned"),
 		},
 	})

@@ -157,6 +157,10 @@ func TestTwoWay(t *testing.T) {
 	require.Len(t, peers, 1)
 	require.ErrorIs(t, b.Unpeer(t.Context(), p, nil), backend.ErrInUse)
 	reverse("unauthenticate")
+	require.Eventually(t, func() bool {
+		list, err := w.consumer().liqo.Resource(tnRes).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	}, 20*time.Second, 100*time.Millisecond)
 	require.NoError(t, b.Unpeer(t.Context(), p, nil))
 	w.requireNothing(t)
 	for c, ns := range map[*cl]string{w.consumer(): "liqo-tenant-provider1", w.of(p): "liqo-tenant-consumer"} {

@@ -1,0 +1,32 @@
+package liqo
+
+import "time"
+
+// graces are how long Liqo is given for what it does by itself, before we do something about it.
+type graces struct {
+	// answer is for a slice to be answered, before the provider's Tenant is looked at for the reason.
+	answer time.Duration
+	// renew is for a Liqo of 1.2 to make the Renew of a new Identity. One that makes none is older.
+	renew time.Duration
+	// register is for a virtual kubelet to register its Node, before their virtual node is deleted. When the Node comes
+	// in the midst of the deletion, Liqo's controller dereferences nil and dies (1.2.0, virtualnode-controller/
+	// deletion-routine.go:232), and every deletion in the cluster waits until it is back.
+	register time.Duration
+	// node is for the Node of a virtual node that is gone: a virtual kubelet on its way out can register it once more.
+	node time.Duration
+	// namespaceMap is for a NamespaceMap that no virtual node needs any longer.
+	namespaceMap time.Duration
+	// certificate is for a provider that is gone to come back, so that the certificate it keeps can be deleted.
+	certificate time.Duration
+}
+
+func defaultGraces() graces {
+	return graces{
+		answer:       3 * time.Second,
+		renew:        3 * time.Second,
+		register:     10 * time.Second,
+		node:         3 * time.Second,
+		namespaceMap: 5 * time.Second,
+		certificate:  10 * time.Second,
+	}
+}

@@ -1,0 +1,80 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Restamp puts the instance id back on the Node of a marked virtual node: a virtual kubelet registers a deleted Node
+// anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once.
+func (b *Backend) Restamp(ctx context.Context, of backend.Attempt) error {
+	if err := b.attempt(of).restamp(ctx); err != nil {
+		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)
+	}
+	return nil
+}
+
+func (a *attempt) restamp(ctx context.Context) error {
+	var err error
+	if a.self, err = a.consumer(ctx); err != nil {
+		return err
+	}
+	virtual, err := a.virtualNode(ctx)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if virtual.DeletionTimestamp != nil || virtual.Annotations[backend.AnnotationStamp] != a.InstanceID() {
+		return nil
+	}
+	node, err := a.node(ctx, virtual)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if node.DeletionTimestamp != nil || node.Spec.ProviderID == a.InstanceID() {
+		return nil
+	}
+	if node.Spec.ProviderID != "" {
+		return taken(node)
+	}
+	var nodes corev1.NodeList
+	siblings := a.ours(a.self.id)
+	siblings[backend.LabelInstance] = a.Instance
+	if err := a.local.List(ctx, &nodes, siblings); err != nil {
+		return fmt.Errorf("list nodes of instance %s: %w", a.Instance, err)
+	}
+	for i := range nodes.Items {
+		if nodes.Items[i].Spec.ProviderID == a.InstanceID() {
+			return say(backend.ErrConflict, "Node %s carries the instance id already", nodes.Items[i].Name)
+		}
+	}
+	return a.stamp(ctx, node)
+}
+
+// stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
+// Node that has been replaced since it was read, so a rival makes this fail: ErrConflict if it was faster.
+func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
+	err := mergePatch(ctx, a.local, node, map[string]any{
+		"metadata": map[string]any{"uid": node.UID},
+		"spec":     map[string]any{"providerID": a.InstanceID()},
+	})
+	if apierrors.IsInvalid(err) {
+		err = a.local.Get(ctx, client.ObjectKeyFromObject(node), node)
+		if err == nil && node.Spec.ProviderID != a.InstanceID() {
+			return taken(node)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set providerID: %w", err)
+	}
+	return nil
+}
+
+func taken(node *corev1.Node) error {
+	return say(backend.ErrConflict, "somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?", node.Spec.ProviderID, node.Name)
+}

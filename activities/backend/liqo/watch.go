@@ -1,0 +1,160 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// Watch follows our slices, virtual nodes and Nodes on the consumer. Changes that come while handle runs are told
+// together.
+func (b *Backend) Watch(ctx context.Context, handle func(backend.Found)) error {
+	self, err := b.consumerEventually(ctx)
+	if err != nil {
+		return err
+	}
+	w := newWatching(b.watch, b.ours(self.id))
+	done := make(chan struct{}, len(w.informers))
+	for _, informer := range w.informers {
+		go func() {
+			informer.RunWithContext(ctx)
+			done <- struct{}{}
+		}()
+	}
+	defer func() {
+		for range w.informers {
+			<-done
+		}
+	}()
+	for _, informer := range w.informers {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return ctx.Err()
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.dirty.wake:
+		}
+		for _, name := range w.dirty.take() {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if found, news := w.found(name); news {
+				handle(found)
+			}
+		}
+	}
+}
+
+// consumerEventually is consumer, asked until it answers.
+func (b *Backend) consumerEventually(ctx context.Context) (identity, error) {
+	for {
+		self, err := b.consumer(ctx)
+		if err == nil {
+			return self, nil
+		}
+		select {
+		case <-ctx.Done():
+			return identity{}, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// watching is one Watch at work.
+type watching struct {
+	informers []cache.Controller
+	stores    []cache.Indexer
+	dirty     *dirtySet
+	known     map[string]backend.Attempt // told and not told gone
+}
+
+const byName = "name"
+
+func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watching {
+	w := &watching{dirty: newDirtySet(), known: map[string]backend.Attempt{}}
+	note := func(object any) {
+		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if object, ok := object.(client.Object); ok {
+			w.dirty.add(object.GetName())
+		}
+	}
+	for object, list := range map[client.Object]client.ObjectList{
+		&authv1beta1.ResourceSlice{}:     &authv1beta1.ResourceSliceList{},
+		&offloadingv1beta1.VirtualNode{}: &offloadingv1beta1.VirtualNodeList{},
+		&corev1.Node{}:                   &corev1.NodeList{},
+	} {
+		store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+			ListerWatcher: listerWatcher(cluster, list, which),
+			ObjectType:    object,
+			Handler: cache.ResourceEventHandlerFuncs{
+				AddFunc:    note,
+				UpdateFunc: func(_, object any) { note(object) },
+				DeleteFunc: note,
+			},
+			Indexers: cache.Indexers{byName: func(object any) ([]string, error) {
+				return []string{object.(client.Object).GetName()}, nil
+			}},
+		})
+		w.informers = append(w.informers, informer)
+		w.stores = append(w.stores, store.(cache.Indexer))
+	}
+	return w
+}
+
+func listerWatcher(cluster client.WithWatch, list client.ObjectList, which client.MatchingLabels) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			found := list.DeepCopyObject().(client.ObjectList)
+			err := cluster.List(ctx, found, which, &client.ListOptions{Raw: &options})
+			return found, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return cluster.Watch(ctx, list.DeepCopyObject().(client.ObjectList), which, &client.ListOptions{Raw: &options})
+		},
+	}
+}
+
+// found is what exists of the attempt with that object name now; news is false when it is not one of ours, or was told
+// gone already.
+func (w *watching) found(name string) (found backend.Found, news bool) {
+	all := findings{}
+	for _, store := range w.stores {
+		objects, err := store.ByIndex(byName, name)
+		if err != nil { // the index is there
+			panic(fmt.Sprintf("look up %s: %v", name, err))
+		}
+		for _, object := range objects {
+			switch object := object.(type) {
+			case *authv1beta1.ResourceSlice:
+				all.slice(object)
+			case *offloadingv1beta1.VirtualNode:
+				all.virtual(object)
+			case *corev1.Node:
+				all.node(object)
+			}
+		}
+	}
+	if entry := all[name]; entry != nil {
+		w.known[name] = entry.Attempt
+		return *entry, true
+	}
+	attempt, known := w.known[name]
+	delete(w.known, name)
+	return backend.Found{Attempt: attempt}, known
+}

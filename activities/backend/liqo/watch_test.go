@@ -1,0 +1,75 @@
+package liqo
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func TestWatch(t *testing.T) {
+	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-labels", "7")), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	told, done := make(chan backend.Found, 100), make(chan error, 1)
+	go func() { done <- c.Watch(ctx, func(f backend.Found) { told <- f }) }()
+	next := func() backend.Found {
+		select {
+		case f := <-told:
+			return f
+		case <-time.After(10 * time.Second):
+			require.FailNow(t, "nothing was told")
+			return backend.Found{}
+		}
+	}
+	first := next()
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, found, []backend.Found{first}, "the start tells all that List lists, and nothing else")
+
+	require.NoError(t, c.local.Delete(t.Context(), readyNode("g-abc-1-1", "1")))
+	f := next()
+	require.True(t, f.Slice && f.Virtual && !f.Node, "%+v", f)
+	require.NoError(t, c.local.Delete(t.Context(), running()))
+	require.NoError(t, c.local.Delete(t.Context(), accepted("2")))
+	for f = next(); f.Virtual || f.Slice; f = next() {
+	}
+	require.Equal(t, backend.Found{Attempt: f.Attempt}, f, "its end is told")
+	require.Equal(t, first.Attempt.ObjectName(), f.Attempt.ObjectName())
+
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Empty(t, told, "and told once")
+}
+
+func TestRestamp(t *testing.T) {
+	marked := stampedNode()
+	lost := readyNode("g-abc-1-1", "1")
+	stolen := readyNode("g-abc-1-1", "1")
+	stolen.Spec.ProviderID = "aws:///i-1"
+	twin := readyNode("g-abc-1-2", "2")
+	twin.Spec.ProviderID = someAttempt(1).InstanceID()
+	for name, test := range map[string]struct {
+		objects []any
+		want    error
+		id      string
+	}{
+		"lost":                   {objects: []any{marked[0], lost}, id: someAttempt(1).InstanceID()},
+		"stamped":                {objects: []any{marked[0], marked[1]}, id: someAttempt(1).InstanceID()},
+		"not marked":             {objects: []any{running(), lost}},
+		"no virtual node":        {objects: []any{lost}},
+		"set by somebody":        {objects: []any{marked[0], stolen}, want: backend.ErrConflict, id: "aws:///i-1"},
+		"another attempt has it": {objects: []any{marked[0], lost, twin}, want: backend.ErrConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClusters(t, copies(test.objects), nil)
+			require.ErrorIs(t, c.Restamp(t.Context(), someAttempt(1)), test.want)
+			node := readyNode("g-abc-1-1", "1")
+			require.NoError(t, c.local.Get(t.Context(), keyOf(node), node))
+			require.Equal(t, test.id, node.Spec.ProviderID)
+		})
+	}
+	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
+}

@@ -1,0 +1,39 @@
+package show
+
+import (
+	"slices"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone. before may be the
+// zero snapshot: then all instances are new.
+func Changes(before, after fleet.Snapshot) []Change {
+	old := map[string]fleet.InstanceView{}
+	for _, v := range before.Instances {
+		old[v.Name] = v
+	}
+	var out []Change
+	add := func(v fleet.InstanceView) {
+		out = append(out, Change{At: after.At.UTC(), Target: after.Target, Instance: InstanceOf(after.Group, v)})
+	}
+	for _, v := range after.Instances {
+		if was, known := old[v.Name]; !known || differs(was, v) {
+			add(v)
+		}
+	}
+	for _, v := range before.Instances {
+		if !slices.ContainsFunc(after.Instances, func(a fleet.InstanceView) bool { return a.Name == v.Name }) {
+			v.Phase, v.State, v.Counts, v.Since, v.Stuck, v.NotReady, v.Failure = fleet.Released, "", false, after.At, "", false, nil
+			add(v)
+		}
+	}
+	return out
+}
+
+func differs(a, b fleet.InstanceView) bool {
+	af, bf := a.Failure, b.Failure
+	a.Failure, b.Failure = nil, nil
+	a.Since = b.Since // a phase that is entered anew shows by its attempt
+	return a != b || (af == nil) != (bf == nil) || af != nil && *af != *bf
+}

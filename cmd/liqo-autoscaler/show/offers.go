@@ -1,0 +1,177 @@
+package show
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Offers is what `offers` prints: one entry per provider, by the offers' names.
+type Offers struct {
+	Offers []Offer `json:"offers"`
+	// Problems are offers that their source had to leave out, and why; only when a source was asked.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Offer is what one provider would lend, and what is held of it. Where the access to it lies is left out.
+type Offer struct {
+	// Name is the offer's name in its source; the provider's id when no offer is known.
+	Name string `json:"name"`
+	// Provider is the Liqo cluster id.
+	Provider string `json:"provider"`
+	// Current tells whether a source has the offer now; null when no source was asked.
+	Current  *bool               `json:"current,omitempty"`
+	Lendable corev1.ResourceList `json:"lendable,omitempty"`
+	MaxNodes int                 `json:"maxNodes,omitempty"`
+	Labels   map[string]string   `json:"labels,omitempty"`
+	// Price is per node and hour, in whatever currency all offers share.
+	Price   float64    `json:"price"`
+	Expires *time.Time `json:"expires,omitempty"`
+	// Held sums the holds that wait or are granted; HeldNodes is their number.
+	Held      corev1.ResourceList `json:"held,omitempty"`
+	HeldNodes int                 `json:"heldNodes"`
+	Holds     []Hold              `json:"holds,omitempty"`
+	// Peering is the phase of the peering with the provider, Since when it entered it.
+	Peering fleet.PeeringPhase `json:"peering"`
+	Since   time.Time          `json:"since,omitzero"`
+	// Failure is why the peering last failed.
+	Failure *fleet.Failure `json:"failure,omitempty"`
+}
+
+// Hold is one attempt's share of an offer.
+type Hold struct {
+	Node  string              `json:"node"` // the attempt's object name
+	State fleet.HoldState     `json:"state"`
+	Shape corev1.ResourceList `json:"shape,omitempty"`
+	Since time.Time           `json:"since"`
+}
+
+// OffersOf joins the providers that are known with what a source offers now; offered is nil when no source was asked.
+func OffersOf(providers []fleet.ProviderState, offered []fleet.Offer) Offers {
+	byProvider := map[string]Offer{}
+	for _, p := range providers {
+		byProvider[p.ID] = providerOf(p)
+	}
+	if offered != nil {
+		for id, o := range byProvider {
+			o.Current = new(bool)
+			byProvider[id] = o
+		}
+	}
+	for _, offer := range offered {
+		o, known := byProvider[offer.Provider]
+		if !known {
+			o = Offer{Provider: offer.Provider, Peering: fleet.Absent}
+		}
+		o.take(offer)
+		current := true
+		o.Current = &current
+		byProvider[offer.Provider] = o
+	}
+	all := slices.SortedFunc(maps.Values(byProvider), func(a, b Offer) int {
+		if c := compareNames(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return compareNames(a.Provider, b.Provider)
+	})
+	if all == nil {
+		all = []Offer{}
+	}
+	return Offers{Offers: all}
+}
+
+func (o *Offer) take(offer fleet.Offer) {
+	o.Name, o.Lendable, o.MaxNodes, o.Labels = offer.Name, offer.Lendable, offer.MaxNodes, offer.Labels
+	o.Price, o.Expires = offer.Price, offer.Expires
+}
+
+func providerOf(p fleet.ProviderState) Offer {
+	o := Offer{Name: p.ID, Provider: p.ID, Peering: p.Phase, Since: p.Since.UTC(), Failure: p.Failure, Held: corev1.ResourceList{}}
+	if p.Offer != nil {
+		o.take(*p.Offer)
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
+		h := p.Holds[key]
+		if h.State != fleet.HoldWaiting && h.State != fleet.HoldGranted {
+			continue
+		}
+		o.HeldNodes++
+		o.Holds = append(o.Holds, Hold{Node: key, State: h.State, Shape: h.Shape, Since: h.Since.UTC()})
+		for name, q := range h.Shape {
+			sum := o.Held[name].DeepCopy()
+			sum.Add(q)
+			o.Held[name] = sum
+		}
+	}
+	return o
+}
+
+// Table prints one row per provider.
+func (o Offers) Table(out io.Writer, look Look) error {
+	if len(o.Offers) == 0 {
+		_, err := io.WriteString(out, "No provider is known.\n")
+		return err
+	}
+	header := []string{"NAME", "PROVIDER", "LENDABLE", "NODES", "HELD", "PRICE", "PEERING", "AGE"}
+	asked := o.Offers[0].Current != nil
+	if asked {
+		header = append(header, "CURRENT")
+	}
+	if look.Wide {
+		header = append(header, "EXPIRES", "LABELS", "WHY")
+	}
+	var rows [][]string
+	for _, p := range o.Offers {
+		row := []string{p.Name, p.Provider, look.resources(p.Lendable), p.nodes(), look.resources(p.Held),
+			strconv.FormatFloat(p.Price, 'f', -1, 64), string(p.Peering), look.age(p.Since)}
+		if asked {
+			row = append(row, strconv.FormatBool(*p.Current))
+		}
+		if look.Wide {
+			row = append(row, p.expires(look), labels(p.Labels), p.why())
+		}
+		rows = append(rows, row)
+	}
+	return table(out, header, rows)
+}
+
+// nodes is how many nodes are held, of how many at most when there is such a bound.
+func (o Offer) nodes() string {
+	if o.MaxNodes == 0 {
+		return strconv.Itoa(o.HeldNodes)
+	}
+	return strconv.Itoa(o.HeldNodes) + "/" + strconv.Itoa(o.MaxNodes)
+}
+
+func (o Offer) expires(look Look) string {
+	switch {
+	case o.Expires == nil:
+		return "never"
+	case o.Expires.Before(look.Now):
+		return "expired"
+	default:
+		return "in " + Look{Now: *o.Expires}.age(look.Now)
+	}
+}
+
+func (o Offer) why() string {
+	if o.Failure == nil {
+		return ""
+	}
+	return string(o.Failure.Code) + ": " + o.Failure.Message
+}
+
+func labels(of map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, key+"="+of[key])
+	}
+	return or(strings.Join(parts, ","))
+}

@@ -1,0 +1,58 @@
+package show
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Formats are the values of -o.
+var Formats = []string{"table", "wide", "json", "yaml"}
+
+// CheckFormat refuses what is not one of Formats.
+func CheckFormat(format string) error {
+	if slices.Contains(Formats, format) {
+		return nil
+	}
+	return fmt.Errorf("--output %q: use %s", format, strings.Join(Formats, ", "))
+}
+
+// Document is something that has a table.
+type Document interface {
+	Table(out io.Writer, look Look) error
+}
+
+// Print prints the document in one of Formats.
+func Print(out io.Writer, format string, look Look, d Document) error {
+	switch format {
+	case "json":
+		return JSON(out, d)
+	case "yaml":
+		return YAML(out, d)
+	default:
+		look.Wide = format == "wide"
+		return d.Table(out, look)
+	}
+}
+
+// JSON prints v, indented.
+func JSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// YAML prints v, with the names it has in JSON.
+func YAML(out io.Writer, v any) error {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("make YAML: %w", err)
+	}
+	_, err = out.Write(text)
+	return err
+}

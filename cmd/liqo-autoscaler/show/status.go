@@ -1,0 +1,130 @@
+package show
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Status is what `status` prints: the node groups by name, and their instances, oldest first within a group.
+type Status struct {
+	Groups    []Group    `json:"groups"`
+	Instances []Instance `json:"instances"`
+}
+
+// Group is one node group.
+type Group struct {
+	Name string `json:"name"`
+	Min  int    `json:"min"`
+	Max  int    `json:"max"`
+	// Target is the number of instances that count; CA sees it as the group's size.
+	Target int `json:"target"`
+	// Ready, Creating, Deleting and Failed count instances; with those whose node is not ready they are all.
+	Ready    int  `json:"ready"`
+	NotReady int  `json:"notReady"`
+	Creating int  `json:"creating"`
+	Deleting int  `json:"deleting"`
+	Failed   int  `json:"failed"`
+	Frozen   bool `json:"frozen"`
+	// Spec is the hash of the spec in force, Shape what each node has by it.
+	Spec  string              `json:"spec"`
+	Shape corev1.ResourceList `json:"shape,omitempty"`
+	// Epoch and Sequence say which snapshot this is, AsOf when the group took it.
+	Epoch    string    `json:"epoch"`
+	Sequence int64     `json:"sequence"`
+	AsOf     time.Time `json:"asOf"`
+	// Started is when the group's first run began, zero when that cannot be told.
+	Started time.Time `json:"started,omitzero"`
+}
+
+// Instance is one unit of a group's target size.
+type Instance struct {
+	Name  string `json:"name"`
+	ID    string `json:"id"` // the Node's spec.providerID
+	Group string `json:"group"`
+	// Phase is where it is, State what CA sees: creating, running or deleting.
+	Phase fleet.Phase `json:"phase"`
+	State fleet.State `json:"state,omitempty"`
+	// Counts tells whether it is part of the target.
+	Counts bool `json:"counts"`
+	// Provider is the Liqo cluster id of the current attempt, Node the name its Node has or will have.
+	Provider   string         `json:"provider,omitempty"`
+	Attempt    int            `json:"attempt"`
+	Node       string         `json:"node,omitempty"`
+	Since      time.Time      `json:"since"` // when it entered Phase
+	Registered bool           `json:"registered"`
+	NotReady   bool           `json:"notReady"`
+	Stuck      string         `json:"stuck,omitempty"`
+	Failure    *fleet.Failure `json:"failure,omitempty"`
+}
+
+// StatusOf makes the status of snapshots, in the order of their groups' names.
+func StatusOf(snapshots ...fleet.Snapshot) Status {
+	snapshots = slices.Clone(snapshots)
+	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return compareNames(a.Group, b.Group) })
+	out := Status{Groups: []Group{}, Instances: []Instance{}}
+	for _, s := range snapshots {
+		out.Groups = append(out.Groups, groupOf(s))
+		for _, v := range s.Instances {
+			out.Instances = append(out.Instances, InstanceOf(s.Group, v))
+		}
+	}
+	return out
+}
+
+func groupOf(s fleet.Snapshot) Group {
+	g := Group{
+		Name: s.Group, Min: s.Min, Max: s.Max, Target: s.Target, Frozen: s.Frozen, Spec: s.SpecHash,
+		Epoch: s.Epoch, Sequence: s.Sequence, AsOf: s.At.UTC(),
+	}
+	if seconds, err := strconv.ParseInt(s.Epoch, 36, 64); err == nil {
+		g.Started = time.Unix(seconds, 0).UTC()
+	}
+	if s.Spec != nil {
+		g.Shape = s.Spec.Shape
+	}
+	for _, v := range s.Instances {
+		switch {
+		case v.State == fleet.StateDeleting:
+			g.Deleting++
+		case v.Phase == fleet.Failed:
+			g.Failed++
+		case v.Phase == fleet.Ready && v.NotReady:
+			g.NotReady++
+		case v.Phase == fleet.Ready:
+			g.Ready++
+		default:
+			g.Creating++
+		}
+	}
+	return g
+}
+
+// InstanceOf shows one instance of a group.
+func InstanceOf(group string, v fleet.InstanceView) Instance {
+	i := Instance{
+		Name: v.Name, ID: v.ID(group), Group: group, Phase: v.Phase, State: v.State, Counts: v.Counts, Provider: v.Provider,
+		Attempt: v.Attempt, Since: v.Since.UTC(), Registered: v.Registered, NotReady: v.NotReady, Stuck: v.Stuck, Failure: v.Failure,
+	}
+	if v.Attempt > 0 {
+		i.Node = fleet.ObjectName(v.Name, v.Attempt)
+	}
+	return i
+}
+
+// Why says in a few words what is the matter with the instance; "" when nothing is.
+func (i Instance) Why() string {
+	switch {
+	case i.Stuck != "":
+		return "stuck: " + i.Stuck
+	case i.Failure != nil:
+		return string(i.Failure.Code) + ": " + i.Failure.Message
+	case i.NotReady:
+		return "node is not ready"
+	}
+	return ""
+}

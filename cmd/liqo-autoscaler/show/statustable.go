@@ -1,0 +1,93 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Table prints the groups, and then the instances if there are any.
+func (s Status) Table(out io.Writer, look Look) error {
+	if len(s.Groups) == 0 {
+		_, err := fmt.Fprintln(out, "No node groups run.")
+		return err
+	}
+	header := []string{"NAME", "MIN", "MAX", "TARGET", "READY", "CREATING", "DELETING", "FAILED", "SPEC", "AGE"}
+	if look.Wide {
+		header = append(header, "NOTREADY", "SHAPE", "FROZEN", "EPOCH")
+	}
+	var rows [][]string
+	for _, g := range s.Groups {
+		row := []string{g.Name}
+		for _, n := range []int{g.Min, g.Max, g.Target, g.Ready, g.Creating, g.Deleting, g.Failed} {
+			row = append(row, strconv.Itoa(n))
+		}
+		row = append(row, or(g.Spec), look.age(g.Started))
+		if look.Wide {
+			row = append(row, strconv.Itoa(g.NotReady), look.resources(g.Shape), strconv.FormatBool(g.Frozen), or(g.Epoch))
+		}
+		rows = append(rows, row)
+	}
+	if err := table(out, header, rows); err != nil || len(s.Instances) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return s.instanceTable(out, look)
+}
+
+func (s Status) instanceTable(out io.Writer, look Look) error {
+	header := []string{"INSTANCE", "GROUP", "PHASE", "PROVIDER", "ATTEMPT", "SINCE", "WHY"}
+	if look.Wide {
+		header = []string{"INSTANCE", "GROUP", "PHASE", "STATE", "PROVIDER", "ATTEMPT", "NODE", "SINCE", "WHY"}
+	}
+	var rows [][]string
+	for _, i := range s.Instances {
+		row := []string{i.Name, i.Group, string(i.Phase), or(i.Provider), strconv.Itoa(i.Attempt), look.age(i.Since), look.cut(i.Why())}
+		if look.Wide {
+			row = slices.Insert(row, 5, or(i.Node))
+			row = slices.Insert(row, 3, or(string(i.State)))
+		}
+		rows = append(rows, row)
+	}
+	return table(out, header, rows)
+}
+
+// Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase Released).
+type Change struct {
+	At     time.Time `json:"at"`
+	Target int       `json:"target"` // of the group, after the change
+	Instance
+}
+
+// Changes are printed one by one, so their columns have fixed widths, which longer texts push.
+const changeFormat = "%-12s  %-26s  %-11s  %6s  %-12s  %7s  %s\n"
+
+// ChangeHeader prints the columns' names.
+func ChangeHeader(out io.Writer) error {
+	_, err := fmt.Fprintf(out, changeFormat, "TIME", "INSTANCE", "PHASE", "TARGET", "PROVIDER", "ATTEMPT", "WHY")
+	return err
+}
+
+// Row prints one change.
+func (c Change) Row(out io.Writer, look Look) error {
+	line := fmt.Sprintf(changeFormat, c.At.Local().Format("15:04:05.000"), c.Name, c.Phase, strconv.Itoa(c.Target),
+		or(oneLine(c.Provider)), strconv.Itoa(c.Attempt), oneLine(look.cut(c.Why())))
+	_, err := fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	return err
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,111 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Look says how tables look.
+type Look struct {
+	// Wide adds columns and does not cut texts.
+	Wide bool
+	// Now is what ages are counted to.
+	Now time.Time
+}
+
+// whyWidth is where texts are cut when not Wide, in characters.
+const whyWidth = 72
+
+// gap is what separates columns, as in kubectl's tables.
+const gap = 3
+
+// table prints rows under a header, in aligned columns, without spaces at the ends of lines.
+func table(out io.Writer, header []string, rows [][]string) error {
+	all := append([][]string{header}, rows...)
+	widths := make([]int, len(header))
+	for _, row := range all {
+		for i, cell := range row {
+			row[i] = oneLine(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	var text strings.Builder
+	for _, row := range all {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell)
+			line.WriteString(strings.Repeat(" ", widths[i]+gap-utf8.RuneCountInString(cell)))
+		}
+		text.WriteString(strings.TrimRight(line.String(), " "))
+		text.WriteByte('\n')
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// oneLine keeps a cell from breaking the table or the terminal.
+func oneLine(cell string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, cell)
+}
+
+func (l Look) cut(text string) string {
+	if r := []rune(text); !l.Wide && len(r) > whyWidth {
+		return string(r[:whyWidth-1]) + "…"
+	}
+	return text
+}
+
+// age is the time since t as kubectl prints it.
+func (l Look) age(t time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(max(0, l.Now.Sub(t)))
+}
+
+// none fills cells that have nothing to say, so that columns can be told apart by spaces.
+const none = "-"
+
+func or(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+// shown are the resources in tables, when not Wide.
+var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// resources is a short text of a list: cpu=8,memory=16Gi, then what is special about it.
+func (l Look) resources(list corev1.ResourceList) string {
+	var parts []string
+	seen := map[corev1.ResourceName]bool{}
+	add := func(name corev1.ResourceName) {
+		if q, ok := list[name]; ok && !seen[name] {
+			seen[name] = true
+			parts = append(parts, fmt.Sprintf("%s=%s", name, q.String()))
+		}
+	}
+	for _, name := range shown {
+		add(name)
+	}
+	for _, name := range sortedNames(list) {
+		plain := name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
+		if l.Wide || !plain {
+			add(name)
+		}
+	}
+	return or(strings.Join(parts, ","))
+}

@@ -1,0 +1,38 @@
+package deploy_test
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// What we use of cert-manager's types (cert-manager.io/v1), whose module is not among ours.
+type certificate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		IsCA       bool            `json:"isCA"`
+		CommonName string          `json:"commonName"`
+		SecretName string          `json:"secretName"`
+		Duration   metav1.Duration `json:"duration"`
+		DNSNames   []string        `json:"dnsNames"`
+		Usages     []string        `json:"usages"`
+		PrivateKey struct {
+			Algorithm      string `json:"algorithm"`
+			Size           int    `json:"size"`
+			RotationPolicy string `json:"rotationPolicy"`
+		} `json:"privateKey"`
+		IssuerRef struct {
+			Name  string `json:"name"`
+			Kind  string `json:"kind"`
+			Group string `json:"group"`
+		} `json:"issuerRef"`
+	} `json:"spec"`
+}
+
+type issuer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		SelfSigned *struct{} `json:"selfSigned"`
+		CA         *struct {
+			SecretName string `json:"secretName"`
+		} `json:"ca"`
+	} `json:"spec"`
+}

@@ -1,0 +1,142 @@
+package deploy_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Every use of a client in the code has its rights in the table, and nothing is in the table that the code does not use.
+func TestEveryUseOfAClientIsKnown(t *testing.T) {
+	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs, "../discovery/secrets": needsOfOffers} {
+		sites := callSites(t, dir)
+		var unknown, gone []string
+		for _, site := range sites {
+			if _, ok := known[site]; !ok {
+				unknown = append(unknown, site)
+			}
+		}
+		for site := range known {
+			if !slices.Contains(sites, site) {
+				gone = append(gone, site)
+			}
+		}
+		require.Empty(t, unknown, "new uses of a Kubernetes client in %s: say in rights_test.go which right each takes, "+
+			"and grant it in templates/worker-rbac.yaml or provider/rbac.yaml", dir)
+		require.Empty(t, gone, "no such uses in %s any longer: remove them from rights_test.go", dir)
+	}
+}
+
+func needed(where ...string) []right {
+	set := map[right]bool{}
+	for _, table := range []map[string][]right{needs, needsOfOffers} {
+		for _, rights := range table {
+			for _, r := range rights {
+				if slices.Contains(where, r.where) {
+					set[r] = true
+				}
+			}
+		}
+	}
+	return sorted(set)
+}
+
+func granted(t *testing.T, where string, rules []rbacv1.PolicyRule) []right {
+	set := map[right]bool{}
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						r := right{where: where, verb: verb, resource: group + "/" + resource, name: name}
+						require.False(t, set[r], "granted twice: %+v", r)
+						require.NotContains(t, []string{group, resource, verb}, "*")
+						set[r] = true
+					}
+				}
+			}
+		}
+		require.Empty(t, rule.NonResourceURLs)
+	}
+	return sorted(set)
+}
+
+func sorted(set map[right]bool) []right {
+	return slices.SortedFunc(maps.Keys(set), func(a, b right) int {
+		key := func(r right) string { return strings.Join([]string{r.where, r.resource, r.name, r.verb}, " ") }
+		return strings.Compare(key(a), key(b))
+	})
+}
+
+// The worker may do exactly what it does: no rule is missing, none is idle.
+func TestWorkerRights(t *testing.T) {
+	o := render(t, "existing")
+	require.Equal(t, needed("cluster"), granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
+	require.Equal(t, needed("liqo"), granted(t, "liqo", one[rbacv1.Role](t, o, "liqo-system", "lender-worker").Rules))
+
+	credentials := func(namespace string) []right {
+		return granted(t, "credentials", one[rbacv1.Role](t, o, namespace, "lender-credentials").Rules)
+	}
+	require.Equal(t, needed("credentials"), credentials("partners"), "offers of the discovery server may name any Secret there")
+	offers := slices.Concat(needed("credentials"), needed("offers"))
+	for i := range offers {
+		offers[i].where = "credentials"
+	}
+	require.Equal(t, offers, credentials("providers"), "offer Secrets are watched there")
+}
+
+// Kubeconfigs that the values name are granted by name.
+func TestNamedCredentials(t *testing.T) {
+	o := render(t, "certmanager")
+	require.Equal(t, []right{
+		{where: "credentials", verb: "get", resource: "/secrets", name: "milan"},
+		{where: "credentials", verb: "get", resource: "/secrets", name: "turin"},
+	}, granted(t, "credentials", one[rbacv1.Role](t, o, "providers", "liqo-autoscaler-credentials").Rules))
+}
+
+// Each role is bound to the worker, and nothing else is; the server and discovery have no rights and no token.
+func TestBindings(t *testing.T) {
+	for _, set := range valueSets {
+		t.Run(set, func(t *testing.T) {
+			o := render(t, set)
+			account, roles := "liqo-autoscaler-worker", map[string]bool{}
+			if set == "existing" {
+				account = "lender-worker"
+			}
+			subject := rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: namespace}
+			for _, binding := range all[rbacv1.RoleBinding](o) {
+				require.Equal(t, []rbacv1.Subject{subject}, binding.Subjects)
+				require.Equal(t, "Role", binding.RoleRef.Kind)
+				roles[binding.Namespace+"/"+binding.RoleRef.Name] = true
+			}
+			for _, role := range all[rbacv1.Role](o) {
+				require.True(t, roles[role.Namespace+"/"+role.Name], "role %s/%s is bound", role.Namespace, role.Name)
+			}
+			require.Len(t, all[rbacv1.Role](o), len(roles))
+			binding := one[rbacv1.ClusterRoleBinding](t, o, "", account)
+			require.Equal(t, []rbacv1.Subject{subject}, binding.Subjects)
+			require.Equal(t, one[rbacv1.ClusterRole](t, o, "", account).Name, binding.RoleRef.Name)
+			require.Len(t, all[rbacv1.ClusterRoleBinding](o), 1)
+		})
+	}
+}
+
+// What a provider grants is what the consumer uses there, in the consumer's own namespace.
+func TestProviderRights(t *testing.T) {
+	raw, err := os.ReadFile("provider/rbac.yaml")
+	require.NoError(t, err)
+	o := decode(t, raw)
+	name := "liqo-autoscaler-consumer-munich"
+	require.Equal(t, needed("itself"), granted(t, "itself", one[rbacv1.ClusterRole](t, o, "", name).Rules))
+	require.Equal(t, needed("tenant"), granted(t, "tenant", one[rbacv1.Role](t, o, "liqo-tenant-munich", name).Rules))
+	require.Equal(t, needed("provider liqo"), granted(t, "provider liqo", one[rbacv1.Role](t, o, "liqo", name).Rules))
+}

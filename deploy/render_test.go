@@ -1,0 +1,149 @@
+// Package deploy_test holds what is in this folder against the code that it deploys: every rendered object against the
+// types of Kubernetes, every flag against the binary, every right against the uses of a client.
+//
+// Tests that need a tool are skipped without it; `make deploy-check` brings them all, and then nothing is skipped.
+package deploy_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	chart     = "helm/liqo-autoscaler"
+	release   = "liqo-autoscaler"
+	namespace = "liqo-autoscaler"
+	kube      = "v1.33.1" // helm built from source takes itself to be on 1.20
+)
+
+// valueSets are the files ci/<set>-values.yaml of the chart.
+var valueSets = []string{"plaintext", "certmanager", "existing"}
+
+func valuesFile(set string) string { return filepath.Join(chart, "ci", set+"-values.yaml") }
+
+func TestValueSetsAreAll(t *testing.T) {
+	files, err := filepath.Glob(valuesFile("*"))
+	require.NoError(t, err)
+	require.Len(t, files, len(valueSets))
+}
+
+// tool is the path in the environment variable; without it the test is skipped.
+func tool(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Skip(variable + " is not set: run make deploy-check")
+	}
+	return path
+}
+
+// helm runs helm; stderr is in the error.
+func helm(t *testing.T, args ...string) ([]byte, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tool(t, "HELM"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		return problems.Bytes(), err
+	}
+	return out.Bytes(), nil
+}
+
+func template(t *testing.T, args ...string) ([]byte, error) {
+	t.Helper()
+	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube}, args...)...)
+}
+
+// render is the chart with a value set, every object decoded strictly into its type.
+func render(t *testing.T, set string, args ...string) []object {
+	t.Helper()
+	out, err := template(t, append([]string{"--values", valuesFile(set)}, args...)...)
+	require.NoError(t, err, "%s", out)
+	return decode(t, out)
+}
+
+// object is one decoded object.
+type object struct {
+	meta  metav1.TypeMeta
+	typed metav1.Object
+}
+
+// kinds are the types of what we deploy. cert-manager's are not in our module: see certmanager_test.go.
+func kinds() map[string]metav1.Object {
+	return map[string]metav1.Object{
+		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
+		"v1/ServiceAccount": &corev1.ServiceAccount{}, "v1/PersistentVolumeClaim": &corev1.PersistentVolumeClaim{},
+		"v1/Namespace": &corev1.Namespace{}, "apps/v1/Deployment": &appsv1.Deployment{},
+		"policy/v1/PodDisruptionBudget":                   &policyv1.PodDisruptionBudget{},
+		"networking.k8s.io/v1/NetworkPolicy":              &networkingv1.NetworkPolicy{},
+		"rbac.authorization.k8s.io/v1/ClusterRole":        &rbacv1.ClusterRole{},
+		"rbac.authorization.k8s.io/v1/ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
+		"rbac.authorization.k8s.io/v1/Role":               &rbacv1.Role{},
+		"rbac.authorization.k8s.io/v1/RoleBinding":        &rbacv1.RoleBinding{},
+		"cert-manager.io/v1/Certificate":                  &certificate{},
+		"cert-manager.io/v1/Issuer":                       &issuer{},
+	}
+}
+
+// decode reads a stream of YAML documents strictly: an unknown key, or one there twice, fails the test.
+func decode(t *testing.T, stream []byte) (objects []object) {
+	t.Helper()
+	for _, document := range bytes.Split(append([]byte("\n"), stream...), []byte("\n---")) {
+		var o object
+		require.NoError(t, yaml.Unmarshal(document, &o.meta))
+		if o.meta.Kind == "" {
+			continue
+		}
+		typed := kinds()[o.meta.APIVersion+"/"+o.meta.Kind]
+		require.NotNil(t, typed, "%s %s: add its type to kinds", o.meta.APIVersion, o.meta.Kind)
+		require.NoError(t, yaml.UnmarshalStrict(document, typed), "%s", document)
+		require.NotEmpty(t, typed.GetName())
+		o.typed = typed
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// all are the objects of one type.
+func all[T any](objects []object) (found []*T) {
+	for _, o := range objects {
+		if typed, ok := o.typed.(any).(*T); ok {
+			found = append(found, typed)
+		}
+	}
+	return found
+}
+
+// one is the object of that type and name; "" is the release's namespace, which helm adds, or none.
+func one[T any](t *testing.T, objects []object, namespace, name string) *T {
+	t.Helper()
+	for _, o := range objects {
+		if typed, ok := o.typed.(any).(*T); ok && o.typed.GetName() == name && o.typed.GetNamespace() == namespace {
+			return typed
+		}
+	}
+	require.Failf(t, "not rendered", "%s %s/%s", reflect.TypeFor[T](), namespace, name)
+	return nil
+}
+
+// helm's own linter has nothing to say.
+func TestLint(t *testing.T) {
+	for _, set := range valueSets {
+		out, err := helm(t, "lint", chart, "--strict", "--quiet", "--kube-version", kube, "--values", valuesFile(set))
+		require.NoError(t, err, "%s", out)
+	}
+}

@@ -1,0 +1,124 @@
+package deploy_test
+
+// A right is one verb on one resource in one place.
+type right struct {
+	where    string // consumer: "cluster", "liqo", "credentials", "offers"; provider: "tenant" (its namespace), "provider liqo", "itself"
+	verb     string
+	resource string // group/resource, "" for the core group
+	name     string // resourceName; "" for any
+}
+
+func on(where, verb string, resources ...string) (rights []right) {
+	for _, resource := range resources {
+		rights = append(rights, right{where: where, verb: verb, resource: resource})
+	}
+	return rights
+}
+
+func and(sets ...[]right) (rights []right) {
+	for _, set := range sets {
+		rights = append(rights, set...)
+	}
+	return rights
+}
+
+// Resources, short.
+const (
+	slice   = "authentication.liqo.io/resourceslices"
+	ident   = "authentication.liqo.io/identities"
+	renew   = "authentication.liqo.io/renews"
+	tenant  = "authentication.liqo.io/tenants"
+	virtual = "offloading.liqo.io/virtualnodes"
+	nsMap   = "offloading.liqo.io/namespacemaps"
+	foreign = "core.liqo.io/foreignclusters"
+)
+
+// needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are here
+// too, or a use that provider/rbac.yaml makes needless, as said.
+var needs = map[string][]right{
+	"attempt.go node a.local.Get":         on("cluster", "get", "/nodes"),
+	"attempt.go slice a.local.List":       on("cluster", "list", slice),
+	"attempt.go unmark a.local.Patch":     on("cluster", "patch", virtual),
+	"attempt.go virtualNode a.local.List": on("cluster", "list", virtual),
+
+	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
+
+	"drain.go drained a.local.Patch":                         on("cluster", "patch", "/nodes"),
+	"drain.go pods a.local.List":                             on("cluster", "list", "/pods"),
+	"drain.go remove a.local.Delete":                         on("cluster", "delete", "/pods"),
+	`drain.go remove a.local.SubResource("eviction").Create`: on("cluster", "create", "/pods/eviction"),
+
+	"events.go heard provider.List": on("tenant", "list", "/events"),
+
+	// In Liqo's namespace first; elsewhere only if it is not there.
+	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list", "/configmaps")),
+
+	"identity.go ensureIdentity p.local.Create":   on("cluster", "create", ident),
+	"identity.go ensureIdentity patchIfChanged":   on("cluster", "patch", ident),
+	"identity.go patchIfChanged cluster.Patch":    nil,
+	"inuse.go inUse p.local.List":                 on("cluster", "list", slice, virtual, tenant),
+	"inuse.go inUseRemotely provider.Delete":      on("tenant", "delete", slice),
+	"inuse.go inUseRemotely provider.List":        on("tenant", "list", slice),
+	"inventory.go List b.local.List":              on("cluster", "list", slice, virtual, "/nodes"),
+	"inventory.go Peers b.local.List":             on("cluster", "list", "/namespaces", "/secrets", ident),
+	"leave.go nodeGone deleteThis":                on("cluster", "delete", "/nodes"),
+	"leave.go removeVirtualNode deleteThis":       on("cluster", "delete", virtual),
+	"leave.go sliceGone deleteThis":               on("cluster", "delete", slice),
+	"nonce.go ensureNonce provider.Create":        on("tenant", "create", "/secrets"),
+	"nonce.go ensureSignedNonce p.local.Create":   on("cluster", "create", "/secrets"),
+	"nonce.go ensureSignedNonce p.local.Patch":    on("cluster", "patch", "/secrets"),
+	"nonce.go nonceSecret cluster.List":           and(on("cluster", "list", "/secrets"), on("tenant", "list", "/secrets")),
+	"nonce.go readKeys GetClusterKeys":            {{where: "liqo", verb: "get", resource: "/secrets", name: "authentication-keys"}},
+	"peering.go controlPlaneIdentity p.local.Get": on("cluster", "get", ident),
+	"peering.go controlPlaneSecrets p.local.List": on("cluster", "list", "/secrets"),
+	"peering.go tenant provider.List":             on("tenant", "list", tenant),
+	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
+	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
+
+	// Only before a tenant namespace of ours is removed, and rbac.yaml's is not ours.
+	"occupied.go occupied cluster.List": on("cluster", "list", "/secrets", slice, ident, tenant, virtual, nsMap,
+		"networking.liqo.io/configurations", "networking.liqo.io/gatewayclients", "networking.liqo.io/gatewayservers"),
+
+	"remoteslice.go certificateGone provider.Delete": on("tenant", "delete", "/secrets"),
+	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
+	"remoteslice.go removeRemote deleteThis":         on("tenant", "delete", slice),
+
+	"restamp.go restamp a.local.List": on("cluster", "list", "/nodes"),
+	"restamp.go stamp a.local.Get":    on("cluster", "get", "/nodes"),
+	"restamp.go stamp mergePatch":     on("cluster", "patch", "/nodes"),
+
+	"slice.go createSlice j.local.Create":    on("cluster", "create", slice),
+	"stamp.go earlierNode j.local.Get":       on("cluster", "get", "/nodes"),
+	"stamp.go mergePatch cluster.Patch":      nil,
+	"stamp.go stamped mergePatch":            on("cluster", "patch", virtual),
+	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
+	"tenant.go refreshTenant provider.Patch": on("tenant", "patch", tenant),
+
+	// A provider's account may not list or make namespaces: it gets its own, which rbac.yaml makes, by name.
+	"tenantns.go tenantNamespace cluster.List":         on("cluster", "list", "/namespaces"),
+	"tenantns.go tenantNamespace cluster.Get":          {{where: "itself", verb: "get", resource: "/namespaces", name: "liqo-tenant-munich"}},
+	"tenantns.go ensureTenantNamespace cluster.Create": on("cluster", "create", "/namespaces"),
+
+	"unpeer.go deleteThis cluster.Delete":     nil,
+	"unpeer.go identityGone deleteThis":       on("cluster", "delete", ident),
+	"unpeer.go identityGone p.local.List":     on("cluster", "list", renew),
+	"unpeer.go leftoverGone deleteThis":       and(on("cluster", "delete", "/secrets", "/namespaces"), on("tenant", "delete", "/secrets")),
+	"unpeer.go replicatedGone p.local.Delete": on("cluster", "delete", nsMap),
+	"unpeer.go replicatedGone p.local.List":   on("cluster", "list", nsMap),
+	"unpeer.go tenantGone deleteThis":         on("tenant", "delete", tenant),
+
+	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
+		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart
+	"virtualnode.go createVirtualNode j.local.Get":      on("cluster", "get", ident),
+	"virtualnode.go kubeletTrouble j.local.List":        on("cluster", "list", "/pods"),
+	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate only if one is named
+
+	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes"),
+	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes"),
+}
+
+// needsOfOffers is the same of discovery/secrets.
+var needsOfOffers = map[string][]right{
+	"secrets.go New secrets.List":  on("offers", "list", "/secrets"),
+	"secrets.go New secrets.Watch": on("offers", "watch", "/secrets"),
+}

@@ -1,0 +1,72 @@
+package deploy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// verbs are the methods of Kubernetes clients that take a right; wrappers are functions of ours, and of Liqo, that are
+// handed a client and use it.
+var (
+	verbs    = []string{"Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "DeleteAllOf"}
+	wrappers = []string{"deleteThis", "mergePatch", "patchIfChanged", "GetClusterKeys", "MutateVirtualNode"}
+)
+
+// callSites are the places in a package's code where a Kubernetes client is used, each as "file function callee": what
+// must be in the table of rights.go.
+func callSites(t *testing.T, dir string) []string {
+	t.Helper()
+	var sites []string
+	files := token.NewFileSet()
+	parsed, err := parser.ParseDir(files, dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	require.NoError(t, err)
+	require.NotEmpty(t, parsed)
+	for _, pkg := range parsed {
+		for path, file := range pkg.Files {
+			for _, declaration := range file.Decls {
+				function, ok := declaration.(*ast.FuncDecl)
+				if !ok {
+					continue
+				}
+				ast.Inspect(function, func(node ast.Node) bool {
+					if call, ok := node.(*ast.CallExpr); ok {
+						if callee := clientCall(call); callee != "" {
+							sites = append(sites, filepath.Base(path)+" "+function.Name.Name+" "+callee)
+						}
+					}
+					return true
+				})
+			}
+		}
+	}
+	slices.Sort(sites)
+	return slices.Compact(sites)
+}
+
+// clientCall is the callee when a client is used, else "". A method with the name of a verb and a context for its first
+// argument is taken to be a client's.
+func clientCall(call *ast.CallExpr) string {
+	switch callee := call.Fun.(type) {
+	case *ast.Ident:
+		if slices.Contains(wrappers, callee.Name) {
+			return callee.Name
+		}
+	case *ast.SelectorExpr:
+		switch {
+		case slices.Contains(wrappers, callee.Sel.Name):
+			return callee.Sel.Name
+		case slices.Contains(verbs, callee.Sel.Name) && len(call.Args) > 0 && types.ExprString(call.Args[0]) == "ctx":
+			return types.ExprString(callee)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package grpcserver
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func limited(t *testing.T, f *fakeGroups, limits fleet.Limits, specs ...fleet.GroupSpec) (client, *Server) {
+	t.Helper()
+	s, err := New(Options{Groups: f, Specs: specs, Limits: limits, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	return newClient(t, s), s
+}
+
+// spec is 4 cpu, 8Gi.
+func TestLimitsBindAllGroups(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		limits fleet.Limits
+		want   string
+	}{
+		{"nodes", fleet.Limits{Nodes: ptr.To(5)}, "increase node group gpu: limits.nodes is 5, 3 are counted and 3 more asked for"},
+		{"cpu", fleet.Limits{CPU: ptr.To(resource.MustParse("20"))}, "increase node group gpu: limits.cpu is 20, 12 is counted and 12 more asked for"},
+		{"memory", fleet.Limits{Memory: ptr.To(resource.MustParse("47Gi"))}, "increase node group gpu: limits.memory is 47Gi, 24Gi is counted and 24Gi more asked for"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake()
+			c, _ := limited(t, f, test.limits, spec("cpu", 0, 10), spec("gpu", 0, 10))
+			require.NoError(t, c.increase("cpu", 3))
+			err := c.increase("gpu", 3)
+			requireCode(t, codes.OutOfRange, err)
+			require.Equal(t, test.want, status.Convert(err).Message())
+			require.Zero(t, c.target("gpu"))
+			require.Equal(t, 1, f.called("grow"), "nothing was asked of the group")
+			require.NoError(t, c.increase("gpu", 2))
+
+			// What no longer counts makes room.
+			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
+			require.NoError(t, c.increase("gpu", 3))
+		})
+	}
+}
+
+// CA is told a max that the limits leave room for, so that it does not ask for what would be refused and back off.
+func TestLimitsShowInMax(t *testing.T) {
+	c, _ := limited(t, newFake(), fleet.Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2), spec("min", 1, 10))
+	most := func() string {
+		g := c.groups()
+		return fmt.Sprint(g["cpu"].GetMaxSize(), g["gpu"].GetMaxSize(), g["min"].GetMaxSize())
+	}
+	require.Equal(t, "5 2 5", most())
+	require.NoError(t, c.increase("cpu", 4))
+	require.Equal(t, "5 1 1", most())
+	require.NoError(t, c.increase("gpu", 1))
+	require.Equal(t, "4 1 1", most(), "never below what is, nor below min")
+	require.NoError(t, c.remove("cpu", c.ids("cpu")...))
+	require.Equal(t, "4 2 4", most())
+}
+
+// Growing groups at the same time passes no limit.
+func TestLimitsHoldUnderConcurrency(t *testing.T) {
+	f := newFake()
+	ids := []string{"a", "b", "c", "d", "e", "f"}
+	var all []fleet.GroupSpec
+	for _, id := range ids {
+		all = append(all, spec(id, 0, 10))
+	}
+	c, _ := limited(t, f, fleet.Limits{Nodes: ptr.To(10)}, all...)
+	var calls sync.WaitGroup
+	for _, id := range ids {
+		calls.Go(func() {
+			for range 5 {
+				_ = c.increase(id, 1)
+			}
+		})
+	}
+	calls.Wait()
+	sum := 0
+	for _, id := range ids {
+		sum += c.target(id)
+	}
+	require.Equal(t, 10, sum)
+}
+
+// While it cannot be told what is counted, nothing grows.
+func TestLimitsNeedFullKnowledge(t *testing.T) {
+	f := newFake()
+	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Limits: fleet.Limits{Nodes: ptr.To(5)}, Logger: quiet})
+	require.NoError(t, err)
+	f.set(func(f *fakeGroups) { f.failing["gpu"] = fleet.ErrUnavailable })
+	d := direct{t, s}
+	requireCode(t, codes.Unavailable, d.refresh())
+	err = d.increase(time.Second, 1)
+	requireCode(t, codes.Unavailable, err)
+	require.ErrorContains(t, err, "until node group gpu has been read")
+	f.set(func(f *fakeGroups) { f.failing = map[string]error{} })
+	require.NoError(t, d.refresh())
+	require.NoError(t, d.increase(time.Second, 1))
+
+	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Hour))
+	requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
+}

@@ -1,0 +1,312 @@
+package grpcserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// fakeConfig is a config that a test changes.
+type fakeConfig struct {
+	next  *Settings
+	err   error
+	asked int
+	told  []ConfigState
+}
+
+func (c *fakeConfig) reload() (Settings, bool, error) {
+	c.asked++
+	if c.err != nil || c.next == nil {
+		return Settings{}, false, c.err
+	}
+	next := *c.next
+	c.next = nil
+	return next, true, nil
+}
+
+func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
+	c.next, c.err = &Settings{Specs: specs, Version: version}, nil
+}
+
+func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
+	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload, OnConfig: func(s ConfigState) { c.told = append(c.told, s) }, Logger: quiet}
+}
+
+// reloading is a loaded server whose config a test changes, and CA's view of it.
+func reloading(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
+	t.Helper()
+	config := &fakeConfig{}
+	s, err := New(config.options(g, specs...))
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	return newClient(t, s), s, config
+}
+
+func (c client) groups() map[string]*protos.NodeGroup {
+	c.t.Helper()
+	resp, err := c.NodeGroups(c.ctx(), &protos.NodeGroupsRequest{})
+	require.NoError(c.t, err)
+	out := map[string]*protos.NodeGroup{}
+	for _, g := range resp.GetNodeGroups() {
+		out[g.GetId()] = g
+	}
+	return out
+}
+
+func (c client) template(group string) *corev1.Node {
+	c.t.Helper()
+	resp, err := c.NodeGroupTemplateNodeInfo(c.ctx(), &protos.NodeGroupTemplateNodeInfoRequest{Id: group})
+	require.NoError(c.t, err)
+	return resp.GetNodeInfo()
+}
+
+func TestReloadChangesAndAdds(t *testing.T) {
+	f := newFake()
+	c, s, config := reloading(t, f, spec("cpu", 0, 5))
+	require.Zero(t, config.asked, "only CA's Refresh asks: within a loop CA counts on what it was told")
+	require.NoError(t, c.increase("cpu", 3))
+	require.NoError(t, c.refresh())
+	require.Equal(t, "v1", s.Config().Version)
+	require.Empty(t, config.told)
+
+	changed := spec("cpu", 1, 7)
+	changed.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}
+	config.write("v2", changed, spec("gpu", 0, 2))
+	require.EqualValues(t, 5, c.groups()["cpu"].GetMaxSize(), "not before Refresh")
+	require.NoError(t, c.refresh())
+	groups := c.groups()
+	require.Len(t, groups, 2)
+	require.EqualValues(t, 1, groups["cpu"].GetMinSize())
+	require.EqualValues(t, 7, groups["cpu"].GetMaxSize())
+	require.Equal(t, 3, c.target("cpu"), "its instances are still known")
+	require.Zero(t, c.target("gpu"))
+	require.NoError(t, c.increase("gpu", 2))
+	require.NoError(t, c.increase("cpu", 4))
+	requireCode(t, codes.OutOfRange, c.increase("cpu", 1))
+	require.Equal(t, changed.Hash(), f.groups["cpu"].snap.SpecHash, "brought in force")
+	require.Len(t, config.told, 1)
+	require.Equal(t, "v2", config.told[0].Version)
+
+	configured := f.called("configure")
+	require.NoError(t, c.refresh())
+	require.Equal(t, configured, f.called("configure"), "once")
+}
+
+func TestBrokenConfigChangesNothing(t *testing.T) {
+	var logs bytes.Buffer
+	config := &fakeConfig{}
+	o := config.options(newFake(), spec("cpu", 0, 5))
+	o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
+	s, err := New(o)
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+
+	for _, broken := range []func(){
+		func() { config.err = errors.New("nodeGroups[0].max: is 0: give at least 1") },
+		func() { config.write("v2") },
+		func() { config.write("v2", spec("cpu", 0, 6), spec("cpu", 0, 7)) },
+	} {
+		logs.Reset()
+		broken()
+		for range 3 {
+			require.NoError(t, c.refresh(), "a broken file never fails an RPC")
+		}
+		require.EqualValues(t, 5, c.groups()["cpu"].GetMaxSize())
+		require.NoError(t, c.increase("cpu", 1))
+		require.Equal(t, "v1", s.Config().Version)
+		if config.err != nil { // it stays broken
+			require.Equal(t, config.err.Error(), s.Config().Broken)
+			require.Equal(t, 1, bytes.Count(logs.Bytes(), []byte("the new config is broken")), "said once")
+		}
+		require.Contains(t, logs.String(), "the new config is broken")
+	}
+	config.write("v3", spec("cpu", 0, 9))
+	require.NoError(t, c.refresh())
+	require.EqualValues(t, 9, c.groups()["cpu"].GetMaxSize())
+	require.Empty(t, s.Config().Broken)
+	require.Equal(t, "v3", config.told[len(config.told)-1].Version)
+}
+
+// Shape, labels and taints do not change under one id once CA may have learnt them; all else does.
+func TestChangedTemplateIsKept(t *testing.T) {
+	for name, change := range map[string]func(*fleet.GroupSpec){
+		"shape": func(s *fleet.GroupSpec) {
+			s.Shape = maps.Clone(s.Shape)
+			s.Shape[corev1.ResourceCPU] = resource.MustParse("16")
+		},
+		"labels": func(s *fleet.GroupSpec) { s.Labels = map[string]string{"tier": "burst"} },
+		"taints": func(s *fleet.GroupSpec) { s.GroupTaint = corev1.TaintEffectNoSchedule },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			c, s, config := reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
+			require.NoError(t, c.increase("cpu", 1))
+			template := c.template("cpu").String()
+
+			cpu, idle := spec("cpu", 0, 8), spec("idle", 0, 8)
+			change(&cpu)
+			change(&idle)
+			config.write("v2", cpu, idle)
+			require.NoError(t, c.refresh())
+			require.Equal(t, template, c.template("cpu").String())
+			require.EqualValues(t, 8, c.groups()["cpu"].GetMaxSize(), "the rest applies")
+			require.Equal(t, cpu.WithTemplateOf(spec("cpu", 0, 5)).Hash(), f.groups["cpu"].snap.SpecHash)
+			require.Equal(t, []string{"cpu"}, slices.Collect(maps.Keys(s.Config().Kept)))
+			require.Contains(t, s.Config().Kept["cpu"], name+" changed, but")
+			require.Contains(t, s.Config().Kept["cpu"], "give the changed group a new id")
+			require.Equal(t, idle.Hash(), f.groups["idle"].snap.SpecHash, "nobody has ever seen one of its nodes")
+
+			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
+			f.drop("cpu")
+			config.write("v3", cpu)
+			require.NoError(t, c.refresh())
+			require.Equal(t, template, c.template("cpu").String(), "CA may remember for as long as it runs")
+
+			config.write("v4", spec("cpu", 0, 8))
+			require.NoError(t, c.refresh())
+			require.Empty(t, s.Config().Kept)
+		})
+	}
+}
+
+// The same holds when the config changed while no server looked.
+func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
+	f := newFake()
+	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
+	require.NoError(t, c.increase("cpu", 1))
+	template := c.template("cpu").String()
+
+	cpu, idle := spec("cpu", 0, 8), spec("idle", 0, 8)
+	cpu.Labels, idle.Labels = map[string]string{"tier": "burst"}, map[string]string{"tier": "burst"}
+	again, s, config := reloading(t, f, cpu, idle)
+	require.Equal(t, template, again.template("cpu").String())
+	require.EqualValues(t, 8, again.groups()["cpu"].GetMaxSize())
+	require.Contains(t, s.Config().Kept["cpu"], "labels changed")
+	require.NotContains(t, s.Config().Kept, "idle")
+	require.Contains(t, again.template("idle").GetLabels(), "tier")
+	require.Len(t, config.told, 1)
+}
+
+// fakeRegister is a Groups that knows which groups run.
+type fakeRegister struct {
+	*fakeGroups
+	closed []string
+	err    error
+}
+
+func (f *fakeRegister) Running(context.Context) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.groups)), f.err
+}
+
+func (f *fakeRegister) Close(_ context.Context, group string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = append(f.closed, group)
+	delete(f.groups, group)
+	return nil
+}
+
+// requireRetired checks that CA sees the group, with its size as max, and can only shrink it.
+func requireRetired(t *testing.T, c client, group string, size int) {
+	t.Helper()
+	g := c.groups()[group]
+	require.NotNil(t, g)
+	require.Zero(t, g.GetMinSize())
+	require.EqualValues(t, size, g.GetMaxSize())
+	require.Equal(t, size, c.target(group))
+	requireCode(t, codes.FailedPrecondition, c.increase(group, 1))
+	require.NotEmpty(t, c.template(group).Status.Allocatable)
+}
+
+func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
+	f := &fakeRegister{fakeGroups: newFake()}
+	c, s, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 2, 5), spec("idle", 0, 5))
+	require.NoError(t, c.increase("gpu", 3))
+	f.ready("gpu", 3)
+	ids := c.ids("gpu")
+
+	config.write("v2", spec("cpu", 0, 5))
+	require.NoError(t, c.refresh())
+	require.NotContains(t, c.groups(), "idle", "empty, so it is gone at once")
+	require.Equal(t, []string{"idle"}, f.closed)
+	requireRetired(t, c, "gpu", 3)
+	require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
+	require.Equal(t, []string{"gpu"}, s.Config().Retired)
+
+	require.NoError(t, c.remove("gpu", ids[0], ids[1]))
+	f.drop("gpu")
+	require.NoError(t, c.refresh())
+	requireRetired(t, c, "gpu", 1)
+
+	require.NoError(t, c.remove("gpu", ids[2]))
+	require.NoError(t, c.refresh())
+	require.Contains(t, c.groups(), "gpu", "one is still being deleted")
+	f.drop("gpu")
+	require.NoError(t, c.refresh())
+	require.NotContains(t, c.groups(), "gpu")
+	require.Empty(t, s.Config().Retired)
+	require.Equal(t, []string{"idle", "gpu"}, f.closed)
+	requireCode(t, codes.NotFound, c.increase("gpu", 1))
+
+	// Once gone, the id may come back with another shape: CA has forgotten it.
+	gpu := spec("gpu", 0, 2)
+	gpu.Shape[corev1.ResourceCPU] = resource.MustParse("32")
+	config.write("v3", spec("cpu", 0, 5), gpu)
+	require.NoError(t, c.refresh())
+	require.Equal(t, "32", c.template("gpu").Status.Capacity.Cpu().String())
+	require.NoError(t, c.increase("gpu", 2))
+}
+
+func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
+	c, s, config := reloading(t, newFake(), spec("cpu", 0, 5), spec("gpu", 0, 5))
+	require.NoError(t, c.increase("gpu", 1))
+	config.write("v2", spec("cpu", 0, 5))
+	require.NoError(t, c.refresh())
+	requireRetired(t, c, "gpu", 1)
+	config.write("v3", spec("gpu", 0, 4), spec("cpu", 0, 5))
+	require.NoError(t, c.refresh())
+	require.EqualValues(t, 4, c.groups()["gpu"].GetMaxSize())
+	require.Empty(t, s.Config().Retired)
+	require.NoError(t, c.increase("gpu", 3))
+}
+
+// A group that was removed from the config while no server ran is found again.
+func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
+	f := &fakeRegister{fakeGroups: newFake()}
+	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5), spec("idle", 0, 5))
+	require.NoError(t, c.increase("gpu", 2))
+	f.ready("gpu", 2)
+	template := c.template("gpu").String()
+
+	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
+	requireRetired(t, again, "gpu", 2)
+	require.Equal(t, template, again.template("gpu").String())
+	require.Equal(t, []string{"gpu"}, s.Config().Retired, "the empty one is not")
+	require.NoError(t, again.remove("gpu", again.ids("gpu")...))
+	f.drop("gpu")
+	require.NoError(t, again.refresh())
+	require.Len(t, again.groups(), 1)
+
+	f.err = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable)
+	third, err := New((&fakeConfig{}).options(f, spec("cpu", 0, 5)))
+	require.NoError(t, err)
+	requireCode(t, codes.Unavailable, direct{t, third}.refresh())
+	require.False(t, third.Fresh(), "not before it is known what runs")
+}

@@ -1,0 +1,49 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// BenchmarkBooking is what an IncreaseSize and a DeleteNodes cost: one update of a running group each, beside a bare read
+// of the same workflow. Prints BENCH <name> <value> <unit> <ratio> <against>.
+func BenchmarkBooking(b *testing.B) {
+	s := newScene(b, 0, func(g *fleet.GroupSpec) { g.Max = 1000 })
+	s.ctx = context.Background()
+	s.work()
+	var grow, release, read []time.Duration
+	timed := func(into *[]time.Duration, call func() error) {
+		began := time.Now()
+		if err := call(); err != nil {
+			b.Fatal(err)
+		}
+		*into = append(*into, time.Since(began))
+	}
+	for b.Loop() {
+		var snap fleet.Snapshot
+		timed(&grow, func() (err error) { snap, err = s.groups.Grow(s.ctx, s.spec.ID, 1); return err })
+		name := snap.Instances[len(snap.Instances)-1].Name
+		timed(&release, func() error { _, err := s.groups.Release(s.ctx, s.spec.ID, []string{name}); return err })
+		timed(&read, func() error { _, err := s.groups.Snapshot(s.ctx, s.spec.ID); return err })
+	}
+	base := quantile(read, 50)
+	for _, r := range []struct {
+		name string
+		of   []time.Duration
+	}{{"grow", grow}, {"release", release}, {"snapshot", read}} {
+		for _, q := range []int{50, 99} {
+			v := quantile(r.of, q)
+			fmt.Printf("BENCH %s-p%d %.2f ms %.2f snapshot-p50\n", r.name, q, v.Seconds()*1000, v.Seconds()/base.Seconds())
+		}
+	}
+}
+
+func quantile(of []time.Duration, q int) time.Duration {
+	slices.Sort(of)
+	return of[(len(of)-1)*q/100]
+}

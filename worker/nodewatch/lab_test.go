@@ -1,0 +1,91 @@
+package nodewatch_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// On real Kubernetes and Liqo (the folder of a running lab is in LIQO_AUTOSCALER_LAB): kubectl delete node of a live
+// instance, three times; it is back, stamped and Ready within seconds, and nobody takes it for lost.
+func TestDeletedNodeInLab(t *testing.T) {
+	root := os.Getenv("LIQO_AUTOSCALER_LAB")
+	if root == "" {
+		t.Skip("LIQO_AUTOSCALER_LAB is not set")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(root, "consumer.kubeconfig"))
+	require.NoError(t, err)
+	b, err := liqo.New(liqo.Config{Consumer: config})
+	require.NoError(t, err)
+	kube, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	nodes := kube.CoreV1().Nodes()
+
+	p := backend.Provider{ID: "provider1", Credentials: fleet.Credentials{KubeconfigFile: filepath.Join(root, "provider1.kubeconfig")}}
+	a := backend.Attempt{Group: "watch", Instance: fleet.InstanceName("watch", fleet.NewEpoch(time.Now()), 1), Number: 1, Provider: p}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		require.NoError(t, b.Leave(ctx, a, nil))
+		require.NoError(t, b.Unpeer(ctx, p, nil))
+	})
+	require.NoError(t, b.Establish(ctx, p, nil))
+	shape := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("20"),
+	}
+	_, err = b.Join(ctx, backend.NodeSpec{Attempt: a, Shape: shape}, nil)
+	require.NoError(t, err)
+
+	s := &scene{t: t, groups: &groups{group: a.Group}}
+	s.run(func(o *nodewatch.Options) { o.Watcher, o.RetryMax = b, time.Second })
+	s.told(a.Instance, fleet.Registered)
+	for range 3 {
+		node, err := nodes.Get(ctx, a.ObjectName(), metav1.GetOptions{})
+		require.NoError(t, err)
+		deleted := node.UID
+		began := time.Now()
+		require.NoError(t, nodes.Delete(ctx, a.ObjectName(), metav1.DeleteOptions{}))
+		since := map[string]time.Duration{}
+		note := func(what string, is bool) bool {
+			if _, known := since[what]; is && !known {
+				since[what] = time.Since(began).Round(10 * time.Millisecond)
+			}
+			return is
+		}
+		require.Eventually(t, func() bool {
+			node, err := nodes.Get(ctx, a.ObjectName(), metav1.GetOptions{})
+			there := note("registered", err == nil && node.UID != deleted)
+			stamped := there && note("stamped", node.Spec.ProviderID == a.InstanceID())
+			return stamped && note("ready", ready(node))
+		}, 2*time.Minute, 20*time.Millisecond)
+		t.Logf("node deleted: registered again after %s, stamped %s, Ready %s", since["registered"], since["stamped"], since["ready"])
+		require.Less(t, since["stamped"]-since["registered"], 5*time.Second)
+	}
+	require.NotContains(t, s.groups.of(a.Instance), fleet.Lost)
+	t.Logf("facts: %q", s.groups.of(a.Instance))
+}
+
+func ready(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
