@@ -1,0 +1,70 @@
+package ca
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// The RPCs of externalgrpc that suites look at, as Call.Method has them.
+const (
+	Refresh            = "Refresh"
+	TargetSize         = "NodeGroupTargetSize"
+	IncreaseSize       = "NodeGroupIncreaseSize"
+	DeleteNodes        = "NodeGroupDeleteNodes"
+	DecreaseTargetSize = "NodeGroupDecreaseTargetSize"
+	Nodes              = "NodeGroupNodes"
+	TemplateNodeInfo   = "NodeGroupTemplateNodeInfo"
+)
+
+// Call is one finished RPC.
+type Call struct {
+	Seq      int           `json:"seq"` // in the order of their ends, from 1
+	At       time.Time     `json:"at"`  // when it arrived
+	Method   string        `json:"method"`
+	Duration time.Duration `json:"ns"`
+	Code     string        `json:"code"` // gRPC status code, "OK"
+	Error    string        `json:"error,omitempty"`
+	Request  any           `json:"request,omitempty"`  // a *protos.…Request
+	Response any           `json:"response,omitempty"` // a *protos.…Response, nil unless Code is OK
+}
+
+func (c Call) String() string {
+	b, _ := json.Marshal(c.Request)
+	return fmt.Sprintf("#%d %s %s %.1f ms %s %s", c.Seq, c.Method, b, float64(c.Duration.Microseconds())/1000, c.Code, c.Error)
+}
+
+// OK tells whether it succeeded.
+func (c Call) OK() bool { return c.Code == "OK" }
+
+// decode reads the bytes of a call into the types of its method; what cannot be read is left nil.
+func decode(fullMethod string, request, response []byte) (method string, req, res any) {
+	method = fullMethod[strings.LastIndex(fullMethod, "/")+1:]
+	service := protos.File_cloudprovider_externalgrpc_protos_externalgrpc_proto.Services().ByName("CloudProvider")
+	m := service.Methods().ByName(protoreflect.Name(method))
+	if m == nil {
+		return method, nil, nil
+	}
+	return method, read(m.Input(), request), read(m.Output(), response)
+}
+
+// read returns the Go struct of a message, nil when b is nil or no such message. The structs of externalgrpc marshal to
+// JSON as they are; protojson does not know the Kubernetes types in them.
+func read(d protoreflect.MessageDescriptor, b []byte) any {
+	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
+	if b == nil || err != nil {
+		return nil
+	}
+	m := t.New().Interface()
+	if proto.Unmarshal(b, m) != nil {
+		return nil
+	}
+	return m
+}

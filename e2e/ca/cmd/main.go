@@ -1,0 +1,91 @@
+//go:build externalgrpc
+
+// Command cmd is the Cluster Autoscaler of the end-to-end suites: the loop of cluster-autoscaler 1.33.0 with all its flags,
+// built from its packages, because its own main cannot be built from outside (it imports a module that is not served).
+//
+// It follows cluster-autoscaler's main.go line by line and leaves out leader election, ProvisioningRequests and proactive
+// scale-up, which are off by default there. Logs go to stderr, metrics and /health-check to --address.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"k8s.io/autoscaler/cluster-autoscaler/config/flags"
+	"k8s.io/autoscaler/cluster-autoscaler/core"
+	"k8s.io/autoscaler/cluster-autoscaler/debuggingsnapshot"
+	"k8s.io/autoscaler/cluster-autoscaler/loop"
+	"k8s.io/autoscaler/cluster-autoscaler/metrics"
+	kubeflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
+)
+
+func main() {
+	klog.InitFlags(nil)
+	// Accepted and ignored, so that the command line of the real binary works here too.
+	flag.Bool("leader-elect", false, "ignored: there is one process")
+	pflag.CommandLine.SetNormalizeFunc(kubeflag.WordSepNormalizeFunc)
+	pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
+	pflag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster-autoscaler:", err)
+		klog.Flush()
+		os.Exit(1)
+	}
+	klog.Flush()
+}
+
+// run drives the loop until a signal ends it, and then cleans up as the real binary does.
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	opts := flags.AutoscalingOptions()
+	metrics.RegisterAll(opts.EmitPerNodeGroupMetrics)
+	health := metrics.NewHealthCheck(opts.MaxInactivityTime, opts.MaxFailingTime)
+	snapshotter := debuggingsnapshot.NewDebuggingSnapshotter(opts.DebuggingSnapshotEnabled)
+	serve(opts.Address, health)
+
+	autoscaler, trigger, err := build(ctx, opts, snapshotter)
+	if err != nil {
+		return fmt.Errorf("build autoscaler: %w", err)
+	}
+	health.StartMonitoring()
+	if err := autoscaler.Start(); err != nil {
+		return fmt.Errorf("start autoscaler: %w", err)
+	}
+	turns := make(chan struct{})
+	go func() {
+		defer close(turns)
+		drive(ctx, autoscaler, trigger, health, opts.FrequentLoopsEnabled, opts.ScanInterval)
+	}()
+	<-ctx.Done()
+	// The real one does not wait for the loop either: it cleans up and exits (registerSignalHandlers).
+	autoscaler.ExitCleanUp()
+	return nil
+}
+
+// drive is the end of main.run: one turn per scan interval, or as soon as the trigger says so.
+func drive(ctx context.Context, a core.Autoscaler, trigger *loop.LoopTrigger, health *metrics.HealthCheck, frequent bool, scan time.Duration) {
+	last, previous := time.Now(), time.Now()
+	for ctx.Err() == nil {
+		if frequent {
+			trigger.Wait(previous)
+			previous, last = last, time.Now()
+		} else {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(scan):
+			}
+			last = time.Now()
+		}
+		loop.RunAutoscalerOnce(a, health, last)
+	}
+}

@@ -1,0 +1,159 @@
+package ca
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Proxy is a gRPC server that passes every unary call on to another, byte by byte, and records it.
+type Proxy struct {
+	Address string // where it listens, host:port
+
+	server   *grpc.Server
+	upstream *grpc.ClientConn
+	file     *os.File
+
+	mu      sync.Mutex
+	calls   []Call
+	changed chan struct{} // closed and replaced with each call
+}
+
+// NewProxy listens on a free port of loopback and passes calls on to target (host:port, plaintext), which need not run
+// yet. Each call is a line of JSON in the file at path too.
+func NewProxy(target, path string) (*Proxy, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("record calls: %w", err)
+	}
+	upstream, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("dial %s: %w", target, err), file.Close())
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen: %w", err), file.Close(), upstream.Close())
+	}
+	p := &Proxy{Address: l.Addr().String(), upstream: upstream, file: file, changed: make(chan struct{})}
+	p.server = grpc.NewServer(grpc.UnknownServiceHandler(p.handle), grpc.ForceServerCodec(raw{}))
+	go func() { _ = p.server.Serve(l) }()
+	return p, nil
+}
+
+// Close ends it; calls under way are cut off.
+func (p *Proxy) Close() error {
+	p.server.Stop()
+	return errors.Join(p.upstream.Close(), p.file.Close())
+}
+
+// Calls are the calls so far that keep says yes to, in order; nil keeps all.
+func (p *Proxy) Calls(keep func(Call) bool) []Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []Call
+	for _, c := range p.calls {
+		if keep == nil || keep(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Last is the sequence number of the newest call, 0 when there is none.
+func (p *Proxy) Last() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls)
+}
+
+// Await returns the first call after the one numbered since that want says yes to, as soon as there is one.
+func (p *Proxy) Await(ctx context.Context, since int, want func(Call) bool) (Call, error) {
+	for next := since; ; {
+		p.mu.Lock()
+		changed := p.changed
+		fresh := p.calls[min(next, len(p.calls)):]
+		p.mu.Unlock()
+		for _, c := range fresh {
+			if want(c) {
+				return c, nil
+			}
+			next = c.Seq
+		}
+		select {
+		case <-ctx.Done():
+			return Call{}, fmt.Errorf("wait for a call: %w", ctx.Err())
+		case <-changed:
+		}
+	}
+}
+
+func (p *Proxy) handle(_ any, stream grpc.ServerStream) error {
+	at := time.Now()
+	full, _ := grpc.MethodFromServerStream(stream)
+	var request, response []byte
+	if err := stream.RecvMsg(&request); err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		ctx = metadata.NewOutgoingContext(ctx, md)
+	}
+	err := p.upstream.Invoke(ctx, full, &request, &response, grpc.ForceCodec(raw{}))
+	p.record(at, full, request, response, err)
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(&response)
+}
+
+func (p *Proxy) record(at time.Time, full string, request, response []byte, err error) {
+	c := Call{At: at, Duration: time.Since(at), Code: status.Code(err).String()}
+	if err != nil {
+		c.Error, response = status.Convert(err).Message(), nil
+	} else if response == nil {
+		response = []byte{}
+	}
+	c.Method, c.Request, c.Response = decode(full, request, response)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.Seq = len(p.calls) + 1
+	p.calls = append(p.calls, c)
+	close(p.changed)
+	p.changed = make(chan struct{})
+	if line, err := json.Marshal(c); err == nil {
+		_, _ = p.file.Write(append(line, '\n'))
+	}
+}
+
+// raw is a codec that leaves bytes alone.
+type raw struct{}
+
+func (raw) Name() string { return "proto" }
+
+func (raw) Marshal(v any) ([]byte, error) {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return nil, fmt.Errorf("pass on %T: %w", v, io.ErrUnexpectedEOF)
+	}
+	return *b, nil
+}
+
+func (raw) Unmarshal(data []byte, v any) error {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("take %T: %w", v, io.ErrUnexpectedEOF)
+	}
+	*b = append([]byte{}, data...)
+	return nil
+}

@@ -1,0 +1,92 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+)
+
+// Liqo's resources that a peering and a virtual node consist of, and the one that offloads a namespace.
+var (
+	resourceSlices       = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}
+	tenants              = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
+	identities           = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "identities"}
+	virtualNodes         = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}
+	namespaceOffloadings = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "namespaceoffloadings"}
+)
+
+// cluster is one cluster of the lab.
+type cluster struct {
+	name string
+	kube kubernetes.Interface
+	liqo dynamic.Interface
+}
+
+func newCluster(t *testing.T, l *lab.Lab, name string) *cluster {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(name))
+	require.NoError(t, err)
+	config.QPS, config.Burst = 50, 100
+	c := &cluster{name: name}
+	c.kube, err = kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	c.liqo, err = dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	return c
+}
+
+// list lists a resource in all namespaces.
+func (c *cluster) list(ctx context.Context, r schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	l, err := c.liqo.Resource(r).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list %s of %s: %w", r.Resource, c.name, err)
+	}
+	return l.Items, nil
+}
+
+// count wants exactly n objects of a resource.
+func (c *cluster) count(ctx context.Context, r schema.GroupVersionResource, n int) error {
+	items, err := c.list(ctx, r)
+	if err != nil {
+		return err
+	}
+	if len(items) != n {
+		names := make([]string, 0, len(items))
+		for _, i := range items {
+			names = append(names, i.GetName())
+		}
+		return fmt.Errorf("%s has %d %s %v, want %d", c.name, len(items), r.Resource, names, n)
+	}
+	return nil
+}
+
+// node finds the Node with a providerID and wants it Ready.
+func (c *cluster) node(ctx context.Context, providerID string) (*corev1.Node, error) {
+	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range nodes.Items {
+		if n.Spec.ProviderID != providerID {
+			continue
+		}
+		for _, cond := range n.Status.Conditions {
+			if cond.Type == corev1.NodeReady && cond.Status == corev1.ConditionTrue {
+				return &nodes.Items[i], nil
+			}
+		}
+		return nil, fmt.Errorf("node %s is not Ready", n.Name)
+	}
+	return nil, fmt.Errorf("no node with providerID %s", providerID)
+}

@@ -1,0 +1,175 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
+)
+
+const group = "burst"
+
+// groups is the node-group config of the suite. The taint repels nobody; it is there to be seen on nodes and template.
+const groups = `
+nodeGroups:
+- id: burst
+  max: 3
+  shape: {cpu: "2", memory: 4Gi, pods: "20", ephemeral-storage: 10Gi}
+  labels: {example.com/pool: burst}
+  taints: [{key: example.com/burst, value: "true", effect: PreferNoSchedule}]
+`
+
+// offers makes the first provider the better choice as long as it has room.
+const offers = `
+offers:
+- name: first
+  credentials: {kubeconfigFile: $ROOT/provider1.kubeconfig}
+  lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
+  price: 1
+  lingerSeconds: 0
+- name: second
+  credentials: {kubeconfigFile: $ROOT/provider2.kubeconfig}
+  lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
+  price: 2
+  lingerSeconds: 0
+`
+
+// TestFirstNode is the suite first-node: what must work before anything else does. Its parts share one lab and one Cluster
+// Autoscaler and build on each other's clean end, so the first that fails ends the suite.
+func TestFirstNode(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
+	defer cancel()
+	s := newStack(ctx, t, "first-node", groups, offers)
+	offload(ctx, newSteps(t), s.consumer)
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *testing.T, *stack)
+	}{
+		{"ThereAndBack", thereAndBack},
+		{"TwoNodesOneTenant", twoNodesOneTenant},
+		{"WorkerKilledWhilePeering", workerKilledWhilePeering},
+		{"PeeringCancelled", peeringCancelled},
+		{"NoSecretKept", noSecretKept},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
+			return
+		}
+	}
+}
+
+// thereAndBack: one pod that does not fit buys one node, runs on it, and the node goes when the pod has.
+func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m")) // the plain node has 1 CPU
+	ids := r.scaledOut(ctx, 1)
+	node, err := s.consumer.node(ctx, ids[0])
+	require.NoError(t, err)
+	r.until(ctx, "pod running", time.Minute, func(ctx context.Context) error {
+		return running(ctx, s.consumer, "work", 1, node.Name)
+	})
+	r.until(ctx, "pod running on the provider", 30*time.Second, func(ctx context.Context) error {
+		return remotePods(ctx, s.providers[0], 1)
+	})
+
+	t.Run("TemplateIsTheNode", func(t *testing.T) {
+		calls := s.proxy.Calls(func(c ca.Call) bool { return c.Method == ca.TemplateNodeInfo })
+		require.NotEmpty(t, calls)
+		first, second := templates(t, calls[0])
+		require.Equal(t, first, second, "both wire generations carry the same node")
+		extra, err := sameAsTemplate(first, node)
+		require.NoError(t, err)
+		t.Logf("labels on the node only: %v", extra)
+	})
+
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// twoNodesOneTenant: two nodes at once on one provider share its peering.
+func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "pair", 2, "1500m")) // one per node, none on the plain one
+	ids := r.scaledOut(ctx, 2)
+	require.NoError(t, s.providers[0].count(ctx, tenants, 1))
+	require.NoError(t, s.consumer.count(ctx, resourceSlices, 2))
+	require.NoError(t, s.providers[0].count(ctx, resourceSlices, 2))
+	require.NoError(t, clean(ctx, s.providers[1]))
+	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error {
+		return running(ctx, s.consumer, "pair", 2)
+	})
+	require.NoError(t, undeploy(ctx, s.consumer, "pair"))
+	r.scaledIn(ctx, ids)
+}
+
+// workerKilledWhilePeering: the worker dies while the provider has not yet answered; the next one goes on from there, and
+// nothing is made twice.
+func workerKilledWhilePeering(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	tenant := awaitUnanswered(ctx, r.steps, s.providers[0], frozen)
+	s.worker.Kill()
+	s.startWorker()
+	r.done("worker killed and started again")
+	require.NoError(t, thaw(s.lab, s.providers[0]))
+	ids := r.scaledOut(ctx, 1)
+	left, err := s.providers[0].list(ctx, tenants)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, tenant, left[0].GetUID(), "the same Tenant, not one made anew")
+	require.NoError(t, s.consumer.count(ctx, resourceSlices, 1))
+	require.NoError(t, s.providers[0].count(ctx, resourceSlices, 1))
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// peeringCancelled: the operator cancels a peering that is stuck; the instance goes on to the next provider, and what was
+// begun is taken back once the first one moves again.
+func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	awaitUnanswered(ctx, r.steps, s.providers[0], frozen)
+	_, err := s.cli(ctx, "workflow", "cancel", "-w", "peering/"+s.providers[0].name)
+	require.NoError(t, err)
+	r.done("peering cancelled")
+	ids := r.scaledOut(ctx, 1)
+	require.NoError(t, s.providers[1].count(ctx, resourceSlices, 1))
+	require.NoError(t, thaw(s.lab, s.providers[0]))
+	firstClean := func(ctx context.Context) error { return clean(ctx, s.providers[0]) }
+	r.until(ctx, "first provider clean", time.Minute, firstClean)
+	r.during(ctx, "first provider stays clean", 3*time.Second, firstClean)
+	require.NoError(t, s.consumer.count(ctx, identities, 2)) // the second provider's: control plane and slice
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// noSecretKept: no key of any kubeconfig has come into Temporal's database, a log or the recorded calls (I10).
+func noSecretKept(_ context.Context, t *testing.T, s *stack) {
+	files, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	require.NoError(t, err)
+	for _, f := range files {
+		if filepath.Base(f) == "liqo-autoscaler" || filepath.Base(f) == "cluster-autoscaler" {
+			continue // binaries
+		}
+		b, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // SQLite's journal comes and goes
+		}
+		require.NoError(t, err)
+		if filepath.Base(f) == "temporal.db" {
+			require.Contains(t, string(b), `"kubeconfigFile"`, "histories can be read from the file, so what is not in it is not in them")
+		}
+		for _, secret := range []string{"client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV"} { // the last: the second in base64
+			require.False(t, bytes.Contains(b, []byte(secret)), "%s contains %q", f, secret)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// clean wants nothing of ours in the clusters (I9). Nobody else peers in the lab, so what Liqo calls a slice, a virtual
+// node, a tenant or an identity must be gone altogether, labelled or not, and so must every node but the plain one.
+func clean(ctx context.Context, clusters ...*cluster) error {
+	var found []error
+	for _, c := range clusters {
+		for _, r := range []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities} {
+			items, err := c.list(ctx, r)
+			if err != nil {
+				return err
+			}
+			for _, i := range items {
+				state := "present"
+				if i.GetDeletionTimestamp() != nil {
+					state = fmt.Sprintf("terminating, finalizers %v", i.GetFinalizers())
+				}
+				found = append(found, fmt.Errorf("%s: %s %s/%s %s", c.name, i.GetKind(), i.GetNamespace(), i.GetName(), state))
+			}
+		}
+		nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes.Items {
+			if n.Name != "plain-0" {
+				found = append(found, fmt.Errorf("%s: Node %s", c.name, n.Name))
+			}
+		}
+		ours := metav1.ListOptions{LabelSelector: backend.LabelManagedBy + "=" + backend.ManagedBy}
+		secrets, err := c.kube.CoreV1().Secrets(corev1.NamespaceAll).List(ctx, ours)
+		if err != nil {
+			return err
+		}
+		for _, s := range secrets.Items {
+			found = append(found, fmt.Errorf("%s: Secret %s/%s", c.name, s.Namespace, s.Name))
+		}
+		namespaces, err := c.kube.CoreV1().Namespaces().List(ctx, ours)
+		if err != nil {
+			return err
+		}
+		for _, n := range namespaces.Items {
+			found = append(found, fmt.Errorf("%s: Namespace %s %s", c.name, n.Name, n.Status.Phase))
+		}
+	}
+	return errors.Join(found...)
+}

@@ -1,0 +1,115 @@
+// Package proc runs the processes of the end-to-end suites: each with its own log file, ended by pid, never by name.
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Spec says what to run.
+type Spec struct {
+	Name string // for messages, and the name of the log file
+	Path string
+	Args []string
+	Env  []string // added to ours
+	Dir  string
+	// LogDir gets <Name>.log; an existing file is appended to, so that a restarted process goes on in the same log.
+	LogDir string
+}
+
+// Process is a running, or ended, process. It dies with us (Linux: parent death signal).
+type Process struct {
+	Name string
+	Log  string // path of its log
+
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// Start starts it in the background.
+func Start(s Spec) (*Process, error) {
+	if err := os.MkdirAll(s.LogDir, 0o755); err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	path := filepath.Join(s.LogDir, s.Name+".log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(s.Path, s.Args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Dir
+	cmd.Env = append(os.Environ(), s.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	p := &Process{Name: s.Name, Log: path, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Pid is its process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed once it has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Signal sends a signal, to it alone.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("signal %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Kill ends it as a power cut would, and waits for the end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Stop asks it to end and kills it after patience. It says how it ended, nil for exit code 0.
+func (p *Process) Stop(patience time.Duration) error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.Kill()
+	}
+	return p.err
+}
+
+// ErrEnded is what Until returns when the process ended first.
+var ErrEnded = errors.New("process ended")
+
+// Until polls ready every 100 ms until it returns nil, the process ends, or the context does. The error carries ready's last.
+func (p *Process) Until(ctx context.Context, ready func(context.Context) error) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := ready(ctx)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s: %w (%v), its log ends:\n%s", p.Name, ErrEnded, p.err, Tail(p.Log, 20))
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not ready: %w: %v, its log ends:\n%s", p.Name, ctx.Err(), last, Tail(p.Log, 20))
+		case <-tick.C:
+		}
+	}
+}

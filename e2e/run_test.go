@@ -1,0 +1,131 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// run is one part of the suite: its steps, and where it began in the record of calls.
+type run struct {
+	*steps
+	s     *stack
+	since int
+	begun time.Time
+}
+
+func newRun(t *testing.T, s *stack) *run {
+	return &run{steps: newSteps(t), s: s, since: s.proxy.Last(), begun: time.Now()}
+}
+
+// scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the start.
+func (r *run) scaledOut(ctx context.Context, n int) []string {
+	r.t.Helper()
+	bounded, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	call, err := r.s.proxy.Await(bounded, r.since, func(c ca.Call) bool { return c.Method == ca.IncreaseSize })
+	require.NoError(r.t, err)
+	r.done("IncreaseSize")
+	require.True(r.t, call.OK(), call)
+	require.EqualValues(r.t, n, call.Request.(*protos.NodeGroupIncreaseSizeRequest).GetDelta())
+	require.Less(r.t, call.Duration, time.Second, "IncreaseSize answers at once")
+	fmt.Printf("STEP %s/IncreaseSize RPC %.3f\n", r.t.Name(), call.Duration.Seconds())
+
+	listed, err := r.s.proxy.Await(bounded, call.Seq, func(c ca.Call) bool { return c.Method == ca.Nodes && c.OK() })
+	require.NoError(r.t, err)
+	var ids []string
+	for _, i := range listed.Response.(*protos.NodeGroupNodesResponse).GetInstances() {
+		if i.GetStatus().GetInstanceState() == protos.InstanceStatus_instanceCreating {
+			ids = append(ids, i.GetId())
+		}
+	}
+	require.Len(r.t, ids, n, "%s", listed)
+	r.until(ctx, "nodes ready", 3*time.Minute, func(ctx context.Context) error {
+		for _, id := range ids {
+			if _, err := r.s.consumer.node(ctx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	fmt.Printf("STEP %s/from work to nodes ready, in all %.2f\n", r.t.Name(), time.Since(r.begun).Seconds())
+	return ids
+}
+
+// scaledIn waits until CA has given the instances back, the target is 0 and nothing of ours is left anywhere. It then looks
+// back at the whole part: CA saw no other instance, asked once, and no call failed.
+func (r *run) scaledIn(ctx context.Context, ids []string) {
+	r.t.Helper()
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	last := r.since
+	for back := map[string]bool{}; len(back) < len(ids); {
+		call, err := r.s.proxy.Await(bounded, last, func(c ca.Call) bool { return c.Method == ca.DeleteNodes })
+		require.NoError(r.t, err)
+		require.True(r.t, call.OK(), call)
+		require.Less(r.t, call.Duration, time.Second, "DeleteNodes answers at once")
+		fmt.Printf("STEP %s/DeleteNodes RPC %.3f\n", r.t.Name(), call.Duration.Seconds())
+		for _, n := range call.Request.(*protos.NodeGroupDeleteNodesRequest).GetNodes() {
+			require.Contains(r.t, ids, n.GetProviderID())
+			back[n.GetProviderID()] = true
+		}
+		last = call.Seq
+	}
+	r.done("DeleteNodes")
+	given := time.Now()
+	target, err := r.s.proxy.Await(bounded, last, func(c ca.Call) bool { return c.Method == ca.TargetSize && c.OK() })
+	require.NoError(r.t, err)
+	require.EqualValues(r.t, 0, target.Response.(*protos.NodeGroupTargetSizeResponse).GetTargetSize())
+	r.until(ctx, "nothing left", 2*time.Minute, func(ctx context.Context) error {
+		return clean(ctx, append(r.s.providers, r.s.consumer)...)
+	})
+	r.until(ctx, "nothing listed", 30*time.Second, r.nothingListed)
+	fmt.Printf("STEP %s/from DeleteNodes to nothing left, in all %.2f\n", r.t.Name(), time.Since(given).Seconds())
+	r.lookBack(ids)
+}
+
+// nothingListed wants the server to list no instance any more, deleting ones included. CA itself asks too rarely by now.
+func (r *run) nothingListed(ctx context.Context) error {
+	res, err := r.s.client.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: group})
+	if err == nil && len(res.GetInstances()) > 0 {
+		err = fmt.Errorf("still listed: %v", res.GetInstances())
+	}
+	return err
+}
+
+func (r *run) lookBack(ids []string) {
+	r.t.Helper()
+	asked := 0
+	for _, c := range r.s.proxy.Calls(func(c ca.Call) bool { return c.Seq > r.since }) {
+		if !c.OK() && c.Code != "Unimplemented" {
+			r.t.Errorf("a call failed: %s", c)
+		}
+		switch c.Method {
+		case ca.IncreaseSize:
+			asked++
+		case ca.DecreaseTargetSize:
+			r.t.Errorf("CA thought a node would not come: %s", c)
+		case ca.Nodes:
+			if !c.OK() {
+				continue
+			}
+			for _, i := range c.Response.(*protos.NodeGroupNodesResponse).GetInstances() {
+				if !contains(ids, i.GetId()) {
+					r.t.Errorf("instance %s was listed, not one of %v", i.GetId(), ids)
+				}
+				if e := i.GetStatus().GetErrorInfo(); e.GetErrorCode() != "" {
+					r.t.Errorf("instance %s failed: %s %s", i.GetId(), e.GetErrorCode(), e.GetErrorMessage())
+				}
+			}
+		}
+	}
+	if asked != 1 {
+		r.t.Errorf("CA asked %d times for nodes, want once", asked)
+	}
+}
