@@ -6,6 +6,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Tools, pinned here and nowhere else (the temporal CLI: temporal-dev.sh).
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WORKFLOWCHECK := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
+HELM := helm.sh/helm/v3/cmd/helm@v3.17.0
 
 .PHONY: help
 help: ## print this menu
@@ -45,6 +46,11 @@ SUITE ?= all
 e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend or first-node; the first time builds them, 15 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE)
 
+.PHONY: deploy-check
+deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
+	@kube=$$(e2e/lab/build.sh --print-dir); [ -e "$$kube/.complete" ] || { kube=; echo "no kube-apiserver here: what needs one is skipped; make e2e builds it"; }; \
+	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler KUBE_BIN=$$kube go test -count=1 ./deploy/...
+
 .PHONY: bench
 bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>
 	go test -run '^$$' -bench . -benchtime 2s ./grpcserver ./worker | tee /dev/stderr | grep '^BENCH' || true
@@ -58,3 +64,6 @@ $(BIN)/golangci-lint:
 
 $(BIN)/workflowcheck:
 	GOBIN=$(BIN) go install $(WORKFLOWCHECK)
+
+$(BIN)/helm:
+	GOBIN=$(BIN) go install $(HELM)

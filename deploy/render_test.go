@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,6 +113,8 @@ func decode(t *testing.T, stream []byte) (objects []object) {
 		require.NotNil(t, typed, "%s %s: add its type to kinds", o.meta.APIVersion, o.meta.Kind)
 		require.NoError(t, yaml.UnmarshalStrict(document, typed), "%s", document)
 		require.NotEmpty(t, typed.GetName())
+		clusterWide := slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding"}, o.meta.Kind)
+		require.Equal(t, clusterWide, typed.GetNamespace() == "", "%s %s says its namespace, for those who apply without helm", o.meta.Kind, typed.GetName())
 		o.typed = typed
 		objects = append(objects, o)
 	}
@@ -128,7 +131,7 @@ func all[T any](objects []object) (found []*T) {
 	return found
 }
 
-// one is the object of that type and name; "" is the release's namespace, which helm adds, or none.
+// one is the object of that type, namespace and name.
 func one[T any](t *testing.T, objects []object, namespace, name string) *T {
 	t.Helper()
 	for _, o := range objects {

@@ -31,6 +31,8 @@ const (
 	virtual = "offloading.liqo.io/virtualnodes"
 	nsMap   = "offloading.liqo.io/namespacemaps"
 	foreign = "core.liqo.io/foreignclusters"
+
+	signedNonce = "liqo-signed-nonce" // activities/backend/liqo/nonce.go
 )
 
 // needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are here
@@ -40,6 +42,8 @@ var needs = map[string][]right{
 	"attempt.go slice a.local.List":       on("cluster", "list", slice),
 	"attempt.go unmark a.local.Patch":     on("cluster", "patch", virtual),
 	"attempt.go virtualNode a.local.List": on("cluster", "list", virtual),
+
+	"callback.go callBack mergePatch": on("cluster", "patch", virtual),
 
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
@@ -66,7 +70,7 @@ var needs = map[string][]right{
 	"leave.go sliceGone deleteThis":               on("cluster", "delete", slice),
 	"nonce.go ensureNonce provider.Create":        on("tenant", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Create":   on("cluster", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Patch":    on("cluster", "patch", "/secrets"),
+	"nonce.go ensureSignedNonce p.local.Patch":    {{where: "cluster", verb: "patch", resource: "/secrets", name: signedNonce}},
 	"nonce.go nonceSecret cluster.List":           and(on("cluster", "list", "/secrets"), on("tenant", "list", "/secrets")),
 	"nonce.go readKeys GetClusterKeys":            {{where: "liqo", verb: "get", resource: "/secrets", name: "authentication-keys"}},
 	"peering.go controlPlaneIdentity p.local.Get": on("cluster", "get", ident),
@@ -99,10 +103,11 @@ var needs = map[string][]right{
 	"tenantns.go tenantNamespace cluster.Get":          {{where: "itself", verb: "get", resource: "/namespaces", name: "liqo-tenant-munich"}},
 	"tenantns.go ensureTenantNamespace cluster.Create": on("cluster", "create", "/namespaces"),
 
-	"unpeer.go deleteThis cluster.Delete":     nil,
-	"unpeer.go identityGone deleteThis":       on("cluster", "delete", ident),
-	"unpeer.go identityGone p.local.List":     on("cluster", "list", renew),
-	"unpeer.go leftoverGone deleteThis":       and(on("cluster", "delete", "/secrets", "/namespaces"), on("tenant", "delete", "/secrets")),
+	"unpeer.go deleteThis cluster.Delete": nil,
+	"unpeer.go identityGone deleteThis":   on("cluster", "delete", ident),
+	"unpeer.go identityGone p.local.List": on("cluster", "list", renew),
+	"unpeer.go leftoverGone deleteThis": and(on("cluster", "delete", "/namespaces"), on("tenant", "delete", "/secrets"),
+		[]right{{where: "cluster", verb: "delete", resource: "/secrets", name: signedNonce}}),
 	"unpeer.go replicatedGone p.local.Delete": on("cluster", "delete", nsMap),
 	"unpeer.go replicatedGone p.local.List":   on("cluster", "list", nsMap),
 	"unpeer.go tenantGone deleteThis":         on("tenant", "delete", tenant),

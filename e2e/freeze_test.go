@@ -10,30 +10,90 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// freezeOnNonce stops the provider's Liqo controller manager the moment it has filled the nonce of a consumer that peers, so
-// that the Tenant which comes next stays unanswered. The channel gets nil once it stands still. The test's end thaws it.
-func freezeOnNonce(ctx context.Context, s *steps, l *lab.Lab, provider *cluster) <-chan error {
+// moment is what a cluster shows when a process of the lab is to stand still.
+type moment struct {
+	name  string
+	watch func(context.Context) (watch.Interface, error)
+	come  func(runtime.Object) bool
+}
+
+// freezeAt stops a process the moment that comes. The channel gets nil once it stands still. The test's end thaws it.
+func freezeAt(ctx context.Context, s *steps, l *lab.Lab, cluster, process string, m moment) <-chan error {
 	s.t.Helper()
-	nonces, err := provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx, metav1.ListOptions{LabelSelector: "liqo.io/nonce=true"})
+	events, err := m.watch(ctx)
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = thaw(l, provider) })
+	s.t.Cleanup(func() { _ = l.Signal(cluster, process, syscall.SIGCONT) })
 	frozen := make(chan error, 1)
 	go func() {
-		defer nonces.Stop()
-		for e := range nonces.ResultChan() {
-			if secret, ok := e.Object.(*corev1.Secret); ok && len(secret.Data["nonce"]) > 0 {
-				frozen <- l.Signal(provider.name, lab.LiqoManager, syscall.SIGSTOP)
+		defer events.Stop()
+		for e := range events.ResultChan() {
+			if e.Type != watch.Deleted && m.come(e.Object) {
+				frozen <- l.Signal(cluster, process, syscall.SIGSTOP)
 				return
 			}
 		}
-		frozen <- fmt.Errorf("watch nonces of %s: ended early", provider.name)
+		frozen <- fmt.Errorf("watch for %s: ended early", m.name)
 	}()
 	return frozen
+}
+
+// awaitFrozen waits until freezeAt has done its work.
+func awaitFrozen(s *steps, frozen <-chan error) {
+	s.t.Helper()
+	select {
+	case err := <-frozen:
+		require.NoError(s.t, err)
+	case <-time.After(time.Minute):
+		s.t.Fatal("what was to be frozen still runs a minute after the scale-out")
+	}
+	s.done("frozen")
+}
+
+// nonceFilled is when the provider has filled the nonce of a consumer that peers: the Tenant comes next.
+func nonceFilled(provider *cluster) moment {
+	return moment{name: "nonce of " + provider.name, watch: func(ctx context.Context) (watch.Interface, error) {
+		return provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx, metav1.ListOptions{LabelSelector: "liqo.io/nonce=true"})
+	}, come: func(o runtime.Object) bool {
+		secret, ok := o.(*corev1.Secret)
+		return ok && len(secret.Data["nonce"]) > 0
+	}}
+}
+
+// tenantAnswered is when the provider has answered the Tenant with credentials.
+func tenantAnswered(provider *cluster) moment {
+	return liqoMoment(provider, tenants, func(o *unstructured.Unstructured) bool {
+		_, answered, _ := unstructured.NestedMap(o.Object, "status", "authParams")
+		return answered
+	})
+}
+
+// sliceMade is when the consumer has a slice that nobody has answered.
+func sliceMade(consumer *cluster) moment {
+	return liqoMoment(consumer, resourceSlices, func(*unstructured.Unstructured) bool { return true })
+}
+
+func liqoMoment(c *cluster, r schema.GroupVersionResource, come func(*unstructured.Unstructured) bool) moment {
+	return moment{name: r.Resource + " of " + c.name, watch: func(ctx context.Context) (watch.Interface, error) {
+		return c.liqo.Resource(r).Watch(ctx, metav1.ListOptions{})
+	}, come: func(o runtime.Object) bool {
+		u, ok := o.(*unstructured.Unstructured)
+		return ok && come(u)
+	}}
+}
+
+// freezeOnNonce stops the provider's Liqo controller manager the moment it has filled the nonce of a consumer that peers, so
+// that the Tenant which comes next stays unanswered.
+func freezeOnNonce(ctx context.Context, s *steps, l *lab.Lab, provider *cluster) <-chan error {
+	s.t.Helper()
+	return freezeAt(ctx, s, l, provider.name, lab.LiqoManager, nonceFilled(provider))
 }
 
 func thaw(l *lab.Lab, provider *cluster) error {
@@ -43,13 +103,7 @@ func thaw(l *lab.Lab, provider *cluster) error {
 // awaitUnanswered waits until the provider is frozen with one Tenant that it has not answered, and returns its UID.
 func awaitUnanswered(ctx context.Context, s *steps, provider *cluster, frozen <-chan error) (uid types.UID) {
 	s.t.Helper()
-	select {
-	case err := <-frozen:
-		require.NoError(s.t, err)
-	case <-time.After(time.Minute):
-		s.t.Fatalf("%s: no nonce within a minute of the scale-out", provider.name)
-	}
-	s.done("provider frozen")
+	awaitFrozen(s, frozen)
 	unanswered := func(ctx context.Context) error {
 		items, err := provider.list(ctx, tenants)
 		if err != nil {

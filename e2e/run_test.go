@@ -24,8 +24,8 @@ func newRun(t *testing.T, s *stack) *run {
 	return &run{steps: newSteps(t), s: s, since: s.proxy.Last(), begun: time.Now()}
 }
 
-// scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the start.
-func (r *run) scaledOut(ctx context.Context, n int) []string {
+// booked waits until CA has asked for n nodes, once, and returns the ids the server lists for them from then on.
+func (r *run) booked(ctx context.Context, n int) []string {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -46,6 +46,13 @@ func (r *run) scaledOut(ctx context.Context, n int) []string {
 		}
 	}
 	require.Len(r.t, ids, n, "%s", listed)
+	return ids
+}
+
+// scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the start.
+func (r *run) scaledOut(ctx context.Context, n int) []string {
+	r.t.Helper()
+	ids := r.booked(ctx, n)
 	r.until(ctx, "nodes ready", 3*time.Minute, func(ctx context.Context) error {
 		for _, id := range ids {
 			if _, err := r.s.consumer.node(ctx, id); err != nil {

@@ -173,6 +173,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 
 			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
 			f.drop("cpu")
+			require.NoError(t, c.refresh())
 			config.write("v3", cpu)
 			require.NoError(t, c.refresh())
 			require.Equal(t, template, c.template("cpu").String(), "CA may remember for as long as it runs")
@@ -304,6 +305,11 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	require.NoError(t, again.refresh())
 	require.Len(t, again.groups(), 1)
 
+	f.set(func(f *fakeGroups) {
+		f.groups["ended"] = &fakeGroup{}
+		f.failing["ended"] = fmt.Errorf("nodegroup/ended: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
+	})
+	reloading(t, f, spec("cpu", 0, 5)) // the index that Running asks lags behind
 	f.err = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable)
 	third, err := New((&fakeConfig{}).options(f, spec("cpu", 0, 5)))
 	require.NoError(t, err)

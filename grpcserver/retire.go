@@ -2,8 +2,11 @@ package grpcserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Register is what a Groups may have beside: the groups that run, configured or not.
@@ -87,6 +90,9 @@ func (s *Server) findRetired(ctx context.Context) error {
 			continue
 		}
 		snapshot, err := s.groups.Snapshot(ctx, id)
+		if errors.Is(err, fleet.ErrNotRunning) {
+			continue // ended, which the index has not heard of yet
+		}
 		if err != nil {
 			return fmt.Errorf("read node group %s, which is no longer configured: %w", id, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 func newGRPCServer(c *common) *cobra.Command {
 	var path, listen string
+	var secure serverTLS
 	cmd := &cobra.Command{
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
@@ -26,6 +27,10 @@ Refresh; a broken version is logged and the old one stays in force.`,
 				return err
 			}
 			file, cfg, err := config.Open(path)
+			if err != nil {
+				return err
+			}
+			serve, err := secure.options(logger)
 			if err != nil {
 				return err
 			}
@@ -46,12 +51,14 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			if err != nil {
 				return fmt.Errorf("listen for Cluster Autoscaler: %w", err)
 			}
-			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "groups", len(cfg.NodeGroups), "config", file.Hash())
-			return grpcserver.Serve(cmd.Context(), listener, server, grpcserver.ServeOptions{})
+			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "groups", len(cfg.NodeGroups), "config", file.Hash(),
+				"tls", serve.Credentials != nil)
+			return grpcserver.Serve(cmd.Context(), listener, server, serve)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "YAML file with the node groups (required)")
 	cmd.Flags().StringVar(&listen, "listen", ":8086", "address to serve on")
+	secure.register(cmd)
 	_ = cmd.MarkFlagRequired("config")
 	return cmd
 }

@@ -40,7 +40,8 @@ func newRoot() *cobra.Command {
 	f.StringVar(&c.temporalAddress, "temporal-address", "127.0.0.1:7233", "host:port of the Temporal frontend")
 	f.StringVar(&c.namespace, "temporal-namespace", "default", "Temporal namespace")
 	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue (default liqo-autoscaler)")
-	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c))
+	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c),
+		newStatus(c), newOffers(c), newConfig())
 	return root
 }
 

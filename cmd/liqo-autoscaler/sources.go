@@ -34,8 +34,13 @@ func (s *sources) register(cmd *cobra.Command) {
 	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil, "namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
 }
 
+// given tells whether any source is named.
+func (s sources) given() bool {
+	return len(s.files) > 0 || s.secretsNamespace != "" || s.server.URL != ""
+}
+
 func (s sources) check() error {
-	if len(s.files) == 0 && s.secretsNamespace == "" && s.server.URL == "" {
+	if !s.given() {
 		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of them")
 	}
 	o := s.server

@@ -31,13 +31,17 @@ func newWorker(c *common) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runWorker(cmd.Context(), c, f) },
 	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kind, "backend", "liqo", "what lends nodes: liqo, or sim for a simulated world")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.hub, "hub", "", "name of this installation in labels (default \"default\")")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	f.sources.register(cmd)
-	return cmd
 }
 
 func runWorker(ctx context.Context, c *common, f workerFlags) error {

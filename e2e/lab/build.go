@@ -9,43 +9,175 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
-// sourceDir is the folder of build.sh and lab.py: this package's.
+// part is some of the lab's binaries: built from one module, or installed by version.
+type part struct {
+	module   string   // folder under modules; "" for installed ones
+	install  string   // package@version
+	packages []string // each builds the binary that is called as its last element
+	names    []string // of the binaries, when they are not
+	into     string   // folder under the binaries' folder
+	ldflags  string
+}
+
+func parts(v versions) []part {
+	kubernetes := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+	liqo := []string{"liqo-controller-manager", "crd-replicator", "virtual-kubelet", "webhook", "liqoctl"}
+	return []part{
+		{module: "etcd/" + etcdVersion, packages: []string{"go.etcd.io/etcd/server/v3"}, names: []string{"etcd"}},
+		{module: "kubernetes/" + v.kubernetes, packages: prefixed("k8s.io/kubernetes/cmd/", kubernetes), names: kubernetes, ldflags: v.stamp()},
+		{module: "liqo/" + v.liqo, packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: liqo, into: "liqo"},
+		{install: "helm.sh/helm/v3/cmd/helm@" + helmVersion, names: []string{"helm"}},
+		{install: "github.com/temporalio/cli/cmd/temporal@" + temporalVersion, names: []string{"temporal"}},
+	}
+}
+
+func prefixed(prefix string, names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		out = append(out, prefix+n)
+	}
+	return out
+}
+
+// sourceDir is this package's folder.
 func sourceDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
-		return "", errors.New("find lab scripts: no source path in this binary")
+		return "", errors.New("find lab sources: no source path in this binary")
 	}
 	dir := filepath.Dir(file)
-	if _, err := os.Stat(filepath.Join(dir, "lab.py")); err != nil {
-		return "", fmt.Errorf("find lab scripts beside the sources (built with -trimpath?): %w", err)
+	if _, err := os.Stat(filepath.Join(dir, "modules")); err != nil {
+		return "", fmt.Errorf("find lab sources (built with -trimpath?): %w", err)
 	}
 	return dir, nil
 }
 
-// build makes sure that the binaries exist and returns their folder and Liqo's version.
-func build(ctx context.Context, dir string, log func(string, ...any)) (bin, tag string, err error) {
-	script := filepath.Join(dir, "build.sh")
-	ask := func(flag string) (string, error) {
-		out, err := exec.CommandContext(ctx, script, flag).Output()
-		if err != nil {
-			return "", fmt.Errorf("run build.sh %s: %w", flag, err)
+// build makes sure that all binaries and Liqo's chart exist, one build at a time on a machine, and returns their folder.
+func build(ctx context.Context, sources string, v versions, log func(string, ...any)) (string, error) {
+	bin, err := v.dir()
+	if err != nil {
+		return "", err
+	}
+	complete := filepath.Join(bin, ".complete")
+	if _, err := os.Stat(complete); err == nil {
+		return bin, nil
+	}
+	if err := os.MkdirAll(filepath.Join(bin, "liqo"), 0o755); err != nil {
+		return "", fmt.Errorf("make folder for lab binaries: %w", err)
+	}
+	lock, err := flock(ctx, filepath.Join(bin, ".lock"), func() { log("lab: waiting for another build of %s", bin) })
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if _, err := os.Stat(complete); err == nil { // meanwhile
+		return bin, nil
+	}
+	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 15 minutes from nothing)", v.kubernetes, v.liqo, bin)
+	for _, p := range parts(v) {
+		if err := p.build(ctx, sources, bin, log); err != nil {
+			return "", err
 		}
-		return strings.TrimSpace(string(out)), nil
 	}
-	if bin, err = ask("--print-dir"); err != nil {
-		return "", "", err
+	if err := copyChart(ctx, filepath.Join(sources, "modules", "liqo", v.liqo), filepath.Join(bin, "chart")); err != nil {
+		return "", err
 	}
-	if tag, err = ask("--print-tag"); err != nil {
-		return "", "", err
+	return bin, os.WriteFile(complete, nil, 0o644)
+}
+
+func (p part) build(ctx context.Context, sources, bin string, log func(string, ...any)) error {
+	target := filepath.Join(bin, p.into)
+	if all(p.names, func(name string) bool { return exists(filepath.Join(target, name)) || p.borrow(bin, name) }) {
+		return nil
 	}
-	if _, err := os.Stat(filepath.Join(bin, ".complete")); err == nil {
-		return bin, tag, nil
+	began := time.Now()
+	fresh, err := os.MkdirTemp(bin, ".new-") // in the same file system: what is there is whole
+	if err != nil {
+		return fmt.Errorf("build lab binaries: %w", err)
 	}
-	log("lab: building Kubernetes, Liqo and Temporal into %s (about 15 minutes, once)", bin)
-	if out, err := exec.CommandContext(ctx, script, bin).CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("build lab binaries: %w: %s", err, out)
+	defer func() { _ = os.RemoveAll(fresh) }()
+	args := append([]string{"build", "-ldflags", "-s -w " + p.ldflags, "-o", fresh + "/"}, p.packages...)
+	if len(p.packages) == 1 {
+		args[4] = filepath.Join(fresh, p.names[0])
 	}
-	return bin, tag, nil
+	if p.install != "" {
+		args = []string{"install", p.install}
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = sources
+	if p.module != "" {
+		cmd.Dir = filepath.Join(sources, "modules", p.module)
+	}
+	cmd.Env = append(os.Environ(), "GOBIN="+fresh, "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", strings.Join(p.names, ", "), err, lastBytes(string(out), 4000))
+	}
+	for _, name := range p.names {
+		if err := os.Rename(filepath.Join(fresh, name), filepath.Join(target, name)); err != nil {
+			return fmt.Errorf("build lab binaries: %w", err)
+		}
+	}
+	log("lab: built %s in %.0f s", strings.Join(p.names, ", "), time.Since(began).Seconds())
+	return nil
+}
+
+// borrow links a binary from the folder of another set of versions that was built from the same module. Installed ones have
+// no module to tell them by; Go's build cache makes them cheap.
+func (p part) borrow(bin, name string) bool {
+	component, version, ok := strings.Cut(strings.Replace(p.module, "kubernetes/", "kube/", 1), "/")
+	if !ok {
+		return false
+	}
+	sets, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), "lab-*"+component+"-"+version+"-*"))
+	for _, set := range sets {
+		if exists(filepath.Join(set, ".complete")) && os.Link(filepath.Join(set, p.into, name), filepath.Join(bin, p.into, name)) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// copyChart copies Liqo's Helm chart out of its module.
+func copyChart(ctx context.Context, module, to string) error {
+	if exists(to) {
+		return nil
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
+	list.Dir, list.Env = module, append(os.Environ(), "GOWORK=off")
+	out, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("find Liqo's chart: %w", err)
+	}
+	fresh := to + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("copy Liqo's chart: %w", err)
+	}
+	if err := os.CopyFS(fresh, os.DirFS(filepath.Join(strings.TrimSpace(string(out)), "deployments", "liqo"))); err != nil {
+		return fmt.Errorf("copy Liqo's chart: %w", err)
+	}
+	return os.Rename(fresh, to)
+}
+
+func all(names []string, f func(string) bool) bool {
+	for _, n := range names {
+		if !f(n) {
+			return false
+		}
+	}
+	return true
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func lastBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + s[len(s)-n:]
 }

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/pids"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
@@ -20,9 +20,11 @@ import (
 type Options struct {
 	// Providers is the number of provider clusters. Default 1.
 	Providers int
-	// LiqoTag is the version Liqo's chart is rendered for. Default: the version that was built.
-	LiqoTag string
-	// Slot lets a second lab run beside the first: one per slot, 0 to 9. Default: the environment's LAB_SLOT, else 0.
+	// KubernetesVersion and LiqoVersion are of all clusters. They may be shortened: "v1.1" is the newest 1.1 that modules has.
+	// Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
+	KubernetesVersion string
+	LiqoVersion       string
+	// Slot lets a second lab run beside the first: one per slot, 0 to 9. Default: the environment's EnvSlot, else 0.
 	Slot int
 	// Root is the folder of state, logs and kubeconfigs; it is removed by Down. Default: the folder "lab", or "lab-<slot>",
 	// in os.TempDir.
@@ -37,26 +39,65 @@ type Lab struct {
 	// Bin is the folder of the binaries, temporal, kubectl and helm included; liqoctl is in its folder liqo.
 	Bin       string
 	Providers []string // names and Liqo cluster ids: provider1, provider2, ...
+	// The versions that run, in full: v1.2.0.
+	KubernetesVersion string
+	LiqoVersion       string
 
-	script string
-	shift  int // of ports
+	keeper *keeper
 	lock   *lock
 	down   sync.Once
 	err    error
 }
 
 // Consumer is the name and Liqo cluster id of the consumer cluster.
-const Consumer = "consumer"
+const Consumer = keep.Consumer
 
 // Start builds what is missing, waits for the machine's lab lock, clears what an earlier run left, starts the lab and
 // returns once all of it answers. The context bounds the start; it does not end the lab. The lab goes down with Down, or
-// by itself a second after this process has ended.
+// by itself when this process ends, however it does. An error of the start says which process failed and how its log ends.
 func Start(ctx context.Context, o Options) (*Lab, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	sources, err := sourceDir()
+	if err != nil {
+		return nil, err
+	}
+	v, err := choose(filepath.Join(sources, "modules"), o.KubernetesVersion, o.LiqoVersion)
+	if err != nil {
+		return nil, err
+	}
+	bin, err := build(ctx, sources, v, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := acquire(ctx, o.Slot, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	config := keep.Config{Root: o.Root, Bin: bin, LiqoVersion: v.liqo, Providers: o.Providers, Slot: o.Slot}
+	l := &Lab{Root: o.Root, Bin: bin, Providers: config.Clusters()[1:], KubernetesVersion: v.kubernetes, LiqoVersion: v.liqo, lock: lock}
+	if err := l.start(ctx, sources, config, o.Log); err != nil {
+		_ = l.Down()
+		return nil, fmt.Errorf("start lab: %w", err)
+	}
+	return l, nil
+}
+
+// complete fills in what is not set.
+func (o *Options) complete() error {
 	if o.Providers == 0 {
 		o.Providers = 1
 	}
-	if o.Slot == 0 {
-		o.Slot, _ = strconv.Atoi(os.Getenv("LAB_SLOT"))
+	if slot := os.Getenv(EnvSlot); o.Slot == 0 && slot != "" {
+		n, err := strconv.Atoi(slot)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", EnvSlot, err)
+		}
+		o.Slot = n
+	}
+	if o.Slot < 0 || o.Slot > 9 || o.Providers < 0 || o.Providers > 9 {
+		return fmt.Errorf("start lab: slot %d and %d providers: both are at most 9", o.Slot, o.Providers)
 	}
 	if o.Root == "" {
 		o.Root = filepath.Join(os.TempDir(), "lab"+suffix(o.Slot))
@@ -64,29 +105,32 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	dir, err := sourceDir()
+	return nil
+}
+
+func (l *Lab) start(ctx context.Context, sources string, config keep.Config, log func(string, ...any)) error {
+	path, err := buildKeeper(ctx, sources, config.Slot)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	bin, tag, err := build(ctx, dir, o.Log)
-	if err != nil {
-		return nil, err
+	for _, root := range append(l.lock.leftovers(), l.Root) { // the ports are the same whatever the root
+		if err := pids.Clear(root); err != nil {
+			return err
+		}
 	}
-	if o.LiqoTag == "" {
-		o.LiqoTag = tag
+	if err := l.lock.note(l.Root); err != nil {
+		return err
 	}
-	lock, err := acquire(ctx, o.Slot, o.Log)
-	if err != nil {
-		return nil, err
+	began := time.Now()
+	if l.keeper, err = startKeeper(path, config, l.lock, log); err != nil {
+		return err
 	}
-	l := &Lab{Root: o.Root, Bin: bin, script: filepath.Join(dir, "lab.py"), lock: lock, shift: 200 * o.Slot}
-	for i := range o.Providers {
-		l.Providers = append(l.Providers, "provider"+strconv.Itoa(i+1))
+	if err := l.keeper.await(ctx); err != nil {
+		return err
 	}
-	if err := l.up(ctx, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("start lab: %w\n%s", err, proc.Tails(filepath.Join(l.Root, "log"), 5)), l.Down())
-	}
-	return l, nil
+	log("lab: Kubernetes %s and Liqo %s, %d providers, up in %.1f s, root %s",
+		l.KubernetesVersion, l.LiqoVersion, len(l.Providers), time.Since(began).Seconds(), l.Root)
+	return nil
 }
 
 // ForTest is Start with the test's end bringing the lab down, and the ends of its logs shown when the test failed.
@@ -113,9 +157,10 @@ func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 // Down ends every process of the lab, removes its root and frees the lock. The second call returns what the first did.
 func (l *Lab) Down() error {
 	l.down.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		l.err = l.python(ctx, "down", "--root", l.Root)
+		if l.keeper != nil {
+			l.err = l.keeper.end(30 * time.Second)
+		}
+		l.err = errors.Join(l.err, pids.Clear(l.Root)) // nothing to do, unless the keeper was killed
 		l.lock.release()
 	})
 	return l.err
@@ -127,36 +172,6 @@ func (l *Lab) Kubeconfig(cluster string) string { return filepath.Join(l.Root, c
 // Tails shows the ends of all logs of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }
 
-func (l *Lab) up(ctx context.Context, o Options) error {
-	for _, root := range append(l.lock.leftovers(), l.Root) { // the ports are the same whatever the root
-		if err := l.python(ctx, "down", "--root", root); err != nil {
-			return err
-		}
-	}
-	if err := l.lock.note(l.Root); err != nil {
-		return err
-	}
-	start := time.Now()
-	if err := l.python(ctx, "up", "--root", l.Root, "--bin", l.Bin, "--tag", o.LiqoTag,
-		"--providers", strconv.Itoa(o.Providers), "--owner", strconv.Itoa(os.Getpid()), "--slot", strconv.Itoa(o.Slot)); err != nil {
-		return err
-	}
-	if err := l.ready(ctx); err != nil {
-		return err
-	}
-	o.Log("lab: %d providers up in %.1f s, root %s", o.Providers, time.Since(start).Seconds(), l.Root)
-	return nil
-}
-
-// python runs lab.py and puts the end of what it said into the error.
-func (l *Lab) python(ctx context.Context, args ...string) error {
-	out, err := exec.CommandContext(ctx, "python3", append([]string{l.script}, args...)...).CombinedOutput()
-	if err != nil {
-		said := strings.TrimSpace(string(out))
-		if len(said) > 2000 {
-			said = "…" + said[len(said)-2000:]
-		}
-		return fmt.Errorf("run lab.py %s: %w: %s", args[0], err, said)
-	}
-	return nil
-}
+// OneSlice says whether a provider may carry one slice at most, because this Liqo, older than 1.2, loses the pods of a
+// second one's sibling (liqotech/liqo#3257).
+func (l *Lab) OneSlice() bool { return oneSlice(l.LiqoVersion) }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,9 @@ import (
 	"time"
 )
 
-// lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, the same that `flock /tmp/lab.lock` takes, and on
-// lab-<slot>.lock for other slots. The file holds the root of the lab that runs, so that the next one can clear it away.
+// lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, and on lab-<slot>.lock for other slots. The keeper
+// holds it too, so that it is free once a lab is gone, not when its owner is. The file holds the root of the lab that runs,
+// so that the next one can clear it away should its keeper have been killed as well.
 type lock struct{ file *os.File }
 
 func suffix(slot int) string {
@@ -24,31 +26,13 @@ func suffix(slot int) string {
 // acquire waits until the lock is free or the context ends.
 func acquire(ctx context.Context, slot int, log func(string, ...any)) (*lock, error) {
 	path := filepath.Join(os.TempDir(), "lab"+suffix(slot)+".lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	f, err := flock(ctx, path, func() {
+		log("lab: waiting for %s: another lab runs on this machine (%s=1 starts one beside it)", path, EnvSlot)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("take lab lock: %w", err)
+		return nil, err
 	}
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for waited := false; ; waited = true {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return &lock{file: f}, nil
-		}
-		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
-			f.Close()
-			return nil, fmt.Errorf("take lab lock %s: %w", path, err)
-		}
-		if !waited {
-			log("lab: waiting for %s: another lab runs on this machine (LAB_SLOT=1 starts one beside it)", path)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("take lab lock %s, held by another lab: %w", path, ctx.Err())
-		case <-tick.C:
-		}
-	}
+	return &lock{file: f}, nil
 }
 
 // leftovers are the roots of labs that were not brought down.
@@ -71,5 +55,34 @@ func (l *lock) note(root string) error {
 
 func (l *lock) release() {
 	_ = l.note("")
-	_ = l.file.Close() // frees the lock
+	l.file.Close() // frees the lock
+}
+
+// flock takes a file's lock, waiting as long as the context allows. Closing the file frees it.
+func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("take lock: %w", err)
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("take lock %s: %w", path, err)
+		}
+		if first {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("take lock %s, held by another process: %w", path, ctx.Err())
+		case <-tick.C:
+		}
+	}
 }

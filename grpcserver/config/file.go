@@ -48,7 +48,6 @@ func (f *File) Changed() (Config, bool, error) {
 	}
 	switch hash := hashOf(raw); hash {
 	case f.good:
-		f.bad, f.err = "", nil
 		return Config{}, false, nil
 	case f.bad:
 		return Config{}, false, f.err
@@ -61,7 +60,7 @@ func (f *File) Changed() (Config, bool, error) {
 			f.bad, f.err = hash, err
 			return Config{}, false, err
 		}
-		f.good, f.bad, f.err = hash, "", nil
+		f.good = hash
 		return cfg, true, nil
 	}
 }

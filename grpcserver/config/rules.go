@@ -43,38 +43,26 @@ func checkConfig(sl validator.StructLevel) {
 
 // checkLimits: a limit that does not even leave room for the groups' min can only be a mistake.
 func checkLimits(cfg Config, say say) {
-	l := cfg.Limits
-	positive := true
-	complain := func(name, value string) {
-		positive = false
-		say("limits."+name, "is %s: give more than 0, or leave it out", value)
-	}
-	if l.CPU != nil && l.CPU.Sign() <= 0 {
-		complain("cpu", l.CPU.String())
-	}
-	if l.Memory != nil && l.Memory.Sign() <= 0 {
-		complain("memory", l.Memory.String())
-	}
-	if l.Nodes != nil && *l.Nodes <= 0 {
-		complain("nodes", fmt.Sprint(*l.Nodes))
-	}
-	if !positive {
-		return
-	}
 	var least fleet.Use
 	for _, g := range cfg.NodeGroups {
 		if g.Min > 0 && g.Min <= g.Max {
 			least.Add(g.Min, g.Shape)
 		}
 	}
-	switch {
-	case l.Nodes != nil && least.Nodes > *l.Nodes:
-		say("limits.nodes", "is %d, less than the min of all groups together (%d): raise it, or lower them", *l.Nodes, least.Nodes)
-	case l.CPU != nil && least.CPU.Cmp(*l.CPU) > 0:
-		say("limits.cpu", "is %s, less than the min of all groups together (%s): raise it, or lower them", l.CPU.String(), least.CPU.String())
-	case l.Memory != nil && least.Memory.Cmp(*l.Memory) > 0:
-		say("limits.memory", "is %s, less than the min of all groups together (%s): raise it, or lower them", l.Memory.String(), least.Memory.String())
+	check := func(name string, limit *resource.Quantity, least resource.Quantity) {
+		switch {
+		case limit == nil:
+		case limit.Sign() <= 0:
+			say("limits."+name, "is %s: give more than 0, or leave it out", limit.String())
+		case least.Cmp(*limit) > 0:
+			say("limits."+name, "is %s, less than the min of all groups together (%s): raise it, or lower them", limit.String(), least.String())
+		}
 	}
+	if n := cfg.Limits.Nodes; n != nil {
+		check("nodes", resource.NewQuantity(int64(*n), resource.DecimalSI), *resource.NewQuantity(int64(least.Nodes), resource.DecimalSI))
+	}
+	check("cpu", cfg.Limits.CPU, least.CPU)
+	check("memory", cfg.Limits.Memory, least.Memory)
 }
 
 // checkGroup holds what struct tags cannot say about one group.

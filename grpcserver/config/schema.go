@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// SchemaID names the schema; the file at that place in the repository is what `config schema` prints.
-const SchemaID = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/deploy/schemas/nodegroups.schema.json"
+// SchemaID names the schema; nothing is served there.
+const SchemaID = "https://liqo-autoscaler.io/schemas/nodegroups.json"
 
 // Schema is the JSON Schema (2020-12) of the file, made from the types. It knows less than Parse: rules between fields are
 // not in it.

@@ -22,10 +22,10 @@ import (
 
 // On real Kubernetes and Liqo (the folder of a running lab is in LIQO_AUTOSCALER_LAB): kubectl delete node of a live
 // instance, three times; it is back, stamped and Ready within seconds, and nobody takes it for lost.
-func TestDeletedNodeInLab(t *testing.T) {
+func TestLabDeletedNode(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {
-		t.Skip("LIQO_AUTOSCALER_LAB is not set")
+		t.Skip("needs real Liqo: LIQO_AUTOSCALER_LAB is the folder of a running lab")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(root, "consumer.kubeconfig"))
 	require.NoError(t, err)

@@ -134,11 +134,15 @@ func (b *base) wall(workflowID string, err error) error {
 // read decodes an entity's memo into out. Needs no worker.
 func (b *base) read(ctx context.Context, workflowID string, out any) error {
 	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
 	if err != nil {
 		return fmt.Errorf("describe %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
 	}
 	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return fmt.Errorf("%s is %s, not running: %w", workflowID, d.Status, fleet.ErrUnavailable)
+		return fmt.Errorf("%s is %s: %w: %w", workflowID, d.Status, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	payload, ok := d.Memo.GetFields()[workflows.MemoSnapshot]
 	if !ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
@@ -19,6 +18,9 @@ import (
 type Histories interface {
 	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool, filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }
+
+// ErrClosed means that a group that was followed has closed.
+var ErrClosed = errors.New("closed")
 
 // Follow calls each with every snapshot the group published after the given sequence, in order and without gaps, and
 // then with each new one as it is published, until each or the context ends it. It reads the history, so nothing is
@@ -61,7 +63,7 @@ func followRun(ctx context.Context, h Histories, id, run string, after *int64, e
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("follow %s: %w", id, err)
 	}
-	return "", fmt.Errorf("follow %s: it was closed at %s", id, time.Now().Format(time.RFC3339))
+	return "", fmt.Errorf("follow %s: %w", id, ErrClosed)
 }
 
 func snapshotIn(e *history.HistoryEvent) (fleet.Snapshot, bool) {

@@ -46,11 +46,18 @@ func (l *Ledger) Compare(seen []Seen, looked, now time.Time) (orphans []Seen, ch
 	return orphans, changed
 }
 
-// books tells whether the attempt is an instance's own. An attempt above the instance's is one of a scale-out whose
-// report is still on its way.
+// books tells whether the attempt is an instance's own. An attempt above a growing instance's is one of a scale-out whose
+// report is still on its way; above any other's it is of a scale-out that the group has forgotten.
 func (l *Ledger) books(s Seen) bool {
 	i := l.Find(s.Instance)
-	return i != nil && i.Phase != Released && i.Phase != Failed && s.Attempt >= i.Attempt
+	switch {
+	case i == nil || i.Phase == Released || i.Phase == Failed:
+		return false
+	case i.Phase.Growing():
+		return s.Attempt >= i.Attempt
+	default:
+		return s.Attempt == i.Attempt
+	}
 }
 
 func (i *Instance) compare(s Seen, now time.Time) (changed bool) {

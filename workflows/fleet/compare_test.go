@@ -104,6 +104,7 @@ func TestOrphansAreSeenTwiceBeforeTheyAreUndone(t *testing.T) {
 	orphans, _ = l.Compare([]fleet.Seen{stranger, old, own}, t0, t0)
 	require.Equal(t, []fleet.Seen{stranger, old}, orphans)
 	ahead := whole(3)
+	l.Instances[0].Phase = fleet.Discovering
 	for range 3 {
 		orphans, _ = l.Compare([]fleet.Seen{ahead}, t0, t0)
 		require.Empty(t, orphans, "a scale-out ahead of its report is no orphan")

@@ -60,6 +60,7 @@ const (
 	RemovalWait    = 60 * time.Second // how long an acquire waits for a removal under way
 	EstablishBound = 90 * time.Second
 	inUseRetry     = 5 * time.Minute
+	removalRetry   = time.Minute
 )
 
 // NewProviderState is a Provider nobody has a peering with.
@@ -193,8 +194,11 @@ func (p *ProviderState) Apply(ev PeeringEvent, why *Failure, now time.Time) Peer
 	switch ev {
 	case PeeringFailed:
 		p.Failure = why
-		if p.Phase == Establishing {
+		switch p.Phase {
+		case Establishing:
 			p.Failures++
+		case Removing: // what failed at once would fail at once again
+			p.KeepUntil = now.Add(removalRetry)
 		}
 	case PeeringDone:
 		if p.Phase == Establishing || p.Phase == Repairing {

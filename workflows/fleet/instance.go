@@ -120,9 +120,17 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	return m, nil
 }
 
-// concludes tells whether the event ends a step, as opposed to a fact or a wish from outside.
+// concludes tells whether the event ends a step, as opposed to a fact or a wish from outside. A cancellation or a deadline
+// that names no step is one of the whole instance.
 func (ev Event) concludes() bool {
-	return ev.Kind == Done || ev.Kind == Refused || ev.Kind == GaveUp
+	switch ev.Kind {
+	case Done, Refused, GaveUp:
+		return true
+	case Cancelled, Deadline:
+		return ev.Step != StepNone
+	default:
+		return false
+	}
 }
 
 // note keeps what the event says beside the phase.

@@ -10,6 +10,9 @@ var ErrOutcomeUnknown = errors.New("outcome unknown")
 // does not answer. Nothing was changed.
 var ErrUnavailable = errors.New("unavailable")
 
+// ErrNotRunning means that the entity does not run, or no longer. It comes together with ErrUnavailable.
+var ErrNotRunning = errors.New("not running")
+
 // RefusalKind says what kind of no an operation got. It is the type of the Temporal application error that carries it.
 type RefusalKind string
 

@@ -16,7 +16,11 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	w.until(t, a, "joined", whole)
 	before := s.node(t, a)
 	s.deleteNode(t, a)
-	w.until(t, a, "registered again, marked and not stamped", reregistered)
+	n := len(w.told(a))
+	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a), "the Node is missing: it is called back, and not waited for")
+	w.until(t, a, "registered again", func(f backend.Found) bool {
+		return f.Node && len(w.told(a)) > n && s.node(t, a) != nil
+	})
 	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
 	after := s.node(t, a)
 	require.NotNil(t, after)
@@ -26,7 +30,7 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	requireLooks(t, s.spec(a), s.node(t, a))
 }
 
-// Restamp leaves alone what needs no stamp.
+// Restamp leaves alone what needs no stamp, and what somebody else has stamped.
 func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	watcher := s.watcher(t)
 	absent := s.attempt(instAbsent, 1, s.first())
@@ -51,28 +55,17 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	w.until(t, a, "registered again", func(f backend.Found) bool { return f.Node && !f.Stamped })
 	require.NoError(t, watcher.Restamp(s.prompt(t), a), "not marked")
 	require.Empty(t, s.node(t, a).Spec.ProviderID, "a Node without mark was stamped")
+	if s.World.SetProviderID != nil {
+		const other = "example://somebody"
+		require.NoError(t, s.World.SetProviderID(s.prompt(t), a.ObjectName(), other))
+		_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil) // which marks it
+		require.ErrorIs(t, err, backend.ErrConflict)
+		require.ErrorIs(t, watcher.Restamp(s.prompt(t), a), backend.ErrConflict)
+		require.Equal(t, other, s.node(t, a).Spec.ProviderID)
+	}
 	s.left(t, a)
 	require.NoError(t, watcher.Restamp(s.prompt(t), a), "gone")
 	require.Empty(t, s.objectsOf(t, a))
-}
-
-// Another providerID is not ours to change.
-func (s *suite) testRestampConflict(t *testing.T) {
-	if s.World.SetProviderID == nil {
-		t.Skip("this harness has no World.SetProviderID")
-	}
-	watcher := s.watcher(t)
-	a := s.attempt(instWatched, 1, s.first())
-	w := s.watch(t)
-	s.joined(t, a)
-	w.until(t, a, "joined", whole)
-	s.deleteNode(t, a)
-	w.until(t, a, "registered again", reregistered)
-	const other = "example://somebody"
-	require.NoError(t, s.World.SetProviderID(s.prompt(t), a.ObjectName(), other))
-	require.ErrorIs(t, watcher.Restamp(s.prompt(t), a), backend.ErrConflict)
-	require.Equal(t, other, s.node(t, a).Spec.ProviderID)
-	s.left(t, a)
 }
 
 // Someone else's Node in the place of ours is not stamped.
@@ -88,10 +81,6 @@ func (s *suite) testRestampForeignNode(t *testing.T) {
 	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
 	require.Empty(t, s.node(t, a).Spec.ProviderID)
 	require.NoError(t, undo(s.prompt(t)))
-}
-
-func reregistered(f backend.Found) bool {
-	return f.Slice && f.Virtual && f.Marked && f.Node && !f.Stamped && !f.Leaving
 }
 
 // deleteNode deletes the attempt's Node by hand.

@@ -45,7 +45,6 @@ func Run(t *testing.T, h Harness) {
 	t.Run("WatchFollows", s.testWatchFollows)
 	t.Run("RestampDeletedNode", s.testRestampDeletedNode)
 	t.Run("RestampLeavesAlone", s.testRestampLeavesAlone)
-	t.Run("RestampConflict", s.testRestampConflict)
 	t.Run("RestampForeignNode", s.testRestampForeignNode)
 	t.Run("WatchVirtualNodeDeleted", s.testWatchVirtualNodeDeleted)
 	t.Run("WatchSliceDeleted", s.testWatchSliceDeleted)

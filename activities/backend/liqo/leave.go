@@ -21,7 +21,7 @@ func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backen
 		err = w.until(ctx, backend.StageNodeGone, a.nodeGone())
 	}
 	if err == nil {
-		err = w.until(ctx, backend.StageSliceGone, a.sliceGone())
+		err = w.until(ctx, backend.StageSliceGone, (&departure{attempt: a}).sliceGone)
 	}
 	if err != nil {
 		return fmt.Errorf("take back node %s of %s: %w", of.ObjectName(), of.Provider.ID, err)
@@ -100,42 +100,56 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 	return err
 }
 
+// departure is what one Leave knows of its slice.
+type departure struct {
+	*attempt
+	existed bool      // the slice was here when this Leave came to it
+	goneAt  time.Time // when it was found gone on both sides
+}
+
 // sliceGone deletes the slice and is done when it is gone here and, as far as it ever got there, on the provider.
-func (a *attempt) sliceGone() look {
-	existed := false
-	var goneAt time.Time
-	return func(ctx context.Context) (bool, string, error) {
-		if err := a.locate(ctx); err != nil {
-			return false, "", err
-		}
-		slice, err := a.slice(ctx)
-		if client.IgnoreNotFound(err) != nil {
-			return false, "", err
-		}
-		if err != nil {
-			gone, message, err := a.remoteSliceGone(ctx, existed)
-			if !gone || err != nil || !existed {
-				return gone, message, err
-			}
-			if goneAt.IsZero() {
-				goneAt = time.Now()
-			}
-			err = a.certificateGone(ctx)
-			if errors.Is(err, backend.ErrUnreachable) && time.Since(goneAt) < a.graces.certificate {
-				return false, "", err
-			}
-			return true, "", nil
-		}
-		existed = true
-		if slice.DeletionTimestamp == nil {
-			if err := deleteThis(ctx, a.local, slice); err != nil {
-				return false, "", fmt.Errorf("delete slice: %w", err)
-			}
-		}
-		message := fmt.Sprintf("crd-replicator has not let go of ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
-		if _, status, err := a.apiServerStatus(ctx); err == nil {
-			message += "; " + status
-		}
-		return false, message, nil
+func (d *departure) sliceGone(ctx context.Context) (bool, string, error) {
+	if err := d.locate(ctx); err != nil {
+		return false, "", err
 	}
+	slice, err := d.slice(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", err
+	}
+	if err != nil {
+		return d.goneThere(ctx)
+	}
+	d.existed = true
+	if slice.DeletionTimestamp == nil {
+		if err := deleteThis(ctx, d.local, slice); err != nil {
+			return false, "", fmt.Errorf("delete slice: %w", err)
+		}
+	}
+	message := fmt.Sprintf("crd-replicator has not let go of ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
+	if _, status, err := d.apiServerStatus(ctx); err == nil {
+		message += "; " + status
+	}
+	return false, message, nil
+}
+
+// goneThere is sliceGone on the provider. Without a peering there is nothing to look for, for a peering is only removed
+// once the provider has no slice of ours; so an attempt that never came to a slice can be taken back when its provider is
+// gone for good.
+func (d *departure) goneThere(ctx context.Context) (bool, string, error) {
+	secrets, err := d.controlPlaneSecrets(ctx)
+	if err != nil || len(secrets) == 0 && !d.existed {
+		return err == nil, "", err
+	}
+	gone, message, err := d.remoteSliceGone(ctx, secrets)
+	if !gone || err != nil {
+		return gone, message, err
+	}
+	if d.goneAt.IsZero() {
+		d.goneAt = time.Now()
+	}
+	err = d.certificateGone(ctx)
+	if errors.Is(err, backend.ErrUnreachable) && time.Since(d.goneAt) < d.graces.certificate {
+		return false, "", err
+	}
+	return true, "", nil // what the provider keeps of a certificate does no harm
 }

@@ -14,18 +14,9 @@ import (
 
 // remoteSliceGone looks on the provider itself, because a restarted crd-replicator that cannot reach the provider lets a
 // slice go here and leaves it there (Liqo internal/crdReplicator/reflection/handler.go). What is left there is deleted.
-// It asks as our Liqo's own identity, which may always do that, and else over the provider's credentials.
-//
-// existed says that the slice was still here when this verb began. If it was not and there is no peering either, there
-// is nothing to look for: a peering is only removed once the provider has no slice of ours.
-func (a *attempt) remoteSliceGone(ctx context.Context, existed bool) (bool, string, error) {
-	secrets, err := a.controlPlaneSecrets(ctx)
-	if err != nil {
-		return false, "", err
-	}
-	if len(secrets) == 0 && !existed {
-		return true, "", nil
-	}
+// It asks as our Liqo's own identity, by the kubeconfigs given, which may always do that, and else over the provider's
+// credentials.
+func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	for i := range secrets {
 		if gone, message, err := a.askAsLiqo(ctx, &secrets[i]); err == nil {
 			return gone, message, nil
@@ -38,7 +29,7 @@ func (a *attempt) remoteSliceGone(ctx context.Context, existed bool) (bool, stri
 		return true, "", nil
 	}
 	gone, message := false, ""
-	err = a.remote.do(ctx, "look for our slice", func(provider client.Client) error {
+	err := a.remote.do(ctx, "look for our slice", func(provider client.Client) error {
 		var err error
 		gone, message, err = a.removeRemote(ctx, provider, a.remoteNS)
 		return err

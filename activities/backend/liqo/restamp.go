@@ -33,8 +33,11 @@ func (a *attempt) restamp(ctx context.Context) error {
 		return nil
 	}
 	node, err := a.node(ctx, virtual)
+	if apierrors.IsNotFound(err) {
+		return a.callBack(ctx, virtual)
+	}
 	if err != nil {
-		return client.IgnoreNotFound(err)
+		return err
 	}
 	if node.DeletionTimestamp != nil || node.Spec.ProviderID == a.InstanceID() {
 		return nil

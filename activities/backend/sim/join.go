@@ -119,6 +119,9 @@ func (b *Backend) stamp(s *State, p *Provider, a backend.Attempt, now time.Time)
 		virtual.Annotations[backend.AnnotationStamp] = a.InstanceID()
 		return &waiting{stage: backend.StageStamp, message: fmt.Sprintf("stamping node %s", name), due: now}, nil
 	}
+	if node.Spec.ProviderID != "" && node.Spec.ProviderID != a.InstanceID() {
+		return nil, fmt.Errorf("join %s: the node has the providerID %q: %w", name, node.Spec.ProviderID, backend.ErrConflict)
+	}
 	node.Spec.ProviderID = a.InstanceID()
 	return nil, nil
 }

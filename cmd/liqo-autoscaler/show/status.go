@@ -125,6 +125,10 @@ func (i Instance) Why() string {
 		return string(i.Failure.Code) + ": " + i.Failure.Message
 	case i.NotReady:
 		return "node is not ready"
+	case !i.Counts && i.State == fleet.StateDeleting && i.Phase != fleet.Draining && i.Phase != fleet.Unpeering:
+		return "asked back"
+	case i.Phase == fleet.Joining && i.Registered:
+		return "node is registered"
 	}
 	return ""
 }

@@ -88,6 +88,9 @@ func or(text string) string {
 // shown are the resources in tables, when not Wide.
 var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
+// Resources is all of a list on one line.
+func Resources(list corev1.ResourceList) string { return Look{Wide: true}.resources(list) }
+
 // resources is a short text of a list: cpu=8,memory=16Gi, then what is special about it.
 func (l Look) resources(list corev1.ResourceList) string {
 	var parts []string

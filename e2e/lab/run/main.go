@@ -1,5 +1,6 @@
-// Command run runs a command beside a lab of its own: run [-providers N] COMMAND [ARG...]. The command finds the lab by
-// LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it) and LAB_BIN (the binaries); its exit code is ours.
+// Command run runs a command beside a lab of its own: run [-providers N] [-kubernetes V] [-liqo V] COMMAND [ARG...]. The
+// command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries) and
+// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full); its exit code is ours.
 package main
 
 import (
@@ -17,7 +18,10 @@ import (
 )
 
 func main() {
-	providers := flag.Int("providers", 2, "number of provider clusters")
+	o := lab.Options{Log: log.Printf}
+	flag.IntVar(&o.Providers, "providers", 2, "number of provider clusters")
+	flag.StringVar(&o.KubernetesVersion, "kubernetes", "", "version, default $"+lab.EnvKubernetes+" or "+lab.DefaultKubernetes)
+	flag.StringVar(&o.LiqoVersion, "liqo", "", "version, default $"+lab.EnvLiqo+" or "+lab.DefaultLiqo)
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
@@ -25,7 +29,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, *providers, flag.Args())
+	err := run(ctx, o, flag.Args())
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
@@ -36,14 +40,15 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, providers int, args []string) (err error) {
-	l, err := lab.Start(ctx, lab.Options{Providers: providers, Log: log.Printf})
+func run(ctx context.Context, o lab.Options, args []string) (err error) {
+	l, err := lab.Start(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "LIQO_AUTOSCALER_LAB="+l.Root, "LAB_BIN="+l.Bin)
+	cmd.Env = append(os.Environ(), "LIQO_AUTOSCALER_LAB="+l.Root, "LAB_BIN="+l.Bin,
+		lab.EnvKubernetes+"="+l.KubernetesVersion, lab.EnvLiqo+"="+l.LiqoVersion)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Run(); err != nil {

@@ -54,7 +54,7 @@ app.kubernetes.io/component: {{ . }}
 
 {{/* Where CA finds the gRPC server. CA checks the certificate against exactly this name. */}}
 {{- define "la.grpcHost" -}}
-{{ include "la.fullname" . }}-grpcserver.{{ .Release.Namespace }}.svc
+{{ include "la.fullname" . }}.{{ .Release.Namespace }}.svc
 {{- end -}}
 
 {{- define "la.caNamespace" -}}
@@ -151,6 +151,13 @@ env:
 {{- range list $tls.existingSecret $tls.certManager.enabled $tls.plaintext }}{{ if . }}{{ $ways = add1 $ways }}{{ end }}{{ end -}}
 {{- if ne (int $ways) 1 -}}
 {{- fail "tls: set exactly one of existingSecret, certManager.enabled and plaintext" -}}
+{{- end -}}
+{{- range $i, $group := .Values.nodeGroups -}}
+{{- range $key := list "max" "shape" -}}
+{{- if not (or (hasKey $group $key) (hasKey $.Values.nodeGroupDefaults $key)) -}}
+{{- fail (printf "nodeGroups[%d].%s is missing, and nodeGroupDefaults has none" $i $key) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if not (or .Values.offers .Values.offerSecrets.enabled .Values.offerServer.enabled) -}}
 {{- fail "no source of offers: give offers, offerSecrets.enabled or offerServer.enabled, or several of them" -}}

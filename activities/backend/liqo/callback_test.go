@@ -1,0 +1,34 @@
+package liqo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A missing Node of a marked virtual node is called back by a change of that virtual node.
+func TestCallBack(t *testing.T) {
+	called := func(c *clusters) string {
+		virtual := running()
+		require.NoError(t, c.local.Get(t.Context(), keyOf(virtual), virtual))
+		return virtual.Annotations[annotationCalled]
+	}
+	c := newClusters(t, copies([]any{stampedNode()[0]}), nil)
+	require.NoError(t, c.Restamp(t.Context(), someAttempt(1)))
+	first, err := time.Parse(time.RFC3339, called(c))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), first, 5*time.Second)
+
+	virtual := running()
+	require.NoError(t, c.local.Get(t.Context(), keyOf(virtual), virtual))
+	long := time.Now().Add(-10 * time.Second).UTC().Format(time.RFC3339)
+	virtual.Annotations[annotationCalled] = long
+	require.NoError(t, c.local.Update(t.Context(), virtual))
+	require.NoError(t, c.Restamp(t.Context(), someAttempt(1)))
+	require.NotEqual(t, long, called(c), "not called again")
+
+	c = newClusters(t, copies([]any{running()}), nil)
+	require.NoError(t, c.Restamp(t.Context(), someAttempt(1)))
+	require.Empty(t, called(c), "one without mark was called back")
+}

@@ -1,0 +1,137 @@
+package liqo_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// The tests TestLab* need real Liqo: `make e2e SUITE=backend` brings up three clusters and runs them. Without a lab they
+// are skipped.
+
+const (
+	consumer = "consumer" // names of the lab's clusters, and their Liqo cluster ids
+	group    = "contract"
+)
+
+// lab is the running lab.
+type lab struct {
+	root, bin string
+	clusters  map[string]*cluster
+}
+
+type cluster struct {
+	name       string
+	kubeconfig string
+	kube       kubernetes.Interface
+	any        dynamic.Interface
+	cut        bool // its API server stands still
+}
+
+func theLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{root: os.Getenv("LIQO_AUTOSCALER_LAB"), bin: os.Getenv("LAB_BIN"), clusters: map[string]*cluster{}}
+	if l.root == "" {
+		t.Skip("needs real Liqo: make e2e SUITE=backend")
+	}
+	for _, name := range []string{consumer, "provider1", "provider2"} {
+		c := &cluster{name: name, kubeconfig: filepath.Join(l.root, name+".kubeconfig")}
+		config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+		require.NoError(t, err)
+		config.QPS, config.Burst = 100, 200
+		c.kube, err = kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		c.any, err = dynamic.NewForConfig(config)
+		require.NoError(t, err)
+		l.clusters[name] = c
+	}
+	return l
+}
+
+// backend is a new backend on the lab's consumer, as another process has it.
+func (l *lab) backend(t *testing.T) *liqo.Backend {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].kubeconfig)
+	require.NoError(t, err)
+	b, err := liqo.New(liqo.Config{Consumer: config})
+	require.NoError(t, err)
+	return b
+}
+
+func (l *lab) provider(n int) backend.Provider {
+	id := "provider" + strconv.Itoa(n)
+	return backend.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].kubeconfig}}
+}
+
+// requireNothing fails unless nothing of ours is left on either side.
+func (l *lab) requireNothing(t *testing.T) {
+	t.Helper()
+	found, err := l.objects(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+// signal sends a signal to a process of the lab by its name in <root>/pids.
+func (l *lab) signal(process string, signal syscall.Signal) error {
+	pids, err := os.ReadFile(filepath.Join(l.root, "pids"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(pids)) {
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[1] == process {
+			pid, err := strconv.Atoi(fields[0])
+			if err != nil {
+				return fmt.Errorf("find process %s: %w", process, err)
+			}
+			return syscall.Kill(pid, signal)
+		}
+	}
+	return fmt.Errorf("find process %s: not in %s/pids", process, l.root)
+}
+
+// attempt is an attempt that no other test uses.
+func attempt(sequence int, p backend.Provider) backend.Attempt {
+	return backend.Attempt{Group: group, Instance: fleet.InstanceName(group, fleet.NewEpoch(time.Now()), sequence), Number: 1, Provider: p}
+}
+
+func nodeSpec(a backend.Attempt) backend.NodeSpec {
+	return backend.NodeSpec{Attempt: a, Shape: nodeShape()}
+}
+
+func nodeShape() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("2"),
+		corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods:   resource.MustParse("20"),
+	}
+}
+
+func poll(ctx context.Context, condition wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, condition)
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

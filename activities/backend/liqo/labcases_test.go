@@ -1,0 +1,120 @@
+package liqo_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A kubeconfig in a Secret that is mended while a verb runs is used without a restart.
+func TestLabRotatedCredentials(t *testing.T) {
+	l := theLab(t)
+	good, err := os.ReadFile(l.clusters["provider1"].kubeconfig)
+	require.NoError(t, err)
+	secrets := l.clusters[consumer].kube.CoreV1().Secrets("default")
+	ref := &fleet.SecretRef{Namespace: "default", Name: "provider1"}
+	write := func(content []byte) {
+		_ = secrets.Delete(t.Context(), ref.Name, metav1.DeleteOptions{})
+		_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}, Data: map[string][]byte{"kubeconfig": content}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { _ = secrets.Delete(context.Background(), ref.Name, metav1.DeleteOptions{}) })
+	b, p := l.backend(t), backend.Provider{ID: "provider1", Credentials: fleet.Credentials{SecretRef: ref}}
+	write(good)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	peers, err := b.Peers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []backend.Provider{p}, peers)
+	write([]byte("not a kubeconfig"))
+	told := 0
+	require.NoError(t, b.Unpeer(t.Context(), p, func(backend.Stage, string) {
+		if told++; told == 3 {
+			write(good)
+		}
+	}))
+	l.requireNothing(t)
+}
+
+// The other direction of a two-way peering shares its namespaces with ours: it keeps our peering, and is not harmed.
+func TestLabTwoWay(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(1)
+	here, there := l.clusters[consumer], l.clusters["provider1"]
+	require.NoError(t, l.liqoctl(t.Context(), "authenticate", there, here))
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	require.ErrorIs(t, b.Unpeer(t.Context(), p, nil), backend.ErrInUse)
+	require.NoError(t, l.liqoctl(t.Context(), "unauthenticate", there, here))
+	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
+		tenants, err := here.any.Resource(authentication("tenants")).List(ctx, metav1.ListOptions{})
+		return err == nil && len(tenants.Items) == 0, err
+	}))
+	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	l.requireNothing(t)
+	for c, namespace := range map[*cluster]string{here: "liqo-tenant-provider1", there: "liqo-tenant-consumer"} {
+		_, err := c.kube.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+		require.NoError(t, err, "the namespace was there before us")
+		require.NoError(t, c.removeNamespace(t.Context(), namespace))
+	}
+}
+
+// A drained Tenant takes away even the right to ask; it is told as a denial all the same.
+func TestLabDrained(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(2)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	undo, err := l.deny("Drained")(t.Context(), p)
+	require.NoError(t, err)
+	require.ErrorIs(t, b.Establish(t.Context(), p, nil), backend.ErrDenied)
+	a := attempt(1, p)
+	_, err = b.Join(within(t, time.Minute), nodeSpec(a), nil)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.NoError(t, b.Leave(within(t, time.Minute), a, nil))
+	require.NoError(t, undo(t.Context()))
+	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	l.requireNothing(t)
+}
+
+// TestLabTimes tells how long each verb takes on its own; the best of three.
+func TestLabTimes(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(1)
+	var order []string
+	best := map[string]time.Duration{}
+	step := func(name string, verb func() error) {
+		t.Helper()
+		began := time.Now()
+		require.NoError(t, verb(), name)
+		took := time.Since(began)
+		if _, known := best[name]; !known {
+			order = append(order, name)
+			best[name] = took
+		}
+		best[name] = min(best[name], took)
+	}
+	for i := range 3 {
+		a := attempt(200+i, p)
+		join := func() error {
+			_, err := b.Join(t.Context(), nodeSpec(a), nil)
+			return err
+		}
+		step("establish", func() error { return b.Establish(t.Context(), p, nil) })
+		step("establish again", func() error { return b.Establish(t.Context(), p, nil) })
+		step("join", join)
+		step("join again", join)
+		step("drain", func() error { return b.Drain(t.Context(), a, false, nil) })
+		step("leave", func() error { return b.Leave(t.Context(), a, nil) })
+		step("unpeer", func() error { return b.Unpeer(t.Context(), p, nil) })
+	}
+	for _, name := range order {
+		fmt.Printf("STEP %s/%s %.2f\n", t.Name(), name, best[name].Seconds())
+	}
+}

@@ -1,0 +1,42 @@
+package liqo_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+)
+
+// TestLabContract asks real Liqo all that the port promises.
+func TestLabContract(t *testing.T) {
+	l := theLab(t)
+	l.offload(t)
+	backendtest.Run(t, backendtest.Harness{
+		Backend:   l.backend(t),
+		Other:     l.backend(t),
+		Providers: [2]backend.Provider{l.provider(1), l.provider(2)},
+		Shape:     nodeShape(),
+		Group:     group,
+		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again after a minute
+		World: backendtest.World{
+			Objects:           l.objects,
+			Node:              l.node,
+			PutPod:            l.putPod,
+			Pods:              l.pods,
+			PutSlice:          l.putSlice,
+			PutNode:           l.putNode,
+			PutPeering:        l.putPeering,
+			DeleteNode:        l.deleteNode,
+			DeleteVirtualNode: l.remove(offloading("virtualnodes")),
+			DeleteSlice:       l.remove(authentication("resourceslices")),
+			SetProviderID:     l.setProviderID,
+			Unreachable:       unreachable,
+			Stall:             l.stall,
+			StallStage:        backend.StageNonce,
+			Cut:               l.cut,
+			Deny:              l.deny("Cordoned"),
+			Shrink:            l.shrink,
+		},
+	})
+}

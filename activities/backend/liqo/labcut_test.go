@@ -1,0 +1,91 @@
+package liqo_test
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func requireStuck(t *testing.T, err error, stage backend.Stage) {
+	t.Helper()
+	var stuck *backend.StageError
+	require.ErrorAs(t, err, &stuck)
+	require.Equal(t, stage, stuck.Stage, "%v", err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	t.Logf("stuck as expected: %v", err)
+}
+
+// A provider whose Liqo stops in mid-handshake, and again in mid-removal: each verb names the stage, and goes on after it.
+func TestLabStalledTenant(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(1)
+	const manager = "provider1-liqo-cm"
+	t.Cleanup(func() { _ = l.signal(manager, syscall.SIGCONT) })
+	stopped := false
+	err := b.Establish(within(t, 5*time.Second), p, func(stage backend.Stage, _ string) {
+		if stage == backend.StageSignedNonce && !stopped {
+			stopped = true
+			require.NoError(t, l.signal(manager, syscall.SIGSTOP))
+		}
+	})
+	requireStuck(t, err, backend.StageTenant)
+	require.NoError(t, l.signal(manager, syscall.SIGCONT))
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+
+	require.NoError(t, l.signal(manager, syscall.SIGSTOP))
+	requireStuck(t, b.Unpeer(within(t, 4*time.Second), p, nil), backend.StageTenantGone)
+	requireStuck(t, b.Establish(within(t, 4*time.Second), p, nil), backend.StageTenant)
+	require.NoError(t, l.signal(manager, syscall.SIGCONT))
+	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	l.requireNothing(t)
+}
+
+// Establish cut after any time: another process removes what is there, or goes on and removes it then.
+func TestLabEstablishCut(t *testing.T) {
+	l := theLab(t)
+	for i := range 10 {
+		after := time.Duration(i) * 50 * time.Millisecond
+		t.Run(after.String(), func(t *testing.T) {
+			t.Log(l.backend(t).Establish(within(t, after), l.provider(2), nil))
+			if i%3 == 2 {
+				require.NoError(t, l.backend(t).Establish(t.Context(), l.provider(2), nil))
+			}
+			require.NoError(t, l.backend(t).Unpeer(t.Context(), l.provider(2), nil))
+			l.requireNothing(t)
+		})
+	}
+}
+
+// Join cut after any time: another process takes back what is there.
+func TestLabJoinCut(t *testing.T) {
+	l := theLab(t)
+	p := l.provider(1)
+	require.NoError(t, l.backend(t).Establish(t.Context(), p, nil))
+	for i := range 8 {
+		after := time.Duration(i) * 150 * time.Millisecond
+		t.Run(after.String(), func(t *testing.T) {
+			a := attempt(100+i, p)
+			_, err := l.backend(t).Join(within(t, after), nodeSpec(a), nil)
+			t.Log(err)
+			began := time.Now()
+			require.NoError(t, l.backend(t).Leave(within(t, time.Minute), a, nil))
+			t.Logf("left within %.2f s", time.Since(began).Seconds())
+			found, err := l.backend(t).List(t.Context(), "")
+			require.NoError(t, err)
+			require.Empty(t, found)
+		})
+	}
+	require.NoError(t, l.backend(t).Unpeer(t.Context(), p, nil))
+	l.requireNothing(t)
+}

@@ -1,0 +1,58 @@
+package liqo_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+)
+
+// shrink stands in for a provider's own class controller: Liqo's default one grants whatever is asked. It stops Liqo's
+// and answers each new slice with half a CPU.
+func (l *lab) shrink(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+	resume, err := l.stall(ctx, p)
+	if err != nil {
+		return resume, err
+	}
+	answering, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() {
+		done <- poll(answering, func(ctx context.Context) (bool, error) { return false, l.clusters[p.ID].grantLittle(ctx) })
+	}()
+	return func(ctx context.Context) error {
+		stop()
+		var failed error
+		select {
+		case failed = <-done:
+			close(done)
+		case <-ctx.Done():
+		}
+		if errors.Is(failed, context.Canceled) {
+			failed = nil
+		}
+		return errors.Join(failed, resume(ctx))
+	}, nil
+}
+
+func (c *cluster) grantLittle(ctx context.Context) error {
+	slices := c.any.Resource(authentication("resourceslices")).Namespace("liqo-tenant-" + consumer)
+	list, err := slices.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	for _, slice := range list.Items {
+		_, err := slices.Patch(ctx, slice.GetName(), types.MergePatchType, []byte(`{"status":{"resources":{"cpu":"500m"},"conditions":[
+			{"type":"Authentication","status":"Accepted","lastTransitionTime":"`+now+`"},
+			{"type":"Resources","status":"Accepted","lastTransitionTime":"`+now+`"}]}}`), metav1.PatchOptions{}, "status")
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check and show the node-group config, and make Cluster Autoscaler's",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
+	return cmd
+}
+
+func newConfigValidate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a node-group config; fails with everything that is wrong, one complaint a line",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return summarise(cmd.OutOrStdout(), cfg)
+		},
+	}
+}
+
+// summarise says in a few lines what a good config comes to.
+func summarise(out io.Writer, cfg config.Config) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ok: hub %s, %d node groups, limits %s\n", cfg.Hub, len(cfg.NodeGroups), limitsText(cfg))
+	for _, g := range cfg.NodeGroups {
+		var taints []string
+		for _, t := range g.NodeTaints() {
+			taints = append(taints, t.ToString())
+		}
+		fmt.Fprintf(&b, "  %s: %d to %d nodes of %s", g.ID, g.Min, g.Max, show.Resources(g.Shape))
+		if len(taints) > 0 {
+			fmt.Fprintf(&b, ", taints %s", strings.Join(taints, " "))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func limitsText(cfg config.Config) string {
+	var parts []string
+	if n := cfg.Limits.Nodes; n != nil {
+		parts = append(parts, fmt.Sprintf("nodes=%d", *n))
+	}
+	if q := cfg.Limits.CPU; q != nil {
+		parts = append(parts, "cpu="+q.String())
+	}
+	if q := cfg.Limits.Memory; q != nil {
+		parts = append(parts, "memory="+q.String())
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ",")
+}
+
+func newConfigView() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "view FILE",
+		Short: "Print a node-group config with all defaults applied",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "yaml" && output != "json" {
+				return fmt.Errorf("--output %q: use yaml or json", output)
+			}
+			cfg, err := config.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return show.JSON(cmd.OutOrStdout(), cfg)
+			}
+			return show.YAML(cmd.OutOrStdout(), cfg)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "what to print: yaml or json")
+	return cmd
+}
+
+func newConfigSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the node-group config, for editors",
+		Long: `Print the JSON Schema (2020-12) of the node-group config. Editors with the YAML language server use it when the file
+begins with:
+
+  # yaml-language-server: $schema=nodegroups.schema.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return show.JSON(cmd.OutOrStdout(), config.Schema()) },
+	}
+}

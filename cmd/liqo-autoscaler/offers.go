@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func newOffers(c *common) *cobra.Command {
+	var f workerFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "offers",
+		Short: "Show who lends, what is held of it, and the peerings",
+		Long: `Show who lends, what is held of it, and the peerings. Without a source it shows the providers that were ever asked for a
+node, each with the offer it was asked by; that needs Temporal alone. With the worker's flags for sources of offers it
+asks these too, as the worker does, and shows in CURRENT whether the offer is there now.`,
+		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig -o wide",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := show.CheckFormat(output); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+			defer cancel()
+			document, err := f.lent(ctx, c)
+			if err != nil && len(document.Offers) == 0 {
+				return err
+			}
+			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	return cmd
+}
+
+// printOffers prints problems beside tables too, but not among them.
+func printOffers(out, errOut io.Writer, output string, document show.Offers) error {
+	if output == "table" || output == "wide" {
+		for _, p := range document.Problems {
+			fmt.Fprintln(errOut, "left out:", p)
+		}
+	}
+	return show.Print(out, output, show.Look{Now: time.Now()}, document)
+}
+
+// lent reads the providers, and the sources if any is given.
+func (f workerFlags) lent(ctx context.Context, c *common) (show.Offers, error) {
+	t, err := c.dial(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return show.Offers{}, err
+	}
+	defer t.Close()
+	providers := flow.NewProviders(t, c.taskQueue)
+	names, err := providers.Running(ctx)
+	if err != nil {
+		return show.Offers{}, err
+	}
+	states, unread := readAll(names, true, func(name string) (fleet.ProviderState, error) { return providers.Status(ctx, name) })
+	offered, problems, err := f.offered(ctx)
+	document := show.OffersOf(states, offered)
+	document.Problems = problems
+	return document, errors.Join(unread, err)
+}
+
+// offered asks the sources; nil when none is given.
+func (f workerFlags) offered(ctx context.Context) ([]fleet.Offer, []string, error) {
+	if !f.sources.given() {
+		return nil, nil, nil
+	}
+	if err := f.sources.check(); err != nil {
+		return nil, nil, err
+	}
+	b, consumer, err := f.backend()
+	if err != nil {
+		return nil, nil, err
+	}
+	catalog, err := f.sources.open(b, consumer)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan error, 1)
+	go func() { watched <- catalog.watch(ctx) }()
+	offers, found, err := catalog.Offers(ctx)
+	cancel()
+	<-watched // ended by us
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask for offers: %w", err)
+	}
+	var problems []string
+	for _, p := range found {
+		problems = append(problems, p.String())
+	}
+	if offers == nil {
+		offers = []fleet.Offer{}
+	}
+	return offers, problems, nil
+}

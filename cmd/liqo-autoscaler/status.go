@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// readTimeout bounds one look at everything.
+const readTimeout = 30 * time.Second
+
+type statusFlags struct {
+	groups []string
+	output string
+	watch  bool
+}
+
+func newStatus(c *common) *cobra.Command {
+	var f statusFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the node groups and their instances",
+		Long: `Show the node groups and their instances as the groups last published them. Needs Temporal, but no worker and no cluster.
+With --watch it goes on with each change until it is interrupted; -o json then prints one line per change.`,
+		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			t, err := c.dial(slog.New(slog.DiscardHandler))
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			groups := flow.NewGroups(t, c.taskQueue)
+			if f.watch {
+				return watchStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			return printStatus(cmd.Context(), groups, f, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on with each change")
+	return cmd
+}
+
+func (f statusFlags) check() error {
+	if f.watch && f.output == "yaml" {
+		return errors.New("--watch prints tables or JSON lines: use another --output")
+	}
+	return show.CheckFormat(f.output)
+}
+
+// printStatus prints what can be read; what cannot is the error.
+func printStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	snapshots, err := f.snapshots(ctx, groups)
+	if len(snapshots) == 0 && err != nil {
+		return err
+	}
+	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, show.StatusOf(snapshots...)), err)
+}
+
+// snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.
+func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]fleet.Snapshot, error) {
+	names, err := f.names(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(names, len(f.groups) == 0, func(name string) (fleet.Snapshot, error) { return groups.Snapshot(ctx, name) })
+}
+
+func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
+	if len(f.groups) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(f.groups))), nil
+	}
+	return groups.Running(ctx)
+}
+
+// readParallel is how many entities are read at a time.
+const readParallel = 8
+
+// readAll reads each name, and returns what could be read, in the order of the names, with the errors of the others. listed
+// says that the names are from Temporal's index, which lags behind: what does not run any more is left out.
+func readAll[T any](names []string, listed bool, read func(name string) (T, error)) ([]T, error) {
+	results, errs := make([]T, len(names)), make([]error, len(names))
+	var readers errgroup.Group
+	readers.SetLimit(readParallel)
+	for i, name := range names {
+		readers.Go(func() error {
+			results[i], errs[i] = read(name)
+			return nil
+		})
+	}
+	_ = readers.Wait()
+	var out []T
+	for i := range names {
+		switch {
+		case errs[i] == nil:
+			out = append(out, results[i])
+		case listed && errors.Is(errs[i], fleet.ErrNotRunning):
+			errs[i] = nil
+		default:
+			errs[i] = fmt.Errorf("read %s: %w", names[i], errs[i])
+		}
+	}
+	return out, errors.Join(errs...)
+}

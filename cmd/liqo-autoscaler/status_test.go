@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// command runs the program with these arguments.
+func command(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	var out, errOut buffer
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	err = root.ExecuteContext(ctx)
+	return out.String(), errOut.String(), err
+}
+
+// stage is everything on this machine, as `make run` has it, with CA's part played by the test.
+type stage struct {
+	t     *testing.T
+	ctx   context.Context
+	c     *common
+	flags devFlags
+	ca    protos.CloudProviderClient
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	ports := freePorts(t, 4)
+	_, uiPort, err := net.SplitHostPort(ports[3])
+	require.NoError(t, err)
+	s := &stage{t: t, ctx: ctx, c: &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}}
+	s.flags = devFlags{dir: t.TempDir(), listen: ports[1], discoveryListen: ports[2], temporalScript: "../../temporal-dev.sh", uiPort: uiPort}
+	conn, err := grpc.NewClient(s.flags.listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	s.ca = protos.NewCloudProviderClient(conn)
+	return s
+}
+
+// cli runs a command against the stage's Temporal and returns what it printed.
+func (s *stage) cli(args ...string) string {
+	s.t.Helper()
+	out, errOut, err := command(s.ctx, append(args, "--temporal-address", s.c.temporalAddress)...)
+	require.NoError(s.t, err, errOut)
+	require.Empty(s.t, errOut)
+	return out
+}
+
+func (s *stage) status(args ...string) show.Status {
+	s.t.Helper()
+	var out show.Status
+	require.NoError(s.t, json.Unmarshal([]byte(s.cli(append([]string{"status", "-o", "json"}, args...)...)), &out))
+	return out
+}
+
+func (s *stage) refresh() {
+	s.t.Helper()
+	_, err := s.ca.Refresh(s.ctx, &protos.RefreshRequest{}, grpc.WaitForReady(true))
+	require.NoError(s.t, err)
+}
+
+func (s *stage) increase(group string, delta int32) error {
+	_, err := s.ca.NodeGroupIncreaseSize(s.ctx, &protos.NodeGroupIncreaseSizeRequest{Id: group, Delta: delta})
+	return err
+}
+
+func (s *stage) groups() map[string]*protos.NodeGroup {
+	s.t.Helper()
+	resp, err := s.ca.NodeGroups(s.ctx, &protos.NodeGroupsRequest{})
+	require.NoError(s.t, err)
+	out := map[string]*protos.NodeGroup{}
+	for _, g := range resp.GetNodeGroups() {
+		out[g.GetId()] = g
+	}
+	return out
+}
+
+func (s *stage) configure(text string) {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.flags.dir, "nodegroups.yaml"), []byte(text), 0o600))
+}
+
+// until waits for the status to be as wanted.
+func (s *stage) until(want func(show.Status) bool) show.Status {
+	s.t.Helper()
+	var last show.Status
+	require.Eventually(s.t, func() bool {
+		last = s.status()
+		return want(last)
+	}, time.Minute, 100*time.Millisecond)
+	return last
+}
+
+const twoGroups = `
+limits: {nodes: 4}
+defaults: {max: 3, shape: {cpu: 2, memory: 4Gi, pods: 110}}
+nodeGroups: [{id: one}, {id: two, groupTaint: NoSchedule}]
+`
+
+// An operator's day: look, watch, change the config while all runs, and while nothing does.
+func TestStatusOffersAndReload(t *testing.T) {
+	s := newStage(t)
+	s.configure(twoGroups)
+	_, stop := startDev(s.ctx, t, s.c, s.flags)
+	require.Equal(t, "No provider is known.\n", s.cli("offers"))
+	require.Eventually(t, func() bool { return len(s.status().Groups) == 2 }, 10*time.Second, 100*time.Millisecond, "Temporal's index lags behind")
+
+	watched := s.watch()
+	require.NoError(t, s.increase("two", 3))
+	err := s.increase("one", 2)
+	require.Equal(t, codes.OutOfRange, status.Code(err))
+	require.ErrorContains(t, err, "limits.nodes is 4, 3 are counted and 2 more asked for")
+	require.EqualValues(t, 1, s.groups()["one"].GetMaxSize(), "as many as the limit leaves room for")
+	ready := s.until(func(st show.Status) bool { return len(st.Groups) == 2 && st.Groups[1].Ready == 3 })
+	require.Equal(t, "two", ready.Instances[0].Group)
+	require.Len(t, s.status("--group", "one").Groups, 1)
+	require.Regexp(t, `(?m)^two +0 +3 +3 +3 +0 +0 +0 +[0-9a-f]{12} +\d+s$`, s.cli("status"))
+	var lent show.Offers
+	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json")), &lent))
+	require.Equal(t, 3, lent.Offers[0].HeldNodes)
+	require.Equal(t, fleet.Established, lent.Offers[0].Peering)
+
+	// The group is removed while nobody looks: it is found again, and shrinks until it is gone.
+	stop()
+	s.configure(strings.Replace(twoGroups, ", {id: two, groupTaint: NoSchedule}", "", 1))
+	_, stop = startDev(s.ctx, t, s.c, s.flags)
+	s.refresh()
+	require.EqualValues(t, 3, s.groups()["two"].GetMaxSize())
+	require.Equal(t, codes.FailedPrecondition, status.Code(s.increase("two", 1)))
+	remove := &protos.NodeGroupDeleteNodesRequest{Id: "two"}
+	for _, i := range ready.Instances {
+		remove.Nodes = append(remove.Nodes, &protos.ExternalGrpcNode{Name: i.Node, ProviderID: i.ID})
+	}
+	_, err = s.ca.NodeGroupDeleteNodes(s.ctx, remove)
+	require.NoError(t, err)
+	s.until(func(st show.Status) bool { return len(st.Instances) == 0 })
+	s.refresh()
+	require.NotContains(t, s.groups(), "two")
+	s.until(func(st show.Status) bool { return len(st.Groups) == 1 })
+
+	// It comes back with another shape while all runs; one version of the file is broken.
+	s.configure("nodeGroups: [{}]")
+	s.refresh()
+	require.Len(t, s.groups(), 1)
+	s.configure(strings.Replace(twoGroups, "cpu: 2", "cpu: 1", 1))
+	s.refresh()
+	require.Len(t, s.groups(), 2)
+	require.NoError(t, s.increase("two", 1))
+	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
+	require.Equal(t, "1", st.Groups[1].Shape.Cpu().String())
+
+	// The watcher has seen every phase of the first instance, over all of this.
+	for _, phase := range []fleet.Phase{fleet.Discovering, fleet.Selecting, fleet.Peering, fleet.Joining, fleet.Ready, fleet.Draining, fleet.Unpeering, fleet.Released} {
+		require.Contains(t, watched(), phase)
+	}
+	stop()
+}
+
+// watch returns what `status --watch` has told so far of the first instance's phases.
+func (s *stage) watch() func() []fleet.Phase {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.ctx)
+	in, out := io.Pipe()
+	root := newRoot()
+	root.SetArgs([]string{"status", "--watch", "-o", "json", "--temporal-address", s.c.temporalAddress})
+	root.SetOut(out)
+	root.SetErr(io.Discard)
+	done := make(chan error, 1)
+	go func() {
+		done <- root.ExecuteContext(ctx)
+		out.Close()
+	}()
+	phases := make(chan []fleet.Phase, 1)
+	phases <- nil
+	go func() {
+		first := ""
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			var change show.Change
+			if json.Unmarshal(lines.Bytes(), &change) != nil || first != "" && change.Name != first {
+				continue
+			}
+			first = change.Name
+			phases <- append(<-phases, change.Phase)
+		}
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		require.NoError(s.t, <-done)
+	})
+	return func() []fleet.Phase {
+		seen := <-phases
+		phases <- seen
+		return seen
+	}
+}
+
+// What cannot be read is the error, and what can is printed all the same.
+func TestStatusErrors(t *testing.T) {
+	_, _, err := command(t.Context(), "status", "-o", "xml")
+	require.EqualError(t, err, `--output "xml": use table, wide, json, yaml`)
+	_, _, err = command(t.Context(), "status", "--watch", "-o", "yaml")
+	require.ErrorContains(t, err, "use another --output")
+
+	ports := freePorts(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	out, _, err := command(ctx, "status", "--temporal-address", ports[0])
+	require.ErrorContains(t, err, "list workflows of type NodeGroup")
+	require.Empty(t, out)
+
+	read := func(name string) (string, error) {
+		if name == "bad" {
+			return "", fleet.ErrUnavailable
+		}
+		return strings.ToUpper(name), nil
+	}
+	results, err := readAll([]string{"a", "bad", "c"}, true, read)
+	require.Equal(t, []string{"A", "C"}, results)
+	require.EqualError(t, err, "read bad: unavailable")
+	gone := func(string) (string, error) {
+		return "", fmt.Errorf("nodegroup/a: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	results, err = readAll([]string{"a"}, true, gone)
+	require.Empty(t, results)
+	require.NoError(t, err, "the index lags behind")
+	_, err = readAll([]string{"a"}, false, gone)
+	require.Error(t, err, "it was asked for")
+}

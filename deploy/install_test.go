@@ -1,0 +1,241 @@
+package deploy_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// A real API server takes the chart and the provider's manifest, admits the pods under Pod Security's strictest level, and
+// grants what the worker needs and nothing of what it must not have.
+func TestInstall(t *testing.T) {
+	c := startCluster(t)
+	for _, name := range []string{namespace, "liqo", "liqo-system", "providers", "partners"} {
+		c.kubectl(t, nil, "create", "namespace", name)
+	}
+	c.kubectl(t, nil, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	c.kubectl(t, certManagerCRDs(), "apply", "--server-side", "-f", "-")
+	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+
+	for _, set := range valueSets {
+		t.Run(set, func(t *testing.T) { installs(t, c, set) })
+	}
+	t.Run("provider", func(t *testing.T) { providerGrants(t, c) })
+}
+
+func installs(t *testing.T, c *cluster, set string) {
+	manifest, err := template(t, "--values", valuesFile(set))
+	require.NoError(t, err, "%s", manifest)
+	out := c.kubectl(t, manifest, "apply", "--server-side", "--dry-run=server", "-f", "-")
+	require.Equal(t, len(decode(t, manifest)), strings.Count(out, "serverside-applied (server dry run)"), "%s", out)
+
+	notes, err := c.run(t, tool(t, "HELM"), nil, "install", release, chart, "-n", namespace, "--values", valuesFile(set))
+	require.NoError(t, err, "%s", notes)
+	defer func() {
+		out, err := c.run(t, tool(t, "HELM"), nil, "uninstall", release, "-n", namespace)
+		require.NoError(t, err, "%s", out)
+	}()
+	objects := decode(t, manifest)
+	checkNotes(t, set, notes)
+	account := nameOf(set) + "-worker"
+	if set == "existing" { // the one that is not ours to make
+		c.kubectl(t, nil, "create", "serviceaccount", account, "-n", namespace)
+	}
+	for _, deployment := range all[appsv1.Deployment](objects) {
+		pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+		pod.Name = deployment.Name
+		created, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+		require.NoError(t, err)
+		require.Equal(t, pod.Spec.AutomountServiceAccountToken, created.Spec.AutomountServiceAccountToken)
+	}
+
+	liqo := "liqo"
+	if set == "existing" {
+		liqo = "liqo-system"
+		mayAll(t, c, account, map[string][]string{"credentials": {"providers", "partners"}, "offers": {"providers"}})
+	}
+	mayAll(t, c, account, map[string][]string{"cluster": {"liqo-tenant-x", ""}, "liqo": {liqo}})
+	mayNot(t, c, account, liqo, "get", "/secrets", "other")
+	mayNot(t, c, account, "kube-system", "get", "/secrets", "any")
+	mayNot(t, c, account, "kube-system", "patch", "/secrets", "any")
+	mayNot(t, c, account, "kube-system", "delete", "/secrets", "any")
+	mayNot(t, c, account, "", "create", "/nodes", "")
+	mayNot(t, c, account, "default", "create", "/pods", "")
+	mayNot(t, c, account, "default", "create", "rbac.authorization.k8s.io/rolebindings", "")
+	mayNot(t, c, account, "liqo-tenant-x", "patch", tenant, "x")
+	mayNot(t, c, nameOf(set)+"-grpcserver", namespace, "get", "/configmaps", nameOf(set)+"-nodegroups")
+	if set == "plaintext" {
+		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
+	}
+	ownsVirtualNode(t, c, account)
+}
+
+// ownsVirtualNode makes a slice and a VirtualNode that blocks its deletion, as the worker, with Liqo's own CRDs.
+func ownsVirtualNode(t *testing.T, c *cluster, account string) {
+	crds := filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds")
+	for _, name := range []string{"authentication.liqo.io_resourceslices.yaml", "offloading.liqo.io_virtualnodes.yaml"} {
+		c.kubectl(t, nil, "apply", "--server-side", "-f", filepath.Join(crds, name))
+	}
+	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+	config := rest.CopyConfig(c.config)
+	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
+	as, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	slices := as.Resource(apischema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}).Namespace("partners")
+	virtuals := as.Resource(apischema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}).Namespace("partners")
+	make := func(kind, group string, spec map[string]any, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": kind, "spec": spec}}
+		u.SetName("x")
+		u.SetOwnerReferences(owners)
+		return u
+	}
+	owner, err := slices.Create(t.Context(), make("ResourceSlice", "authentication.liqo.io", map[string]any{"class": "default", "providerClusterID": "p"}), metav1.CreateOptions{})
+	require.NoError(t, err)
+	yes := true
+	reference := metav1.OwnerReference{APIVersion: "authentication.liqo.io/v1beta1", Kind: "ResourceSlice", Name: "x", UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
+	require.Eventually(t, func() bool { // admission learns of a new CRD a little later
+		_, err = virtuals.Create(t.Context(), make("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"}, reference), metav1.CreateOptions{})
+		return err == nil
+	}, 30*time.Second, 200*time.Millisecond, "the last answer: %v", &err)
+	require.NoError(t, virtuals.Delete(t.Context(), "x", metav1.DeleteOptions{}))
+	require.NoError(t, slices.Delete(t.Context(), "x", metav1.DeleteOptions{}))
+	require.True(t, apierrors.IsForbidden(virtuals.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})))
+}
+
+// checkNotes: the values for CA's chart in NOTES.txt are YAML, and say what deploy/ca/values.yaml says.
+func checkNotes(t *testing.T, set, notes string) {
+	_, block, found := strings.Cut(notes, "these are the values:\n\n")
+	require.True(t, found, "%s", notes)
+	block, _, _ = strings.Cut(block, "\n\n")
+	var printed, file map[string]any
+	require.NoError(t, yaml.UnmarshalStrict([]byte(block), &printed), "%s", block)
+	raw, err := os.ReadFile("ca/values.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(raw, &file))
+	for _, key := range []string{"cloudProvider", "autoDiscovery"} {
+		require.Equal(t, file[key], printed[key])
+	}
+	for flag, value := range printed["extraArgs"].(map[string]any) {
+		require.Equal(t, file["extraArgs"].(map[string]any)[flag], value, flag)
+	}
+	volumes := printed["extraVolumeSecrets"].(map[string]any)
+	switch set {
+	case "certmanager":
+		require.Equal(t, file["extraVolumeSecrets"], volumes)
+	case "plaintext":
+		require.Len(t, volumes, 1)
+		require.Contains(t, notes, "WARNING: tls.plaintext is set")
+	default:
+		require.Contains(t, notes, "CLIENT-SECRET is yours to make in namespace kube-system")
+	}
+}
+
+// mayAll: the account has each right of the table, in each of the namespaces that stand for the place.
+func mayAll(t *testing.T, c *cluster, account string, places map[string][]string) {
+	t.Helper()
+	for place, namespaces := range places {
+		for _, r := range needed(place) {
+			for _, in := range namespaces {
+				if !may(t, c, account, in, r.verb, r.resource, r.name) { // the authorizer learns of new roles a little later
+					require.Eventually(t, func() bool { return may(t, c, account, in, r.verb, r.resource, r.name) },
+						10*time.Second, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name, in)
+				}
+			}
+		}
+	}
+}
+
+func mayNot(t *testing.T, c *cluster, account, in, verb, resource, name string) {
+	t.Helper()
+	require.False(t, may(t, c, account, in, verb, resource, name), "%s may %s %s %q in namespace %q", account, verb, resource, name, in)
+}
+
+func may(t *testing.T, c *cluster, account, in, verb, resource, name string) bool {
+	t.Helper()
+	group, resource, _ := strings.Cut(resource, "/")
+	resource, sub, _ := strings.Cut(resource, "/")
+	review, err := c.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               fmt.Sprintf("system:serviceaccount:%s:%s", namespace, account),
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: in, Verb: verb, Group: group, Resource: resource, Subresource: sub, Name: name},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return review.Status.Allowed
+}
+
+// providerGrants: the provider's account gets what the table says, ends in its own namespace, and its kubeconfig works.
+func providerGrants(t *testing.T, c *cluster) {
+	raw, err := os.ReadFile("provider/rbac.yaml")
+	require.NoError(t, err)
+	raw = bytes.ReplaceAll(raw, []byte("munich"), []byte("rome"))
+	c.kubectl(t, raw, "apply", "--server-side", "-f", "-")
+	for place, in := range map[string]string{"tenant": "liqo-tenant-rome", "provider liqo": "liqo", "itself": ""} {
+		for _, r := range needed(place) {
+			name := strings.ReplaceAll(r.name, "munich", "rome")
+			require.Eventually(t, func() bool { return may(t, c, "consumer-rome", in, r.verb, r.resource, name) },
+				10*time.Second, 100*time.Millisecond, "may not %s %s in %q", r.verb, r.resource, in)
+		}
+	}
+	mayNot(t, c, "consumer-rome", "", "list", "/namespaces", "")
+	mayNot(t, c, "consumer-rome", "", "get", "/namespaces", "liqo-tenant-other")
+	mayNot(t, c, "consumer-rome", "liqo-tenant-other", "list", "/secrets", "")
+	mayNot(t, c, "consumer-rome", "liqo", "get", "/secrets", "authentication-keys")
+	mayNot(t, c, "consumer-rome", "liqo-tenant-rome", "create", "/pods", "")
+	mayNot(t, c, "consumer-rome", "", "list", "/nodes", "")
+
+	// Kubernetes' controller would fill the Secret.
+	token := c.kubectl(t, nil, "-n", namespace, "create", "token", "consumer-rome")
+	authority, err := os.ReadFile(c.config.CAFile)
+	require.NoError(t, err)
+	patch, err := yaml.Marshal(map[string]any{"stringData": map[string]string{"token": strings.TrimSpace(token), "ca.crt": string(authority)}})
+	require.NoError(t, err)
+	c.kubectl(t, nil, "-n", namespace, "patch", "secret", "consumer-rome", "-p", string(patch))
+	kubeconfig, err := c.run(t, "provider/kubeconfig.sh", nil, "rome", c.config.Host)
+	require.NoError(t, err, "%s", kubeconfig)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
+	out := c.kubectl(t, nil, "--kubeconfig", file, "get", "namespace", "liqo-tenant-rome", "-o", "name")
+	require.Equal(t, "namespace/liqo-tenant-rome\n", out)
+	out = c.kubectl(t, nil, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", out)
+}
+
+// certManagerCRDs let the API server store what we make of cert-manager's kinds; their types are in certmanager_test.go.
+func certManagerCRDs() []byte {
+	var all bytes.Buffer
+	for kind, plural := range map[string]string{"Certificate": "certificates", "Issuer": "issuers"} {
+		fmt.Fprintf(&all, `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[2]s.cert-manager.io}
+spec:
+  group: cert-manager.io
+  scope: Namespaced
+  names: {kind: %[1]s, plural: %[2]s}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, kind, plural)
+	}
+	return all.Bytes()
+}

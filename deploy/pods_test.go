@@ -1,0 +1,156 @@
+package deploy_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// eachContainer runs a test for each container of each value set.
+func eachContainer(t *testing.T, test func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container)) {
+	for _, set := range valueSets {
+		objects := render(t, set)
+		for _, deployment := range all[appsv1.Deployment](objects) {
+			pod := deployment.Spec.Template.Spec
+			require.Len(t, pod.Containers, 1)
+			t.Run(set+" "+pod.Containers[0].Name, func(t *testing.T) { test(t, objects, pod, pod.Containers[0]) })
+		}
+	}
+}
+
+// The binary itself takes the arguments of every container: with --help it parses all flags and runs nothing.
+func TestFlags(t *testing.T) {
+	binary := tool(t, "LIQO_AUTOSCALER")
+	eachContainer(t, func(t *testing.T, _ []object, _ corev1.PodSpec, c corev1.Container) {
+		require.Equal(t, c.Name, c.Args[0], "the container is named after the command")
+		require.Empty(t, c.Command, "the image's entrypoint is the binary")
+		out, err := exec.CommandContext(t.Context(), binary, append(slices.Clone(c.Args), "--help")...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "liqo-autoscaler "+c.Name)
+		// What a command requires is there, too.
+		for _, line := range strings.Split(string(out), "\n") {
+			if strings.Contains(line, "(required)") {
+				flag := strings.Fields(line)[0]
+				require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, flag+"=") }), "%s is missing", flag)
+			}
+		}
+	})
+}
+
+func flagValue(c corev1.Container, flag string) string {
+	for _, arg := range c.Args {
+		if value, ok := strings.CutPrefix(arg, flag+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// The container's port is the one it listens on; probes and Services lead there.
+func TestPorts(t *testing.T) {
+	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
+		listen := flagValue(c, "--listen")
+		if listen == "" {
+			require.Empty(t, c.Ports)
+			require.Nil(t, c.LivenessProbe)
+			require.Nil(t, c.ReadinessProbe)
+			return
+		}
+		require.Len(t, c.Ports, 1)
+		require.Equal(t, listen, ":"+intstrOf(c.Ports[0].ContainerPort))
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+			require.NotNil(t, probe)
+			switch {
+			case probe.TCPSocket != nil:
+				require.Equal(t, c.Ports[0].Name, probe.TCPSocket.Port.StrVal)
+			case probe.HTTPGet != nil:
+				require.Equal(t, c.Ports[0].Name, probe.HTTPGet.Port.StrVal)
+			default:
+				require.NotNil(t, probe.GRPC)
+				require.Equal(t, c.Ports[0].ContainerPort, probe.GRPC.Port)
+				require.Empty(t, flagValue(c, "--tls-cert"), "the kubelet's gRPC probe knows no TLS")
+			}
+		}
+		services := 0
+		for _, service := range all[corev1.Service](objects) {
+			if service.Spec.Selector["app.kubernetes.io/component"] == c.Name {
+				services++
+				require.Equal(t, intstr.FromString(c.Ports[0].Name), service.Spec.Ports[0].TargetPort)
+			}
+		}
+		require.Equal(t, 1, services)
+	})
+}
+
+func intstrOf(port int32) string {
+	value := intstr.FromInt32(port)
+	return value.String()
+}
+
+// Every file named in a flag is in a volume that is mounted, and every volume is mounted and exists.
+func TestVolumes(t *testing.T) {
+	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
+		var mounted []string
+		for _, mount := range c.VolumeMounts {
+			mounted = append(mounted, mount.Name)
+			require.True(t, slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }), mount.Name)
+		}
+		for _, volume := range pod.Volumes {
+			require.Contains(t, mounted, volume.Name)
+			if volume.ConfigMap != nil {
+				one[corev1.ConfigMap](t, objects, namespace, volume.ConfigMap.Name)
+			}
+		}
+		for _, arg := range c.Args[1:] {
+			_, value, _ := strings.Cut(arg, "=")
+			if strings.HasPrefix(value, "/") {
+				require.True(t, slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(value, m.MountPath+"/") }),
+					"%s lies in no volume", arg)
+			}
+		}
+	})
+}
+
+// The pods need nothing from the node and write nothing into their image.
+func TestPodsAreModest(t *testing.T) {
+	eachContainer(t, func(t *testing.T, _ []object, pod corev1.PodSpec, c corev1.Container) {
+		require.True(t, *pod.SecurityContext.RunAsNonRoot)
+		require.Positive(t, *pod.SecurityContext.RunAsUser)
+		require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+		require.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
+		require.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
+		require.Equal(t, c.Name == "worker", *pod.AutomountServiceAccountToken)
+		require.False(t, c.Resources.Requests.Cpu().IsZero())
+		require.False(t, c.Resources.Limits.Memory().IsZero())
+		require.True(t, c.Resources.Limits.Cpu().IsZero(), "a CPU limit only throttles")
+	})
+}
+
+// Deployments, Services and budgets of one component select the same pods, and those of no other.
+func TestSelectors(t *testing.T) {
+	for _, set := range valueSets {
+		for _, d := range all[appsv1.Deployment](render(t, set)) {
+			require.NotEmpty(t, d.Spec.Selector.MatchLabels["app.kubernetes.io/component"])
+			for key, value := range d.Spec.Selector.MatchLabels {
+				require.Equal(t, value, d.Spec.Template.Labels[key])
+			}
+			require.NotContains(t, d.Spec.Selector.MatchLabels, "helm.sh/chart", "a selector cannot change with the version")
+		}
+	}
+}
+
+// New node groups and new offers restart nothing: both files are read again.
+func TestWhatRestarts(t *testing.T) {
+	deployments := func(args ...string) []*appsv1.Deployment {
+		return all[appsv1.Deployment](render(t, "plaintext", args...))
+	}
+	before := deployments()
+	require.Equal(t, before, deployments("--set", "nodeGroups[0].max=5,offers[0].lendable.cpu=7"))
+	require.NotEqual(t, before, deployments("--set", "liqo.namespace=elsewhere"))
+}

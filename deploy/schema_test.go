@@ -1,0 +1,150 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+type schema struct {
+	Ref                  string             `json:"$ref"`
+	Type                 string             `json:"type"`
+	Properties           map[string]*schema `json:"properties"`
+	AdditionalProperties json.RawMessage    `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	Definitions          map[string]*schema `json:"definitions"`
+}
+
+func readSchema(t *testing.T) *schema {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	require.NoError(t, err)
+	var s schema
+	require.NoError(t, json.Unmarshal(raw, &s))
+	return &s
+}
+
+// Every object with known keys refuses others, and every key of values.yaml has its place in the schema, and vice versa.
+func TestSchemaIsClosed(t *testing.T) {
+	root := readSchema(t)
+	var walk func(path string, s *schema)
+	walk = func(path string, s *schema) {
+		if s.Properties != nil {
+			require.Equal(t, "false", string(s.AdditionalProperties), "%s refuses unknown keys", path)
+		}
+		for key, next := range s.Properties {
+			walk(path+"."+key, next)
+		}
+		if s.Items != nil {
+			walk(path+"[]", s.Items)
+		}
+	}
+	walk("", root)
+	for name, s := range root.Definitions {
+		walk(name, s)
+	}
+
+	raw, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal(raw, &values))
+	var compare func(path string, values any, s *schema)
+	compare = func(path string, values any, s *schema) {
+		if name, ok := strings.CutPrefix(s.Ref, "#/definitions/"); ok {
+			s = root.Definitions[name]
+		}
+		given, ok := values.(map[string]any)
+		if !ok || s.Properties == nil || len(given) == 0 { // optional altogether
+			return
+		}
+		want := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(key string) bool { return key == "global" }) // helm's own
+		require.Equal(t, want, slices.Sorted(maps.Keys(given)), "keys of values.yaml at %s", path)
+		for key := range given {
+			compare(path+"."+key, given[key], s.Properties[key])
+		}
+	}
+	compare("", values, root)
+}
+
+// The schema knows the keys of node groups and offers that the code knows.
+func TestSchemaFollowsTheCode(t *testing.T) {
+	root := readSchema(t)
+	for name, of := range map[string]reflect.Type{
+		"nodeGroup": reflect.TypeFor[fleet.GroupSpec](), "offer": reflect.TypeFor[discovery.Spec](),
+		"secretRef": reflect.TypeFor[discovery.SecretRefSpec](), "selector": reflect.TypeFor[metav1.LabelSelector](),
+	} {
+		require.Equal(t, keysOf(of), slices.Sorted(maps.Keys(root.Definitions[name].Properties)), name)
+	}
+	require.Equal(t, keysOf(reflect.TypeFor[config.Defaults]()), slices.Sorted(maps.Keys(root.Definitions["nodeGroupDefaults"].Properties)))
+	require.Equal(t, keysOf(reflect.TypeFor[fleet.Limits]()), slices.Sorted(maps.Keys(root.Properties["limits"].Properties)))
+	require.Equal(t, []string{"defaults", "hub", "limits", "nodeGroups"}, keysOf(reflect.TypeFor[config.Config]()), "the chart writes all of the file")
+	require.Equal(t, keysOf(reflect.TypeFor[fleet.Budgets]()), slices.Sorted(maps.Keys(root.Definitions["nodeGroup"].Properties["budgets"].Properties)))
+	require.Equal(t, keysOf(reflect.TypeFor[discovery.CredentialsSpec]()), slices.Sorted(maps.Keys(root.Definitions["offer"].Properties["credentials"].Properties)))
+	taint := slices.DeleteFunc(keysOf(reflect.TypeFor[corev1.Taint]()), func(key string) bool { return key == "timeAdded" })
+	require.Equal(t, taint, slices.Sorted(maps.Keys(root.Definitions["taint"].Properties)))
+}
+
+func keysOf(of reflect.Type) (keys []string) {
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// What must not install does not, and says why.
+func TestRefused(t *testing.T) {
+	for _, test := range []struct{ set, change, says string }{
+		{"plaintext", "worker.replicas=3", "Additional property replicas is not allowed"},
+		{"plaintext", "typo=1", "Additional property typo is not allowed"},
+		{"plaintext", "nodeGroups[0].maxSize=3", "Additional property maxSize is not allowed"},
+		{"plaintext", "nodeGroups[0].shape=null", "nodeGroups.0.shape"},
+		{"plaintext", "nodeGroups[1].id=small", "nodeGroups[1].max is missing, and nodeGroupDefaults has none"},
+		{"plaintext", "limits.pods=7", "Additional property pods is not allowed"},
+		{"plaintext", "nodeGroupDefaults.id=x", "Additional property id is not allowed"},
+		{"plaintext", "nodeGroups[0].id=Big_One", "nodeGroups.0.id"},
+		{"plaintext", "offers[0].lendable.cpu=lots", "offers.0.lendable.cpu"},
+		{"plaintext", "offers[0].credentials.kubeconfigFile=x", "Must have at most 1 properties"},
+		{"plaintext", "offers[0].credentials=null", "offers.0.credentials"},
+		{"plaintext", "temporal.address=temporal", "temporal.address"},
+		{"plaintext", "nodeGroups=null", "nodeGroups is required"},
+		{"plaintext", "hub=East", "hub"},
+		{"plaintext", "tls.plaintext=false", "set exactly one of existingSecret, certManager.enabled and plaintext"},
+		{"plaintext", "tls.existingSecret=x", "set exactly one of existingSecret, certManager.enabled and plaintext"},
+		{"plaintext", "offers=null", "no source of offers"},
+		{"plaintext", "offerServer.enabled=true", "offerServer.token.secretName"},
+		{"plaintext", "offerServer.enabled=true,offerServer.token.secretName=x", "offerServer.url"},
+		{"plaintext", "discovery.enabled=true", "discovery.writers.secretName"},
+		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x", "discovery.tls"},
+		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x,discovery.tls.certManager=true", "needs tls.certManager.enabled"},
+		{"certmanager", "clusterAutoscaler.namespace=kube-system", "must be a ClusterIssuer"},
+		{"existing", "offerServer.url=http://offers.example.com", "offerServer.url"},
+	} {
+		t.Run(test.change, func(t *testing.T) {
+			out, err := template(t, "--values", valuesFile(test.set), "--set", test.change)
+			require.Error(t, err, "%s", out)
+			require.Contains(t, string(out), test.says)
+		})
+	}
+	out, err := template(t)
+	require.Error(t, err)
+	for _, missing := range []string{"nodeGroups", "temporal.address"} {
+		require.Contains(t, string(out), missing, fmt.Sprintf("without values, %s is asked for", missing))
+	}
+}

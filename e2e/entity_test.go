@@ -1,0 +1,98 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// described is what of `temporal workflow describe -o json` the suites look at.
+type described struct {
+	WorkflowExecutionInfo struct {
+		Status string
+		Memo   struct {
+			Fields struct{ Snapshot json.RawMessage }
+		}
+	}
+	PendingActivities []struct {
+		HeartbeatDetails []string
+		LastFailure      struct{ Message string }
+	}
+}
+
+func (s *stack) describe(ctx context.Context, workflow string) (described, error) {
+	out, err := s.cli(ctx, "workflow", "describe", "-w", workflow, "-o", "json")
+	if err != nil {
+		return described{}, err
+	}
+	var d described
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		return described{}, fmt.Errorf("read description of %s: %w", workflow, err)
+	}
+	return d, nil
+}
+
+// waitsFor is what a workflow's activity waits for, as an operator sees it: the last heartbeat, the stage first.
+func (s *stack) waitsFor(ctx context.Context, workflow string) (string, error) {
+	d, err := s.describe(ctx, workflow)
+	if err != nil {
+		return "", err
+	}
+	var words []string
+	for _, a := range d.PendingActivities {
+		words = append(words, a.HeartbeatDetails...)
+	}
+	return strings.Join(words, ": "), nil
+}
+
+// groupSnapshot is what the group has published.
+func (s *stack) groupSnapshot(ctx context.Context) (snapshot fleet.Snapshot, err error) {
+	return snapshot, s.published(ctx, "nodegroup/"+group, &snapshot)
+}
+
+// peeringPhase is where the peering with a provider is; Absent when nobody looks after it.
+func (s *stack) peeringPhase(ctx context.Context, provider *cluster) (fleet.PeeringPhase, error) {
+	var state fleet.ProviderState
+	err := s.published(ctx, "provider/"+provider.name, &state)
+	if err != nil && strings.Contains(err.Error(), "not found") || err == nil && state.Phase == "" {
+		return fleet.Absent, nil
+	}
+	return state.Phase, err
+}
+
+// published reads the memo of an entity that runs.
+func (s *stack) published(ctx context.Context, workflow string, out any) error {
+	d, err := s.describe(ctx, workflow)
+	if err != nil {
+		return err
+	}
+	if d.WorkflowExecutionInfo.Status != "WORKFLOW_EXECUTION_STATUS_RUNNING" {
+		return nil // closed: whatever it was is over
+	}
+	if err := json.Unmarshal(d.WorkflowExecutionInfo.Memo.Fields.Snapshot, out); err != nil {
+		return fmt.Errorf("read what %s has published: %w", workflow, err)
+	}
+	return nil
+}
+
+// peeringEnds waits until nothing of the peering with a provider is under way. A peering that failed cools off before it
+// is tried again; the next part of the suite does not wait for that: it closes the entity, which forgets it.
+func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
+	r.t.Helper()
+	r.until(ctx, "peering with "+provider.name+" is over", 90*time.Second, func(ctx context.Context) error {
+		phase, err := r.s.peeringPhase(ctx, provider)
+		switch {
+		case err != nil || phase == fleet.Absent:
+			return err
+		case phase == fleet.CoolOff:
+			if _, err := r.s.cli(ctx, "workflow", "cancel", "-w", "provider/"+provider.name); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("the peering with %s is %s", provider.name, phase)
+	})
+}

@@ -1,0 +1,146 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// cancelledBehindFinalizer: the provider has answered the Tenant, which puts Liqo's finalizer on it, and then stands still. The
+// operator cancels the peering: taking it back waits for the finalizer, says so, and comes to its end with the provider.
+func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	first := s.providers[0]
+	frozen := freezeAt(ctx, r.steps, s.lab, first.name, lab.LiqoManager, tenantAnswered(first))
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	awaitFrozen(r.steps, frozen)
+	_, err := s.cli(ctx, "workflow", "cancel", "-w", "peering/"+first.name)
+	require.NoError(t, err)
+	r.done("peering cancelled")
+	ids := r.readyOnSecond(ctx)
+	r.until(ctx, "taking back waits for the finalizer", time.Minute, func(ctx context.Context) error {
+		words, err := s.waitsFor(ctx, "unpeering/"+first.name)
+		if err != nil {
+			return err
+		}
+		return names(words, string(backend.StageTenantGone), "has not let go of Tenant")
+	})
+	require.NoError(t, first.count(ctx, tenants, 1))
+	r.thaw(first.name, lab.LiqoManager)
+	r.firstForgets(ctx)
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// resourcesRefused: the provider's people cordon the Tenant of a peering that carries a node. The next slice is denied and the
+// instance goes elsewhere; the node that is there stays.
+func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
+	if oneSlicePerProvider(s.lab) {
+		t.Skip("this Liqo carries one slice per provider")
+	}
+	first := s.providers[0]
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	there := r.scaledOut(ctx, 1)
+	require.NoError(t, setTenantCondition(ctx, first, "Cordoned"))
+	r = newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "more", 1, "1500m"))
+	ids := r.readyOnSecond(ctx)
+	require.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageResources)+":", "Denied"))
+	r.until(ctx, "denied slice gone", time.Minute, func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
+	_, err := s.consumer.node(ctx, there[0])
+	require.NoError(t, err, "the first node stays")
+	require.NoError(t, setTenantCondition(ctx, first, "Active"))
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	require.NoError(t, undeploy(ctx, s.consumer, "more"))
+	r.scaledIn(ctx, append(ids, there...))
+}
+
+// noneLeft: both providers stand still. The instance fails with a code of the fixed set and Liqo's words, CA backs off and
+// deletes it, and the target is 0.
+func noneLeft(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	for _, p := range s.providers {
+		r.freeze(p.name, lab.LiqoManager)
+	}
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	ids := r.booked(ctx, 1)
+	bounded, cancel := context.WithTimeout(ctx, hurriedTotal)
+	defer cancel()
+	var failed *protos.Instance
+	call, err := s.proxy.Await(bounded, r.since, func(c ca.Call) bool {
+		failed = failedInstance(c)
+		return failed != nil
+	})
+	require.NoError(t, err)
+	r.done("instance failed")
+	fmt.Printf("FAILOVER %s: %s\n", t.Name(), failed)
+	require.Equal(t, ids[0], failed.GetId())
+	require.Equal(t, protos.InstanceStatus_instanceCreating, failed.GetStatus().GetInstanceState())
+	info := failed.GetStatus().GetErrorInfo()
+	require.Contains(t, []fleet.Code{fleet.CodeTimeout, fleet.CodeUnreachable}, fleet.Code(info.GetErrorCode()))
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+
+	deleted, err := s.proxy.Await(bounded, call.Seq, func(c ca.Call) bool { return c.Method == ca.DeleteNodes })
+	require.NoError(t, err)
+	require.True(t, deleted.OK(), deleted)
+	require.Equal(t, ids[0], deleted.Request.(*protos.NodeGroupDeleteNodesRequest).GetNodes()[0].GetProviderID())
+	target, err := s.proxy.Await(bounded, deleted.Seq, func(c ca.Call) bool { return c.Method == ca.TargetSize && c.OK() })
+	require.NoError(t, err)
+	require.EqualValues(t, 0, target.Response.(*protos.NodeGroupTargetSizeResponse).GetTargetSize())
+	r.done("instance deleted")
+	r.until(ctx, "CA backs off", 30*time.Second, func(context.Context) error {
+		return logged(filepath.Join(s.dir, "cluster-autoscaler.log"), "Disabling scale-up for node group "+group)
+	})
+
+	for _, p := range s.providers {
+		r.thaw(p.name, lab.LiqoManager)
+	}
+	for _, p := range s.providers {
+		r.peeringEnds(ctx, p)
+	}
+	r.until(ctx, "nothing left", 2*time.Minute, func(ctx context.Context) error {
+		return clean(ctx, append(s.providers, s.consumer)...)
+	})
+	r.until(ctx, "nothing listed", 30*time.Second, r.nothingListed)
+	for i := range s.providers {
+		e, err := s.givenUp(instanceName(ids[0]), i+1)
+		require.NoError(t, err)
+		require.NoError(t, names(e.failure, "waiting for "+string(backend.StageNonce)+":", "has not filled Secret"))
+	}
+	require.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, "waiting for "+string(backend.StageNonce)))
+}
+
+// failedInstance is an instance that a call has listed with an error.
+func failedInstance(c ca.Call) *protos.Instance {
+	if c.Method != ca.Nodes || !c.OK() {
+		return nil
+	}
+	for _, i := range c.Response.(*protos.NodeGroupNodesResponse).GetInstances() {
+		if i.GetStatus().GetErrorInfo().GetErrorCode() != "" {
+			return i
+		}
+	}
+	return nil
+}
+
+// logged wants words in a log.
+func logged(path, words string) error {
+	b, err := os.ReadFile(path)
+	if err == nil && !strings.Contains(string(b), words) {
+		err = fmt.Errorf("%s does not say %q", filepath.Base(path), words)
+	}
+	return err
+}

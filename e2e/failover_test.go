@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// hurried are the budgets of the suite failover: long enough for a lab on a slow machine, short enough to see them end.
+const hurried = `  budgets: {peer: 20s, join: 25s, total: 2m30s}
+`
+
+const hurriedTotal = 150 * time.Second
+
+// TestFailover is the suite failover: the first provider refuses, hangs or dies at each stage of the way. The instance
+// becomes Ready on the second inside its deadline, CA sees no error, the log says what the first did not do, and nothing of
+// ours is left on it once it is well again.
+func TestFailover(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 38*time.Minute)
+	defer cancel()
+	s := newStack(ctx, t, "failover", groups+hurried, offers)
+	offload(ctx, newSteps(t), s.consumer)
+	for _, f := range failings {
+		if !t.Run(f.name, func(t *testing.T) { f.run(ctx, t, s) }) {
+			return
+		}
+	}
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *testing.T, *stack)
+	}{
+		{"CancelledPeeringWaitsForTheFinalizer", cancelledBehindFinalizer},
+		{"ResourcesRefusedOnASharedPeering", resourcesRefused},
+		{"NoneLeft", noneLeft},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
+			return
+		}
+	}
+}
+
+// failing is one way in which the first provider does not become a node.
+type failing struct {
+	name  string
+	stage backend.Stage
+	words string // Liqo's own, or what stands for it where it says nothing
+	// sabotage prepares it. The test's end calls off what afterwards was not called for.
+	sabotage func(ctx context.Context, r *run) sabotage
+}
+
+// sabotage is one at work; both functions may be nil.
+type sabotage struct {
+	begun func(ctx context.Context) // waits until it has shown effect
+	mend  func(ctx context.Context) // the provider is well again
+}
+
+func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	sab := f.sabotage(ctx, r)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	if sab.begun != nil {
+		sab.begun(ctx)
+	}
+	ids := r.readyOnSecond(ctx)
+	require.NoError(t, r.named(ids[0], "waiting for "+string(f.stage)+":", f.words))
+	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error {
+		return running(ctx, s.consumer, "work", 2)
+	})
+	sab.mend(ctx)
+	r.firstForgets(ctx)
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// readyOnSecond wants the one instance Ready on the second provider before its deadline.
+func (r *run) readyOnSecond(ctx context.Context) []string {
+	r.t.Helper()
+	begun := time.Now()
+	ids := r.scaledOut(ctx, 1)
+	require.Less(r.t, time.Since(begun), hurriedTotal, "inside its deadline")
+	node, err := r.s.consumer.node(ctx, ids[0])
+	require.NoError(r.t, err)
+	require.Equal(r.t, r.s.providers[1].name, node.Labels["liqo.io/remote-cluster-id"])
+	require.True(r.t, strings.HasSuffix(node.Name, "-2"), "the second attempt, not %s", node.Name)
+	return ids
+}
+
+// named wants the log to say what the first attempt of an instance ended at.
+func (r *run) named(id string, words ...string) error {
+	e, err := r.s.givenUp(instanceName(id), 1)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("FAILOVER %s: %s\n", r.t.Name(), e)
+	return names(e.failure, words...)
+}
+
+// firstForgets waits until nothing of ours is on the first provider, and nothing comes back.
+func (r *run) firstForgets(ctx context.Context) {
+	r.t.Helper()
+	first := r.s.providers[0]
+	forgotten := func(ctx context.Context) error { return clean(ctx, first) }
+	r.peeringEnds(ctx, first)
+	r.until(ctx, "first provider clean", time.Minute, forgotten)
+	r.during(ctx, "first provider stays clean", 2*time.Second, forgotten)
+}

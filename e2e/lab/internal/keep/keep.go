@@ -1,0 +1,107 @@
+package keep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/pids"
+)
+
+// Run starts the lab, calls up once all of it answers, keeps it until the context ends, and then ends every process and
+// removes the root. An error of the start says what failed and how that one's log ends. log gets what happens meanwhile;
+// it may be called by several goroutines.
+func Run(ctx context.Context, config Config, up func(), log func(string, ...any)) error {
+	l := &lab{Config: config, kubeletPort: map[int]bool{}}
+	if err := os.MkdirAll(filepath.Join(l.Root, "log"), 0o755); err != nil {
+		return fmt.Errorf("make lab root: %w", err)
+	}
+	if err := pids.Append(l.Root, pids.Keeper, os.Getpid()); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var tending sync.WaitGroup
+	err := l.start(ctx, &tending, log)
+	if err == nil {
+		up()
+		<-ctx.Done()
+	}
+	stop()
+	return errors.Join(err, l.down(&tending, log))
+}
+
+// start starts all clusters side by side, and what tends them until the context ends.
+func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(string, ...any)) (err error) {
+	if l.pki, err = newPKI(filepath.Join(l.Root, "pki")); err != nil {
+		return err
+	}
+	var clusters []*cluster
+	for i, name := range l.Clusters() {
+		c, err := l.cluster(name, i)
+		if err != nil {
+			return err
+		}
+		clusters = append(clusters, c)
+	}
+	began := time.Now()
+	group, starting := errgroup.WithContext(ctx)
+	for _, c := range clusters {
+		group.Go(func() error {
+			if err := c.up(starting, func(what string) { log("%s: %s after %.1f s", c.name, what, time.Since(began).Seconds()) }); err != nil {
+				return fmt.Errorf("start cluster %s: %w", c.name, err)
+			}
+			tending.Go(func() { c.renewLeases(ctx, log) })
+			tending.Go(func() { c.runKubelet(ctx, log) })
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (c *cluster) up(ctx context.Context, reached func(string)) error {
+	ch, err := c.render(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.controlPlane(ctx); err != nil {
+		return err
+	}
+	reached("control plane")
+	if err := c.registerNode(ctx); err != nil {
+		return err
+	}
+	if err := c.installLiqo(ctx, ch); err != nil {
+		return err
+	}
+	reached("Liqo")
+	return nil
+}
+
+// down kills the processes: nothing of them is kept, so none needs to end in order.
+func (l *lab) down(tending *sync.WaitGroup, log func(string, ...any)) error {
+	began := time.Now()
+	l.mu.Lock()
+	processes := l.processes
+	l.mu.Unlock()
+	for _, p := range processes {
+		_ = p.Signal(syscall.SIGKILL)
+	}
+	tending.Wait() // what was starting a virtual kubelet just now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.processes {
+		p.Kill() // waits for the end; returns at once when it has ended already
+	}
+	if err := os.RemoveAll(l.Root); err != nil {
+		return fmt.Errorf("remove lab root: %w", err)
+	}
+	log("lab: down in %.1f s", time.Since(began).Seconds())
+	return nil
+}

@@ -1,0 +1,158 @@
+package keep
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// kubelet stands in for the kubelet of a cluster's plain node. A pod whose container is a virtual kubelet runs as a process;
+// any other is said to run. Deleted pods go at once.
+type kubelet struct {
+	*cluster
+	log   func(string, ...any)
+	queue workqueue.TypedRateLimitingInterface[string]
+	pods  listers.PodLister
+
+	mu      sync.Mutex
+	running map[string]*containers // by namespace/name of the pod
+	lastIP  int
+}
+
+// kubeletWorkers is how many pods of a cluster are worked on at a time; ending a virtual kubelet takes a while.
+const kubeletWorkers = 4
+
+// runKubelet runs it until the context ends.
+func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
+	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
+	}))
+	pods := factory.Core().V1().Pods()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 5*time.Second)
+	k := &kubelet{
+		cluster: c, log: log, pods: pods.Lister(), running: map[string]*containers{},
+		queue: workqueue.NewTypedRateLimitingQueue(limiter),
+	}
+	changed := func(o any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+			k.queue.Add(key)
+		}
+	}
+	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+	}); err != nil {
+		log("watch pods of %s: %v", c.name, err)
+		return
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	var workers sync.WaitGroup
+	for range kubeletWorkers {
+		workers.Go(func() { wait.UntilWithContext(ctx, k.work, time.Second) })
+	}
+	<-ctx.Done()
+	k.queue.ShutDown()
+	workers.Wait()
+	factory.Shutdown()
+}
+
+func (k *kubelet) work(ctx context.Context) {
+	for {
+		key, quit := k.queue.Get()
+		if quit {
+			return
+		}
+		if err := k.sync(ctx, key); err != nil {
+			k.log("pod %s of %s: %v", key, k.name, err)
+			k.queue.AddRateLimited(key)
+		} else {
+			k.queue.Forget(key)
+		}
+		k.queue.Done(key)
+	}
+}
+
+// sync brings one pod to where it should be.
+func (k *kubelet) sync(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	pod, err := k.pods.Pods(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		k.end(key)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp != nil {
+		k.end(key)
+		err := k.kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another of its name
+			return nil
+		}
+		return err
+	}
+	if finished(pod) {
+		return nil
+	}
+	ran, err := k.ensure(key, pod)
+	if err != nil {
+		return err
+	}
+	return k.report(ctx, pod, ran)
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// report writes the pod's status, when it is another than the API server's: running and ready.
+func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) error {
+	if pod.Status.Phase == corev1.PodRunning && restarts(pod) == ran.restarts {
+		return nil
+	}
+	now := metav1.Now()
+	changed := pod.DeepCopy()
+	s := &changed.Status
+	s.Phase, s.StartTime = corev1.PodRunning, &now
+	s.PodIP, s.PodIPs = ran.ip, []corev1.PodIP{{IP: ran.ip}}
+	s.Conditions, s.ContainerStatuses = nil, nil
+	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	started := true
+	for _, c := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, Ready: true, Started: &started, RestartCount: ran.restarts,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
+	}
+	_, err := k.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the change that was faster comes as an event of its own
+	}
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+func restarts(pod *corev1.Pod) int32 {
+	if len(pod.Status.ContainerStatuses) == 0 {
+		return 0
+	}
+	return pod.Status.ContainerStatuses[0].RestartCount
+}

@@ -1,0 +1,158 @@
+package keep
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// installLiqo brings Liqo's objects into the cluster, starts its processes, and returns once they answer.
+func (c *cluster) installLiqo(ctx context.Context, ch chart) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: liqoNamespace}}
+	if _, err := c.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace %s in %s: %w", liqoNamespace, c.name, err)
+	}
+	if err := c.apply(ctx, ch, "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+		"ServiceAccount", "ConfigMap", "RuntimeClass"); err != nil {
+		return err
+	}
+	if err := c.established(ctx); err != nil {
+		return err
+	}
+	if err := c.apply(ctx, ch, "VkOptionsTemplate"); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.webhook(ctx, ch) })
+	group.Go(func() error { return c.manager(ctx, ch) })
+	group.Go(func() error { return c.replicator(ctx, ch) })
+	return group.Wait()
+}
+
+// env is what Liqo's processes find in their pods. TMPDIR is where the webhook looks for its certificate.
+func (c *cluster) env() []string {
+	return []string{
+		"KUBECONFIG=" + c.kubeconfig, "POD_NAMESPACE=" + liqoNamespace, "POD_NAME=" + c.name + "-pod", "CLUSTER_ID=" + c.name,
+		"DEPLOYMENT_NAME=liqo-webhook", "TMPDIR=" + c.tmp(),
+		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + strconv.Itoa(c.ports.api),
+	}
+}
+
+func (c *cluster) tmp() string { return filepath.Join(c.Root, c.name+"-tmp") }
+
+// webhook starts Liqo's webhook server and, once it answers, has the API server call it: by URL, with our authority.
+// Without --secret-name it makes no certificate of its own; without --podcidr virtual kubelets panic once a namespace is
+// offloaded. Liqo 1.1 renders an empty --podcidr, 1.2 none.
+func (c *cluster) webhook(ctx context.Context, ch chart) error {
+	args, err := ch.args("liqo-webhook", c.name, "--secret-name", "--webhook-port", "--podcidr")
+	if err != nil {
+		return err
+	}
+	certs := filepath.Join(c.tmp(), "k8s-webhook-server", "serving-certs")
+	if err := os.MkdirAll(certs, 0o700); err != nil {
+		return fmt.Errorf("give webhook of %s its certificate: %w", c.name, err)
+	}
+	for name, from := range map[string]string{"tls.crt": c.pki.serverCert, "tls.key": c.pki.serverKey} {
+		if err := os.Symlink(from, filepath.Join(certs, name)); err != nil {
+			return fmt.Errorf("give webhook of %s its certificate: %w", c.name, err)
+		}
+	}
+	p, err := c.start("liqo-webhook", c.liqo("webhook"), append(args, flags(
+		"--webhook-port", strconv.Itoa(c.ports.webhook), "--podcidr", fmt.Sprintf("10.%d.0.0/16", 100+c.index),
+		"--metrics-address", loopback(c.ports.webhookMetrics), "--health-probe-address", loopback(c.ports.webhookProbe))...), c.env())
+	if err != nil {
+		return err
+	}
+	if err := p.Until(ctx, answers(c.ports.webhookProbe, "/readyz")); err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(c.pki.caCert)
+	if err != nil {
+		return fmt.Errorf("register webhook of %s: %w", c.name, err)
+	}
+	configurations := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	for _, kind := range configurations {
+		for _, o := range ch[kind] {
+			if err := byURL(o, c.ports.webhook, ca); err != nil {
+				return err
+			}
+		}
+	}
+	return c.apply(ctx, ch, configurations...)
+}
+
+// byURL replaces the service that a webhook configuration names, which has no endpoints here, by its URL on loopback.
+func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
+	webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+	if err != nil {
+		return fmt.Errorf("read webhooks of %s: %w", o.GetName(), err)
+	}
+	for _, w := range webhooks {
+		m, ok := w.(map[string]any)
+		if !ok {
+			return fmt.Errorf("read webhooks of %s: not a list of objects", o.GetName())
+		}
+		path, _, _ := unstructured.NestedString(m, "clientConfig", "service", "path")
+		m["clientConfig"] = map[string]any{"url": "https://" + loopback(port) + path, "caBundle": base64.StdEncoding.EncodeToString(ca)}
+	}
+	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
+}
+
+func (c *cluster) manager(ctx context.Context, ch chart) error {
+	args, err := ch.args("liqo-controller-manager", c.name, "--webhook-port")
+	if err != nil {
+		return err
+	}
+	return c.startUntil(ctx, "liqo-cm", c.liqo("liqo-controller-manager"), append(args, flags("--webhook-port", strconv.Itoa(c.ports.unusedWebhook),
+		"--metrics-address", loopback(c.ports.managerMetrics), "--health-probe-address", loopback(c.ports.managerProbe))...),
+		answers(c.ports.managerProbe, "/readyz"))
+}
+
+func (c *cluster) replicator(ctx context.Context, ch chart) error {
+	args, err := ch.args("liqo-crd-replicator", c.name)
+	if err != nil {
+		return err
+	}
+	// It has no probe; its metrics are served once its manager runs.
+	return c.startUntil(ctx, "crd-replicator", c.liqo("crd-replicator"), append(args, flags("--metrics-address", loopback(c.ports.replicatorMetrics))...),
+		answers(c.ports.replicatorMetrics, "/metrics"))
+}
+
+func (c *cluster) startUntil(ctx context.Context, name, path string, args []string, ready func(context.Context) error) error {
+	p, err := c.start(name, path, args, c.env())
+	if err != nil {
+		return err
+	}
+	return p.Until(ctx, ready)
+}
+
+// answers is a condition for proc.Process.Until: GET gives 200.
+func answers(port int, path string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(port)+path, nil)
+		if err != nil {
+			return err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET %s: %s", req.URL, res.Status)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,148 @@
+// Package pids is the list of a lab's processes, the file <root>/pids with lines "pid name start-time". It is what lets
+// another process end a lab whose keeper has died.
+package pids
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Keeper is the name of the process that keeps the lab; it is ended first, so that it starts nothing new.
+const Keeper = "keeper"
+
+// Entry is one process. The start time, in clock ticks since boot, tells it from a later one with the same pid.
+type Entry struct {
+	PID   int
+	Name  string
+	Start string
+}
+
+func file(root string) string { return filepath.Join(root, "pids") }
+
+// Append writes a running process down.
+func Append(root, name string, pid int) error {
+	f, err := os.OpenFile(file(root), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write down process %s: %w", name, err)
+	}
+	start, _ := stat(pid)
+	_, err = fmt.Fprintf(f, "%d %s %s\n", pid, name, start)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write down process %s: %w", name, err)
+	}
+	return nil
+}
+
+// List is all processes that were ever written down, in that order; none when there is no file.
+func List(root string) ([]Entry, error) {
+	f, err := os.Open(file(root))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list lab processes: %w", err)
+	}
+	defer f.Close()
+	var out []Entry
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		fields := strings.Fields(s.Text())
+		if len(fields) < 3 { // a process that ended before it was written down
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[0]); err == nil {
+			out = append(out, Entry{PID: pid, Name: fields[1], Start: fields[2]})
+		}
+	}
+	return out, s.Err()
+}
+
+// Find is the newest process of a name, running or not.
+func Find(root, name string) (Entry, error) {
+	all, err := List(root)
+	if err != nil {
+		return Entry{}, err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Name == name {
+			return all[i], nil
+		}
+	}
+	return Entry{}, fmt.Errorf("find process %s: not in %s", name, file(root))
+}
+
+// Alive says whether the process still runs; a zombie does not.
+func (e Entry) Alive() bool {
+	start, state := stat(e.PID)
+	return start == e.Start && start != "" && state != "Z"
+}
+
+// Clear kills what the list of a root names and still runs, waits for the end, and removes the root. A root without a list
+// is left alone: it is not a lab's.
+func Clear(root string) error {
+	if _, err := os.Stat(file(root)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	all, err := List(root)
+	if err != nil {
+		return err
+	}
+	// A keeper ends what it started when it dies, and nothing is started after it: first the keeper, then the others.
+	for _, keeper := range []bool{true, false} {
+		var chosen []Entry
+		for _, e := range all {
+			if (e.Name == Keeper || e.Name == "runner") == keeper {
+				chosen = append(chosen, e)
+			}
+		}
+		if err := kill(chosen, 10*time.Second); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(root); err != nil {
+		return fmt.Errorf("remove lab root: %w", err)
+	}
+	return nil
+}
+
+func kill(all []Entry, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var left []string
+		for _, e := range all {
+			if e.Alive() {
+				left = append(left, fmt.Sprintf("%s (%d)", e.Name, e.PID))
+				_ = syscall.Kill(e.PID, syscall.SIGKILL)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("end lab processes: still there after %v: %s", patience, strings.Join(left, ", "))
+		}
+	}
+}
+
+// stat is a process's start time and state, both "" when there is none (proc_pid_stat(5), fields 22 and 3).
+func stat(pid int) (start, state string) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", ""
+	}
+	_, rest, ok := strings.Cut(string(b), ") ")
+	for ok && strings.Contains(rest, ") ") { // the name may hold parentheses itself
+		_, rest, ok = strings.Cut(rest, ") ")
+	}
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return "", ""
+	}
+	return fields[19], fields[0]
+}

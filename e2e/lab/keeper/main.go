@@ -1,0 +1,60 @@
+// Command keeper keeps one lab: package lab builds and starts it, nobody else does. It reads one line of JSON, a
+// keep.Config, from standard input, says on standard output how it goes, and ends the lab when its input ends: the owner
+// closed it, or is dead, however it died. Processes that it starts die with it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
+)
+
+func main() {
+	signal.Ignore(syscall.SIGPIPE) // an owner that has died reads no more; there is still work to do
+	syscall.CloseOnExec(3)         // the owner's lab lock: held until we end, but not by what we start
+	say := speaker(os.Stdout)
+	if err := run(os.Stdin, say); err != nil {
+		say(keep.Said{Error: err.Error()})
+		os.Exit(1)
+	}
+}
+
+func run(stdin io.Reader, say func(keep.Said)) error {
+	in := bufio.NewReader(stdin)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read config from standard input: %w", err)
+	}
+	var config keep.Config
+	if err := json.Unmarshal(line, &config); err != nil {
+		return fmt.Errorf("read config from standard input: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		stop()
+	}()
+	return keep.Run(ctx, config,
+		func() { say(keep.Said{Up: true}) },
+		func(format string, args ...any) { say(keep.Said{Log: fmt.Sprintf(format, args...)}) })
+}
+
+// speaker writes lines of JSON. That nobody listens is no error.
+func speaker(w io.Writer) func(keep.Said) {
+	var mu sync.Mutex
+	encoder := json.NewEncoder(w)
+	return func(s keep.Said) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = encoder.Encode(s)
+	}
+}

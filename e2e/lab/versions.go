@@ -1,0 +1,100 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Versions that are built unless Options, or the environment, say otherwise. Each has a module of its own in the folder
+// modules; helm and temporal are installed by version.
+const (
+	DefaultKubernetes = "v1.33.1"
+	DefaultLiqo       = "v1.2.0"
+
+	etcdVersion     = "v3.5.21"
+	helmVersion     = "v3.17.0"
+	temporalVersion = "v1.5.1"
+)
+
+// Variables of the environment that stand in for options which are not set.
+const (
+	EnvKubernetes = "LIQO_AUTOSCALER_LAB_KUBERNETES"
+	EnvLiqo       = "LIQO_AUTOSCALER_LAB_LIQO"
+	EnvSlot       = "LAB_SLOT"
+)
+
+// versions is what a lab consists of.
+type versions struct{ kubernetes, liqo string }
+
+// choose resolves the versions asked for, "" being the environment's and then the default, to ones there are modules for.
+// "v1.1" is the newest 1.1 there is; the leading v may be left out.
+func choose(modules, kubernetes, liqo string) (v versions, err error) {
+	if v.kubernetes, err = pick(filepath.Join(modules, "kubernetes"), kubernetes, os.Getenv(EnvKubernetes), DefaultKubernetes); err != nil {
+		return v, err
+	}
+	v.liqo, err = pick(filepath.Join(modules, "liqo"), liqo, os.Getenv(EnvLiqo), DefaultLiqo)
+	return v, err
+}
+
+func pick(dir string, asked ...string) (string, error) {
+	want := asked[slices.IndexFunc(asked, func(s string) bool { return s != "" })]
+	want = "v" + strings.TrimPrefix(want, "v")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("list versions the lab can build: %w", err)
+	}
+	var have []*version.Version
+	var names []string
+	for _, e := range entries {
+		if v, err := version.ParseSemantic(e.Name()); err == nil {
+			names = append(names, e.Name())
+			if e.Name() == want || strings.HasPrefix(e.Name(), want+".") {
+				have = append(have, v)
+			}
+		}
+	}
+	if len(have) == 0 {
+		return "", fmt.Errorf("choose %s %s: the lab has %s; add the module %s",
+			filepath.Base(dir), want, strings.Join(names, ", "), filepath.Join(dir, want))
+	}
+	newest := slices.MaxFunc(have, func(a, b *version.Version) int {
+		switch {
+		case a.LessThan(b):
+			return -1
+		case b.LessThan(a):
+			return 1
+		}
+		return 0
+	})
+	return "v" + newest.String(), nil
+}
+
+// dir is the folder of the binaries of a set of versions, in the user's cache.
+func (v versions) dir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find folder for lab binaries: %w", err)
+	}
+	return filepath.Join(cache, "liqo-autoscaler",
+		fmt.Sprintf("lab-kube-%s-liqo-%s-etcd-%s-temporal-%s", v.kubernetes, v.liqo, etcdVersion, temporalVersion)), nil
+}
+
+// stamp is the linker flags without which the Kubernetes binaries call themselves v0.0.0, which Liqo's clients refuse.
+func (v versions) stamp() string {
+	parsed := version.MustParseSemantic(v.kubernetes) // pick has parsed it before
+	const base, client = "k8s.io/component-base/version.", "k8s.io/client-go/pkg/version."
+	return fmt.Sprintf("-X %sgitVersion=%s -X %sgitMajor=%d -X %sgitMinor=%d -X %sgitVersion=%s",
+		base, v.kubernetes, base, parsed.Major(), base, parsed.Minor(), client, v.kubernetes)
+}
+
+// oneSlice says whether this version of Liqo loses pods when a provider carries several slices: all before 1.2
+// (liqotech/liqo#3257).
+func oneSlice(liqo string) bool {
+	v, err := version.ParseSemantic(liqo)
+	return err == nil && v.LessThan(version.MajorMinor(1, 2))
+}

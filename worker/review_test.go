@@ -1,0 +1,162 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// soon is how long what must not take minutes may take on a slow machine.
+const soon = 25 * time.Second
+
+func (s *scene) status(id string) enums.WorkflowExecutionStatus {
+	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
+	if err != nil {
+		return enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED
+	}
+	return d.WorkflowExecutionInfo.Status
+}
+
+func (s *scene) isStatus(id string, want enums.WorkflowExecutionStatus) {
+	s.t.Helper()
+	require.Eventuallyf(s.t, func() bool { return s.status(id) == want }, soon, waitTick, "%s: %s", id, lazy(func() string { return s.status(id).String() }))
+}
+
+func (s *scene) provider(n int, what string, want func(fleet.ProviderState) bool) {
+	s.t.Helper()
+	var last fleet.ProviderState
+	providers := flow.NewProviders(s.temporal, s.queue)
+	require.Eventuallyf(s.t, func() bool {
+		state, err := providers.Status(s.ctx, s.providers[n])
+		if err != nil {
+			return false
+		}
+		last = state
+		return want(state)
+	}, soon, waitTick, "%s: %s", what, lazy(func() string { return string(last.Phase) }))
+}
+
+// An operator cancels a group: it closes and leaves everything alone, scale-outs that are on their way included (A22).
+func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
+	name := s.grow(1).Instances[0].Name
+	s.counts("the node is on its way", func(c sim.Counts) bool { return c.Nodes == 1 })
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), ""))
+	s.isStatus(workflows.NodeGroupID(s.spec.ID), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	s.configure()
+	s.knobs(0, sim.Knobs{})
+	ready := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, name, ready.Name)
+	require.Equal(t, 1, ready.Attempt)
+	require.Equal(t, 1, s.snapshot().Target)
+	s.release(name)
+	s.empty()
+}
+
+// An operator cancels a provider's entity while its peering is being made: the peering goes on.
+func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	s.grow(1)
+	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ProviderID(s.providers[0]), ""))
+	s.knobs(0, sim.Knobs{})
+	i := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, 1, i.Attempt)
+	require.NotEqual(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, s.status(workflows.PeeringID(s.providers[0])))
+}
+
+// An operator terminates unpeering/<id>: the entity notices and goes on removing.
+func TestTerminatedUnpeeringIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
+	s.release(name)
+	s.provider(0, "removing", func(p fleet.ProviderState) bool { return p.Phase == fleet.Removing })
+	s.isStatus(workflows.UnpeeringID(s.providers[0]), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.UnpeeringID(s.providers[0]), "", "test"))
+	s.knobs(0, sim.Knobs{})
+	s.empty()
+}
+
+// A group loses its history while a scale-out waits for its slice: what the group gives back, the scale-out must not go
+// on making.
+func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
+	name := s.grow(1).Instances[0].Name
+	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
+	s.allIn(fleet.Joining, 1)
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	s.configure()
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.knobs(0, sim.Knobs{})
+	s.allIn("", 0)
+	s.empty()
+}
+
+// A group loses its history while a drained node is on its way out: it is not made Ready again.
+func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(12) }).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	object := fleet.ObjectName(name, 1)
+	require.NoError(t, s.world.PutPod(s.ctx, object, sim.Pod{Name: "protected", Protected: true}))
+	s.release(name)
+	require.Eventually(t, func() bool {
+		w, err := s.world.Snapshot()
+		return err == nil && w.Consumer.Virtuals[object] != nil && w.Consumer.Virtuals[object].Annotations[backend.AnnotationStamp] == ""
+	}, soon, waitTick, "the mark is off")
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	require.Equal(t, 0, s.configure().Target)
+	require.Equal(t, fleet.StateDeleting, s.snapshot().Instances[0].State)
+	s.allIn("", 0)
+	s.empty()
+}
+
+// A group loses its history while a scale-out waits for its peering, of which nothing is to be found: the hold is not
+// kept for ever.
+func TestForgottenScaleOutGivesItsHoldBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Peering, 1)
+	s.provider(0, "held", func(p fleet.ProviderState) bool { return p.Live() == 1 })
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	require.Empty(t, s.configure().Instances)
+	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.knobs(0, sim.Knobs{})
+	s.provider(0, "not held", func(p fleet.ProviderState) bool { return p.Live() == 0 })
+	s.empty()
+}
+
+// An operator terminates a scale-out that was told to leave: it is not begun anew, and CA's wish is carried out.
+func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Peering, 1)
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.ScaleOutID(name), "", "test"))
+	require.Equal(t, 0, s.release(name).Target)
+	s.allIn("", 0)
+	s.knobs(0, sim.Knobs{})
+	s.empty()
+}
