@@ -27,7 +27,7 @@ type DiscoverOutput struct {
 // Discover asks the catalog for all offers, subtracts what is held already, and returns the shortlist. No offer at all is
 // not an error: Select says so. Blocks for as long as the catalog's sources take.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
-	_, stop := heartbeat(ctx)
+	ctx, _, stop := heartbeat(ctx)
 	defer stop()
 	offers, problems, err := a.Catalog.Offers(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,9 +11,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
+// errWorkerStops is why a step ends that goes on with another worker.
+var errWorkerStops = errors.New("this worker stops; the step goes on with another")
+
 // heartbeat beats in the background until stop is called, with the last stage as its detail, so that the Temporal UI
-// shows what a step waits for. The returned context also ends when the activity is cancelled.
-func heartbeat(ctx context.Context) (backend.Progress, func()) {
+// shows what a step waits for. The returned context is what the step works under: it ends when the activity is cancelled
+// and also when this worker is told to stop, so that another one takes the step over without waiting for the heartbeat
+// timeout.
+func heartbeat(ctx context.Context) (working context.Context, progress backend.Progress, stop func()) {
 	var mu sync.Mutex
 	stage, message := backend.Stage("starting"), ""
 	beat := func() {
@@ -24,6 +30,8 @@ func heartbeat(ctx context.Context) (backend.Progress, func()) {
 	if interval <= 0 {
 		interval = time.Second
 	}
+	working, end := context.WithCancelCause(ctx)
+	stopping := activity.GetWorkerStopChannel(ctx)
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -33,12 +41,15 @@ func heartbeat(ctx context.Context) (backend.Progress, func()) {
 			select {
 			case <-done:
 				return
+			case <-stopping:
+				end(errWorkerStops)
+				stopping = nil
 			case <-tick.C:
 				beat()
 			}
 		}
 	})
-	progress := func(s backend.Stage, m string) {
+	progress = func(s backend.Stage, m string) {
 		mu.Lock()
 		changed := s != stage
 		stage, message = s, m
@@ -48,5 +59,5 @@ func heartbeat(ctx context.Context) (backend.Progress, func()) {
 			beat()
 		}
 	}
-	return progress, func() { close(done); running.Wait() }
+	return working, progress, func() { close(done); running.Wait(); end(nil) }
 }

@@ -13,7 +13,7 @@ import (
 // WaitForVirtualNode makes the attempt's slice and virtual node and returns once the Node is Ready and stamped. When it
 // is cancelled it takes one more look: a node that is stamped and Ready by then is done, not given up.
 func (a *Activities) WaitForVirtualNode(ctx context.Context, in backend.NodeSpec) (backend.Node, error) {
-	progress, stop := heartbeat(ctx)
+	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
 	node, err := a.Backend.Join(ctx, in, progress)
 	if err != nil && ctx.Err() != nil && !stopping(ctx) && a.readyAfterAll(ctx, in.Attempt) {
@@ -58,7 +58,7 @@ type DrainInput struct {
 
 // Drain empties the attempt's node; a node that is gone is empty.
 func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
-	progress, stop := heartbeat(ctx)
+	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
 	return wall(ctx, in.Attempt.Provider.ID, a.Backend.Drain(ctx, in.Attempt, in.Force, progress))
 }
@@ -71,7 +71,7 @@ type UnpeerInput struct {
 // Unpeer takes the attempt's node and slice back on both sides and then gives its hold back, after the last of which the
 // provider entity removes the peering. Never final: it is tried until it succeeds.
 func (a *Activities) Unpeer(ctx context.Context, in UnpeerInput) error {
-	progress, stop := heartbeat(ctx)
+	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
 	provider, key := in.Attempt.Provider.ID, in.Attempt.ObjectName()
 	if err := a.Backend.Leave(ctx, in.Attempt, progress); err != nil {

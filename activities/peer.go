@@ -28,7 +28,7 @@ const RefusedForCapacity = string(fleet.CodeNoCapacity)
 // It waits on the provider entity, which shares one peering among all holds. Fails with the provider's own failure when
 // the hold is refused.
 func (a *Activities) Peer(ctx context.Context, in PeerInput) error {
-	progress, stop := heartbeat(ctx)
+	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
 	provider, key := in.Attempt.Provider.ID, in.Attempt.ObjectName()
 	hold := fleet.Hold{}
@@ -47,6 +47,8 @@ func (a *Activities) Peer(ctx context.Context, in PeerInput) error {
 			if state, err = a.Holds.Status(ctx, provider); err == nil {
 				hold = state.Holds[key]
 				progress(backend.Stage("peering"), fmt.Sprintf("peering with %s is %s", provider, state.Phase))
+			} else if errors.Is(err, fleet.ErrUnavailable) {
+				hold = fleet.Hold{} // the entity does not run: nobody but the next acquire starts it
 			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, fleet.ErrUnavailable) && !errors.Is(err, fleet.ErrOutcomeUnknown) {
@@ -100,7 +102,7 @@ type PeeringInput struct {
 
 // EstablishPeering makes the peering with a provider, or adopts what is there. Run by peering/<provider> only.
 func (a *Activities) EstablishPeering(ctx context.Context, in PeeringInput) error {
-	progress, stop := heartbeat(ctx)
+	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
 	activity.GetLogger(ctx).Info("establishing peering", "provider", in.Provider.ID)
 	return wall(ctx, in.Provider.ID, a.Backend.Establish(ctx, in.Provider, progress))
@@ -112,7 +114,7 @@ const TypeInUse = "InUse"
 // RemovePeering removes the peering with a provider, if it is ours and nobody uses it (I11). Run by unpeering/<provider>
 // only. Fails with TypeInUse, final, when it is in use.
 func (a *Activities) RemovePeering(ctx context.Context, in PeeringInput) error {
-	progress, stop := heartbeat(ctx)
+	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
 	err := a.Backend.Unpeer(ctx, in.Provider, progress)
 	if errors.Is(err, backend.ErrInUse) {

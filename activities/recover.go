@@ -10,6 +10,8 @@ import (
 // RecoverGroup returns every attempt of the group that has objects, so that a group whose history is lost rebuilds its
 // Ledger from what exists. Retried until it succeeds; it never returns a part.
 func (a *Activities) RecoverGroup(ctx context.Context, group string) ([]backend.Found, error) {
+	ctx, _, stop := heartbeat(ctx)
+	defer stop()
 	found, err := a.Backend.List(ctx, group)
 	if err != nil {
 		return nil, wall(ctx, "", fmt.Errorf("list objects of group %s: %w", group, err))
@@ -27,6 +29,8 @@ type RecoveredProvider struct {
 // RecoverProvider returns what exists with one provider, so that a provider entity whose history is lost rebuilds its
 // holds.
 func (a *Activities) RecoverProvider(ctx context.Context, id string) (RecoveredProvider, error) {
+	ctx, _, stop := heartbeat(ctx)
+	defer stop()
 	var out RecoveredProvider
 	peers, err := a.Backend.Peers(ctx)
 	if err != nil {

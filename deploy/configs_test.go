@@ -84,6 +84,18 @@ func TestCloudConfig(t *testing.T) {
 	}
 }
 
+// The names that the server lets in are in the certificate that cert-manager makes for CA.
+func TestAllowedNames(t *testing.T) {
+	for set, want := range map[string]string{"certmanager": "cluster-autoscaler", "existing": "ca.example.com,other", "plaintext": ""} {
+		objects := render(t, set)
+		server := one[appsv1.Deployment](t, objects, namespace, nameOf(set)+"-grpcserver").Spec.Template.Spec.Containers[0]
+		require.Equal(t, want, flagValue(server, "--tls-allowed-names"))
+		if set == "certmanager" {
+			require.Equal(t, want, one[certificate](t, objects, namespace, release+"-client-tls").Spec.CommonName)
+		}
+	}
+}
+
 // Certificates are made where they are mounted, for what they are used for, by an authority that signs no other client.
 func TestCertificates(t *testing.T) {
 	objects := render(t, "certmanager")
@@ -100,7 +112,7 @@ func TestCertificates(t *testing.T) {
 	authority := one[certificate](t, objects, namespace, release+"-ca")
 	require.Equal(t, authority.Spec.SecretName, one[issuer](t, objects, namespace, release+"-ca").Spec.CA.SecretName)
 
-	other := render(t, "existing", "--set", "tls.existingSecret=,tls.certManager.enabled=true,tls.certManager.issuerRef.name=x,tls.certManager.issuerRef.kind=ClusterIssuer")
+	other := render(t, "existing", "--set", "tls.existingSecret=,tls.certManager.enabled=true,tls.certManager.issuerRef.name=x,tls.certManager.issuerRef.kind=ClusterIssuer,tls.allowedNames={cluster-autoscaler}")
 	require.Empty(t, all[issuer](other))
 	require.Equal(t, "x", one[certificate](t, other, "kube-system", "lender-client-tls").Spec.IssuerRef.Name)
 }
@@ -153,19 +165,19 @@ func TestValuesForCA(t *testing.T) {
 // `liqo-autoscaler config cloud-config` prints what the chart makes, and what deploy/ca/values.yaml says.
 func TestCloudConfigCommand(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
-	print := func(into any, args ...string) {
+	read := func(into any, args ...string) {
 		out, err := exec.CommandContext(t.Context(), binary, append([]string{"config", "cloud-config"}, args...)...).Output()
 		require.NoError(t, err)
 		require.NoError(t, yaml.UnmarshalStrict(out, into), "%s", out)
 	}
 	var secure, plain cloudConfig
-	print(&secure)
+	read(&secure)
 	require.Equal(t, readCloudConfig(t, render(t, "certmanager"), "certmanager"), secure)
-	print(&plain, "--plaintext")
+	read(&plain, "--plaintext")
 	require.Equal(t, readCloudConfig(t, render(t, "plaintext"), "plaintext"), plain)
 
 	var printed, file map[string]any
-	print(&printed, "-o", "helm-values", "--config", "examples/nodegroups.yaml")
+	read(&printed, "-o", "helm-values", "--config", "examples/nodegroups.yaml")
 	raw, err := os.ReadFile("ca/values.yaml")
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(raw, &file))

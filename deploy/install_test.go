@@ -30,7 +30,7 @@ func TestInstall(t *testing.T) {
 		c.kubectl(t, nil, "create", "namespace", name)
 	}
 	c.kubectl(t, nil, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-	c.kubectl(t, certManagerCRDs(), "apply", "--server-side", "-f", "-")
+	c.kubectl(t, operatorCRDs(), "apply", "--server-side", "-f", "-")
 	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 
 	for _, set := range valueSets {
@@ -99,18 +99,18 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	require.NoError(t, err)
 	slices := as.Resource(apischema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}).Namespace("partners")
 	virtuals := as.Resource(apischema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}).Namespace("partners")
-	make := func(kind, group string, spec map[string]any, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+	forge := func(kind, group string, spec map[string]any, owners ...metav1.OwnerReference) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": kind, "spec": spec}}
 		u.SetName("x")
 		u.SetOwnerReferences(owners)
 		return u
 	}
-	owner, err := slices.Create(t.Context(), make("ResourceSlice", "authentication.liqo.io", map[string]any{"class": "default", "providerClusterID": "p"}), metav1.CreateOptions{})
+	owner, err := slices.Create(t.Context(), forge("ResourceSlice", "authentication.liqo.io", map[string]any{"class": "default", "providerClusterID": "p"}), metav1.CreateOptions{})
 	require.NoError(t, err)
 	yes := true
 	reference := metav1.OwnerReference{APIVersion: "authentication.liqo.io/v1beta1", Kind: "ResourceSlice", Name: "x", UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
 	require.Eventually(t, func() bool { // admission learns of a new CRD a little later
-		_, err = virtuals.Create(t.Context(), make("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"}, reference), metav1.CreateOptions{})
+		_, err = virtuals.Create(t.Context(), forge("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"}, reference), metav1.CreateOptions{})
 		return err == nil
 	}, 30*time.Second, 200*time.Millisecond, "the last answer: %v", &err)
 	require.NoError(t, virtuals.Delete(t.Context(), "x", metav1.DeleteOptions{}))
@@ -218,24 +218,24 @@ func providerGrants(t *testing.T, c *cluster) {
 	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", out)
 }
 
-// certManagerCRDs let the API server store what we make of cert-manager's kinds; their types are in certmanager_test.go.
-func certManagerCRDs() []byte {
+// operatorCRDs let the API server store what we make of operators' kinds; their types are in operators_test.go.
+func operatorCRDs() []byte {
 	var all bytes.Buffer
-	for kind, plural := range map[string]string{"Certificate": "certificates", "Issuer": "issuers"} {
+	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer", "issuers"}, {"monitoring.coreos.com", "ServiceMonitor", "servicemonitors"}} {
 		fmt.Fprintf(&all, `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: %[2]s.cert-manager.io}
+metadata: {name: %[3]s.%[1]s}
 spec:
-  group: cert-manager.io
+  group: %[1]s
   scope: Namespaced
-  names: {kind: %[1]s, plural: %[2]s}
+  names: {kind: %[2]s, plural: %[3]s}
   versions:
   - name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, kind, plural)
+`, crd[0], crd[1], crd[2])
 	}
 	return all.Bytes()
 }

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -9,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // eachContainer runs a test for each container of each value set.
@@ -52,45 +54,51 @@ func flagValue(c corev1.Container, flag string) string {
 	return ""
 }
 
-// The container's port is the one it listens on; probes and Services lead there.
+// Each port is one that the container listens on; probes and Services lead there.
 func TestPorts(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
-		listen := flagValue(c, "--listen")
-		if listen == "" {
-			require.Empty(t, c.Ports)
-			require.Nil(t, c.LivenessProbe)
-			require.Nil(t, c.ReadinessProbe)
-			return
+		flags := map[string]string{"health": "--health-listen", "metrics": "--metrics-listen", "grpc": "--listen", "https": "--listen"}
+		ports := map[string]int32{}
+		for _, port := range c.Ports {
+			require.Equal(t, fmt.Sprintf(":%d", port.ContainerPort), flagValue(c, flags[port.Name]), port.Name)
+			ports[port.Name] = port.ContainerPort
 		}
-		require.Len(t, c.Ports, 1)
-		require.Equal(t, listen, ":"+intstrOf(c.Ports[0].ContainerPort))
+		for name, flag := range flags {
+			if name == "grpc" && c.Name != "grpcserver" || name == "https" && c.Name != "discovery" {
+				continue
+			}
+			require.Equal(t, flagValue(c, flag) != "", ports[name] != 0, "port %s", name)
+		}
+		require.Equal(t, "/healthz", c.LivenessProbe.HTTPGet.Path)
+		require.Equal(t, "/readyz", c.ReadinessProbe.HTTPGet.Path)
 		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
-			require.NotNil(t, probe)
-			switch {
-			case probe.TCPSocket != nil:
-				require.Equal(t, c.Ports[0].Name, probe.TCPSocket.Port.StrVal)
-			case probe.HTTPGet != nil:
-				require.Equal(t, c.Ports[0].Name, probe.HTTPGet.Port.StrVal)
-			default:
-				require.NotNil(t, probe.GRPC)
-				require.Equal(t, c.Ports[0].ContainerPort, probe.GRPC.Port)
-				require.Empty(t, flagValue(c, "--tls-cert"), "the kubelet's gRPC probe knows no TLS")
-			}
+			require.Contains(t, ports, probe.HTTPGet.Port.StrVal)
+			require.Greater(t, probe.TimeoutSeconds, int32(1), "a look takes up to 0.9 s")
 		}
-		services := 0
+
+		led := map[string]int{} // services by the port they lead to
 		for _, service := range all[corev1.Service](objects) {
-			if service.Spec.Selector["app.kubernetes.io/component"] == c.Name {
-				services++
-				require.Equal(t, intstr.FromString(c.Ports[0].Name), service.Spec.Ports[0].TargetPort)
+			if component := service.Spec.Selector["app.kubernetes.io/component"]; component == "" || component == c.Name {
+				require.Contains(t, ports, service.Spec.Ports[0].TargetPort.StrVal)
+				led[service.Spec.Ports[0].TargetPort.StrVal]++
 			}
 		}
-		require.Equal(t, 1, services)
+		delete(ports, "health")
+		require.Len(t, led, len(ports), "a Service for each port but health")
 	})
 }
 
-func intstrOf(port int32) string {
-	value := intstr.FromInt32(port)
-	return value.String()
+// Prometheus finds the Service of the metrics, and nothing else.
+func TestServiceMonitor(t *testing.T) {
+	objects := render(t, "certmanager")
+	monitor := one[serviceMonitor](t, objects, namespace, release)
+	require.Equal(t, "prometheus", monitor.Labels["release"])
+	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+	require.NoError(t, err)
+	for _, service := range all[corev1.Service](objects) {
+		require.Equal(t, service.Name == release+"-metrics", selector.Matches(labels.Set(service.Labels)))
+	}
+	require.Equal(t, one[corev1.Service](t, objects, namespace, release+"-metrics").Spec.Ports[0].Name, monitor.Spec.Endpoints[0].Port)
 }
 
 // Every file named in a flag is in a volume that is mounted, and every volume is mounted and exists.

@@ -83,7 +83,7 @@ type object struct {
 	typed metav1.Object
 }
 
-// kinds are the types of what we deploy. cert-manager's are not in our module: see certmanager_test.go.
+// kinds are the types of what we deploy; those of operators are in operators_test.go.
 func kinds() map[string]metav1.Object {
 	return map[string]metav1.Object{
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
@@ -97,6 +97,7 @@ func kinds() map[string]metav1.Object {
 		"rbac.authorization.k8s.io/v1/RoleBinding":        &rbacv1.RoleBinding{},
 		"cert-manager.io/v1/Certificate":                  &certificate{},
 		"cert-manager.io/v1/Issuer":                       &issuer{},
+		"monitoring.coreos.com/v1/ServiceMonitor":         &serviceMonitor{},
 	}
 }
 

@@ -81,12 +81,19 @@ func (c *cluster) node(ctx context.Context, providerID string) (*corev1.Node, er
 		if n.Spec.ProviderID != providerID {
 			continue
 		}
-		for _, cond := range n.Status.Conditions {
-			if cond.Type == corev1.NodeReady && cond.Status == corev1.ConditionTrue {
-				return &nodes.Items[i], nil
-			}
+		if isReady(&n) {
+			return &nodes.Items[i], nil
 		}
 		return nil, fmt.Errorf("node %s is not Ready", n.Name)
 	}
 	return nil, fmt.Errorf("no node with providerID %s", providerID)
+}
+
+func isReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }

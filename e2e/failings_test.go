@@ -15,17 +15,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// failings are the ways of the first provider, in the order of the stages.
+// failings are the ways of the first provider, in the order of the stages; but a provider whose API server has never answered
+// is no offer, so that is not the first.
 var failings = []failing{
-	{"APIServerHangs", backend.StageAPIServer, "cannot", stopped(lab.APIServer)},
 	{"NonceHangs", backend.StageNonce, "has not filled Secret", stopped(lab.LiqoManager)},
+	{"APIServerHangs", backend.StageAPIServer, "cannot", stopped(lab.APIServer)},
+	{"APIServerDies", backend.StageAPIServer, "connection refused", apiServerDies},
 	{"TenantHangs", backend.StageTenant, "has not answered Tenant", tenantHangs},
 	{"TenantRefused", backend.StageTenant, "Cordoned", tenantRefused},
 	{"SliceHangs", backend.StageSliceAuth, "has not answered ResourceSlice", sliceHangs},
 	{"ReplicatorHangs", backend.StageSliceAuth, "ResourceSlice", replicatorHangs},
 	{"KubeletDies", backend.StageNode, "has not registered Node", kubeletDies},
 	{"NodeHangs", backend.StageNode, "has not registered Node", kubeletHangs},
-	{"APIServerDies", backend.StageAPIServer, "connection refused", apiServerDies},
 }
 
 // stopped is a process of the first provider that stands still from the start.

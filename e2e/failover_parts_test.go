@@ -47,7 +47,7 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 // resourcesRefused: the provider's people cordon the Tenant of a peering that carries a node. The next slice is denied and the
 // instance goes elsewhere; the node that is there stays.
 func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
-	if oneSlicePerProvider(s.lab) {
+	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
 	}
 	first := s.providers[0]

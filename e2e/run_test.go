@@ -18,10 +18,14 @@ type run struct {
 	s     *stack
 	since int
 	begun time.Time
+	// empty is what the clusters must be after a scale-in: clean, unless others work there too.
+	empty func(context.Context) error
 }
 
 func newRun(t *testing.T, s *stack) *run {
-	return &run{steps: newSteps(t), s: s, since: s.proxy.Last(), begun: time.Now()}
+	return &run{steps: newSteps(t), s: s, since: s.proxy.Last(), begun: time.Now(), empty: func(ctx context.Context) error {
+		return clean(ctx, append(s.providers, s.consumer)...)
+	}}
 }
 
 // booked waits until CA has asked for n nodes, once, and returns the ids the server lists for them from then on.
@@ -66,8 +70,8 @@ func (r *run) scaledOut(ctx context.Context, n int) []string {
 }
 
 // scaledIn waits until CA has given the instances back, the target is 0 and nothing of ours is left anywhere. It then looks
-// back at the whole part: CA saw no other instance, asked once, and no call failed.
-func (r *run) scaledIn(ctx context.Context, ids []string) {
+// back at the whole part: CA saw no other instance but those known, asked once, and no call failed.
+func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -89,12 +93,10 @@ func (r *run) scaledIn(ctx context.Context, ids []string) {
 	target, err := r.s.proxy.Await(bounded, last, func(c ca.Call) bool { return c.Method == ca.TargetSize && c.OK() })
 	require.NoError(r.t, err)
 	require.EqualValues(r.t, 0, target.Response.(*protos.NodeGroupTargetSizeResponse).GetTargetSize())
-	r.until(ctx, "nothing left", 2*time.Minute, func(ctx context.Context) error {
-		return clean(ctx, append(r.s.providers, r.s.consumer)...)
-	})
+	r.until(ctx, "nothing left", 2*time.Minute, r.empty)
 	r.until(ctx, "nothing listed", 30*time.Second, r.nothingListed)
 	fmt.Printf("STEP %s/from DeleteNodes to nothing left, in all %.2f\n", r.t.Name(), time.Since(given).Seconds())
-	r.lookBack(ids)
+	r.lookBack(append(ids, known...))
 }
 
 // nothingListed wants the server to list no instance any more, deleting ones included. CA itself asks too rarely by now.

@@ -47,8 +47,10 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 	require.NoError(t, os.MkdirAll(s.dir, 0o755))
 	timing := newSteps(t)
 
-	s.binary = buildProduct(ctx, t, s.dir)
-	loop, err := ca.Build(ctx, s.dir)
+	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	s.binary = buildProduct(ctx, t, bin)
+	loop, err := ca.Build(ctx, bin)
 	require.NoError(t, err)
 	timing.done("build")
 
@@ -64,8 +66,12 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 	s.temporal, s.server = ports[0], ports[1]
 	s.startTemporal(ctx)
 	timing.done("temporal up")
+	maxNodes := "0"
+	if s.lab.OneSlice() {
+		maxNodes = "1"
+	}
 	for name, text := range map[string]string{"groups.yaml": groups, "offers.yaml": offers} {
-		text = strings.ReplaceAll(text, "$ROOT", s.lab.Root)
+		text = strings.NewReplacer("$ROOT", s.lab.Root, "$MAX_NODES", maxNodes).Replace(text)
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
 	s.startWorker()
@@ -122,7 +128,7 @@ func (s *stack) startWorker() {
 	s.t.Helper()
 	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
 		"worker", "--temporal-address", s.temporal, "--kubeconfig", s.lab.Kubeconfig(lab.Consumer),
-		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo"}})
+		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--metrics-listen", "", "--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	s.worker = p
@@ -131,7 +137,8 @@ func (s *stack) startWorker() {
 func (s *stack) startServer(ctx context.Context) {
 	s.t.Helper()
 	p, err := proc.Start(proc.Spec{Name: "grpcserver", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
-		"grpcserver", "--temporal-address", s.temporal, "--config", filepath.Join(s.dir, "groups.yaml"), "--listen", s.server}})
+		"grpcserver", "--temporal-address", s.temporal, "--config", filepath.Join(s.dir, "groups.yaml"), "--listen", s.server,
+		"--insecure-plaintext", "--metrics-listen", "", "--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -33,6 +33,9 @@ func (s *Server) checkLimits(id string, delta int) error {
 	if err != nil {
 		return err
 	}
+	if _, ok := s.groups.(Register); ok && !s.found.Load() {
+		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until it is known which groups run", id)
+	}
 	r := s.roster.Load()
 	use, unknown := r.use()
 	if unknown != "" {

@@ -55,8 +55,10 @@ func (s *Server) Start(ctx context.Context) error {
 // KeepWarm loads the view and refreshes it until ctx ends. after, if not nil, is called after each try.
 func (s *Server) KeepWarm(ctx context.Context, after func()) {
 	wait := retryFirst
+	s.beat()
 	for {
 		err := s.refreshInTime(ctx)
+		s.beat()
 		if after != nil {
 			after()
 		}
@@ -79,6 +81,27 @@ func (s *Server) Fresh() bool {
 	return at != nil && time.Since(*at) < freshFor
 }
 
+// aliveFor is how long KeepWarm may take to come round: three times as long as it should.
+const aliveFor = 3 * (refreshEvery + refreshTimeout)
+
+// Alive fails when KeepWarm has stopped coming round, good or bad, or never began: only a restart mends that. That Temporal
+// does not answer is no such reason.
+func (s *Server) Alive() error {
+	at := s.triedAt.Load()
+	if at == nil {
+		return errors.New("the loop that reads the node groups has not begun")
+	}
+	if since := time.Since(*at); since > aliveFor {
+		return fmt.Errorf("the loop that reads the node groups hangs since %s", since.Round(time.Second))
+	}
+	return nil
+}
+
+func (s *Server) beat() {
+	now := time.Now()
+	s.triedAt.Store(&now)
+}
+
 func (s *Server) refreshInTime(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -87,9 +110,7 @@ func (s *Server) refreshInTime(ctx context.Context) error {
 
 // refresh reads all groups. A group that cannot be read keeps its picture; the others get theirs.
 func (s *Server) refresh(ctx context.Context) error {
-	if err := s.findRetired(ctx); err != nil {
-		return err
-	}
+	s.findRetired(ctx)
 	began := time.Now()
 	list := s.roster.Load().list
 	errs := make([]error, len(list))

@@ -45,8 +45,10 @@ func (s *Server) configState() ConfigState {
 
 // tellConfig is called with the lock held, after each change.
 func (s *Server) tellConfig() {
+	state := s.configState()
+	s.told.Store(&state)
 	if s.onConfig != nil {
-		s.onConfig(s.configState())
+		s.onConfig(state)
 	}
 }
 

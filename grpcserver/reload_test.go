@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -310,9 +311,25 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 		f.failing["ended"] = fmt.Errorf("nodegroup/ended: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	})
 	reloading(t, f, spec("cpu", 0, 5)) // the index that Running asks lags behind
-	f.err = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable)
-	third, err := New((&fakeConfig{}).options(f, spec("cpu", 0, 5)))
+}
+
+// When it cannot be told which groups run, the configured ones are served all the same; but limits cannot be kept.
+func TestUnknownWhichGroupsRun(t *testing.T) {
+	f := &fakeRegister{fakeGroups: newFake()}
+	c, _, _ := reloading(t, f, spec("gpu", 0, 5))
+	require.NoError(t, c.increase("gpu", 2))
+
+	f.set(func(*fakeGroups) { f.err = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable) })
+	s, err := New(Options{Groups: f, Specs: specs("cpu"), Limits: fleet.Limits{Nodes: ptr.To(3)}, Logger: quiet})
 	require.NoError(t, err)
-	requireCode(t, codes.Unavailable, direct{t, third}.refresh())
-	require.False(t, third.Fresh(), "not before it is known what runs")
+	require.NoError(t, s.Start(t.Context()))
+	again := newClient(t, s)
+	require.Len(t, again.groups(), 1)
+	requireCode(t, codes.Unavailable, again.increase("cpu", 2))
+
+	f.set(func(*fakeGroups) { f.err = nil })
+	require.NoError(t, again.refresh())
+	requireRetired(t, again, "gpu", 2)
+	requireCode(t, codes.OutOfRange, again.increase("cpu", 2))
+	require.NoError(t, again.increase("cpu", 1))
 }

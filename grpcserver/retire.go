@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -70,18 +71,32 @@ func (g *group) isGone() bool {
 	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && g.dirtyUntil().IsZero()
 }
 
+// findTimeout bounds the look for retired groups, so that a Refresh has time left for the others.
+const findTimeout = 2 * time.Second
+
 // findRetired serves the groups that run with instances and were removed from the config while no server looked. Once done
-// it is not repeated: only a server removes groups from then on.
-func (s *Server) findRetired(ctx context.Context) error {
+// it is not repeated: only a server removes groups from then on. Until it succeeds CA misses those groups and leaves their
+// nodes alone, so a failure is no reason to serve nothing.
+func (s *Server) findRetired(ctx context.Context) {
 	register, ok := s.groups.(Register)
+	if !ok || s.found.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	if s.found || !ok {
-		return nil
+	if err := s.addRetired(ctx, register); err != nil {
+		s.log.Warn("node groups that are no longer configured cannot be looked for yet", "error", err)
+		return
 	}
+	s.found.Store(true)
+}
+
+func (s *Server) addRetired(ctx context.Context, register Register) error {
 	running, err := register.Running(ctx)
 	if err != nil {
-		return fmt.Errorf("look for node groups that are no longer configured: %w", err)
+		return err
 	}
 	r := s.roster.Load()
 	list := slices.Clone(r.list)
@@ -94,7 +109,7 @@ func (s *Server) findRetired(ctx context.Context) error {
 			continue // ended, which the index has not heard of yet
 		}
 		if err != nil {
-			return fmt.Errorf("read node group %s, which is no longer configured: %w", id, err)
+			return fmt.Errorf("read node group %s: %w", id, err)
 		}
 		if snapshot.Spec == nil || len(snapshot.Instances) == 0 {
 			continue
@@ -107,7 +122,6 @@ func (s *Server) findRetired(ctx context.Context) error {
 		s.retire(g)
 		list = append(list, g)
 	}
-	s.found = true
 	if len(list) > len(r.list) {
 		s.roster.Store(newRoster(list, r.limits))
 		s.tellConfig()

@@ -51,14 +51,16 @@ type Server struct {
 	groups  Groups
 	log     *slog.Logger
 	roster  atomic.Pointer[roster]    // what is served now; never nil
+	found   atomic.Bool               // groups that run but are not configured have been looked for, see Register
 	growing chan struct{}             // whoever takes the token may grow a group while limits bind all
 	freshAt atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
+	triedAt atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
 
 	reload    func() (Settings, bool, error)
 	onConfig  func(ConfigState)
 	reloading sync.Mutex // guards every change of the roster and of terms, and what follows
 	state     ConfigState
-	found     bool // groups that run but are not configured have been looked for
+	told      atomic.Pointer[ConfigState] // as it was told last, to be read without the lock
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -83,6 +85,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.roster.Store(newRoster(list, o.Limits))
 	s.state = ConfigState{Version: o.Version, Since: time.Now()}
+	s.told.Store(&ConfigState{Version: s.state.Version, Since: s.state.Since})
 	return s, nil
 }
 

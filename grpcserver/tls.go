@@ -1,13 +1,19 @@
 package grpcserver
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -21,13 +27,18 @@ type TLSFiles struct {
 	ClientCA string
 }
 
-// TLS makes server credentials that read the files anew at each handshake, so a rotated certificate needs no restart. A
-// file that cannot be read later on is logged, and the last good state stays in use.
-func TLS(files TLSFiles, log *slog.Logger) (credentials.TransportCredentials, error) {
+// TLS makes server credentials that read the files anew at each handshake, so a rotated certificate or authority needs no
+// restart. A file that cannot be read later on is logged, and the last good state stays in use. A client needs a
+// certificate that ClientCA signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the
+// subject's common name, compared exactly. Refused clients are logged with the reason and the names they came with.
+func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.TransportCredentials, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	first, err := files.load()
+	if slices.Contains(allowed, "") {
+		return nil, errors.New("load tls: an allowed name is empty")
+	}
+	first, err := files.load(allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +46,7 @@ func TLS(files TLSFiles, log *slog.Logger) (credentials.TransportCredentials, er
 	last.Store(first)
 	outer := first.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		fresh, err := files.load()
+		fresh, err := files.load(allowed)
 		if err != nil {
 			log.Error("tls files cannot be used, the last good ones stay", "error", err)
 			return last.Load(), nil
@@ -43,10 +54,10 @@ func TLS(files TLSFiles, log *slog.Logger) (credentials.TransportCredentials, er
 		last.Store(fresh)
 		return fresh, nil
 	}
-	return credentials.NewTLS(outer), nil
+	return doorman{credentials.NewTLS(outer), log}, nil
 }
 
-func (f TLSFiles) load() (*tls.Config, error) {
+func (f TLSFiles) load(allowed []string) (*tls.Config, error) {
 	if f.Cert == "" || f.Key == "" || f.ClientCA == "" {
 		return nil, errors.New("load tls: name the certificate, its key and the client CA, or none of the three for plaintext")
 	}
@@ -63,10 +74,71 @@ func (f TLSFiles) load() (*tls.Config, error) {
 		return nil, fmt.Errorf("load tls client CA: no PEM certificate in %s", f.ClientCA)
 	}
 	return &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2"}, // grpc insists on it, also when the config comes from GetConfigForClient
-		Certificates: []tls.Certificate{cert},
-		ClientCAs:    pool,
-		ClientAuth:   tls.RequireAndVerifyClientCert,
+		MinVersion:       tls.VersionTLS12,
+		NextProtos:       []string{"h2"}, // grpc insists on it, also when the config comes from GetConfigForClient
+		Certificates:     []tls.Certificate{cert},
+		ClientCAs:        pool,
+		ClientAuth:       tls.RequireAndVerifyClientCert,
+		VerifyConnection: allow(allowed),
+		// A resumed session would be let in by what was true when it began.
+		SessionTicketsDisabled: true,
 	}, nil
+}
+
+// allow checks a client certificate that is otherwise in order for one of the names; no names allow every one.
+func allow(names []string) func(tls.ConnectionState) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return func(c tls.ConnectionState) error {
+		if len(c.PeerCertificates) == 0 { // cannot be, see ClientAuth
+			return errors.New("no client certificate")
+		}
+		came := namesOf(c.PeerCertificates[0])
+		if slices.ContainsFunc(came, func(name string) bool { return slices.Contains(names, name) }) {
+			return nil
+		}
+		return fmt.Errorf("the client certificate's names %s are not among the allowed ones %s", list(came), list(names))
+	}
+}
+
+// namesOf are the SANs and the common name.
+func namesOf(c *x509.Certificate) []string {
+	names := slices.Concat(c.DNSNames, c.EmailAddresses)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	for _, uri := range c.URIs {
+		names = append(names, uri.String())
+	}
+	if c.Subject.CommonName != "" {
+		names = append(names, c.Subject.CommonName)
+	}
+	return names
+}
+
+func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
+
+// doorman logs who is not let in, which grpc does not.
+type doorman struct {
+	credentials.TransportCredentials
+	log *slog.Logger
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (d doorman) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		level := slog.LevelWarn
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // a probe: it connected and left
+			level = slog.LevelDebug
+		}
+		d.log.Log(context.Background(), level, "client refused", "address", raw.RemoteAddr().String(), "error", err)
+	}
+	return conn, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (d doorman) Clone() credentials.TransportCredentials {
+	return doorman{d.TransportCredentials.Clone(), d.log}
 }

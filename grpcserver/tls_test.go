@@ -33,7 +33,7 @@ func TestTLS(t *testing.T) {
 	authority.issue(t, 1, time.Hour).write(t, files)
 	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
 
-	creds, err := TLS(files, quiet)
+	creds, err := TLS(files, nil, quiet)
 	require.NoError(t, err)
 	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
 
@@ -76,13 +76,13 @@ func TestTLS(t *testing.T) {
 func TestTLSRefusesHalfAConfig(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	_, err := TLS(TLSFiles{Cert: files.Cert}, quiet)
+	_, err := TLS(TLSFiles{Cert: files.Cert}, nil, quiet)
 	require.ErrorContains(t, err, "or none of the three")
-	_, err = TLS(files, quiet)
+	_, err = TLS(files, nil, quiet)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	newAuthority(t).issue(t, 1, time.Hour).write(t, files)
 	require.NoError(t, os.WriteFile(files.ClientCA, []byte("nothing"), 0o600))
-	_, err = TLS(files, quiet)
+	_, err = TLS(files, nil, quiet)
 	require.ErrorContains(t, err, "no PEM certificate")
 }
 

@@ -18,7 +18,8 @@ type group struct {
 	// turn serialises the group's mutations: whoever takes the token may book.
 	turn chan struct{}
 
-	picture atomic.Pointer[picture] // nil until the first snapshot
+	picture atomic.Pointer[picture]   // nil until the first snapshot
+	readAt  atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
 
 	mu        sync.Mutex    // guards what follows and the replacement of picture
 	storedAt  time.Time     // when picture was put
@@ -90,6 +91,9 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	if old == nil || s.Newer(old.Snapshot) {
 		g.picture.Store(newPicture(s))
 		g.storedAt = time.Now()
+	}
+	if at := g.readAt.Load(); at == nil || began.After(*at) {
+		g.readAt.Store(&began)
 	}
 	if old == nil {
 		close(g.loaded)

@@ -112,7 +112,7 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 // A group loses its history while a drained node is on its way out: it is not made Ready again.
 func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(12) }).work()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(6) }).work()
 	name := s.grow(1).Instances[0].Name
 	s.allIn(fleet.Ready, 1)
 	object := fleet.ObjectName(name, 1)

@@ -23,8 +23,10 @@ func abandoned(id, summary string) workflow.ChildWorkflowOptions {
 	}
 }
 
-// start starts an abandoned child and returns once it runs. already says that one of this id ran before.
+// start starts an abandoned child and returns once it runs. already says that one of this id ran before. The child is not
+// cancelled with its parent: the SDK passes a context's cancellation on to children whatever their parent close policy.
 func start(ctx workflow.Context, workflowType, id, summary string, in any) (already bool, err error) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	ctx = workflow.WithChildOptions(ctx, abandoned(id, summary))
 	err = workflow.ExecuteChildWorkflow(ctx, workflowType, in).GetChildWorkflowExecution().Get(ctx, nil)
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {

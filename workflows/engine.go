@@ -22,6 +22,7 @@ type engine struct {
 	number   int
 	leave    workflow.ReceiveChannel
 	left     bool // CA asked the instance back
+	disowned bool // the group takes nothing of the current attempt back
 	canceled bool // an operator cancelled this workflow
 }
 
@@ -32,6 +33,7 @@ func newEngine(ctx workflow.Context, inst fleet.Instance) *engine {
 		inst: inst, ctx: ctx, out: out,
 		from:  info.WorkflowExecution.ID + "/" + info.WorkflowExecution.RunID,
 		leave: workflow.GetSignalChannel(ctx, SignalLeave),
+		left:  inst.Leaving && inst.Phase.Growing(), // asked back before this run was started in place of a terminated one
 	}
 }
 
@@ -40,8 +42,9 @@ func newEngine(ctx workflow.Context, inst fleet.Instance) *engine {
 // that reached its end all the same is done, whatever came in between.
 func (e *engine) run(summary string, do func(workflow.Context) (fleet.Event, error)) fleet.Event {
 	name := e.inst.Phase.Row().Step
-	if e.inst.Phase.Growing() && e.leave.ReceiveAsync(nil) {
-		e.left = true
+	var told Leave
+	if e.inst.Phase.Growing() && e.leave.ReceiveAsync(&told) {
+		e.leaving(told)
 		return fleet.Event{}
 	}
 	limit, why := e.limit(name)
@@ -98,7 +101,11 @@ func (e *engine) watch(ctx workflow.Context, limit time.Duration, why string, ca
 			timer := workflow.NewTimerWithOptions(g, limit, workflow.TimerOptions{Summary: why + " bound"})
 			sel.AddFuture(timer, func(f workflow.Future) { timeUp = f.Get(g, nil) == nil })
 		}
-		sel.AddReceive(e.leave, func(c workflow.ReceiveChannel, _ bool) { c.Receive(g, nil); e.left = true })
+		sel.AddReceive(e.leave, func(c workflow.ReceiveChannel, _ bool) {
+			var told Leave
+			c.Receive(g, &told)
+			e.leaving(told)
+		})
 		sel.AddReceive(g.Done(), func(workflow.ReceiveChannel, bool) {})
 		sel.Select(g)
 		if timeUp || e.left {
@@ -106,6 +113,11 @@ func (e *engine) watch(ctx workflow.Context, limit time.Duration, why string, ca
 		}
 	})
 	return stop
+}
+
+func (e *engine) leaving(told Leave) {
+	e.left = true
+	e.disowned = e.disowned || told.Undo
 }
 
 func (e *engine) pastDeadline() bool {
@@ -158,8 +170,13 @@ func (e *engine) report(r Report) error {
 	return nil
 }
 
-// close reports that this driver ends.
+// close reports that this driver ends. A scale-out that its group has disowned has its attempt undone first.
 func (e *engine) close() error {
+	if e.disowned && (e.inst.Phase == fleet.Peering || e.inst.Phase == fleet.Joining) {
+		if err := e.undo(UndoInput{Attempt: attemptOf(e.inst)}); err != nil {
+			return err
+		}
+	}
 	if err := e.report(Report{Closed: true}); err != nil {
 		return err
 	}

@@ -51,6 +51,12 @@ type Report struct {
 	Closed bool `json:"closed,omitempty"`
 }
 
+// Leave tells a scale-out to let its instance go.
+type Leave struct {
+	// Undo says that the group takes nothing of the current attempt back: the scale-out has it undone itself.
+	Undo bool `json:"undo,omitempty"`
+}
+
 // PeeringReport is what peering/<id> and unpeering/<id> tell a provider.
 type PeeringReport struct {
 	Run     int                `json:"run"`
@@ -88,6 +94,8 @@ type NodeGroupInput struct {
 type ProviderInput struct {
 	Provider string               `json:"provider"`
 	State    *fleet.ProviderState `json:"state,omitempty"` // nil: recover from what exists
+	// Starting says that the phase's driver is still to be started.
+	Starting bool `json:"starting,omitempty"`
 	// ContinueAt is as in NodeGroupInput.
 	ContinueAt int `json:"continueAt,omitempty"`
 }

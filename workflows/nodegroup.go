@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -157,10 +158,15 @@ func (g *nodeGroup) take(ctx workflow.Context, r Report) {
 	inst, d := g.ledger.Find(r.Instance), g.drivers[r.Instance]
 	if inst == nil {
 		log.Warn("report of an unknown instance", "group", g.id, "instance", r.Instance)
-		g.tell(ctx, ScaleOutID(r.Instance))
+		g.disown(ctx, r)
 		return
 	}
-	if d == nil || (d.From == r.From && r.Number <= d.Number) {
+	if d == nil || !strings.HasPrefix(r.From, d.WorkflowID+"/") {
+		log.Warn("report of a workflow that does not drive the instance", "group", g.id, "instance", r.Instance, "from", r.From, "event", string(r.Event.Kind))
+		g.disown(ctx, r)
+		return
+	}
+	if d.From == r.From && r.Number <= d.Number {
 		log.Warn("stale report", "group", g.id, "instance", r.Instance, "event", string(r.Event.Kind))
 		return
 	}
@@ -170,6 +176,15 @@ func (g *nodeGroup) take(ctx workflow.Context, r Report) {
 	}
 	if r.Closed {
 		delete(g.drivers, r.Instance)
+	}
+}
+
+// disown ends a scale-out that the group knows nothing of, or no longer: as after a recovery. What it has begun it has to
+// undo itself, because of a mere hold nothing is to be found; what became of it otherwise the next look shows.
+func (g *nodeGroup) disown(ctx workflow.Context, r Report) {
+	g.hint(workflow.Now(ctx))
+	if id := ScaleOutID(r.Instance); !r.Closed && strings.HasPrefix(r.From, id+"/") {
+		_ = g.tell(ctx, id, Leave{Undo: true}) // one that is closed has nothing to leave
 	}
 }
 
@@ -222,18 +237,26 @@ func (g *nodeGroup) drive(ctx workflow.Context) {
 
 func (g *nodeGroup) driveOne(ctx workflow.Context, name string) (changed bool) {
 	inst, d := g.ledger.Find(name), g.drivers[name]
-	switch {
-	case inst == nil:
+	if inst == nil {
 		return false
-	case d != nil && inst.Leaving && inst.Phase.Growing() && !d.LeaveSent:
+	}
+	growing := d != nil && d.WorkflowID == ScaleOutID(name) // by a scale-out, which must end before a scale-in starts
+	switch {
+	case growing && !d.LeaveSent && (inst.Leaving && inst.Phase.Growing() || inst.Phase.Shrinking()):
 		d.LeaveSent = true
-		if err := g.tell(ctx, d.WorkflowID); err != nil && g.reports.Len() == 0 {
-			// It is closed, and all it had to report has been applied: nobody drives the instance.
-			delete(g.drivers, name)
+		if err := g.tell(ctx, d.WorkflowID, Leave{Undo: inst.Phase.Shrinking()}); err != nil {
 			g.dirty = true
+			if g.reports.Len() == 0 { // it is closed, and all it had to report has been applied: nobody drives the instance
+				delete(g.drivers, name)
+			} else {
+				d.LeaveSent = false
+			}
 		}
 		return false
 	case d != nil && workflow.Now(ctx).Before(d.Check):
+		return false
+	case growing && inst.Phase.Shrinking(): // it was told and has not ended: tell it again
+		d.LeaveSent, d.Check, g.dirty = false, workflow.Now(ctx).Add(checkDriver), true
 		return false
 	case d == nil && inst.Leaving && !inst.Phase.Shrinking() && inst.Phase != fleet.Released:
 		g.apply(ctx, inst, fleet.Event{Kind: fleet.Leave})
@@ -247,6 +270,7 @@ func (g *nodeGroup) driveOne(ctx workflow.Context, name string) (changed bool) {
 		g.launch(ctx, *inst)
 	case d != nil: // it reported the end of its work but not its own: it was terminated
 		delete(g.drivers, name)
+		g.dirty = true
 		return true
 	}
 	return false
@@ -272,7 +296,8 @@ func (g *nodeGroup) launch(ctx workflow.Context, inst fleet.Instance) {
 		g.drivers[inst.Name] = d
 	}
 	d.Check = workflow.Now(ctx).Add(checkDriver)
-	child := workflow.WithChildOptions(ctx, abandoned(id, summary))
+	out, _ := workflow.NewDisconnectedContext(ctx) // see start
+	child := workflow.WithChildOptions(out, abandoned(id, summary))
 	g.starts = append(g.starts, starting{inst.Name, fresh, workflow.ExecuteChildWorkflow(child, kind, DriveInput{Instance: inst}).GetChildWorkflowExecution()})
 }
 
@@ -295,20 +320,23 @@ func (g *nodeGroup) awaitStarts(ctx workflow.Context) {
 	g.starts = nil
 }
 
-func (g *nodeGroup) tell(ctx workflow.Context, workflowID string) error {
-	return workflow.SignalExternalWorkflow(ctx, workflowID, "", SignalLeave, nil).Get(ctx, nil)
+// tell has a scale-out leave its instance. An error means that it is closed.
+func (g *nodeGroup) tell(ctx workflow.Context, workflowID string, leave Leave) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // so that an error means nothing else
+	return workflow.SignalExternalWorkflow(ctx, workflowID, "", SignalLeave, leave).Get(ctx, nil)
 }
 
 // expire releases failed instances that CA did not delete in time.
 func (g *nodeGroup) expire(ctx workflow.Context) {
-	now := workflow.Now(ctx)
+	now, changed := workflow.Now(ctx), false
 	for i := range g.ledger.Instances {
 		if inst := &g.ledger.Instances[i]; inst.Phase == fleet.Failed && !now.Before(inst.Since.Add(ttl(inst))) {
 			g.apply(ctx, inst, fleet.Event{Kind: fleet.Expired})
-			g.dirty = true
+			changed = true
 		}
 	}
-	if g.dirty {
+	if changed {
+		g.dirty = true
 		g.publish(ctx)
 	}
 }
@@ -348,6 +376,11 @@ func (g *nodeGroup) recover(ctx workflow.Context) error {
 	}
 	var leftovers []backend.Attempt
 	g.ledger.Instances, leftovers = recovered(found, workflow.Now(ctx))
+	for _, i := range g.ledger.Instances {
+		if i.Phase.Shrinking() { // its scale-out may still run: that ends first
+			g.drivers[i.Name] = &Driver{WorkflowID: ScaleOutID(i.Name), Check: workflow.Now(ctx).Add(checkDriver)}
+		}
+	}
 	for _, at := range leftovers {
 		if _, err := start(ctx, TypeUndo, UndoID(at.Instance, at.Number), "undo "+at.ObjectName(), UndoInput{Attempt: at}); err != nil {
 			return fmt.Errorf("undo %s: %w", at.ObjectName(), err)

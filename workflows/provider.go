@@ -44,7 +44,10 @@ type provider struct {
 	broken     workflow.ReceiveChannel
 	// driven is the phase whose driver was started; a phase entered anew starts its driver anew.
 	driven fleet.PeeringPhase
-	// again is when a driver that met an older run on its way out is started once more.
+	// started says that this phase's driver was started, and did not meet an older run on its way out.
+	started bool
+	// again is when the driver is started once more: soon while it meets an older run, and every now and then while
+	// unpeering/<id> should run, because someone may have terminated it.
 	again time.Time
 }
 
@@ -55,11 +58,11 @@ func newProvider(ctx workflow.Context, in ProviderInput) (*provider, error) {
 	}
 	if state == nil {
 		fresh := fleet.NewProviderState(in.Provider, workflow.Now(ctx))
-		state = &fresh
+		p.state = &fresh
 	} else {
-		p.driven = state.Phase // the driver outlived the run that started it
+		p.state, p.driven, p.started = state, state.Phase, !in.Starting // the driver outlived the run that started it
+		p.schedule(ctx)
 	}
-	p.state = state
 	return p, p.handle(ctx)
 }
 
@@ -74,7 +77,9 @@ func (p *provider) loop(ctx workflow.Context) error {
 		}
 		p.elapse(ctx)
 		if historyFull(ctx, p.continueAt) && p.reports.Len() == 0 && p.broken.Len() == 0 && !p.dirty && workflow.AllHandlersFinished(ctx) {
-			return workflow.NewContinueAsNewError(ctx, TypeProvider, ProviderInput{Provider: p.state.ID, State: p.state, ContinueAt: p.continueAt})
+			return workflow.NewContinueAsNewError(ctx, TypeProvider, ProviderInput{
+				Provider: p.state.ID, State: p.state, ContinueAt: p.continueAt, Starting: !p.started,
+			})
 		}
 	}
 }
@@ -93,12 +98,19 @@ func (p *provider) apply(ctx workflow.Context, ev fleet.PeeringEvent, why *fleet
 	if m := p.state.Apply(ev, why, workflow.Now(ctx)); m.Ignored {
 		return
 	}
-	if p.state.Phase != from {
-		p.driven = ""
-	}
+	p.moved(from)
 	p.dirty = true
 	workflow.GetLogger(ctx).Info("peering phase", "provider", p.state.ID, "from", string(from), "event", string(ev), "phase", string(p.state.Phase), "failure", message(why))
 	p.publish(ctx)
+}
+
+// moved makes a phase entered anew start its driver anew; what an earlier phase's driver still reports is stale from here.
+func (p *provider) moved(from fleet.PeeringPhase) {
+	if p.state.Phase == from {
+		return
+	}
+	p.driven, p.started, p.again = "", false, time.Time{}
+	p.state.Run++
 }
 
 // drain applies every signal that has come.
@@ -117,7 +129,7 @@ func (p *provider) drain(ctx workflow.Context) {
 	}
 }
 
-// drive starts the phase's driver, once per entry into the phase.
+// drive starts the phase's driver on entry into the phase, and once more when again is due.
 func (p *provider) drive(ctx workflow.Context) {
 	p.dirty = false
 	phase := p.state.Phase
@@ -126,7 +138,6 @@ func (p *provider) drive(ctx workflow.Context) {
 		return
 	}
 	p.driven, p.again = phase, time.Time{}
-	p.state.Run++
 	id := p.state.ID
 	in := PeeringInput{Provider: backend.Provider{ID: id, Credentials: p.state.Offer.Credentials}, Run: p.state.Run}
 	var already bool
@@ -136,20 +147,36 @@ func (p *provider) drive(ctx workflow.Context) {
 	} else {
 		already, err = start(ctx, TypeUnpeering, UnpeeringID(id), "remove the peering with "+id, in)
 	}
-	if already {
-		p.again = workflow.Now(ctx).Add(checkSoon)
-	}
+	p.started = p.started || !already
+	p.schedule(ctx)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("start driver", "provider", id, "driver", string(driver), "error", err)
 		p.apply(ctx, fleet.PeeringFailed, fleet.NewFailure(fleet.CodeInternal, id, "", "start "+string(driver)+": "+err.Error()))
 	}
 }
 
-// nextTimer is when the phase's time is over, or its driver is overdue; zero when neither can be.
+// schedule says when the driver is started once more.
+func (p *provider) schedule(ctx workflow.Context) {
+	switch driver := p.state.Phase.Row().Driver; {
+	case driver == fleet.DriverNone:
+	case !p.started:
+		p.again = workflow.Now(ctx).Add(checkSoon)
+	case driver == fleet.DriverUnpeering: // peering/<id> has a bound of its own
+		p.again = workflow.Now(ctx).Add(checkDriver)
+	}
+}
+
+// nextTimer is when the loop must look again by itself; zero when nothing is due.
 func (p *provider) nextTimer() time.Time {
-	if !p.again.IsZero() {
+	due := p.phaseTimer()
+	if due.IsZero() || (!p.again.IsZero() && p.again.Before(due)) {
 		return p.again
 	}
+	return due
+}
+
+// phaseTimer is when the phase's time is over, or its driver is overdue; zero when neither can be.
+func (p *provider) phaseTimer() time.Time {
 	if p.state.Phase.Row().Driver == fleet.DriverPeering {
 		return p.state.Since.Add(establishBound + driverGrace)
 	}
@@ -157,12 +184,11 @@ func (p *provider) nextTimer() time.Time {
 }
 
 func (p *provider) elapse(ctx workflow.Context) {
-	due := p.nextTimer()
-	if due.IsZero() || workflow.Now(ctx).Before(due) {
-		return
-	}
-	if !p.again.IsZero() {
+	now := workflow.Now(ctx)
+	if !p.again.IsZero() && !now.Before(p.again) {
 		p.dirty = true
+	}
+	if due := p.phaseTimer(); due.IsZero() || now.Before(due) {
 		return
 	}
 	if p.state.Phase.Row().Driver != fleet.DriverPeering {
@@ -243,9 +269,7 @@ func (p *provider) release(ctx workflow.Context, in HoldRequest) (fleet.Hold, er
 }
 
 func (p *provider) changed(ctx workflow.Context, from fleet.PeeringPhase) {
-	if p.state.Phase != from {
-		p.driven = ""
-	}
+	p.moved(from)
 	p.dirty = true
 	p.publish(ctx)
 }

@@ -33,8 +33,10 @@ func recovered(found []backend.Found, now time.Time) (out []fleet.Instance, left
 		switch {
 		case f.Stamped && f.Marked && !f.Leaving:
 			i.Phase, i.Registered, i.NotReady = fleet.Ready, true, !f.Ready
-		case f.Node && !f.Leaving && f.Slice && !i.Deadline().Before(now):
-			i.Phase = fleet.Joining // it was on its way: the step adopts what is there
+		case f.Node && !f.Stamped && !f.Leaving && f.Slice && !i.Deadline().Before(now):
+			// It was on its way: the step adopts what is there. One that is stamped was marked before, so without the mark
+			// it is on its way out.
+			i.Phase = fleet.Joining
 		default:
 			i.Phase, i.Leaving = fleet.Draining, true
 		}

@@ -24,6 +24,12 @@ func ScaleIn(ctx workflow.Context, in DriveInput) error {
 			return err
 		}
 	}
+	if e.canceled && e.inst.Phase.Shrinking() && e.inst.Stuck == "" { // the step under way reached its end all the same
+		step := e.inst.Phase.Row().Step
+		if err := e.apply(fleet.Event{Kind: fleet.Cancelled, Step: step, Attempt: e.inst.Attempt}); err != nil {
+			return err
+		}
+	}
 	return e.close()
 }
 

@@ -24,6 +24,8 @@ import (
 
 type devFlags struct {
 	dir, listen, discoveryListen, temporalScript, uiPort string
+	plaintext                                            bool
+	observe                                              observeFlags
 }
 
 func newDev(c *common) *cobra.Command {
@@ -32,12 +34,15 @@ func newDev(c *common) *cobra.Command {
 		Use:   "dev",
 		Short: "Run everything on this machine, with simulated Liqo",
 		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, the gRPC server, and the
-discovery server with sample offers, which are put anew every minute. lies in --dir and outlives the process; remove the directory to start anew.`,
+discovery server with sample offers, which are put anew every minute. State lies in --dir and outlives the process; remove
+the directory to start anew. Edit nodegroups.yaml there: it is read again at the next Refresh.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), c, f, cmd.OutOrStdout()) },
 	}
 	cmd.Flags().StringVar(&f.dir, "dir", ".run", "directory for state and logs")
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8086", "address of the gRPC server")
+	registerPlaintext(cmd, &f.plaintext)
+	f.observe.register(cmd, "127.0.0.1")
 	cmd.Flags().StringVar(&f.discoveryListen, "discovery-listen", "127.0.0.1:9010", "address of the discovery API")
 	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "./temporal-dev.sh", "script that runs the Temporal dev server")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
@@ -59,6 +64,14 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := loopbackOrPlaintext(f.listen, f.plaintext); err != nil {
+		return err
+	}
+	seen, err := f.observe.open(logger)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
 	ca, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another one running? use --listen)", err)
@@ -78,19 +91,21 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 		return err
 	}
 	defer temporal.stop()
-	if err := serveDev(ctx, c, f.dir, logger, ca, d, func() {
+	if err := serveDev(ctx, c, f.dir, logger, ca, d, seen, func() {
 		fmt.Fprintf(out, `liqo-autoscaler is up after %.1fs, with simulated Liqo
 
   gRPC for Cluster Autoscaler   %s
   discovery API                 %s
   Temporal                      %s (namespace %s)
   Temporal UI                   http://127.0.0.1:%s
+  metrics                       %s
+  health                        %s
   state and log                 %s, %s
 
 Try "make demo" or "make demo GROUP=gpu" in another terminal. Ctrl-C stops everything.
 Who lends:
   %s
-`, time.Since(began).Seconds(), ca.Addr(), d.client.URL, c.temporalAddress, c.namespace, f.uiPort, f.dir, logPath, d.curl())
+`, time.Since(began).Seconds(), ca.Addr(), d.client.URL, c.temporalAddress, c.namespace, f.uiPort, seen.metricsURL(), seen.healthURL(), f.dir, logPath, d.curl())
 	}); err != nil {
 		return err
 	}
@@ -99,7 +114,7 @@ Who lends:
 }
 
 // serveDev runs the discovery server, a worker and the gRPC server until ctx ends; up is called once the last one serves.
-func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, ca net.Listener, d *devDiscovery, up func()) error {
+func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, ca net.Listener, d *devDiscovery, seen *observer, up func()) error {
 	world, err := sim.Open(filepath.Join(dir, "world.json"))
 	if err != nil {
 		return err
@@ -116,7 +131,11 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 	if err != nil {
 		return err
 	}
-	t, err := c.dial(logger)
+	measured, err := seen.temporal(true)
+	if err != nil {
+		return err
+	}
+	t, err := c.dial(logger, measured)
 	if err != nil {
 		return err
 	}
@@ -129,7 +148,11 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 	if err != nil {
 		return err
 	}
+	serve := grpcserver.ServeOptions{StopGrace: time.Second} // plaintext, see loopbackOrPlaintext
+	seen.observeServer(server, &serve)
+	polls := seen.observeWorker(t)
 	g, run := errgroup.WithContext(ctx)
+	g.Go(func() error { return seen.serve(run) })
 	lent := make(chan struct{})
 	g.Go(func() error { return d.serve(run) })
 	g.Go(func() error { return d.lend(run, func() { close(lent) }) })
@@ -140,12 +163,13 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 		case <-run.Done():
 			return nil
 		}
+		polls()
 		return worker.Run(run, worker.Options{
 			Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
 		})
 	})
 	g.Go(func() error {
-		return grpcserver.Serve(run, ca, server, grpcserver.ServeOptions{StopGrace: time.Second})
+		return grpcserver.Serve(run, ca, server, serve)
 	})
 	g.Go(func() error {
 		if err := waitFor(run, 2*time.Minute, func() error {

@@ -28,6 +28,7 @@ type discoveryFiles struct {
 func newDiscovery(c *common) *cobra.Command {
 	var files discoveryFiles
 	var listen string
+	var observe observeFlags
 	cmd := &cobra.Command{
 		Use:   "discovery",
 		Short: "Serve the discovery API, where providers put their offers and workers list them",
@@ -43,14 +44,25 @@ func newDiscovery(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			seen, err := observe.open(logger)
+			if err != nil {
+				return errors.Join(err, site.Close())
+			}
+			defer seen.close()
+			seen.observeOffers(site.offers)
+			seen.observeCertificate(files.cert)
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
 				return errors.Join(fmt.Errorf("listen for the discovery API: %w", err), site.Close())
 			}
-			return errors.Join(site.serve(cmd.Context(), listener), site.Close())
+			g, ctx := errgroup.WithContext(cmd.Context())
+			g.Go(func() error { return seen.serve(ctx) })
+			g.Go(func() error { return site.serve(ctx, listener) })
+			return errors.Join(g.Wait(), site.Close())
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", ":9010", "address to serve on")
+	observe.register(cmd, "")
 	cmd.Flags().StringVar(&files.cert, "tls-cert", "", "file with the server's certificate chain, PEM (required)")
 	cmd.Flags().StringVar(&files.key, "tls-key", "", "file with the certificate's key, PEM (required)")
 	cmd.Flags().StringVar(&files.writers, "writers", "", "YAML file with those who may come in and the hashes of their tokens (required)")

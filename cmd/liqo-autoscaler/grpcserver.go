@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
@@ -15,6 +16,7 @@ import (
 func newGRPCServer(c *common) *cobra.Command {
 	var path, listen string
 	var secure serverTLS
+	var observe observeFlags
 	cmd := &cobra.Command{
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
@@ -34,7 +36,16 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			if err != nil {
 				return err
 			}
-			t, err := c.dial(logger)
+			seen, err := observe.open(logger)
+			if err != nil {
+				return err
+			}
+			defer seen.close()
+			measured, err := seen.temporal(false)
+			if err != nil {
+				return err
+			}
+			t, err := c.dial(logger, measured)
 			if err != nil {
 				return err
 			}
@@ -47,18 +58,26 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			if err != nil {
 				return err
 			}
+			seen.observeServer(server, &serve)
+			if serve.Credentials != nil {
+				seen.observeCertificate(secure.files.Cert)
+			}
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
 				return fmt.Errorf("listen for Cluster Autoscaler: %w", err)
 			}
 			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "groups", len(cfg.NodeGroups), "config", file.Hash(),
 				"tls", serve.Credentials != nil)
-			return grpcserver.Serve(cmd.Context(), listener, server, serve)
+			g, ctx := errgroup.WithContext(cmd.Context())
+			g.Go(func() error { return seen.serve(ctx) })
+			g.Go(func() error { return grpcserver.Serve(ctx, listener, server, serve) })
+			return g.Wait()
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "YAML file with the node groups (required)")
 	cmd.Flags().StringVar(&listen, "listen", ":8086", "address to serve on")
 	secure.register(cmd)
+	observe.register(cmd, "")
 	_ = cmd.MarkFlagRequired("config")
 	return cmd
 }

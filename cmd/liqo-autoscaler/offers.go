@@ -96,8 +96,7 @@ func (f workerFlags) offered(ctx context.Context) ([]fleet.Offer, []string, erro
 	go func() { watched <- catalog.watch(ctx) }()
 	offers, found, err := catalog.Offers(ctx)
 	cancel()
-	<-watched // ended by us
-	if err != nil {
+	if err := errors.Join(err, <-watched); err != nil {
 		return nil, nil, fmt.Errorf("ask for offers: %w", err)
 	}
 	var problems []string

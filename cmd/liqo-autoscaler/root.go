@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -55,6 +54,7 @@ func (c *common) logger(out io.Writer) (*slog.Logger, error) {
 	var handler slog.Handler
 	switch format := c.logFormat; {
 	case format == "json", format == "" && !isTerminal(out):
+		options.ReplaceAttr = durationsInSeconds
 		handler = slog.NewJSONHandler(out, options)
 	case format == "text", format == "":
 		handler = slog.NewTextHandler(out, options)
@@ -67,6 +67,14 @@ func (c *common) logger(out io.Writer) (*slog.Logger, error) {
 	return logger, nil
 }
 
+// durationsInSeconds is for machines, which slog tells nanoseconds.
+func durationsInSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -77,11 +85,14 @@ func isTerminal(out io.Writer) bool {
 }
 
 // dial makes a client that connects when it is first used, so that a process starts while Temporal is down.
-func (c *common) dial(logger *slog.Logger) (client.Client, error) {
-	t, err := client.NewLazyClient(client.Options{
-		HostPort: c.temporalAddress, Namespace: c.namespace,
-		Logger: sdklog.NewStructuredLogger(logger.With("component", "temporal")),
-	})
+func (c *common) dial(logger *slog.Logger, change ...func(*client.Options)) (client.Client, error) {
+	options := client.Options{
+		HostPort: c.temporalAddress, Namespace: c.namespace, Logger: temporalLog{log: logger.With("component", "temporal")},
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	t, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("temporal client for %s: %w", c.temporalAddress, err)
 	}

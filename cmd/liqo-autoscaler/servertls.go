@@ -1,28 +1,64 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 
 	"github.com/spf13/cobra"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// serverTLS are the files of mutual TLS between Cluster Autoscaler and the gRPC server; none of them means plaintext.
-type serverTLS struct{ files grpcserver.TLSFiles }
+// serverTLS is the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext when asked for by
+// name.
+type serverTLS struct {
+	files     grpcserver.TLSFiles
+	allowed   []string
+	plaintext bool
+}
 
 func (s *serverTLS) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.files.Cert, "tls-cert", "", "file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it turns on mutual TLS")
 	f.StringVar(&s.files.Key, "tls-key", "", "file with the certificate's key, PEM")
 	f.StringVar(&s.files.ClientCA, "tls-client-ca", "", "file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
+	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+	registerPlaintext(cmd, &s.plaintext)
 }
 
-// options fails when only some of the files are named, or when one cannot be read.
+func registerPlaintext(cmd *cobra.Command, plaintext *bool) {
+	cmd.Flags().BoolVar(plaintext, "insecure-plaintext", false, "serve without TLS: anybody who reaches the port can add and remove nodes")
+}
+
+// options fails when neither or both of TLS and plaintext are asked for, when only some of the files are named, or when
+// one cannot be read.
 func (s *serverTLS) options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
-	if s.files == (grpcserver.TLSFiles{}) {
+	none := s.files == (grpcserver.TLSFiles{})
+	switch {
+	case none && len(s.allowed) > 0:
+		return o, errors.New("--tls-allowed-names needs mutual TLS: give --tls-cert, --tls-key and --tls-client-ca")
+	case none && s.plaintext:
+		log.Warn("serving plaintext: anybody who reaches the port can add and remove nodes")
 		return o, nil
+	case none:
+		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let anybody who reaches the port add and remove nodes")
+	case s.plaintext:
+		return o, errors.New("--insecure-plaintext and --tls-* exclude each other")
 	}
-	o.Credentials, err = grpcserver.TLS(s.files, log)
+	o.Credentials, err = grpcserver.TLS(s.files, s.allowed, log)
 	return o, err
+}
+
+// loopbackOrPlaintext refuses to serve plaintext to other machines, unless that was asked for by name.
+func loopbackOrPlaintext(listen string, plaintext bool) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	if ip := net.ParseIP(host); plaintext || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen %s: dev serves plaintext, on 127.0.0.1 or with --insecure-plaintext only: anybody who reaches the port can add and remove nodes", listen)
 }

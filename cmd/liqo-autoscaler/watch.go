@@ -121,7 +121,10 @@ func (w *watcher) follow(ctx context.Context, name string) {
 				return nil
 			})
 		}
-		if ctx.Err() != nil || !errors.Is(err, flow.ErrClosed) && !send(ctx, w.complaints, fmt.Errorf("watch %s: %w", name, err)) || !sleep(ctx, watchAgain) {
+		if !errors.Is(err, flow.ErrClosed) {
+			send(ctx, w.complaints, fmt.Errorf("watch %s: %w", name, err))
+		}
+		if !sleep(ctx, watchAgain) {
 			return
 		}
 	}

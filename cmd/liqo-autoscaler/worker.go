@@ -19,6 +19,7 @@ import (
 type workerFlags struct {
 	kind, kubeconfig, hub, liqoNamespace, world string
 	sources                                     sources
+	observe                                     observeFlags
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -32,6 +33,7 @@ func newWorker(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runWorker(cmd.Context(), c, f) },
 	}
 	f.register(cmd)
+	f.observe.register(cmd, "")
 	return cmd
 }
 
@@ -60,14 +62,26 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.dial(logger)
+	seen, err := f.observe.open(logger)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
+	measured, err := seen.temporal(true)
+	if err != nil {
+		return err
+	}
+	t, err := c.dial(logger, measured)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
+	polls := seen.observeWorker(t)
+	polls()
 	logger.Info("worker started", "backend", f.kind, "offers", f.sources.files, "offerSecretsNamespace", f.sources.secretsNamespace,
 		"discovery", f.sources.server.URL, "temporal", c.temporalAddress)
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return seen.serve(ctx) })
 	g.Go(func() error { return offers.watch(ctx) })
 	g.Go(func() error {
 		return worker.Run(ctx, worker.Options{Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger})

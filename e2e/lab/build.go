@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -12,12 +13,12 @@ import (
 	"time"
 )
 
-// part is some of the lab's binaries: built from one module, or installed by version.
+// part is some of the lab's binaries: built from a module of ours that requires theirs, or installed by version.
 type part struct {
+	source   string   // module@version they come from
 	module   string   // folder under modules; "" for installed ones
-	install  string   // package@version
-	packages []string // each builds the binary that is called as its last element
-	names    []string // of the binaries, when they are not
+	packages []string // to build, or the one to install
+	names    []string // of the binaries
 	into     string   // folder under the binaries' folder
 	ldflags  string
 }
@@ -26,11 +27,14 @@ func parts(v versions) []part {
 	kubernetes := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 	liqo := []string{"liqo-controller-manager", "crd-replicator", "virtual-kubelet", "webhook", "liqoctl"}
 	return []part{
-		{module: "etcd/" + etcdVersion, packages: []string{"go.etcd.io/etcd/server/v3"}, names: []string{"etcd"}},
-		{module: "kubernetes/" + v.kubernetes, packages: prefixed("k8s.io/kubernetes/cmd/", kubernetes), names: kubernetes, ldflags: v.stamp()},
-		{module: "liqo/" + v.liqo, packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: liqo, into: "liqo"},
-		{install: "helm.sh/helm/v3/cmd/helm@" + helmVersion, names: []string{"helm"}},
-		{install: "github.com/temporalio/cli/cmd/temporal@" + temporalVersion, names: []string{"temporal"}},
+		{source: "go.etcd.io/etcd/server/v3@" + etcdVersion, module: "etcd/" + etcdVersion,
+			packages: []string{"go.etcd.io/etcd/server/v3"}, names: []string{"etcd"}},
+		{source: "k8s.io/kubernetes@" + v.kubernetes, module: "kubernetes/" + v.kubernetes,
+			packages: prefixed("k8s.io/kubernetes/cmd/", kubernetes), names: kubernetes, ldflags: v.stamp()},
+		{source: "github.com/liqotech/liqo@" + v.liqo, module: "liqo/" + v.liqo,
+			packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: liqo, into: "liqo"},
+		{source: "helm.sh/helm/v3@" + helmVersion, packages: []string{"helm.sh/helm/v3/cmd/helm"}, names: []string{"helm"}},
+		{source: "github.com/temporalio/cli@" + temporalVersion, packages: []string{"github.com/temporalio/cli/cmd/temporal"}, names: []string{"temporal"}},
 	}
 }
 
@@ -99,19 +103,19 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 		return fmt.Errorf("build lab binaries: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
-	args := append([]string{"build", "-ldflags", "-s -w " + p.ldflags, "-o", fresh + "/"}, p.packages...)
-	if len(p.packages) == 1 {
-		args[4] = filepath.Join(fresh, p.names[0])
-	}
-	if p.install != "" {
-		args = []string{"install", p.install}
+	_, version, _ := strings.Cut(p.source, "@")
+	args := []string{"install", p.packages[0] + "@" + version}
+	dir := sources
+	if p.module != "" {
+		out := fresh + "/"
+		if len(p.packages) == 1 {
+			out += p.names[0]
+		}
+		args = append([]string{"build", "-ldflags", "-s -w " + p.ldflags, "-o", out}, p.packages...)
+		dir = filepath.Join(sources, "modules", p.module)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = sources
-	if p.module != "" {
-		cmd.Dir = filepath.Join(sources, "modules", p.module)
-	}
-	cmd.Env = append(os.Environ(), "GOBIN="+fresh, "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOBIN="+fresh, "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", strings.Join(p.names, ", "), err, lastBytes(string(out), 4000))
 	}
@@ -124,16 +128,25 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 	return nil
 }
 
-// borrow links a binary from the folder of another set of versions that was built from the same module. Installed ones have
-// no module to tell them by; Go's build cache makes them cheap.
+// borrow links a binary from the folder of another set of versions, when it was built from the same source.
 func (p part) borrow(bin, name string) bool {
-	component, version, ok := strings.Cut(strings.Replace(p.module, "kubernetes/", "kube/", 1), "/")
-	if !ok {
+	others, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), "lab-*", p.into, name))
+	for _, other := range others {
+		if p.made(other) && os.Link(other, filepath.Join(bin, p.into, name)) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// made says whether a binary comes from the part's source: Go writes the modules into what it builds.
+func (p part) made(path string) bool {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
 		return false
 	}
-	sets, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), "lab-*"+component+"-"+version+"-*"))
-	for _, set := range sets {
-		if exists(filepath.Join(set, ".complete")) && os.Link(filepath.Join(set, p.into, name), filepath.Join(bin, p.into, name)) == nil {
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path+"@"+m.Version == p.source {
 			return true
 		}
 	}

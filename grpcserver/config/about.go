@@ -25,7 +25,7 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.taints.*.key":         "The taint's key.",
 	"nodeGroups.*.taints.*.value":       "The taint's value.",
 	"nodeGroups.*.taints.*.effect":      "What the taint does to pods that do not tolerate it.",
-	"nodeGroups.*.groupTaint":           "Effect of one more taint, liqo-autoscaler.io/group=<id>, which keeps pods away that do not ask for this group.",
+	"nodeGroups.*.groupTaint":           "Effect of one more taint, liqo-autoscaler.io/group=<id>, which keeps pods away that do not ask for this group. Empty for none.",
 	"nodeGroups.*.selector":             "Which offers may serve the group, by their labels. Left out, all may.",
 	"nodeGroups.*.selector.matchLabels": "Labels an offer must have.", "nodeGroups.*.selector.matchLabels.*": "The label's value.",
 	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",

@@ -34,6 +34,8 @@ nodeGroups:
   groupTaint: NoExecute
   selector: {}
   budgets: {peer: 30s}
+- id: untainted
+  groupTaint: ""
 - id: nothing-said
   min: null
   labels: null
@@ -44,7 +46,7 @@ nodeGroups:
 	require.Equal(t, "80", cfg.Limits.CPU.String())
 	require.Equal(t, "160Gi", cfg.Limits.Memory.String())
 
-	plain, own, nothing := cfg.NodeGroups[0], cfg.NodeGroups[1], cfg.NodeGroups[2]
+	plain, own, nothing := cfg.NodeGroups[0], cfg.NodeGroups[1], cfg.NodeGroups[3]
 	require.Equal(t, 1, plain.Min)
 	require.Equal(t, 5, plain.Max)
 	require.Equal(t, "4Gi", plain.Shape.Memory().String())
@@ -66,6 +68,7 @@ nodeGroups:
 	require.Equal(t, 30*time.Second, own.Budgets.Peer.Duration)
 	require.Equal(t, 5*time.Minute, own.Budgets.Drain.Duration)
 
+	require.Len(t, cfg.NodeGroups[2].NodeTaints(), 1, "empty is said")
 	plain.ID, nothing.ID = "", ""
 	require.Equal(t, plain, nothing, "null is not said")
 	require.Len(t, plain.Labels, 2, "groups do not share maps")

@@ -106,9 +106,10 @@ func validResource(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage:
 		return true
+	default:
+		return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
+			strings.Contains(string(name), "/") && len(validation.IsQualifiedName(string(name))) == 0
 	}
-	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
-		strings.Contains(string(name), "/") && len(validation.IsQualifiedName(string(name))) == 0
 }
 
 func wholeOnly(name corev1.ResourceName) bool {

@@ -49,7 +49,11 @@ func kindSchema(t reflect.Type, path string) map[string]any {
 	case reflect.TypeFor[metav1.Duration]():
 		return map[string]any{"type": "string", "pattern": durationPattern}
 	case reflect.TypeFor[corev1.TaintEffect]():
-		return oneOf(string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute))
+		effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+		if strings.HasSuffix(path, ".groupTaint") {
+			effects = append(effects, "") // none, where the defaults have one
+		}
+		return oneOf(effects...)
 	case reflect.TypeFor[metav1.LabelSelectorOperator]():
 		return oneOf(string(metav1.LabelSelectorOpIn), string(metav1.LabelSelectorOpNotIn), string(metav1.LabelSelectorOpExists), string(metav1.LabelSelectorOpDoesNotExist))
 	}

@@ -20,8 +20,8 @@ type attempt struct {
 	told fleet.EventKind
 	// stamped: it carried the instance id before.
 	stamped bool
-	// called: its missing Node was called back; its kubelet registers it by itself too, if later, so once is enough.
-	called bool
+	// called is when its missing Node was last called back; zero while it is there.
+	called time.Time
 }
 
 // note takes down what was found, and tells whether it is news.
@@ -38,21 +38,22 @@ func (a *attempt) note(found backend.Found, now time.Time) bool {
 	}
 	a.found, a.seen = found, now
 	a.stamped = a.stamped || found.Stamped
-	a.called = a.called && !found.Node
+	if found.Node {
+		a.called = time.Time{}
+	}
 	return true
 }
 
-// lacksStamp tells whether its Node is to be stamped again, or called back first.
+// lacksStamp tells whether its Node is to be stamped again.
 func (a *attempt) lacksStamp() bool {
 	f := a.found
-	switch {
-	case !f.Marked || f.Leaving:
-		return false
-	case f.Node:
-		return !f.Stamped
-	default:
-		return !a.called
-	}
+	return f.Marked && f.Node && !f.Stamped && !f.Leaving
+}
+
+// lacksNode tells whether its Node is to be called back.
+func (a *attempt) lacksNode() bool {
+	f := a.found
+	return f.Marked && !f.Node && !f.Leaving
 }
 
 // fact is what holds of the attempt now; empty when that is nothing a group needs to know.

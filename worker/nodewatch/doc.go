@@ -1,8 +1,9 @@
 // Package nodewatch keeps an eye on our nodes between the steps that make and remove them.
 //
-// It does two things with what backend.Watcher tells: it has the instance id put back on a Node that lost it (somebody
-// deleted the Node, and its kubelet registered it anew; left alone, the Cluster Autoscaler would delete it after its
-// max-node-provision-time although it is Ready), and it tells each instance's node group what changed: registered, not
-// ready, lost. Both only hasten what the group finds out by itself when it compares its instances with what exists, so
-// nothing is kept here across a restart, and any number of workers may do it at once.
+// It does three things with what backend.Watcher tells. A Node of ours that somebody deleted is called back at once: by
+// itself its kubelet would notice within a minute, and the pods of a missing Node are collected before. A Node that came
+// back, or was never stamped, has the instance id put on it: without, the Cluster Autoscaler would delete it after its
+// max-node-provision-time although it is Ready. And each instance's node group is told what changed: registered, not
+// ready, lost. All of it only hastens what kubelets and groups find out by themselves, so nothing is kept here across a
+// restart, and any number of workers may do it at once.
 package nodewatch

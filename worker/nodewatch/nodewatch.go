@@ -34,6 +34,9 @@ type Options struct {
 	Parallel int
 	// Bound is how long one call of Restamp or Fact may take. Default 10s.
 	Bound time.Duration
+	// CallEvery is how often a missing Node is called back: a kubelet that does not come may be there the next time.
+	// Default 15s.
+	CallEvery time.Duration
 	// RetryFirst and RetryMax are the wait after the first failure, and the longest; it doubles. Defaults 100ms and 30s.
 	RetryFirst, RetryMax time.Duration
 }
@@ -50,6 +53,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Bound <= 0 {
 		o.Bound = 10 * time.Second
+	}
+	if o.CallEvery <= 0 {
+		o.CallEvery = 15 * time.Second
 	}
 	if o.RetryFirst <= 0 {
 		o.RetryFirst = 100 * time.Millisecond

@@ -47,19 +47,47 @@ func TestDeletedNodeIsCalledBack(t *testing.T) {
 	}
 }
 
-// While the kubelet cannot come back, its Node is called once, not over and over.
-func TestMissingNodeIsCalledOnce(t *testing.T) {
+// While the kubelet does not come, its Node is called now and then, not over and over.
+func TestMissingNodeIsCalledNowAndThen(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
 	found := s.ready("edge-t0-1")
 	watcher := counting{s.backend, found.Attempt, &calls}
-	tell := s.script(func(o *nodewatch.Options) { o.Watcher = scripted{watcher, o.Watcher.(scripted).found} })
+	var clock atomic.Int64
+	tell := s.script(func(o *nodewatch.Options) {
+		o.Watcher, o.CallEvery = scripted{watcher, o.Watcher.(scripted).found}, time.Hour
+		o.Clock = func() time.Time { return time.Unix(1_700_000_000+clock.Load(), 0) }
+	})
 	away := found
 	away.Node, away.Stamped, away.Ready = false, false, false
 	tell(found, away, away, away)
 	require.Equal(t, int32(1), calls.Load())
 	tell(found, away)
 	require.Equal(t, int32(2), calls.Load(), "away once more")
+	clock.Add(3599)
+	tell(away)
+	require.Equal(t, int32(2), calls.Load())
+	clock.Add(1)
+	tell(away)
+	require.Equal(t, int32(3), calls.Load())
+}
+
+// It is called again without anything being told.
+func TestMissingNodeIsCalledAgain(t *testing.T) {
+	s := newScene(t)
+	var calls atomic.Int32
+	found := s.ready("edge-t0-1")
+	found.Node, found.Stamped, found.Ready = false, false, false
+	watcher := counting{s.backend, found.Attempt, &calls}
+	tell := s.script(func(o *nodewatch.Options) {
+		o.Watcher, o.CallEvery = scripted{watcher, o.Watcher.(scripted).found}, 5*waitTick
+	})
+	tell(found)
+	require.Eventually(t, func() bool { return calls.Load() >= 3 }, waitLimit, waitTick)
+	found.Marked = false
+	tell(found)
+	after := calls.Load()
+	require.Never(t, func() bool { return calls.Load() > after }, 20*waitTick, waitTick, "called although it is leaving")
 }
 
 // Its kubelet dies and lives again: not ready, registered.

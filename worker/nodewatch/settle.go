@@ -16,10 +16,11 @@ func (w *watch) settle(ctx context.Context, name string) bool {
 		return true
 	}
 	log := w.Logger.With("group", a.found.Attempt.Group, "instance", a.found.Attempt.Instance, "attempt", a.found.Attempt.Number)
-	stamped := w.stamp(ctx, name, a, log)
+	called := w.callBack(ctx, name, a, log)
+	stamped := w.stamp(ctx, a, log)
 	told := w.tell(ctx, name, a, log)
 	w.forget(name)
-	return stamped && told
+	return called && stamped && told
 }
 
 func (w *watch) read(name string) (attempt, bool) {
@@ -32,20 +33,14 @@ func (w *watch) read(name string) (attempt, bool) {
 	return *a, true
 }
 
-// stamp puts the instance id back on its Node, if that lacks it, and calls a missing one back.
-func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
+// stamp puts the instance id back on its Node, if that lacks it.
+func (w *watch) stamp(ctx context.Context, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.Bound)
-	defer cancel()
-	err := w.Watcher.Restamp(ctx, a.found.Attempt)
+	err := w.restamp(ctx, a)
 	switch {
-	case err == nil && !a.found.Node:
-		log.Warn("a node of ours was deleted by somebody; it is expected back", "node", a.found.Attempt.ObjectName())
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.attempts[name].called = !w.attempts[name].found.Node
+	case ctx.Err() != nil: // it is left to the next Run
 	case err == nil && a.stamped:
 		log.Info("a node that was registered anew has its instance id back", "node", a.found.Attempt.ObjectName())
 	case errors.Is(err, backend.ErrConflict):
@@ -54,6 +49,39 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 		log.Warn("stamp node again", "node", a.found.Attempt.ObjectName(), "error", err)
 	}
 	return err == nil
+}
+
+// callBack calls a missing Node back, now and then until it is there.
+func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
+	if !a.lacksNode() {
+		return true
+	}
+	now := w.Clock()
+	if wait := a.called.Add(w.CallEvery).Sub(now); wait > 0 {
+		w.queue.AddAfter(name, wait)
+		return true
+	}
+	if err := w.restamp(ctx, a); err != nil {
+		if ctx.Err() != nil {
+			return false
+		}
+		log.Warn("call node back", "node", a.found.Attempt.ObjectName(), "error", err)
+		return false
+	}
+	log.Warn("a node of ours was deleted by somebody and is expected back", "node", a.found.Attempt.ObjectName())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.attempts[name]; !a.found.Node {
+		a.called = now
+	}
+	w.queue.AddAfter(name, w.CallEvery)
+	return true
+}
+
+func (w *watch) restamp(ctx context.Context, a attempt) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Bound)
+	defer cancel()
+	return w.Watcher.Restamp(ctx, a.found.Attempt)
 }
 
 // tell tells the group what holds of the attempt, if that is not what it was told last.
@@ -69,6 +97,8 @@ func (w *watch) tell(ctx context.Context, name string, a attempt, log *slog.Logg
 			Instance: a.found.Attempt.Instance, Attempt: a.found.Attempt.Number, Kind: kind, At: a.seen,
 		})
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return false
 		case errors.Is(err, ErrNoGroup):
 			log.Info("nobody runs the group of this attempt; the fact is dropped", "fact", kind, "error", err)
 		case err != nil:

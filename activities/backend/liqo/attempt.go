@@ -38,7 +38,7 @@ func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error)
 		return nil, fmt.Errorf("find slice %s: %w", a.name(), err)
 	}
 	for i := range found.Items {
-		if found.Items[i].Name == a.name() && !isReplica(&found.Items[i]) {
+		if found.Items[i].Name == a.name() {
 			return &found.Items[i], nil
 		}
 	}

@@ -16,10 +16,9 @@ const annotationCalled = "liqo-autoscaler.io/called-back"
 // status, up to a minute later (virtual-kubelet node.DefaultStatusUpdateInterval; Liqo prepares an informer of its Node
 // and never starts it, pkg/virtualKubelet/liqoNodeProvider/resourceWatcher.go), and Kubernetes collects the pods of a
 // missing Node after 40 s (k8s.io/kubernetes pkg/controller/podgc). It writes the status at once when its VirtualNode
-// changes, so that is changed, in nothing that matters; not twice within a second, so that nobody who hears of this
-// change can make more of it.
+// changes, so that is changed, in nothing that matters.
 func (a *attempt) callBack(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
-	now := time.Now().UTC().Format(time.RFC3339)
+	now := time.Now().UTC().Format(time.RFC3339Nano)
 	err := client.IgnoreNotFound(mergePatch(ctx, a.local, virtual, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{annotationCalled: now}},
 	}))

@@ -54,9 +54,6 @@ func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, erro
 type findings map[string]*backend.Found
 
 func (f findings) slice(slice *authv1beta1.ResourceSlice) {
-	if isReplica(slice) {
-		return
-	}
 	if entry := f.of(slice); entry != nil {
 		entry.Slice = true
 		entry.Booking = bookingOf(slice)

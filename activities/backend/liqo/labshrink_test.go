@@ -3,6 +3,7 @@ package liqo_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,22 +22,17 @@ func (l *lab) shrink(ctx context.Context, p backend.Provider) (backendtest.Undo,
 	}
 	answering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
+	finish := sync.OnceValue(func() error {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	})
 	go func() {
 		done <- poll(answering, func(ctx context.Context) (bool, error) { return false, l.clusters[p.ID].grantLittle(ctx) })
 	}()
-	return func(ctx context.Context) error {
-		stop()
-		var failed error
-		select {
-		case failed = <-done:
-			close(done)
-		case <-ctx.Done():
-		}
-		if errors.Is(failed, context.Canceled) {
-			failed = nil
-		}
-		return errors.Join(failed, resume(ctx))
-	}, nil
+	return func(ctx context.Context) error { return errors.Join(finish(), resume(ctx)) }, nil
 }
 
 func (c *cluster) grantLittle(ctx context.Context) error {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/liqotech/liqo/pkg/consts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -46,12 +45,6 @@ func carries(object client.Object, labels map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// isReplica tells whether crd-replicator put the object here for another cluster.
-func isReplica(object client.Object) bool {
-	_, replica := object.GetLabels()[consts.ReplicationOriginLabel]
-	return replica
 }
 
 // with is the union of label sets; later ones win.

@@ -21,7 +21,7 @@ func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*
 	err := cluster.List(ctx, &found, client.MatchingLabels{consts.RemoteClusterID: peer}, client.HasLabels{consts.TenantNamespaceLabel})
 	if apierrors.IsForbidden(err) {
 		var usual corev1.Namespace
-		if cluster.Get(ctx, client.ObjectKey{Name: tenantNamespaceName(peer)}, &usual) != nil {
+		if cluster.Get(ctx, client.ObjectKey{Name: tenantNamespaceName(peer)}, &usual) != nil || !isTenantNamespace(&usual, peer) {
 			return nil, err
 		}
 		return &usual, nil
@@ -38,6 +38,11 @@ func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*
 		return nil, say(backend.ErrInvalid, "namespaces %s and %s both claim to be the tenant namespace of %s: remove one",
 			found.Items[0].Name, found.Items[1].Name, peer)
 	}
+}
+
+func isTenantNamespace(namespace *corev1.Namespace, peer string) bool {
+	_, labelled := namespace.Labels[consts.TenantNamespaceLabel]
+	return labelled && namespace.Labels[consts.RemoteClusterID] == peer
 }
 
 func tenantNamespaceName(peer string) string { return "liqo-tenant-" + peer }

@@ -91,6 +91,10 @@ func TestUnpeerInUse(t *testing.T) {
 			before := dump(t, c)
 			require.ErrorIs(t, c.Unpeer(prompt(t), provider(), nil), backend.ErrInUse)
 			require.Equal(t, before, dump(t, c), "nothing is changed")
+			if test.here != nil {
+				c.down = true
+				require.ErrorIs(t, c.Unpeer(prompt(t), provider(), nil), backend.ErrInUse, "it takes no provider to know")
+			}
 		})
 	}
 }

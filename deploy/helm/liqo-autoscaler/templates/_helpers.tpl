@@ -85,6 +85,38 @@ kind: Issuer
 {{- define "la.commonArgs" -}}
 - --log-level={{ .Values.log.level }}
 - --log-format={{ .Values.log.format }}
+- --health-listen=:8081
+- --metrics-listen={{ if .Values.metrics.enabled }}:9090{{ end }}
+{{- end -}}
+
+{{/* Ports that every container has. */}}
+{{- define "la.ports" -}}
+- {name: health, containerPort: 8081, protocol: TCP}
+{{- if .Values.metrics.enabled }}
+- {name: metrics, containerPort: 9090, protocol: TCP}
+{{- end }}
+{{- end -}}
+
+{{/* Probes: alive while the process's loop comes round, ready while it is worth sending work to. */}}
+{{- define "la.probes" -}}
+livenessProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 10
+  timeoutSeconds: 2
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 5
+  timeoutSeconds: 2
+{{- end -}}
+
+{{/* Who may sign in with a certificate: cert-manager makes CA's under this name. */}}
+{{- define "la.allowedNames" -}}
+{{- $names := .Values.tls.allowedNames -}}
+{{- if and .Values.tls.certManager.enabled (not $names) -}}
+{{- $names = list "cluster-autoscaler" -}}
+{{- end -}}
+{{- join "," $names -}}
 {{- end -}}
 
 {{- define "la.temporalArgs" -}}
@@ -158,6 +190,15 @@ env:
 {{- fail (printf "nodeGroups[%d].%s is missing, and nodeGroupDefaults has none" $i $key) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- if and $tls.plaintext $tls.allowedNames -}}
+{{- fail "tls.allowedNames needs TLS" -}}
+{{- end -}}
+{{- if and $tls.certManager.enabled $tls.allowedNames (not (has "cluster-autoscaler" $tls.allowedNames)) -}}
+{{- fail "tls.allowedNames leaves out cluster-autoscaler, the name of the certificate that cert-manager makes for CA" -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
+{{- fail "metrics.serviceMonitor needs metrics.enabled" -}}
 {{- end -}}
 {{- if not (or .Values.offers .Values.offerSecrets.enabled .Values.offerServer.enabled) -}}
 {{- fail "no source of offers: give offers, offerSecrets.enabled or offerServer.enabled, or several of them" -}}

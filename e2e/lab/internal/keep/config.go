@@ -13,7 +13,7 @@ type Config struct {
 	Bin         string // folder of the binaries, with chart and liqo in it
 	LiqoVersion string // what Liqo's chart is rendered for
 	Providers   int
-	Slot        int // shifts all ports by 200
+	Slot        int // a block of ports of its own
 }
 
 // Consumer is the name and Liqo cluster id of the consumer cluster.
@@ -38,19 +38,21 @@ type ports struct {
 	webhookMetrics, webhookProbe        int
 }
 
+// block is the first of a slot's 400 ports: 20 for each cluster, from 200 on virtual kubelets'. All ten slots end below
+// Linux's ephemeral ports.
+func (c Config) block() int { return 16000 + 400*c.Slot }
+
 func (c Config) ports(cluster int) ports {
-	s, i := 200*c.Slot, cluster
+	p := c.block() + 20*cluster
 	return ports{
-		etcd: s + 2390 + 10*i, etcdPeer: s + 2391 + 10*i, api: s + 6441 + i,
-		kcm: s + 10300 + 10*i, scheduler: s + 10301 + 10*i,
-		webhook: s + 9500 + i, unusedWebhook: s + 9550 + i,
-		managerMetrics: s + 8100 + 20*i, managerProbe: s + 8101 + 20*i, replicatorMetrics: s + 8102 + 20*i,
-		webhookMetrics: s + 8104 + 20*i, webhookProbe: s + 8105 + 20*i,
+		api: p, etcd: p + 1, etcdPeer: p + 2, kcm: p + 3, scheduler: p + 4,
+		webhook: p + 5, unusedWebhook: p + 6,
+		managerMetrics: p + 7, managerProbe: p + 8, replicatorMetrics: p + 9, webhookMetrics: p + 10, webhookProbe: p + 11,
 	}
 }
 
 // kubeletPorts is the range virtual kubelets of all clusters listen in.
-func (c Config) kubeletPorts() (first, last int) { return 200*c.Slot + 20251, 200*c.Slot + 20449 }
+func (c Config) kubeletPorts() (first, last int) { return c.block() + 200, c.block() + 399 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 

@@ -14,9 +14,10 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 	defer cancel()
 	p := c.ports
 	client, peer := "http://"+loopback(p.etcd), "http://"+loopback(p.etcdPeer)
-	if _, err := c.start("etcd", c.bin("etcd"), flags("--data-dir", filepath.Join(c.Root, c.name+"-etcd"), "--unsafe-no-fsync", "true",
+	etcd, err := c.start("etcd", c.bin("etcd"), flags("--data-dir", filepath.Join(c.Root, c.name+"-etcd"), "--unsafe-no-fsync", "true",
 		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer), nil); err != nil {
+		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer), nil)
+	if err != nil {
 		return err
 	}
 	api, err := c.start("apiserver", c.bin("kube-apiserver"), flags("--etcd-servers", client,
@@ -29,6 +30,9 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		"--disable-admission-plugins", "ServiceAccount", // no pod here needs a token
 		"--profiling", "false"), nil)
 	if err != nil {
+		return err
+	}
+	if err := etcd.Until(ctx, answers(p.etcd, "/health")); err != nil {
 		return err
 	}
 	if err := api.Until(ctx, func(ctx context.Context) error {

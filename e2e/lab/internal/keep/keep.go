@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/pids"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
 // Run starts the lab, calls up once all of it answers, keeps it until the context ends, and then ends every process and
@@ -26,9 +27,19 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 	if err := pids.Append(l.Root, pids.Keeper, os.Getpid()); err != nil {
 		return err
 	}
+	file, err := os.Create(filepath.Join(l.Root, "log", "keeper.log"))
+	if err != nil {
+		return fmt.Errorf("make log of the keeper: %w", err)
+	}
+	defer file.Close()
+	say := log
+	log = func(format string, args ...any) {
+		_, _ = fmt.Fprintf(file, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+		say(format, args...)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var tending sync.WaitGroup
-	err := l.start(ctx, &tending, log)
+	err = l.start(ctx, &tending, log)
 	if err == nil {
 		up()
 		<-ctx.Done()
@@ -62,7 +73,22 @@ func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(strin
 			return nil
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return l.whole()
+}
+
+// whole fails when a process has ended, as the ones nobody waits for may have.
+func (l *lab) whole() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.processes {
+		if ended(p) {
+			return fmt.Errorf("process %s has ended, its log ends:\n%s", p.Name, proc.Tail(p.Log, 20))
+		}
+	}
+	return nil
 }
 
 func (c *cluster) up(ctx context.Context, reached func(string)) error {

@@ -2,7 +2,8 @@ package deploy_test
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// What we use of cert-manager's types (cert-manager.io/v1), whose module is not among ours.
+// What we use of cert-manager's types (cert-manager.io/v1) and of the Prometheus operator's (monitoring.coreos.com/v1), whose
+// modules are not among ours.
 type certificate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -34,5 +35,18 @@ type issuer struct {
 		CA         *struct {
 			SecretName string `json:"secretName"`
 		} `json:"ca"`
+	} `json:"spec"`
+}
+
+type serviceMonitor struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector        metav1.LabelSelector `json:"selector"`
+		PodTargetLabels []string             `json:"podTargetLabels"`
+		Endpoints       []struct {
+			Port     string `json:"port"`
+			Interval string `json:"interval"`
+		} `json:"endpoints"`
 	} `json:"spec"`
 }

@@ -1,0 +1,216 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// TestForeignPeering is the suite foreign: we share a provider with others, and nothing of theirs is touched (I9, I11). The
+// last two parts build on each other: a peering of ours that others need stays until they do no longer.
+func TestForeignPeering(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
+	defer cancel()
+	s := newStack(ctx, t, "foreign", groups, offers)
+	offload(ctx, newSteps(t), s.consumer)
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *testing.T, *stack)
+	}{
+		{"PeeredByHand", peeredByHand},
+		{"PeeredTheOtherWay", peeredTheOtherWay},
+		{"AnotherTeamsSlice", anotherTeamsSlice},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
+			return
+		}
+	}
+}
+
+// peeredByHand: what `liqoctl peer` has made is used as it is and left as it is.
+func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	first := s.providers[0]
+	require.NoError(t, s.liqoctl(ctx, s.consumer, peering(s, first)...))
+	r.done("liqoctl peer")
+	theirs := map[*cluster][]schema.GroupVersionResource{s.consumer: {identities}, first: {tenants}}
+	before, err := uids(ctx, theirs)
+	require.NoError(t, err)
+	require.Len(t, before, 2)
+	r.empty = func(ctx context.Context) error { return noneOfOurs(ctx, append(s.providers, s.consumer)...) }
+	r.thereAndBackOn(ctx, first)
+	require.NoError(t, same(ctx, before, theirs))
+	require.NoError(t, s.liqoctl(ctx, s.consumer, unpeering(s, first)...))
+	r.until(ctx, "unpeered by hand", time.Minute, func(ctx context.Context) error { return clean(ctx, append(s.providers, s.consumer)...) })
+}
+
+// peeredTheOtherWay: the provider borrows from us as well. Its own peering stays as it is; ours shares namespaces with it, so
+// it stays too until the other one is gone.
+func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	first := s.providers[0]
+	require.NoError(t, s.liqoctl(ctx, first, peering(s, s.consumer)...))
+	r.done("liqoctl peer, the other way")
+	theirs := map[*cluster][]schema.GroupVersionResource{first: {identities}, s.consumer: {tenants}}
+	before, err := uids(ctx, theirs)
+	require.NoError(t, err)
+	require.Len(t, before, 2)
+	r.empty = func(ctx context.Context) error {
+		return errors.Join(s.consumer.count(ctx, resourceSlices, 0), s.consumer.count(ctx, virtualNodes, 0), first.count(ctx, resourceSlices, 0))
+	}
+	r.thereAndBackOn(ctx, first)
+	r.until(ctx, "unpeering has given up", time.Minute, func(ctx context.Context) error { return r.lingers(ctx, first) })
+	require.NoError(t, same(ctx, before, theirs))
+	require.NoError(t, s.liqoctl(ctx, first, unpeering(s, s.consumer)...))
+	r.until(ctx, "their peering is gone", time.Minute, func(ctx context.Context) error {
+		return errors.Join(first.count(ctx, identities, 0), s.consumer.count(ctx, tenants, 0))
+	})
+	require.NoError(t, first.count(ctx, tenants, 1), "ours is left for the next part")
+}
+
+// anotherTeamsSlice: another team has a slice on a provider that we peered with. Our last scale-in leaves it, its node and the
+// peering alone; once it is gone the peering goes too, at the next try, which is minutes later.
+func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	first := s.providers[0]
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	ids := r.scaledOut(ctx, 1)
+	node, err := s.consumer.node(ctx, ids[0])
+	require.NoError(t, err)
+	r.until(ctx, "pod running", time.Minute, func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
+	require.NoError(t, s.liqoctl(ctx, s.consumer, "create", "resourceslice", "team", "--remote-cluster-id", first.name,
+		"--cpu", "1", "--memory", "1Gi", "--pods", "10"))
+	r.until(ctx, "their node is there", time.Minute, func(ctx context.Context) error { return nodeReady(ctx, s.consumer, "team") })
+	theirs := map[*cluster][]schema.GroupVersionResource{s.consumer: {resourceSlices, virtualNodes, identities}, first: {resourceSlices, tenants}}
+
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.empty = func(ctx context.Context) error {
+		return errors.Join(s.consumer.count(ctx, resourceSlices, 1), s.consumer.count(ctx, virtualNodes, 1), first.count(ctx, resourceSlices, 1))
+	}
+	r.scaledIn(ctx, ids)
+	before, err := uids(ctx, theirs)
+	require.NoError(t, err)
+	r.until(ctx, "unpeering has given up", time.Minute, func(ctx context.Context) error { return r.lingers(ctx, first) })
+	r.during(ctx, "theirs stays", 10*time.Second, func(ctx context.Context) error {
+		return errors.Join(same(ctx, before, theirs), nodeReady(ctx, s.consumer, "team"))
+	})
+
+	slices, err := s.consumer.list(ctx, resourceSlices)
+	require.NoError(t, err)
+	require.Equal(t, "team", slices[0].GetName())
+	require.NoError(t, s.consumer.liqo.Resource(resourceSlices).Namespace(slices[0].GetNamespace()).Delete(ctx, "team", metav1.DeleteOptions{}))
+	r.until(ctx, "peering removed once free", 7*time.Minute, func(ctx context.Context) error {
+		return clean(ctx, append(s.providers, s.consumer)...)
+	})
+}
+
+// thereAndBackOn has CA buy one node, on the provider named, and give it back.
+func (r *run) thereAndBackOn(ctx context.Context, provider *cluster) {
+	r.t.Helper()
+	require.NoError(r.t, deploy(ctx, r.s.consumer, "work", 2, "800m"))
+	ids := r.scaledOut(ctx, 1)
+	node, err := r.s.consumer.node(ctx, ids[0])
+	require.NoError(r.t, err)
+	require.Equal(r.t, provider.name, node.Labels["liqo.io/remote-cluster-id"])
+	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error { return running(ctx, r.s.consumer, "work", 2) })
+	require.NoError(r.t, undeploy(ctx, r.s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// lingers wants the peering with a provider to be kept because someone else needs it.
+func (r *run) lingers(ctx context.Context, provider *cluster) error {
+	var state fleet.ProviderState
+	if err := r.s.published(ctx, "provider/"+provider.name, &state); err != nil {
+		return err
+	}
+	if state.Phase != fleet.Lingering || time.Until(state.KeepUntil) < time.Second {
+		return fmt.Errorf("the peering with %s is %s, kept until %s", provider.name, state.Phase, state.KeepUntil)
+	}
+	return nil
+}
+
+func peering(s *stack, provider *cluster) []string {
+	return []string{"peer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--networking-disabled", "--create-resource-slice=false", "--timeout", "2m"}
+}
+
+func unpeering(s *stack, provider *cluster) []string {
+	return []string{"unpeer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--delete-namespaces", "--timeout", "2m"}
+}
+
+// liqoctl runs Liqo's command line in a cluster, as people do.
+func (s *stack) liqoctl(ctx context.Context, in *cluster, args ...string) error {
+	args = append(args, "--kubeconfig", s.lab.Kubeconfig(in.name), "--skip-confirm")
+	out, err := exec.CommandContext(ctx, filepath.Join(s.lab.Bin, "liqo", "liqoctl"), args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("liqoctl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// uids are the identities of objects, by cluster, kind and name.
+func uids(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID, error) {
+	out := map[string]types.UID{}
+	for c, resources := range kinds {
+		for _, r := range resources {
+			items, err := c.list(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range items {
+				out[c.name+" "+r.Resource+" "+i.GetNamespace()+"/"+i.GetName()] = i.GetUID()
+			}
+		}
+	}
+	return out, nil
+}
+
+// same wants exactly the objects that were there before, none made anew.
+func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][]schema.GroupVersionResource) error {
+	now, err := uids(ctx, kinds)
+	if err == nil && !maps.Equal(before, now) {
+		err = fmt.Errorf("there were %v, now there are %v", before, now)
+	}
+	return err
+}
+
+// noneOfOurs wants no object with our labels; what others have does not matter.
+func noneOfOurs(ctx context.Context, clusters ...*cluster) error {
+	ours := metav1.ListOptions{LabelSelector: backend.LabelManagedBy + "=" + backend.ManagedBy}
+	kinds := []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities,
+		{Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "nodes"}}
+	var found []error
+	for _, c := range clusters {
+		for _, r := range kinds {
+			l, err := c.liqo.Resource(r).List(ctx, ours)
+			if err != nil {
+				return fmt.Errorf("list %s of %s: %w", r.Resource, c.name, err)
+			}
+			for _, i := range l.Items {
+				found = append(found, fmt.Errorf("%s: %s %s/%s", c.name, i.GetKind(), i.GetNamespace(), i.GetName()))
+			}
+		}
+	}
+	return errors.Join(found...)
+}
+
+func nodeReady(ctx context.Context, c *cluster, name string) error {
+	n, err := c.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err == nil && !isReady(n) {
+		err = fmt.Errorf("node %s is not Ready", name)
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+)
+
+// TestKilled ends labs the hard way. With its owner killed a lab takes itself down; with its keeper killed too its processes
+// die all the same, and the next lab clears the rest.
+func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes and Liqo")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	run := filepath.Join(t.TempDir(), "run")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", run, "./run").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	owner, root, processes := owned(ctx, t, run)
+	require.NoError(t, owner.Process.Kill())
+	began := time.Now()
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(root)
+		return errors.Is(err, os.ErrNotExist) && !anyRuns(processes)
+	}, 20*time.Second, 10*time.Millisecond)
+	fmt.Printf("STEP lab/killed/owner %.2f\n", time.Since(began).Seconds())
+
+	owner, root, processes = owned(ctx, t, run)
+	for name, pid := range processes {
+		if name == "keeper" {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	require.NoError(t, owner.Process.Kill())
+	began = time.Now()
+	require.Eventually(t, func() bool { return !anyRuns(processes) }, 20*time.Second, 10*time.Millisecond)
+	fmt.Printf("STEP lab/killed/keeper-and-owner %.2f\n", time.Since(began).Seconds())
+	require.DirExists(t, root)
+
+	l := lab.ForTest(ctx, t, lab.Options{Providers: 1}) // on what that one left
+	require.Equal(t, root, l.Root)
+	pid, err := l.Pid("keeper")
+	require.NoError(t, err)
+	require.NotEqual(t, processes["keeper"], pid)
+	require.NoError(t, l.Down())
+}
+
+// owned starts a lab that another process owns, and returns that process, the lab's root and its processes' pids by name.
+func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root string, processes map[string]int) {
+	t.Helper()
+	owner = exec.CommandContext(ctx, run, "-providers", "1", "sh", "-c", `echo "$LIQO_AUTOSCALER_LAB"; exec sleep 600`)
+	stdout, err := owner.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, owner.Start())
+	t.Cleanup(func() { _ = owner.Process.Kill(); _ = owner.Wait() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	root = strings.TrimSpace(line)
+	text, err := os.ReadFile(filepath.Join(root, "pids"))
+	require.NoError(t, err)
+	processes = map[string]int{}
+	for _, l := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		fields := strings.Fields(l)
+		pid, err := strconv.Atoi(fields[0])
+		require.NoError(t, err)
+		processes[fields[1]] = pid
+	}
+	require.Len(t, processes, 1+2*7, "the keeper, and seven processes of each cluster: %v", processes)
+	require.True(t, anyRuns(processes))
+	return owner, root, processes
+}
+
+// anyRuns says whether one of them runs; a zombie, whose command line is empty, does not.
+func anyRuns(processes map[string]int) bool {
+	for _, pid := range processes {
+		if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(cmdline) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// TestStartSaysWhatFailed takes a port from a lab: the error names the process and shows how its log ends.
+func TestStartSaysWhatFailed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	slot, _ := strconv.Atoi(os.Getenv(lab.EnvSlot))
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 16000+400*slot+20+1)) // provider1's etcd
+	require.NoError(t, err)
+	defer taken.Close()
+	began := time.Now()
+	_, err = lab.Start(ctx, lab.Options{Providers: 1})
+	require.ErrorContains(t, err, "start cluster provider1")
+	require.ErrorContains(t, err, "provider1-etcd: process ended")
+	require.ErrorContains(t, err, "address already in use")
+	require.Less(t, time.Since(began), time.Minute, "at once, not when time is up")
+	require.NoDirExists(t, filepath.Join(os.TempDir(), "lab-"+strconv.Itoa(slot)))
+}

@@ -1,0 +1,174 @@
+package grpcserver
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// metricsNamespace is the first part of the names of all metrics of ours.
+const metricsNamespace = "liqo_autoscaler"
+
+// Metrics is what a Server tells Prometheus: its groups as the view has them, so that a scrape asks nobody, and its RPCs.
+// Labels are groups, phases, states, codes, methods and providers of living instances; never an instance.
+type Metrics struct {
+	server *Server
+	rpcs   *prometheus.HistogramVec
+}
+
+var _ prometheus.Collector = (*Metrics)(nil)
+
+// NewMetrics makes the metrics of a Server. Register them, and give Interceptor to Serve.
+func NewMetrics(s *Server) *Metrics {
+	return &Metrics{server: s, rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: metricsNamespace, Name: "grpc_request_duration_seconds",
+		Help: "How long RPCs of Cluster Autoscaler took, by method and gRPC code.",
+		// Reads come from memory, mutations take some milliseconds, and CA gives up after 5 s.
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+	}, []string{"method", "code"})}
+}
+
+// Interceptor measures RPCs, health checks apart.
+func (m *Metrics) Interceptor() grpc.UnaryServerInterceptor {
+	health := "/" + healthpb.Health_ServiceDesc.ServiceName + "/"
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if strings.HasPrefix(info.FullMethod, health) {
+			return handler(ctx, req)
+		}
+		began := time.Now()
+		resp, err := handler(ctx, req)
+		m.rpcs.WithLabelValues(path.Base(info.FullMethod), status.Code(err).String()).Observe(time.Since(began).Seconds())
+		return resp, err
+	}
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", name), help, labels, nil)
+}
+
+var (
+	descMin       = desc("group_min_size", "Min of the node group's config.", "group")
+	descMax       = desc("group_max_size", "Max of the node group's config.", "group")
+	descOffered   = desc("group_offered_max_size", "Max as Cluster Autoscaler is told: lower than the config's where a limit of all groups binds.", "group")
+	descTarget    = desc("group_target_size", "Target size: the instances that count.", "group")
+	descInstances = desc("instances", "Instances by phase, and by their state as Cluster Autoscaler sees it.", "group", "phase", "state")
+	descStuck     = desc("instances_stuck", "Instances that wait for a person or the next scale-in.", "group")
+	descNotReady  = desc("instances_not_ready", "Instances in phase Ready whose node is not.", "group")
+	descFailed    = desc("instances_failed", "Failed instances that Cluster Autoscaler has not deleted yet, by code.", "group", "code")
+	descProvider  = desc("provider_instances", "Instances by the provider of their present attempt.", "provider")
+	descAge       = desc("snapshot_age_seconds", "How long ago the node group was last read or changed.", "group")
+	descDirty     = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
+	descFrozen    = desc("group_frozen", "1 while the node group is frozen.", "group")
+	descRetired   = desc("group_retired", "1 when the node group is no longer configured and served until it is empty.", "group")
+	descKept      = desc("group_template_kept", "1 when the configured shape, labels or taints are not in force; the log and the config's status say why.", "group")
+	descFresh     = desc("view_fresh", "1 while all node groups have been read within the last minute, which is when the server is ready.")
+	descBroken    = desc("config_broken", "1 when the newest version of the config is refused and an older one is in force.")
+	descConfigAt  = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")
+)
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
+		descDirty, descFrozen, descRetired, descKept, descFresh, descBroken, descConfigAt,
+	} {
+		out <- d
+	}
+	m.rpcs.Describe(out)
+}
+
+// Collect implements prometheus.Collector. It waits for nothing.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	m.rpcs.Collect(out)
+	gauge(descFresh, bit(m.server.Fresh()))
+	if c := m.server.told.Load(); c != nil {
+		gauge(descBroken, bit(c.Broken != ""))
+		gauge(descConfigAt, seconds(c.Since))
+	}
+	r := m.server.roster.Load()
+	providers := map[string]int{}
+	for _, g := range r.list {
+		t, message := g.terms.Load(), r.message(g)
+		gauge(descMin, float64(message.GetMinSize()), g.id)
+		gauge(descMax, float64(t.spec.Max), g.id)
+		gauge(descOffered, float64(message.GetMaxSize()), g.id)
+		gauge(descDirty, bit(!g.dirtyUntil().IsZero()), g.id)
+		gauge(descRetired, bit(t.retired), g.id)
+		gauge(descKept, bit(t.kept != ""), g.id)
+		if at := g.readAt.Load(); at != nil {
+			gauge(descAge, max(0, time.Since(*at).Seconds()), g.id)
+		}
+		if p := g.picture.Load(); p != nil {
+			collectPicture(p, gauge)
+			for _, i := range p.Instances {
+				if i.Provider != "" {
+					providers[i.Provider]++
+				}
+			}
+		}
+	}
+	for provider, n := range providers {
+		gauge(descProvider, float64(n), provider)
+	}
+}
+
+// collectPicture tells of one group's instances. What can be and is not is 0 rather than absent, so that alerts see it
+// come.
+func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	type where struct {
+		phase fleet.Phase
+		state fleet.State
+	}
+	phases, failed := map[where]int{}, map[fleet.Code]int{}
+	for _, row := range fleet.Machine {
+		if row.State != "" { // not Released
+			phases[where{row.Phase, row.State}] = 0
+		}
+	}
+	for _, c := range fleet.Codes {
+		failed[c] = 0
+	}
+	stuck, notReady := 0, 0
+	for _, i := range p.Instances {
+		phases[where{i.Phase, i.State}]++
+		if i.Phase == fleet.Failed && i.Failure != nil {
+			failed[i.Failure.Code]++
+		}
+		if i.Stuck != "" {
+			stuck++
+		}
+		if i.NotReady && i.Phase == fleet.Ready {
+			notReady++
+		}
+	}
+	gauge(descTarget, float64(p.Target), p.Group)
+	gauge(descFrozen, bit(p.Frozen), p.Group)
+	gauge(descStuck, float64(stuck), p.Group)
+	gauge(descNotReady, float64(notReady), p.Group)
+	for w, n := range phases {
+		gauge(descInstances, float64(n), p.Group, string(w.phase), string(w.state))
+	}
+	for code, n := range failed {
+		gauge(descFailed, float64(n), p.Group, string(code))
+	}
+}
+
+func bit(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

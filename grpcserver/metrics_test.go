@@ -1,0 +1,211 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// scrape returns what Prometheus would read of the server's own metrics, comments apart.
+func scrape(t *testing.T, m *Metrics) []string {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	require.NoError(t, reg.Register(m))
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	page := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	var lines []string
+	for _, line := range strings.Split(page.Body.String(), "\n") {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, strings.TrimPrefix(line, "liqo_autoscaler_"))
+		}
+	}
+	return lines
+}
+
+func has(t *testing.T, lines []string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		require.Contains(t, lines, w)
+	}
+}
+
+// names is the part of the lines that begins so.
+func names(lines []string, prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, prefix) })
+}
+
+func TestMetricsTellWhatTheViewHas(t *testing.T) {
+	f := newFake()
+	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spec("cpu", 1, 10), spec("gpu", 0, 8)}, Limits: fleet.Limits{Nodes: ptr.To(9)}, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	require.NoError(t, c.increase("cpu", 6))
+	f.change("cpu", func(snap *fleet.Snapshot) {
+		set := func(i int, edit func(*fleet.InstanceView)) { edit(&snap.Instances[i]) }
+		for i, provider := range []string{"milan", "milan", "turin"} {
+			set(i, func(v *fleet.InstanceView) { v.Phase, v.State, v.Provider = fleet.Ready, fleet.StateRunning, provider })
+		}
+		set(1, func(v *fleet.InstanceView) { v.NotReady = true })
+		set(2, func(v *fleet.InstanceView) { v.State, v.Counts = fleet.StateDeleting, false }) // leaving
+		set(3, func(v *fleet.InstanceView) {
+			v.Phase, v.Failure = fleet.Failed, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
+		})
+		set(4, func(v *fleet.InstanceView) {
+			v.Phase, v.State, v.Counts, v.Stuck = fleet.Unpeering, fleet.StateDeleting, false, "cancelled"
+		})
+		snap.Frozen = true
+	})
+	require.NoError(t, c.refresh())
+
+	lines := scrape(t, NewMetrics(s))
+	has(t, lines,
+		`group_min_size{group="cpu"} 1`, `group_max_size{group="cpu"} 10`, `group_offered_max_size{group="cpu"} 9`, `group_target_size{group="cpu"} 4`,
+		`group_max_size{group="gpu"} 8`, `group_offered_max_size{group="gpu"} 5`, `group_target_size{group="gpu"} 0`,
+		`instances{group="cpu",phase="Ready",state="running"} 2`, `instances{group="cpu",phase="Ready",state="deleting"} 1`,
+		`instances{group="cpu",phase="Failed",state="creating"} 1`, `instances{group="cpu",phase="Pending",state="creating"} 1`,
+		`instances{group="cpu",phase="Unpeering",state="deleting"} 1`, `instances{group="cpu",phase="Peering",state="creating"} 0`,
+		`instances_stuck{group="cpu"} 1`, `instances_not_ready{group="cpu"} 1`, `instances_stuck{group="gpu"} 0`,
+		`instances_failed{code="NoCapacity",group="cpu"} 1`, `instances_failed{code="Timeout",group="cpu"} 0`,
+		`provider_instances{provider="milan"} 2`, `provider_instances{provider="turin"} 1`,
+		`group_frozen{group="cpu"} 1`, `group_frozen{group="gpu"} 0`, `group_dirty{group="cpu"} 0`,
+		`group_retired{group="cpu"} 0`, `group_template_kept{group="cpu"} 0`, `view_fresh 1`, `config_broken 0`,
+	)
+	require.Len(t, names(lines, "instances{"), 10+9, "every phase but Released, in each group, and one that leaves")
+	require.NotContains(t, strings.Join(lines, "\n"), "cpu-t0-", "no instance is a label")
+}
+
+// What is not known is absent, not zero.
+func TestMetricsBeforeTheFirstSnapshot(t *testing.T) {
+	f := newFake()
+	f.down = true
+	lines := scrape(t, NewMetrics(newServer(t, f, spec("cpu", 0, 5))))
+	has(t, lines, `group_max_size{group="cpu"} 5`, `view_fresh 0`)
+	require.Empty(t, names(lines, "group_target_size"))
+	require.Empty(t, names(lines, "snapshot_age_seconds"))
+	require.Empty(t, names(lines, "instances"))
+}
+
+// The age grows while a group cannot be read, and not while it is merely idle.
+func TestSnapshotAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		s := loaded(t, f, specs("cpu", "gpu")...)
+		m := NewMetrics(s)
+		refresh := func() error {
+			_, err := s.Refresh(context.Background(), &protos.RefreshRequest{})
+			return err
+		}
+		pass(30 * time.Second)
+		has(t, scrape(t, m), `snapshot_age_seconds{group="cpu"} 30`)
+		require.NoError(t, refresh())
+		has(t, scrape(t, m), `snapshot_age_seconds{group="cpu"} 0`)
+		f.set(func(f *fakeGroups) { f.failing["cpu"] = errors.New("down") })
+		pass(61 * time.Second)
+		require.Error(t, refresh())
+		has(t, scrape(t, m), `snapshot_age_seconds{group="cpu"} 61`, `snapshot_age_seconds{group="gpu"} 0`, `view_fresh 0`)
+	})
+}
+
+func TestMetricsTellALostOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		s := loaded(t, f, specs("cpu")...)
+		f.set(func(f *fakeGroups) { f.lose = lose{active: true} })
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_, err := s.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: "cpu", Delta: 1})
+		require.Error(t, err)
+		has(t, scrape(t, NewMetrics(s)), `group_dirty{group="cpu"} 1`)
+	})
+}
+
+func TestMetricsTellOfTheConfig(t *testing.T) {
+	var next func() (Settings, bool, error)
+	f := newFake()
+	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Logger: quiet, Version: "v1",
+		Reload: func() (Settings, bool, error) { return next() }})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c, m := newClient(t, s), NewMetrics(s)
+	require.NoError(t, c.increase("cpu", 1))
+
+	next = func() (Settings, bool, error) { return Settings{}, false, errors.New("no such file") }
+	require.NoError(t, c.refresh())
+	has(t, scrape(t, m), `config_broken 1`)
+	next = func() (Settings, bool, error) { return Settings{Specs: specs("gpu"), Version: "v2"}, true, nil }
+	require.NoError(t, c.refresh())
+	has(t, scrape(t, m), `config_broken 0`, `group_retired{group="cpu"} 1`, `group_min_size{group="cpu"} 0`, `group_retired{group="gpu"} 0`)
+}
+
+// A scrape must not wait for whoever reads a config or asks Temporal.
+func TestMetricsTakeNoLock(t *testing.T) {
+	s := loaded(t, newFake(), specs("cpu")...)
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	for _, g := range s.roster.Load().list {
+		<-g.turn
+		defer g.giveTurn()
+	}
+	has(t, scrape(t, NewMetrics(s)), `group_target_size{group="cpu"} 0`)
+}
+
+func TestRPCsAreMeasured(t *testing.T) {
+	s := loaded(t, newFake(), specs("cpu")...)
+	m := NewMetrics(s)
+	conn := dial(t, s, ServeOptions{Interceptors: []grpc.UnaryServerInterceptor{m.Interceptor()}})
+	c := client{t, protos.NewCloudProviderClient(conn)}
+	require.NoError(t, c.increase("cpu", 1))
+	require.Error(t, c.increase("cpu", 1000))
+	c.target("cpu")
+	_, err := healthpb.NewHealthClient(conn).Check(c.ctx(), &healthpb.HealthCheckRequest{})
+	require.NoError(t, err)
+
+	lines := scrape(t, m)
+	has(t, lines,
+		`grpc_request_duration_seconds_count{code="OK",method="NodeGroupIncreaseSize"} 1`,
+		`grpc_request_duration_seconds_count{code="OutOfRange",method="NodeGroupIncreaseSize"} 1`,
+		`grpc_request_duration_seconds_count{code="OK",method="NodeGroupTargetSize"} 1`,
+	)
+	require.NotContains(t, strings.Join(lines, "\n"), `method="Check"`)
+}
+
+// Alive is about the loop, not about Temporal.
+func TestAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.down = true
+		s := newServer(t, f, spec("cpu", 0, 5))
+		require.ErrorContains(t, s.Alive(), "has not begun")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.KeepWarm(ctx, nil); close(done) }()
+		pass(time.Hour)
+		require.NoError(t, s.Alive(), "Temporal is down, and that is all")
+		cancel()
+		<-done
+		pass(aliveFor + time.Second)
+		require.ErrorContains(t, s.Alive(), "hangs")
+	})
+}

@@ -1,0 +1,28 @@
+// Package metrics is what the processes tell Prometheus beside what the gRPC server knows of its groups: how long steps
+// take and how they fail, what the Temporal SDK measures, the Go runtime, and which version runs.
+//
+// Names begin with liqo_autoscaler_, units are base units. Labels are of bounded sets only: steps, codes, groups, and
+// providers up to MaxProviders; never an instance. A registry belongs to one process; nothing here is global.
+package metrics
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Namespace is the first part of the names of all metrics of ours.
+const Namespace = "liqo_autoscaler"
+
+// NewRegistry makes a process's registry, with the Go runtime, the process and the version in it.
+func NewRegistry(version string) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: Namespace, Name: "build_info", Help: "Which version runs: always 1.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
+	})
+	info.Set(1)
+	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}

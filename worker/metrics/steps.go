@@ -1,0 +1,169 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Codes of a step's end beside fleet.Codes.
+const (
+	// OK: the step did what it was asked.
+	OK = "OK"
+	// Stopped: it ended for a reason outside its work and will run again: its worker stops, or an operator paused it.
+	Stopped = "Stopped"
+	// InUse: the peering was left alone, because somebody uses it.
+	InUse = activities.TypeInUse
+)
+
+// MaxProviders bounds the providers that are told apart; further ones are counted together as OtherProviders.
+const (
+	MaxProviders   = 200
+	OtherProviders = "other"
+)
+
+// Bounds of a step in seconds: discovery takes milliseconds, a drain minutes.
+var stepSeconds = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 90, 120, 300, 600}
+
+// Steps measures activities. Each run of an activity is one step, also one that Temporal tries again.
+type Steps struct {
+	interceptor.InterceptorBase
+	duration  *prometheus.HistogramVec
+	failures  *prometheus.CounterVec
+	providers *prometheus.CounterVec
+	running   *prometheus.GaugeVec
+
+	mu    sync.Mutex
+	known map[string]bool // providers told apart
+}
+
+var _ interceptor.Interceptor = (*Steps)(nil)
+
+// NewSteps makes a Steps and registers its metrics. Give it to client.Options.Interceptors: workers of that client use it.
+func NewSteps(reg prometheus.Registerer) (*Steps, error) {
+	s := &Steps{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: Namespace, Name: "step_duration_seconds", Buckets: stepSeconds,
+			Help: "How long one run of a step took, by the code it ended with.",
+		}, []string{"step", "code"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: Namespace, Name: "step_failures_total",
+			Help: "Runs of a step that failed, by code; a step that is tried again counts each time.",
+		}, []string{"step", "code"}),
+		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: Namespace, Name: "provider_failures_total",
+			Help: "Runs of a step that failed because of a provider, by code.",
+		}, []string{"provider", "code"}),
+		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: Namespace, Name: "steps_running",
+			Help: "Steps that this worker runs now.",
+		}, []string{"step"}),
+		known: map[string]bool{},
+	}
+	for _, c := range []prometheus.Collector{s.duration, s.failures, s.providers, s.running} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// InterceptActivity implements interceptor.WorkerInterceptor.
+func (s *Steps) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &measured{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, steps: s}
+}
+
+type measured struct {
+	interceptor.ActivityInboundInterceptorBase
+	steps *Steps
+}
+
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor. A panic goes on and counts as Internal.
+func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
+	step := activity.GetInfo(ctx).ActivityType.Name
+	began := time.Now()
+	m.steps.running.WithLabelValues(step).Inc()
+	code, provider := string(fleet.CodeInternal), ""
+	defer func() {
+		m.steps.running.WithLabelValues(step).Dec()
+		m.steps.count(step, code, provider, time.Since(began))
+	}()
+	result, err = m.Next.ExecuteActivity(ctx, in)
+	code, provider = outcome(ctx, result, err)
+	return result, err
+}
+
+func (s *Steps) count(step, code, provider string, took time.Duration) {
+	s.duration.WithLabelValues(step, code).Observe(took.Seconds())
+	if code == OK || code == Stopped {
+		return
+	}
+	s.failures.WithLabelValues(step, code).Inc()
+	if provider != "" {
+		s.providers.WithLabelValues(s.bounded(provider), code).Inc()
+	}
+}
+
+// bounded keeps the number of providers in labels finite whatever the offers say.
+func (s *Steps) bounded(provider string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known[provider] {
+		if len(s.known) >= MaxProviders {
+			return OtherProviders
+		}
+		s.known[provider] = true
+	}
+	return provider
+}
+
+// outcome reads the code and the provider out of what an activity returned: see activities' wall.
+func outcome(ctx context.Context, result any, err error) (code, provider string) {
+	if err == nil {
+		if chosen, ok := result.(activities.SelectOutput); ok && chosen.Failure != nil {
+			return known(string(chosen.Failure.Code)), chosen.Failure.Provider
+		}
+		return OK, ""
+	}
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) {
+		if stopped(ctx) || errors.Is(err, context.Canceled) || temporal.IsCanceledError(err) {
+			return Stopped, ""
+		}
+		return string(fleet.CodeInternal), ""
+	}
+	var detail any // as the activity gave it: asking for the wrong type would panic
+	if app.HasDetails() && app.Details(&detail) == nil {
+		if f, ok := detail.(*fleet.Failure); ok && f != nil {
+			provider = f.Provider
+		}
+	}
+	return known(app.Type()), provider
+}
+
+// known is the code itself, or Internal for one that nobody has heard of.
+func known(code string) string {
+	if code == InUse || slices.Contains(fleet.Codes, fleet.Code(code)) {
+		return code
+	}
+	return string(fleet.CodeInternal)
+}
+
+func stopped(ctx context.Context) bool {
+	select {
+	case <-activity.GetWorkerStopChannel(ctx):
+		return true
+	default:
+		return false
+	}
+}
