@@ -56,8 +56,8 @@ bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <agains
 	go test -run '^$$' -bench . -benchtime 2s ./grpcserver ./worker | tee /dev/stderr | grep '^BENCH' || true
 
 .PHONY: update
-update: ## rewrite what is generated: golden files
-	go test ./workflows/fleet -update
+update: ## rewrite what is generated: golden files, docs/machine.md, docs/configuration.md
+	go test ./workflows/fleet ./grpcserver/config -update
 
 $(BIN)/golangci-lint:
 	GOBIN=$(BIN) go install $(GOLANGCI_LINT)

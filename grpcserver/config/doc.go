@@ -1,7 +1,7 @@
 // Package config reads the node groups from their YAML file. The gRPC server is its only reader; workers get a group's
 // spec from the server's configure operation.
 //
-//	hub: default            # optional; one hub per Temporal namespace may leave it out
+//	hub: default            # optional: the name of this installation
 //	limits: {nodes: 20, cpu: 80, memory: 160Gi} # of all groups together; optional
 //	defaults:               # what groups have that do not say; shape, labels and budgets key by key
 //	  max: 5

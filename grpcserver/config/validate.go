@@ -15,7 +15,7 @@ import (
 // tagSay marks complaints that bring their own sentence, from the rules in rules.go.
 const tagSay = "say"
 
-// maxHub leaves room for the hub in workflow ids and labels.
+// maxHub leaves room for the hub in labels and, one day, in workflow ids.
 const maxHub = 24
 
 // validate checks the struct tags of Config and fleet.GroupSpec and the rules of rules.go.

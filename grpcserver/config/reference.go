@@ -1,0 +1,69 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Reference is the schema as a Markdown table: a row per field, in the order of the paths. docs/configuration.md is made
+// of it.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString("| field | kind | what it is for |\n|---|---|---|\n")
+	rows(&b, Schema(), "")
+	return b.String()
+}
+
+func rows(b *strings.Builder, s map[string]any, path string) {
+	if path != "" {
+		text, _ := s["description"].(string)
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", path, kindText(s), strings.ReplaceAll(text, "|", "\\|"))
+	}
+	if properties, ok := s["properties"].(map[string]any); ok {
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			if path == "" && name == "defaults" {
+				fmt.Fprintf(b, "| `defaults` | object | %s It takes the fields of `nodeGroups[]`, but not `id`. |\n", about["defaults"])
+				continue
+			}
+			rows(b, properties[name].(map[string]any), join(path, name))
+		}
+	}
+	if items, ok := s["items"].(map[string]any); ok && items["properties"] != nil {
+		rows(b, items, path+"[]")
+	}
+}
+
+func kindText(s map[string]any) string {
+	if values, ok := s["enum"].([]string); ok {
+		quoted := make([]string, 0, len(values))
+		for _, v := range values {
+			if v == "" {
+				v = `""`
+			}
+			quoted = append(quoted, v)
+		}
+		return "one of " + strings.Join(quoted, ", ")
+	}
+	switch s["pattern"] {
+	case quantityPattern:
+		return "quantity"
+	case durationPattern:
+		return "duration"
+	}
+	switch {
+	case s["type"] == "array":
+		return "list"
+	case s["additionalProperties"] != nil && s["properties"] == nil:
+		return "map"
+	}
+	kind := fmt.Sprint(s["type"])
+	if lo, ok := s["minimum"]; ok {
+		kind += fmt.Sprintf(", at least %v", lo)
+	}
+	if hi, ok := s["maximum"]; ok {
+		kind += fmt.Sprintf(", at most %v", hi)
+	}
+	return kind
+}
