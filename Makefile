@@ -43,12 +43,12 @@ check: $(BIN)/golangci-lint $(BIN)/workflowcheck ## formatting, vet, lint, deter
 
 .PHONY: e2e
 SUITE ?= all
-e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend or first-node; the first time builds them, 15 minutes
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend or first-node, LIQO=v1.1; the first time builds them, 15 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE)
 
 .PHONY: deploy-check
 deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
-	@kube=$$(e2e/lab/build.sh --print-dir); [ -e "$$kube/.complete" ] || { kube=; echo "no kube-apiserver here: what needs one is skipped; make e2e builds it"; }; \
+	@kube=$$(go -C e2e run ./lab/run -built); [ -n "$$kube" ] || { echo "no kube-apiserver here: what needs one is skipped; make e2e builds it"; }; \
 	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler KUBE_BIN=$$kube go test -count=1 ./deploy/...
 
 .PHONY: bench
@@ -56,8 +56,9 @@ bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <agains
 	go test -run '^$$' -bench . -benchtime 2s ./grpcserver ./worker | tee /dev/stderr | grep '^BENCH' || true
 
 .PHONY: update
-update: ## rewrite what is generated: golden files, docs/machine.md, docs/configuration.md
+update: ## rewrite what is generated: golden files, docs/machine.md, docs/configuration.md, docs/metrics.md
 	go test ./workflows/fleet ./grpcserver/config -update
+	go test ./cmd/liqo-autoscaler -run TestDocumentedMetrics -update
 
 $(BIN)/golangci-lint:
 	GOBIN=$(BIN) go install $(GOLANGCI_LINT)

@@ -73,12 +73,12 @@ func installs(t *testing.T, c *cluster, set string) {
 	mayAll(t, c, account, map[string][]string{"cluster": {"liqo-tenant-x", ""}, "liqo": {liqo}})
 	mayNot(t, c, account, liqo, "get", "/secrets", "other")
 	mayNot(t, c, account, "kube-system", "get", "/secrets", "any")
-	mayNot(t, c, account, "kube-system", "patch", "/secrets", "any")
 	mayNot(t, c, account, "kube-system", "delete", "/secrets", "any")
 	mayNot(t, c, account, "", "create", "/nodes", "")
 	mayNot(t, c, account, "default", "create", "/pods", "")
 	mayNot(t, c, account, "default", "create", "rbac.authorization.k8s.io/rolebindings", "")
 	mayNot(t, c, account, "liqo-tenant-x", "patch", tenant, "x")
+	mayNot(t, c, account, "liqo-tenant-x", "update", slice, "x")
 	mayNot(t, c, nameOf(set)+"-grpcserver", namespace, "get", "/configmaps", nameOf(set)+"-nodegroups")
 	if set == "plaintext" {
 		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers

@@ -70,7 +70,7 @@ var needs = map[string][]right{
 	"leave.go sliceGone deleteThis":               on("cluster", "delete", slice),
 	"nonce.go ensureNonce provider.Create":        on("tenant", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Create":   on("cluster", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Patch":    {{where: "cluster", verb: "patch", resource: "/secrets", name: signedNonce}},
+	"nonce.go ensureSignedNonce p.local.Patch":    on("cluster", "patch", "/secrets"),
 	"nonce.go nonceSecret cluster.List":           and(on("cluster", "list", "/secrets"), on("tenant", "list", "/secrets")),
 	"nonce.go readKeys GetClusterKeys":            {{where: "liqo", verb: "get", resource: "/secrets", name: "authentication-keys"}},
 	"peering.go controlPlaneIdentity p.local.Get": on("cluster", "get", ident),
@@ -82,6 +82,9 @@ var needs = map[string][]right{
 	// Only before a tenant namespace of ours is removed, and rbac.yaml's is not ours.
 	"occupied.go occupied cluster.List": on("cluster", "list", "/secrets", slice, ident, tenant, virtual, nsMap,
 		"networking.liqo.io/configurations", "networking.liqo.io/gatewayclients", "networking.liqo.io/gatewayservers"),
+
+	// Takes crd-replicator's finalizers off whatever it holds.
+	"release.go release mergePatch": on("cluster", "patch", slice, nsMap, renew, "/secrets"),
 
 	"remoteslice.go certificateGone provider.Delete": on("tenant", "delete", "/secrets"),
 	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
@@ -104,13 +107,13 @@ var needs = map[string][]right{
 	"tenantns.go ensureTenantNamespace cluster.Create": on("cluster", "create", "/namespaces"),
 
 	"unpeer.go deleteThis cluster.Delete": nil,
-	"unpeer.go identityGone deleteThis":   on("cluster", "delete", ident),
-	"unpeer.go identityGone p.local.List": on("cluster", "list", renew),
+	"unpeer.go deleteIdentity deleteThis": on("cluster", "delete", ident),
+	"unpeer.go identityRest p.local.List": on("cluster", "list", renew),
 	"unpeer.go leftoverGone deleteThis": and(on("cluster", "delete", "/namespaces"), on("tenant", "delete", "/secrets"),
 		[]right{{where: "cluster", verb: "delete", resource: "/secrets", name: signedNonce}}),
-	"unpeer.go replicatedGone p.local.Delete": on("cluster", "delete", nsMap),
-	"unpeer.go replicatedGone p.local.List":   on("cluster", "list", nsMap),
-	"unpeer.go tenantGone deleteThis":         on("tenant", "delete", tenant),
+	"unpeer.go removeMap deleteThis":        on("cluster", "delete", nsMap),
+	"unpeer.go replicatedGone p.local.List": on("cluster", "list", nsMap),
+	"unpeer.go tenantGone deleteThis":       on("tenant", "delete", tenant),
 
 	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -58,7 +59,7 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	r = newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "more", 1, "1500m"))
 	ids := r.readyOnSecond(ctx)
-	require.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageResources)+":", "Denied"))
+	assert.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageResources)+":", "Denied"))
 	r.until(ctx, "denied slice gone", time.Minute, func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
 	_, err := s.consumer.node(ctx, there[0])
 	require.NoError(t, err, "the first node stays")
@@ -118,9 +119,9 @@ func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	for i := range s.providers {
 		e, err := s.givenUp(instanceName(ids[0]), i+1)
 		require.NoError(t, err)
-		require.NoError(t, names(e.failure, "waiting for "+string(backend.StageNonce)+":", "has not filled Secret"))
+		assert.NoError(t, names(e.failure, "waiting for "+string(backend.StageNonce)+":", "has not filled Secret"))
 	}
-	require.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, "waiting for "+string(backend.StageNonce)))
+	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, "waiting for "+string(backend.StageNonce)))
 }
 
 // failedInstance is an instance that a call has listed with an error.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -26,23 +27,15 @@ func TestFailover(t *testing.T) {
 	defer cancel()
 	s := newStack(ctx, t, "failover", groups+hurried, offers)
 	offload(ctx, newSteps(t), s.consumer)
+	var parts []part
 	for _, f := range failings {
-		if !t.Run(f.name, func(t *testing.T) { f.run(ctx, t, s) }) {
-			return
-		}
+		parts = append(parts, part{f.name, f.run})
 	}
-	for _, part := range []struct {
-		name string
-		run  func(context.Context, *testing.T, *stack)
-	}{
-		{"CancelledPeeringWaitsForTheFinalizer", cancelledBehindFinalizer},
-		{"ResourcesRefusedOnASharedPeering", resourcesRefused},
-		{"NoneLeft", noneLeft},
-	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
-			return
-		}
-	}
+	runParts(ctx, t, s, append(parts,
+		part{"CancelledPeeringWaitsForTheFinalizer", cancelledBehindFinalizer},
+		part{"ResourcesRefusedOnASharedPeering", resourcesRefused},
+		part{"NoneLeft", noneLeft},
+	))
 }
 
 // failing is one way in which the first provider does not become a node.
@@ -68,7 +61,7 @@ func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
 		sab.begun(ctx)
 	}
 	ids := r.readyOnSecond(ctx)
-	require.NoError(t, r.named(ids[0], "waiting for "+string(f.stage)+":", f.words))
+	assert.NoError(t, r.named(ids[0], "waiting for "+string(f.stage)+":", f.words))
 	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error {
 		return running(ctx, s.consumer, "work", 2)
 	})

@@ -51,20 +51,13 @@ func TestFirstNode(t *testing.T) {
 	defer cancel()
 	s := newStack(ctx, t, "first-node", groups, offers)
 	offload(ctx, newSteps(t), s.consumer)
-	for _, part := range []struct {
-		name string
-		run  func(context.Context, *testing.T, *stack)
-	}{
+	runParts(ctx, t, s, []part{
 		{"ThereAndBack", thereAndBack},
 		{"TwoNodesOneTenant", twoNodesOneTenant},
 		{"WorkerKilledWhilePeering", workerKilledWhilePeering},
 		{"PeeringCancelled", peeringCancelled},
 		{"NoSecretKept", noSecretKept},
-	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
-			return
-		}
-	}
+	})
 }
 
 // thereAndBack: one pod that does not fit buys one node, runs on it, and the node goes when the pod has.

@@ -27,18 +27,11 @@ func TestForeignPeering(t *testing.T) {
 	defer cancel()
 	s := newStack(ctx, t, "foreign", groups, offers)
 	offload(ctx, newSteps(t), s.consumer)
-	for _, part := range []struct {
-		name string
-		run  func(context.Context, *testing.T, *stack)
-	}{
+	runParts(ctx, t, s, []part{
 		{"PeeredByHand", peeredByHand},
 		{"PeeredTheOtherWay", peeredTheOtherWay},
 		{"AnotherTeamsSlice", anotherTeamsSlice},
-	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
-			return
-		}
-	}
+	})
 }
 
 // peeredByHand: what `liqoctl peer` has made is used as it is and left as it is.

@@ -12,6 +12,28 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
+// part is one part of a suite. It ends as it began: with nothing of ours in the clusters.
+type part struct {
+	name string
+	run  func(context.Context, *testing.T, *stack)
+}
+
+// runParts runs the parts, which share a stack and build on each other's clean end: the first that does not reach its end ends
+// the suite.
+func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
+	t.Helper()
+	for _, p := range parts {
+		ended := false
+		t.Run(p.name, func(t *testing.T) {
+			p.run(ctx, t, s)
+			ended = true
+		})
+		if !ended {
+			return
+		}
+	}
+}
+
 // run is one part of the suite: its steps, and where it began in the record of calls.
 type run struct {
 	*steps

@@ -23,19 +23,12 @@ func TestWatch(t *testing.T) {
 	defer cancel()
 	s := newStack(ctx, t, "watch", groups, offers)
 	offload(ctx, newSteps(t), s.consumer)
-	for _, part := range []struct {
-		name string
-		run  func(context.Context, *testing.T, *stack)
-	}{
+	runParts(ctx, t, s, []part{
 		{"DeletedNodeComesBack", deletedNodeComesBack},
 		{"DeletedVirtualNodeIsLost", func(ctx context.Context, t *testing.T, s *stack) { lost(ctx, t, s, virtualNodes) }},
 		{"DeletedSliceIsLost", func(ctx context.Context, t *testing.T, s *stack) { lost(ctx, t, s, resourceSlices) }},
 		{"DeadKubeletIsNotReady", deadKubelet},
-	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(ctx, t, s) }) {
-			return
-		}
-	}
+	})
 }
 
 // deletedNodeComesBack: somebody deletes the Node. Its virtual kubelet registers it anew, we stamp it, and CA neither gives it

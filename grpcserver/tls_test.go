@@ -9,10 +9,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
@@ -84,6 +88,113 @@ func TestTLSRefusesHalfAConfig(t *testing.T) {
 	require.NoError(t, os.WriteFile(files.ClientCA, []byte("nothing"), 0o600))
 	_, err = TLS(files, nil, quiet)
 	require.ErrorContains(t, err, "no PEM certificate")
+}
+
+// A client comes in by its name only, whoever else its authority signs.
+func TestTLSAllowedNames(t *testing.T) {
+	dir := t.TempDir()
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	authority := newAuthority(t)
+	authority.issue(t, 1, time.Hour).write(t, files)
+	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
+	logs := &buffer{}
+	creds, err := TLS(files, []string{"cluster-autoscaler", "spiffe://cluster/ca"}, slog.New(slog.NewTextHandler(logs, nil)))
+	require.NoError(t, err)
+	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
+	named := func(change func(*x509.Certificate)) *leaf {
+		template := &x509.Certificate{SerialNumber: big.NewInt(7), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+		change(template)
+		return sign(t, template, authority)
+	}
+	for name, tc := range map[string]struct {
+		change func(*x509.Certificate)
+		why    string // in the log; "" when let in
+	}{
+		"DNS name":    {change: func(c *x509.Certificate) { c.DNSNames = []string{"other", "cluster-autoscaler"} }},
+		"common name": {change: func(c *x509.Certificate) { c.Subject.CommonName = "cluster-autoscaler" }},
+		"URI":         {change: func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "cluster", Path: "/ca"}} }},
+		"another": {
+			change: func(c *x509.Certificate) {
+				c.Subject.CommonName, c.DNSNames, c.IPAddresses = "me", []string{"cluster-autoscaler.evil"}, []net.IP{net.IPv4(10, 0, 0, 7)}
+			},
+			why: "the client certificate's names [cluster-autoscaler.evil, 10.0.0.7, me] are not among the allowed ones [cluster-autoscaler, spiffe://cluster/ca]",
+		},
+		"none": {
+			change: func(c *x509.Certificate) {},
+			why:    "the client certificate's names [] are not among the allowed ones",
+		},
+	} {
+		config := &tls.Config{RootCAs: authority.pool(), ServerName: "localhost", Certificates: []tls.Certificate{named(tc.change).certificate()}}
+		_, err := call(t, address, credentials.NewTLS(config))
+		if tc.why == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		requireCode(t, codes.Unavailable, err)
+		require.Eventually(t, func() bool { return strings.Contains(logs.String(), tc.why) }, 5*time.Second, time.Millisecond, "%s: %s", name, logs)
+	}
+	_, err = call(t, address, credentials.NewTLS(&tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}))
+	requireCode(t, codes.Unavailable, err)
+	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client didn't provide a certificate") }, 5*time.Second, time.Millisecond)
+	require.Contains(t, logs.String(), `level=WARN msg="client refused" address=127.0.0.1:`)
+
+	_, err = TLS(files, []string{"a", ""}, quiet)
+	require.ErrorContains(t, err, "an allowed name is empty", "it would match certificates without a common name")
+}
+
+// The authority of clients rotates without a restart: with both in the file both are let in, then only the new one.
+func TestTLSRotatedClientAuthority(t *testing.T) {
+	dir := t.TempDir()
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	was, will := newAuthority(t), newAuthority(t)
+	was.issue(t, 1, time.Hour).write(t, files)
+	trust := func(authorities ...*leaf) {
+		var bundle []byte
+		for _, a := range authorities {
+			bundle = append(bundle, a.pem()...)
+		}
+		require.NoError(t, os.WriteFile(files.ClientCA, bundle, 0o600))
+	}
+	trust(was)
+	creds, err := TLS(files, []string{"localhost"}, quiet)
+	require.NoError(t, err)
+	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
+	client := func(by *leaf) credentials.TransportCredentials {
+		return credentials.NewTLS(&tls.Config{RootCAs: was.pool(), ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(8),
+			Certificates: []tls.Certificate{by.issue(t, 100, time.Hour).certificate()}})
+	}
+	old, next := client(was), client(will)
+	ask := func(creds credentials.TransportCredentials, want codes.Code, when string) {
+		_, err := call(t, address, creds)
+		require.Equal(t, want, status.Code(err), "%s: %v", when, err)
+	}
+	ask(old, codes.OK, "at first")
+	ask(next, codes.Unavailable, "at first")
+	trust(was, will)
+	ask(old, codes.OK, "both")
+	ask(next, codes.OK, "both")
+	trust(will)
+	ask(old, codes.Unavailable, "the new one only")
+	ask(next, codes.OK, "the new one only")
+}
+
+// A probe that connects and leaves is nobody to warn of.
+func TestTLSProbesAreNoWarning(t *testing.T) {
+	dir := t.TempDir()
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	authority := newAuthority(t)
+	authority.issue(t, 1, time.Hour).write(t, files)
+	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
+	logs := &buffer{}
+	creds, err := TLS(files, nil, slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	require.NoError(t, err)
+	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client refused") }, 5*time.Second, time.Millisecond)
+	require.NotContains(t, logs.String(), "WARN")
 }
 
 func serveTCP(t *testing.T, s *Server, creds credentials.TransportCredentials) string {

@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -77,21 +80,6 @@ func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
 	require.NotEqual(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, s.status(workflows.PeeringID(s.providers[0])))
 }
 
-// An operator terminates unpeering/<id>: the entity notices and goes on removing.
-func TestTerminatedUnpeeringIsReplaced(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, 1).work()
-	name := s.grow(1).Instances[0].Name
-	s.allIn(fleet.Ready, 1)
-	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
-	s.release(name)
-	s.provider(0, "removing", func(p fleet.ProviderState) bool { return p.Phase == fleet.Removing })
-	s.isStatus(workflows.UnpeeringID(s.providers[0]), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.UnpeeringID(s.providers[0]), "", "test"))
-	s.knobs(0, sim.Knobs{})
-	s.empty()
-}
-
 // A group loses its history while a scale-out waits for its slice: what the group gives back, the scale-out must not go
 // on making.
 func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
@@ -158,5 +146,35 @@ func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
 	require.Equal(t, 0, s.release(name).Target)
 	s.allIn("", 0)
 	s.knobs(0, sim.Knobs{})
+	s.empty()
+}
+
+// punctual is a backend whose Drain reaches its end just when it is cancelled.
+type punctual struct{ backend.Backend }
+
+func (punctual) Drain(ctx context.Context, _ backend.Attempt, _ bool, _ backend.Progress) error {
+	<-ctx.Done()
+	return nil
+}
+
+// An operator cancels a scale-in whose step reaches its end all the same: the instance is stuck, it does not just go on.
+func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(60) })
+	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
+	require.NoError(t, err)
+	o.Backend = punctual{o.Backend}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx, o) }()
+	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
+	s.configure()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	s.release(name)
+	s.isStatus(workflows.ScaleInID(name), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), ""))
+	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
+	s.release(name)
 	s.empty()
 }

@@ -29,6 +29,10 @@ type Options struct {
 	Logger    *slog.Logger // nil means slog.Default()
 	// StopTimeout is how long running activities may take to end at shutdown; they go on elsewhere. 0 means 10s.
 	StopTimeout time.Duration
+	// Started, if any, is called once the worker polls. It must not block.
+	Started func()
+
+	onFatal func(error) // told once, when the SDK stops the worker for good
 }
 
 // New makes a worker, not yet started.
@@ -50,6 +54,7 @@ func New(o Options) worker.Worker {
 		WorkerStopTimeout:                  stop,
 		MaxConcurrentActivityExecutionSize: 500,
 		DisableRegistrationAliasing:        true,
+		OnFatalError:                       o.onFatal,
 	})
 	workflows.Register(w, &activities.Activities{
 		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, queue),
@@ -57,9 +62,12 @@ func New(o Options) worker.Worker {
 	return w
 }
 
-// Run runs a worker until the context ends. Peerings of ours get their provider entity, in case Temporal lost it, so that
-// none outlives its use.
-func Run(ctx context.Context, o Options) error {
+// Run runs a worker until the context ends, and fails when Temporal will have it no longer, as when its namespace is
+// deleted. Peerings of ours get their provider entity, in case Temporal lost it, so that none outlives its use.
+func Run(parent context.Context, o Options) error {
+	ctx, end := context.WithCancelCause(parent)
+	defer end(nil)
+	o.onFatal = end
 	logger := o.Logger
 	if logger == nil {
 		logger = slog.Default()
@@ -69,6 +77,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer w.Stop()
+	if o.Started != nil {
+		o.Started()
+	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	if watcher, ok := o.Backend.(backend.Watcher); ok {
@@ -79,6 +90,9 @@ func Run(ctx context.Context, o Options) error {
 		logger.Warn("peerings of ours could not be looked through; they are at the next start", "error", err)
 	}
 	<-ctx.Done()
+	if parent.Err() == nil {
+		return fmt.Errorf("run worker: %w", context.Cause(ctx))
+	}
 	return nil
 }
 

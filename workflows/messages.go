@@ -66,7 +66,7 @@ type PeeringReport struct {
 
 // GroupState is a node group across continue-as-new.
 type GroupState struct {
-	Ledger  fleet.Ledger       `json:"ledger"`
+	Ledger  fleet.Packed       `json:"ledger"`
 	Drivers map[string]*Driver `json:"drivers,omitempty"` // by instance
 }
 

@@ -54,12 +54,14 @@ type starting struct {
 
 // newNodeGroup restores the state before it sets the handlers, because handlers run before the main coroutine does.
 func newNodeGroup(ctx workflow.Context, in NodeGroupInput) (*nodeGroup, error) {
-	state := in.State
+	state, ledger := in.State, fleet.Ledger{}
 	if state == nil {
-		state = &GroupState{Ledger: fleet.Ledger{Epoch: fleet.NewEpoch(workflow.Now(ctx))}}
+		state, ledger = &GroupState{}, fleet.Ledger{Epoch: fleet.NewEpoch(workflow.Now(ctx))}
+	} else {
+		ledger = state.Ledger.Unpack()
 	}
 	g := &nodeGroup{
-		id: in.Group, continueAt: in.ContinueAt, ledger: &state.Ledger, drivers: state.Drivers, dirty: true,
+		id: in.Group, continueAt: in.ContinueAt, ledger: &ledger, drivers: state.Drivers, dirty: true,
 		reports: workflow.GetSignalChannel(ctx, SignalReport), retry: workflow.GetSignalChannel(ctx, SignalRetry),
 		facts: workflow.GetSignalChannel(ctx, SignalFact),
 	}
@@ -83,7 +85,7 @@ func (g *nodeGroup) loop(ctx workflow.Context) error {
 		g.expire(ctx)
 		if historyFull(ctx, g.continueAt) && g.idle() && workflow.AllHandlersFinished(ctx) {
 			return workflow.NewContinueAsNewError(ctx, TypeNodeGroup, NodeGroupInput{
-				Group: g.id, State: &GroupState{Ledger: *g.ledger, Drivers: g.drivers}, ContinueAt: g.continueAt,
+				Group: g.id, State: &GroupState{Ledger: g.ledger.Pack(), Drivers: g.drivers}, ContinueAt: g.continueAt,
 			})
 		}
 	}

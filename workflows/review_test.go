@@ -127,20 +127,6 @@ func TestLateReportOfASilentPeeringEndsNoCompensation(t *testing.T) {
 	}
 }
 
-// An operator cancels a scale-in whose step reaches its end all the same: the instance is stuck, it does not just go on.
-func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
-	s := newStage(t, workflows.ScaleIn, workflows.TypeScaleIn)
-	s.RegisterActivityWithOptions(func(context.Context, activities.DrainInput) error { return nil }, activity.RegisterOptions{Name: activities.NameDrain})
-	s.OnActivity(activities.NameDrain, mock.Anything, mock.Anything).Return(func(context.Context, activities.DrainInput) error {
-		s.RegisterDelayedCallback(s.CancelWorkflow, 0)
-		return nil
-	}).After(time.Second)
-	s.RegisterDelayedCallback(s.CancelWorkflow, time.Millisecond)
-	s.ExecuteWorkflow(workflows.ScaleIn, workflows.DriveInput{Instance: reviewInstance("standard-x-1", fleet.Draining)})
-	require.True(t, s.IsWorkflowCompleted())
-	require.Contains(t, s.kinds(), fleet.Cancelled)
-}
-
 // A scale-out that is started in place of a terminated one, for an instance that CA asked back meanwhile, does nothing.
 func TestScaleOutOfALeavingInstanceEndsAtOnce(t *testing.T) {
 	s := newStage(t, workflows.ScaleOut, workflows.TypeScaleOut)
@@ -164,13 +150,18 @@ func TestLeaveThatFindsNobodyWhileReportsCome(t *testing.T) {
 	other := reviewInstance("standard-x-2", fleet.Ready)
 	spec := reviewSpec()
 	check := reviewAt.Add(time.Hour)
+	once := false
 	s.leave = func(string) error {
+		if once {
+			return errors.New("not found")
+		}
+		once = true
 		s.SignalWorkflow(workflows.SignalReport, workflows.Report{Instance: other.Name, From: "scale-out/standard-x-2/r", Number: 9, Closed: true})
 		return errors.New("not found")
 	}
 	s.RegisterDelayedCallback(s.CancelWorkflow, 20*time.Second)
 	s.ExecuteWorkflow(workflows.NodeGroup, workflows.NodeGroupInput{Group: "standard", State: &workflows.GroupState{
-		Ledger: fleet.Ledger{Spec: &spec, Epoch: "x", Instances: []fleet.Instance{leaving, other}},
+		Ledger: fleet.Ledger{Spec: &spec, Epoch: "x", Instances: []fleet.Instance{leaving, other}}.Pack(),
 		Drivers: map[string]*workflows.Driver{
 			leaving.Name: {WorkflowID: workflows.ScaleOutID(leaving.Name), Check: check},
 			other.Name:   {WorkflowID: workflows.ScaleOutID(other.Name), Check: check},
@@ -190,26 +181,51 @@ func TestLargestGroupFitsInAPayload(t *testing.T) {
 	drivers := map[string]*workflows.Driver{}
 	for n := range spec.Max {
 		i := fleet.NewInstance(fleet.InstanceName(spec.ID, l.Epoch, n+1), spec, reviewAt)
-		i.Phase, i.Attempt = fleet.Failed, 3
-		i.Offer = &fleet.Offer{
-			Name: "milan-spare", Provider: "milan-2f6c1f0a-6a3c-4b8f", Epoch: "9f2c41aa01", Lendable: spec.Shape, Price: 0.5,
-			Labels:      map[string]string{"country": "it", "site": "milan-2"},
-			Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "liqo-autoscaler", Name: "milan-spare"}},
+		play := func(ev fleet.Event) {
+			ev.Step, ev.Attempt = i.Phase.Row().Step, i.Attempt
+			_, err := i.Apply(ev, reviewAt)
+			require.NoError(t, err)
 		}
-		i.Refused = map[string]string{}
-		for p := range 3 {
+		play(fleet.Event{Kind: fleet.Done})
+		for p := range 4 { // the fourth lap is under way: everything it may carry
 			id := fmt.Sprintf("provider-%d-2f6c1f0a-6a3c-4b8f", p)
-			why := fleet.NewFailure(fleet.CodeTimeout, id, "", strings.Repeat("waiting for tenant: the provider has not answered; ", 20))
-			i.Refused[id], i.Failure = why.Message, why
+			play(fleet.Event{Kind: fleet.Done})
+			play(fleet.Event{Kind: fleet.Done, Offer: &fleet.Offer{
+				Name: "milan-spare", Provider: id, Epoch: "9f2c41aa01", Lendable: spec.Shape, Price: 0.5,
+				Labels:      map[string]string{"country": "it", "site": "milan-2"},
+				Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "liqo-autoscaler", Name: "milan-spare"}},
+			}})
+			play(fleet.Event{Kind: fleet.GaveUp, Failure: fleet.NewFailure(fleet.CodeTimeout, id, "tenant", strings.Repeat("the provider has not answered; ", 7))})
 		}
 		l.Instances = append(l.Instances, i)
 		drivers[i.Name] = &workflows.Driver{WorkflowID: workflows.ScaleOutID(i.Name), From: workflows.ScaleOutID(i.Name) + "/01a1f963-5ddd-7657-b112-3959352191b2", Check: reviewAt, Number: 12}
 	}
 	const most = 2 << 20
-	state, err := json.Marshal(workflows.NodeGroupInput{Group: spec.ID, State: &workflows.GroupState{Ledger: l, Drivers: drivers}})
+	state, err := json.Marshal(workflows.NodeGroupInput{Group: spec.ID, State: &workflows.GroupState{Ledger: l.Pack(), Drivers: drivers}})
 	require.NoError(t, err)
+	t.Logf("%d bytes", len(state))
 	require.Less(t, len(state), most, "continue-as-new input of %d instances", spec.Max)
 	snapshot, err := json.Marshal(l.Snapshot(reviewAt))
 	require.NoError(t, err)
 	require.Less(t, len(snapshot), most, "memo of %d instances", spec.Max)
+}
+
+// What a run hands to the next one is what it had.
+func TestPackedLedgerIsTheLedger(t *testing.T) {
+	old, young := reviewInstance("standard-x-1", fleet.Ready), reviewInstance("standard-x-2", fleet.Joining)
+	young.Spec.Max = 5
+	spec := reviewSpec()
+	l := fleet.Ledger{Spec: &spec, Epoch: "x", NextSeq: 2, Sequence: 7, Instances: []fleet.Instance{old, young}}
+	want, err := json.Marshal(l)
+	require.NoError(t, err)
+	wire, err := json.Marshal(l.Pack())
+	require.NoError(t, err)
+	var p fleet.Packed
+	require.NoError(t, json.Unmarshal(wire, &p))
+	got, err := json.Marshal(p.Unpack())
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(got))
+	again, err := json.Marshal(l)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(again), "packing leaves the ledger alone")
 }

@@ -163,9 +163,8 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 		case <-run.Done():
 			return nil
 		}
-		polls()
 		return worker.Run(run, worker.Options{
-			Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
+			Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second, Started: polls,
 		})
 	})
 	g.Go(func() error {

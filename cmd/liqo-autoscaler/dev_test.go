@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,22 +58,39 @@ func TestDevAndDemo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	ports, dir := freePorts(t, 4), t.TempDir()
+	ports, dir := freePorts(t, 6), t.TempDir()
 	_, uiPort, err := net.SplitHostPort(ports[3])
 	require.NoError(t, err)
 	c := &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}
-	f := devFlags{dir: dir, listen: ports[1], discoveryListen: ports[2], temporalScript: "../../temporal-dev.sh", uiPort: uiPort}
+	f := devFlags{dir: dir, listen: ports[1], discoveryListen: ports[2], temporalScript: "../../temporal-dev.sh", uiPort: uiPort,
+		observe: observeFlags{metrics: ports[4], health: ports[5]}}
 
 	for group, provider := range map[string]string{"standard": "milan", "gpu": "genoa"} {
 		t.Run(group, func(t *testing.T) {
 			banner, stop := startDev(ctx, t, c, f)
 			runCurl(ctx, t, banner)
+			require.Contains(t, banner, "http://"+ports[4]+"/metrics")
+			require.Contains(t, banner, "http://"+ports[5]+"/readyz")
+			require.Equal(t, "ok\n", page(ctx, t, ports[5], "/readyz"))
+			require.Equal(t, "ok\n", page(ctx, t, ports[5], "/healthz"))
+			grew := seenOn(ctx, t, ports[4], `liqo_autoscaler_group_target_size{group="`+group+`"} 1`)
 			var out buffer
 			require.NoError(t, demo(ctx, c, demoFlags{
 				address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: time.Minute,
 			}, &out), "%s", &out)
 			require.Regexp(t, `Ready +target 1  `+provider, out.String())
 			require.Contains(t, out.String(), "the simulated world is empty")
+			require.NoError(t, <-grew)
+			metrics := page(ctx, t, ports[4], "/metrics")
+			for _, line := range []string{
+				`liqo_autoscaler_group_target_size{group="` + group + `"} 0`,
+				`liqo_autoscaler_step_duration_seconds_count{code="OK",step="WaitForVirtualNode"} 1`,
+				`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",method="NodeGroupIncreaseSize"} 1`,
+				`temporal_num_pollers{`,
+			} {
+				require.Contains(t, metrics, "\n"+line)
+			}
+			require.NotRegexp(t, `="[^"]*`+group+`-[0-9a-z]+-[0-9]+`, metrics, "an instance is a label")
 			require.Contains(t, stop(), "stopped; what was under way goes on")
 		})
 	}
@@ -112,6 +131,44 @@ func startDev(ctx context.Context, t *testing.T, c *common, f devFlags) (banner 
 		return nil
 	}))
 	return out.String(), stop
+}
+
+// page is what an address shows.
+func page(ctx context.Context, t *testing.T, address, path string) string {
+	t.Helper()
+	body, err := read(ctx, address, path)
+	require.NoError(t, err)
+	return body
+}
+
+func read(ctx context.Context, address, path string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+// seenOn scrapes until the line shows.
+func seenOn(ctx context.Context, t *testing.T, address, line string) <-chan error {
+	t.Helper()
+	seen := make(chan error, 1)
+	go func() {
+		seen <- waitFor(ctx, time.Minute, func() error {
+			metrics, err := read(ctx, address, "/metrics")
+			if err == nil && !strings.Contains(metrics, "\n"+line+"\n") {
+				err = fmt.Errorf("no line %s", line)
+			}
+			return err
+		})
+	}()
+	return seen
 }
 
 // runCurl runs the command that the banner shows.

@@ -77,14 +77,13 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	}
 	defer t.Close()
 	polls := seen.observeWorker(t)
-	polls()
 	logger.Info("worker started", "backend", f.kind, "offers", f.sources.files, "offerSecretsNamespace", f.sources.secretsNamespace,
 		"discovery", f.sources.server.URL, "temporal", c.temporalAddress)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(ctx) })
 	g.Go(func() error { return offers.watch(ctx) })
 	g.Go(func() error {
-		return worker.Run(ctx, worker.Options{Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger})
+		return worker.Run(ctx, worker.Options{Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, Started: polls})
 	})
 	return g.Wait()
 }

@@ -59,14 +59,17 @@ func sourceDir() (string, error) {
 	return dir, nil
 }
 
+// completeMark is the file that says that all binaries of a folder are there.
+const completeMark = ".complete"
+
 // build makes sure that all binaries and Liqo's chart exist, one build at a time on a machine, and returns their folder.
 func build(ctx context.Context, sources string, v versions, log func(string, ...any)) (string, error) {
 	bin, err := v.dir()
 	if err != nil {
 		return "", err
 	}
-	complete := filepath.Join(bin, ".complete")
-	if _, err := os.Stat(complete); err == nil {
+	complete := filepath.Join(bin, completeMark)
+	if exists(complete) {
 		return bin, nil
 	}
 	if err := os.MkdirAll(filepath.Join(bin, "liqo"), 0o755); err != nil {
@@ -77,7 +80,7 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 		return "", err
 	}
 	defer lock.Close()
-	if _, err := os.Stat(complete); err == nil { // meanwhile
+	if exists(complete) { // meanwhile
 		return bin, nil
 	}
 	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 15 minutes from nothing)", v.kubernetes, v.liqo, bin)

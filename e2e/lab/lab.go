@@ -84,6 +84,22 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
+// Built is the folder of the binaries of two versions, "" as in Options, and whether they are all there.
+func Built(kubernetes, liqo string) (bin string, complete bool, err error) {
+	sources, err := sourceDir()
+	if err != nil {
+		return "", false, err
+	}
+	v, err := choose(filepath.Join(sources, "modules"), kubernetes, liqo)
+	if err != nil {
+		return "", false, err
+	}
+	if bin, err = v.dir(); err != nil {
+		return "", false, err
+	}
+	return bin, exists(filepath.Join(bin, completeMark)), nil
+}
+
 // complete fills in what is not set.
 func (o *Options) complete() error {
 	if o.Providers == 0 {

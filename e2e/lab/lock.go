@@ -66,7 +66,7 @@ func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for first := true; ; first = false {
+	for tries := 1; ; tries++ {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return f, nil
@@ -75,7 +75,7 @@ func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 			f.Close()
 			return nil, fmt.Errorf("take lock %s: %w", path, err)
 		}
-		if first {
+		if tries == 2 { // who was killed just now frees it in a moment
 			waiting()
 		}
 		select {

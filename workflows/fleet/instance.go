@@ -12,7 +12,8 @@ import (
 type Instance struct {
 	Name string `json:"name"`
 	// Spec is the group's spec as it was when the instance was booked.
-	Spec     GroupSpec `json:"spec"`
+	Spec     GroupSpec `json:"spec,omitzero"`
+	SpecHash string    `json:"specHash,omitempty"` // in place of Spec in a Packed
 	BookedAt time.Time `json:"bookedAt"`
 	Phase    Phase     `json:"phase"`
 	Since    time.Time `json:"since"` // when it entered Phase
@@ -115,6 +116,9 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	}
 	if m.To != "" {
 		i.Phase, i.Since = m.To, now
+		if !m.To.Growing() { // there is no next lap: only the verdict is kept
+			i.Refused, i.Free = nil, nil
+		}
 		i.Registered = i.Registered && (m.To == Joining || m.To == Ready) || m.To == Ready
 	}
 	return m, nil
@@ -150,6 +154,9 @@ func (i *Instance) note(ev Event) {
 	}
 }
 
+// maxRefusal bounds, in characters, what is kept of why a provider is out.
+const maxRefusal = 120
+
 // lap refuses the attempt's provider and says where the instance goes on. With k offers a run has at most k+1 attempts:
 // each offer is refused at most once until the one fresh Discover, and after that the next refusal is the end.
 func (i *Instance) lap(ev Event, now time.Time) Phase {
@@ -175,7 +182,7 @@ func (i *Instance) lap(ev Event, now time.Time) Phase {
 		}
 		i.Refused[provider] = "refused"
 		if ev.Failure != nil {
-			i.Refused[provider] = ev.Failure.Message
+			i.Refused[provider] = shorten(ev.Failure.Message, maxRefusal)
 		}
 	}
 	switch {

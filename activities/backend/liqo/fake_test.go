@@ -56,7 +56,7 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	c := &clusters{there: build(peer, there)}
 	config := Config{UnreachableAfter: 100 * time.Millisecond, ForceAfter: time.Millisecond, DenyAfter: time.Millisecond}
 	local := build(me, here)
-	c.Backend = &Backend{config: config.withDefaults(), local: local, watch: local, graces: graces{answer: time.Second, renew: time.Millisecond, register: time.Millisecond, node: time.Millisecond, namespaceMap: time.Millisecond}}
+	c.Backend = &Backend{config: config.withDefaults(), local: local, watch: local, graces: graces{answer: time.Millisecond, renew: time.Millisecond, register: time.Millisecond, node: time.Millisecond, namespaceMap: time.Millisecond, release: time.Millisecond}}
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
 		c.opens++
 		if c.down {

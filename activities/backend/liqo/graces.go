@@ -16,6 +16,8 @@ type graces struct {
 	node time.Duration
 	// namespaceMap is for a NamespaceMap that no virtual node needs any longer.
 	namespaceMap time.Duration
+	// release is for crd-replicator to let go of something by itself, before the provider is asked whether it can.
+	release time.Duration
 	// certificate is for a provider that is gone to come back, so that the certificate it keeps can be deleted.
 	certificate time.Duration
 }
@@ -27,6 +29,7 @@ func defaultGraces() graces {
 		register:     10 * time.Second,
 		node:         3 * time.Second,
 		namespaceMap: 5 * time.Second,
+		release:      5 * time.Second,
 		certificate:  10 * time.Second,
 	}
 }

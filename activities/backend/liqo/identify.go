@@ -6,6 +6,7 @@ import (
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -26,9 +27,18 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	}
 	found, err := b.identify(ctx, provider)
 	if err != nil {
-		return "", fmt.Errorf("identify provider: %w", access("read its cluster id", err))
+		return "", fmt.Errorf("identify provider: %w", refused(err))
 	}
 	return found.id, nil
+}
+
+// refused is access for credentials that are tried for the first time: that the provider does not take them is a fault of
+// theirs.
+func refused(err error) error {
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		return say(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
+	}
+	return access("read its cluster id", err)
 }
 
 // identify reads a cluster's id from the ConfigMap that Liqo's chart installs, found by label in the usual namespace or

@@ -16,6 +16,9 @@ type join struct {
 	*attempt
 	spec backend.NodeSpec
 	node *corev1.Node // as last seen
+
+	waiting since // the slice has no answer
+	denied  since // its authentication is denied
 }
 
 // Join makes the attempt's slice, virtual node and Node, or adopts what exists of them, and stamps the Node last.

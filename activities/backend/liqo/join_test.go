@@ -2,7 +2,6 @@ package liqo
 
 import (
 	"testing"
-	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -100,9 +99,7 @@ func TestJoinShort(t *testing.T) {
 func TestJoinDenied(t *testing.T) {
 	for i, kind := range []string{"Authentication", "Resources"} {
 		slice := accepted("2")
-		slice.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 		slice.Status.Conditions[i].Status = authv1beta1.ResourceSliceConditionDenied
-		slice.Status.Conditions[i].LastTransitionTime = slice.CreationTimestamp
 		c := newClusters(t, peered(slice), nil)
 		_, err := c.Join(prompt(t), spec(), nil)
 		require.ErrorIs(t, err, backend.ErrDenied)
@@ -113,7 +110,6 @@ func TestJoinDenied(t *testing.T) {
 // A drained Tenant may not even ask; the reason is read from the Tenant.
 func TestJoinUnansweredBecauseDrained(t *testing.T) {
 	slice := accepted("2")
-	slice.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 	slice.Status = authv1beta1.ResourceSliceStatus{}
 	tenant := tenantOf(mine())
 	tenant.Spec.TenantCondition = authv1beta1.TenantConditionDrained

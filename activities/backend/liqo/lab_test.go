@@ -64,7 +64,24 @@ func theLab(t *testing.T) *lab {
 		require.NoError(t, err)
 		l.clusters[name] = c
 	}
+	l.clear(t)
 	return l
+}
+
+// clear takes back what an earlier test has left when it failed.
+func (l *lab) clear(t *testing.T) {
+	t.Helper()
+	b := l.backend(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	found, err := b.List(ctx, "")
+	require.NoError(t, err)
+	for _, f := range found {
+		require.NoError(t, b.Leave(ctx, f.Attempt, nil), "clear")
+	}
+	for n := 1; n <= 2; n++ {
+		require.NoError(t, b.Unpeer(ctx, l.provider(n), nil), "clear")
+	}
 }
 
 // backend is a new backend on the lab's consumer, as another process has it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -52,7 +53,7 @@ func TestLabTwoWay(t *testing.T) {
 	require.NoError(t, l.liqoctl(t.Context(), "authenticate", there, here))
 	require.NoError(t, b.Establish(t.Context(), p, nil))
 	require.ErrorIs(t, b.Unpeer(t.Context(), p, nil), backend.ErrInUse)
-	require.NoError(t, l.liqoctl(t.Context(), "unauthenticate", there, here))
+	require.NoError(t, l.unpeerByHand(t.Context(), there, here))
 	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
 		tenants, err := here.any.Resource(authentication("tenants")).List(ctx, metav1.ListOptions{})
 		return err == nil && len(tenants.Items) == 0, err
@@ -80,6 +81,30 @@ func TestLabDrained(t *testing.T) {
 	require.NoError(t, b.Leave(within(t, time.Minute), a, nil))
 	require.NoError(t, undo(t.Context()))
 	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	l.requireNothing(t)
+}
+
+// A provider that takes our Tenant away leaves crd-replicator with finalizers that it may not clear: Leave and Unpeer come
+// to their end all the same.
+func TestLabRevoked(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(2)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	a := attempt(2, p)
+	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
+	require.NoError(t, err)
+	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
+	require.NoError(t, tenants.Delete(t.Context(), consumer, metav1.DeleteOptions{}))
+	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
+		_, err := tenants.Get(ctx, consumer, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignoreNotFound(err)
+	}))
+	began := time.Now()
+	tell := func(stage backend.Stage, message string) {
+		t.Logf("%5.1f %s: %.120s", time.Since(began).Seconds(), stage, message)
+	}
+	require.NoError(t, b.Leave(within(t, time.Minute), a, tell))
+	require.NoError(t, b.Unpeer(within(t, time.Minute), p, tell))
 	l.requireNothing(t)
 }
 

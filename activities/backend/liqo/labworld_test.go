@@ -89,13 +89,35 @@ func (l *lab) liqoctl(ctx context.Context, verb string, from, to *cluster) error
 	return nil
 }
 
+// unpeerByHand takes a peering away step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant at once, and
+// crd-replicator may then hold the Identity's Renew and kubeconfig by finalizers that it cannot clear any more.
+func (l *lab) unpeerByHand(ctx context.Context, from, to *cluster) error {
+	namespace := "liqo-tenant-" + to.name
+	err := from.any.Resource(authentication("identities")).Namespace(namespace).Delete(ctx, "controlplane-"+to.name, metav1.DeleteOptions{})
+	if ignoreNotFound(err) != nil {
+		return err
+	}
+	err = poll(ctx, func(ctx context.Context) (bool, error) {
+		renews, err := from.any.Resource(authentication("renews")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "liqo.io/replication=true"})
+		if err != nil || len(renews.Items) > 0 {
+			return false, err
+		}
+		secrets, err := from.kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: "liqo.io/identity-type=ControlPlane"})
+		return err == nil && len(secrets.Items) == 0, err
+	})
+	if err != nil {
+		return err
+	}
+	return l.liqoctl(ctx, "unauthenticate", from, to)
+}
+
 func (l *lab) putPeering(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
 	here, there, undone := l.clusters[consumer], l.clusters[p.ID], false
 	return func(ctx context.Context) error {
 		if undone {
 			return nil
 		}
-		if err := l.liqoctl(ctx, "unauthenticate", here, there); err != nil {
+		if err := l.unpeerByHand(ctx, here, there); err != nil {
 			return err
 		}
 		undone = true

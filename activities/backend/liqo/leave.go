@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,8 +104,9 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 // departure is what one Leave knows of its slice.
 type departure struct {
 	*attempt
-	existed bool      // the slice was here when this Leave came to it
-	goneAt  time.Time // when it was found gone on both sides
+	existed bool  // the slice was here when this Leave came to it
+	held    since // it was seen terminating
+	gone    since // it was found gone on both sides
 }
 
 // sliceGone deletes the slice and is done when it is gone here and, as far as it ever got there, on the provider.
@@ -125,11 +127,31 @@ func (d *departure) sliceGone(ctx context.Context) (bool, string, error) {
 			return false, "", fmt.Errorf("delete slice: %w", err)
 		}
 	}
+	if d.held.longerThan(d.graces.release) {
+		if err := d.releaseSlice(ctx, slice); err != nil {
+			return false, "", err
+		}
+	}
 	message := fmt.Sprintf("crd-replicator has not let go of ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
 	if _, status, err := d.apiServerStatus(ctx); err == nil {
 		message += "; " + status
 	}
 	return false, message, nil
+}
+
+// releaseSlice helps when the provider has taken our Tenant away: what it still has of the slice is removed over our own
+// credentials, and then the slice is let go.
+func (d *departure) releaseSlice(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
+	if revoked, err := d.revoked(ctx); err != nil || !revoked {
+		return err
+	}
+	if gone, _, err := d.askOverCredentials(ctx); err != nil || !gone {
+		return err
+	}
+	return d.release(ctx, slice)
 }
 
 // goneThere is sliceGone on the provider. Without a peering there is nothing to look for, for a peering is only removed
@@ -144,11 +166,8 @@ func (d *departure) goneThere(ctx context.Context) (bool, string, error) {
 	if !gone || err != nil {
 		return gone, message, err
 	}
-	if d.goneAt.IsZero() {
-		d.goneAt = time.Now()
-	}
 	err = d.certificateGone(ctx)
-	if errors.Is(err, backend.ErrUnreachable) && time.Since(d.goneAt) < d.graces.certificate {
+	if errors.Is(err, backend.ErrUnreachable) && !d.gone.longerThan(d.graces.certificate) {
 		return false, "", err
 	}
 	return true, "", nil // what the provider keeps of a certificate does no harm

@@ -36,9 +36,10 @@ func tenancies() []tenancy {
 }
 
 // occupied says which object of a tenant namespace still serves someone: another direction, networking, a peering by
-// hand. It is "" when there is none. Objects that hang on an owner go with it and do not count, nor do Liqo's
-// certificates (liqo-remote-certificate*), which are only worth something to the Tenant that is gone.
-func occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
+// hand. It is "" when there is none. Objects that hang on an owner go with it and do not count, nor does what
+// crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth something
+// to the Tenant that is gone.
+func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
 	for _, tenancy := range tenancies() {
 		var found metav1.PartialObjectMetadataList
 		found.SetGroupVersionKind(tenancy.kind.GroupVersion().WithKind(tenancy.kind.Kind + "List"))
@@ -47,7 +48,7 @@ func occupied(ctx context.Context, cluster client.Client, namespace string) (str
 			return "", fmt.Errorf("list what is left in namespace %s: %w", namespace, err)
 		}
 		for i := range found.Items {
-			if len(found.Items[i].OwnerReferences) == 0 {
+			if len(found.Items[i].OwnerReferences) == 0 && found.Items[i].Labels[consts.ReplicationOriginLabel] != p.self.id {
 				return tenancy.kind.Kind + " " + found.Items[i].Name, nil
 			}
 		}

@@ -22,6 +22,7 @@ type peering struct {
 
 	self     identity // of the consumer
 	localNS  string   // tenant namespace on the consumer; "" while there is none
+	ownNS    bool     // localNS is ours
 	remoteNS string   // tenant namespace on the provider; "" while there is none
 }
 
@@ -49,13 +50,13 @@ func (p *peering) locate(ctx context.Context) (err error) {
 	if p.self, err = p.consumer(ctx); err != nil {
 		return err
 	}
-	p.localNS = ""
+	p.localNS, p.ownNS = "", false
 	namespace, err := tenantNamespace(ctx, p.local, p.provider.ID)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("find tenant namespace of %s: %w", p.provider.ID, err)
 	}
 	if err == nil {
-		p.localNS = namespace.Name
+		p.localNS, p.ownNS = namespace.Name, p.mine(namespace)
 	}
 	return nil
 }

@@ -25,12 +25,15 @@ func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) 
 	if err := a.reach(ctx); err != nil {
 		return false, "", err
 	}
+	return a.askOverCredentials(ctx)
+}
+
+// askOverCredentials does it over the provider's credentials, once it has been reached.
+func (a *attempt) askOverCredentials(ctx context.Context) (gone bool, message string, err error) {
 	if a.remoteNS == "" {
 		return true, "", nil
 	}
-	gone, message := false, ""
-	err := a.remote.do(ctx, "look for our slice", func(provider client.Client) error {
-		var err error
+	err = a.remote.do(ctx, "look for our slice", func(provider client.Client) (err error) {
 		gone, message, err = a.removeRemote(ctx, provider, a.remoteNS)
 		return err
 	})

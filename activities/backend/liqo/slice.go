@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
@@ -84,7 +83,7 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 		return j.unanswered(ctx, slice)
 	case condition.Status == authv1beta1.ResourceSliceConditionAccepted:
 		return true, "", nil
-	case time.Since(condition.LastTransitionTime.Time) > j.config.DenyAfter && time.Since(slice.CreationTimestamp.Time) > j.config.DenyAfter:
+	case j.denied.longerThan(j.config.DenyAfter):
 		return false, "", say(backend.ErrDenied, "%s", denial(slice, condition))
 	default:
 		return false, denial(slice, condition), nil
@@ -100,7 +99,7 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 	if status == liqov1beta1.ConditionStatusError {
 		return false, "", say(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name, message)
 	}
-	if err := j.closed(ctx, slice); err != nil {
+	if err := j.closed(ctx); err != nil {
 		return false, "", err
 	}
 	return false, fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name), nil
@@ -108,8 +107,8 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 
 // closed is ErrDenied when the provider has closed our Tenant: draining one takes away the rights to even ask, so that
 // the slice never gets an answer. What cannot be read says nothing.
-func (j *join) closed(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
-	if time.Since(slice.CreationTimestamp.Time) < j.graces.answer || j.reach(ctx) != nil {
+func (j *join) closed(ctx context.Context) error {
+	if !j.waiting.longerThan(j.graces.answer) || j.reach(ctx) != nil {
 		return nil
 	}
 	tenant, err := j.tenant(ctx)

@@ -3,7 +3,6 @@ package liqo
 import (
 	"context"
 	"fmt"
-	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -55,8 +54,8 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 			}
 			return true, "", nil
 		}},
-		{backend.StageIdentityGone, p.replicatedGone(time.Now)},
-		{backend.StageIdentityGone, p.identityGone},
+		{backend.StageIdentityGone, p.replicatedGone()},
+		{backend.StageIdentityGone, p.identityGone()},
 		{backend.StageTenantGone, p.tenantGone},
 		{backend.StageTenantGone, p.leftoversGone},
 	}
@@ -71,8 +70,8 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 // replicatedGone is done when nothing is replicated to the provider any longer but what hangs on the Identity itself.
 // Liqo deletes the NamespaceMap with a provider's last virtual node; its single worker can miss that when two go at
 // once, so one that nobody needs is helped along.
-func (p *peering) replicatedGone(now func() time.Time) look {
-	started := now()
+func (p *peering) replicatedGone() look {
+	var waited since
 	return func(ctx context.Context) (bool, string, error) {
 		if err := p.inUse(ctx); err != nil {
 			return false, "", err
@@ -85,56 +84,102 @@ func (p *peering) replicatedGone(now func() time.Time) look {
 			return false, "", fmt.Errorf("list NamespaceMaps: %w", err)
 		}
 		for i := range maps.Items {
-			unneeded := &maps.Items[i]
-			if unneeded.DeletionTimestamp == nil && now().Sub(started) > p.graces.namespaceMap {
-				if err := client.IgnoreNotFound(p.local.Delete(ctx, unneeded)); err != nil {
-					return false, "", fmt.Errorf("delete NamespaceMap: %w", err)
-				}
+			if err := p.removeMap(ctx, &maps.Items[i], waited.longerThan(p.graces.namespaceMap)); err != nil {
+				return false, "", err
 			}
-			return false, fmt.Sprintf("NamespaceMap %s/%s is still there", unneeded.Namespace, unneeded.Name), nil
+			return false, fmt.Sprintf("NamespaceMap %s/%s is still there", maps.Items[i].Namespace, maps.Items[i].Name), nil
 		}
 		return true, "", nil
 	}
 }
 
+func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.NamespaceMap, overdue bool) error {
+	if !overdue {
+		return nil
+	}
+	if unneeded.DeletionTimestamp == nil {
+		if err := deleteThis(ctx, p.local, unneeded); err != nil {
+			return fmt.Errorf("delete NamespaceMap: %w", err)
+		}
+		return nil
+	}
+	if revoked, err := p.revoked(ctx); err != nil || !revoked {
+		return err
+	}
+	return p.release(ctx, unneeded)
+}
+
 // identityGone deletes the Identity and is done when its kubeconfig and its Renew are gone too: crd-replicator holds
 // both by finalizers that it can only clear while the Tenant lasts.
-func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
-	identity, err := p.controlPlaneIdentity(ctx)
-	if client.IgnoreNotFound(err) != nil {
-		return false, "", fmt.Errorf("read Identity: %w", err)
-	}
-	if err == nil {
-		if !p.mine(identity) {
-			return false, "", say(backend.ErrConflict, "Identity %s/%s is not ours any longer", identity.Namespace, identity.Name)
+func (p *peering) identityGone() look {
+	var held since
+	ours := false // it was our Identity that these came from
+	return func(ctx context.Context) (bool, string, error) {
+		identity, err := p.controlPlaneIdentity(ctx)
+		if client.IgnoreNotFound(err) != nil {
+			return false, "", fmt.Errorf("read Identity: %w", err)
 		}
-		if identity.DeletionTimestamp == nil {
-			if err := p.inUse(ctx); err != nil { // once more, right before the first thing that hurts
-				return false, "", err
-			}
-			if err := deleteThis(ctx, p.local, identity); err != nil {
-				return false, "", fmt.Errorf("delete Identity: %w", err)
+		if err == nil {
+			ours = true
+			return false, fmt.Sprintf("Identity %s/%s is being deleted", identity.Namespace, identity.Name), p.deleteIdentity(ctx, identity)
+		}
+		rest, err := p.identityRest(ctx)
+		if err != nil || len(rest) == 0 {
+			return err == nil, "", err
+		}
+		revoked, err := p.revoked(ctx)
+		if err != nil {
+			return false, "", err
+		}
+		if revoked && !ours && !p.ownNS {
+			return true, "", nil // somebody else's remains
+		}
+		if revoked && held.longerThan(p.graces.release) {
+			for _, object := range rest {
+				if err := p.release(ctx, object); err != nil {
+					return false, "", err
+				}
 			}
 		}
-		return false, fmt.Sprintf("Identity %s/%s is being deleted", identity.Namespace, identity.Name), nil
+		return false, fmt.Sprintf("crd-replicator has not let go of %s/%s yet", rest[0].GetNamespace(), rest[0].GetName()), nil
 	}
+}
+
+func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Identity) error {
+	if !p.mine(identity) {
+		return say(backend.ErrConflict, "Identity %s/%s is not ours any longer", identity.Namespace, identity.Name)
+	}
+	if identity.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := p.inUse(ctx); err != nil { // once more, right before the first thing that hurts
+		return err
+	}
+	if err := deleteThis(ctx, p.local, identity); err != nil {
+		return fmt.Errorf("delete Identity: %w", err)
+	}
+	return nil
+}
+
+// identityRest is what hangs on the Identity and outlasts it: the kubeconfig and the Renew.
+func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err error) {
 	secrets, err := p.controlPlaneSecrets(ctx)
-	if err != nil {
-		return false, "", err
+	if err != nil || p.localNS == "" {
+		return nil, err
 	}
-	if len(secrets) > 0 {
-		return false, fmt.Sprintf("crd-replicator has not let go of Secret %s/%s yet", secrets[0].Namespace, secrets[0].Name), nil
+	for i := range secrets {
+		if len(secrets[i].OwnerReferences) > 0 { // one made by hand is none of Liqo's
+			rest = append(rest, &secrets[i])
+		}
 	}
 	var renews authv1beta1.RenewList
-	if p.localNS != "" {
-		if err := p.local.List(ctx, &renews, client.InNamespace(p.localNS), outgoing(p.provider.ID)); err != nil {
-			return false, "", fmt.Errorf("list Renews: %w", err)
-		}
+	if err := p.local.List(ctx, &renews, client.InNamespace(p.localNS), outgoing(p.provider.ID)); err != nil {
+		return nil, fmt.Errorf("list Renews: %w", err)
 	}
-	if len(renews.Items) > 0 {
-		return false, fmt.Sprintf("crd-replicator has not let go of Renew %s/%s yet", renews.Items[0].Namespace, renews.Items[0].Name), nil
+	for i := range renews.Items {
+		rest = append(rest, &renews.Items[i])
 	}
-	return true, "", nil
+	return rest, nil
 }
 
 // tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our rights.
@@ -194,7 +239,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 		return true, "", nil
 	}
 	if namespace.DeletionTimestamp == nil {
-		if by, err := occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
+		if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
 			return err == nil, "", err // it serves somebody else now, and is theirs
 		}
 		if err := deleteThis(ctx, cluster, namespace); err != nil {

@@ -1,6 +1,7 @@
 // Command run runs a command beside a lab of its own: run [-providers N] [-kubernetes V] [-liqo V] COMMAND [ARG...]. The
 // command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries) and
-// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full); its exit code is ours.
+// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full); its exit code is ours. A shell is a
+// command too. With -built it starts nothing, but prints the folder of the binaries, or nothing when they are not built.
 package main
 
 import (
@@ -22,7 +23,19 @@ func main() {
 	flag.IntVar(&o.Providers, "providers", 2, "number of provider clusters")
 	flag.StringVar(&o.KubernetesVersion, "kubernetes", "", "version, default $"+lab.EnvKubernetes+" or "+lab.DefaultKubernetes)
 	flag.StringVar(&o.LiqoVersion, "liqo", "", "version, default $"+lab.EnvLiqo+" or "+lab.DefaultLiqo)
+	built := flag.Bool("built", false, "print the folder of the binaries when they are built, and end")
 	flag.Parse()
+	if *built {
+		bin, complete, err := lab.Built(o.KubernetesVersion, o.LiqoVersion)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		if complete {
+			fmt.Println(bin)
+		}
+		return
+	}
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)

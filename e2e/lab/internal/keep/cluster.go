@@ -41,7 +41,7 @@ type cluster struct {
 }
 
 func (l *lab) cluster(name string, index int) (*cluster, error) {
-	c := &cluster{lab: l, name: name, index: index, ports: l.Config.ports(index), kubeconfig: filepath.Join(l.Root, name+".kubeconfig")}
+	c := &cluster{lab: l, name: name, index: index, ports: l.ports(index), kubeconfig: filepath.Join(l.Root, name+".kubeconfig")}
 	c.url = "https://" + loopback(c.ports.api)
 	if err := c.writeKubeconfig(); err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		return err
 	}
 	if err := api.Until(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
 		return c.kube.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	}); err != nil {
 		return err

@@ -138,9 +138,15 @@ func (c *cluster) startUntil(ctx context.Context, name, path string, args []stri
 	return p.Until(ctx, ready)
 }
 
+// probeTimeout bounds one look whether a process answers: one that has ended must be noticed even when another listens on
+// its port and says nothing.
+const probeTimeout = 3 * time.Second
+
 // answers is a condition for proc.Process.Until: GET gives 200.
 func answers(port int, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(port)+path, nil)
 		if err != nil {
 			return err

@@ -1,0 +1,46 @@
+package liqo
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func TestIdentify(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	id, err := c.Identify(t.Context(), provider().Credentials)
+	require.NoError(t, err)
+	require.Equal(t, peer, id)
+
+	c = newClusters(t, nil, []client.Object{&corev1.ConfigMap{ObjectMeta: named("elsewhere", "clusterid", clusterID("other").Labels)}})
+	_, err = c.Identify(t.Context(), provider().Credentials)
+	require.NoError(t, err, "the usual namespace comes first")
+	require.NoError(t, c.there.Delete(t.Context(), clusterID(peer)))
+	_, err = c.Identify(t.Context(), provider().Credentials)
+	require.ErrorIs(t, err, backend.ErrInvalid, "a ConfigMap without an id")
+	require.ErrorContains(t, err, "elsewhere/clusterid")
+}
+
+// What a provider answers is sorted into what callers can do about it.
+func TestAccess(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
+	unauthorized := apierrors.NewUnauthorized("token expired")
+	for _, test := range []struct{ err, want error }{
+		{errors.New("dial tcp: connection refused"), backend.ErrUnreachable},
+		{unauthorized, backend.ErrUnreachable},
+		{apierrors.NewServiceUnavailable("starting"), backend.ErrUnreachable},
+		{forbidden, backend.ErrDenied},
+	} {
+		require.ErrorIs(t, access("do it", test.err), test.want)
+	}
+	conflict := apierrors.NewConflict(corev1.Resource("secrets"), "x", errors.New("changed"))
+	require.True(t, apierrors.IsConflict(access("do it", conflict)), "all else is retried")
+	require.ErrorIs(t, refused(unauthorized), backend.ErrInvalid)
+	require.ErrorIs(t, refused(forbidden), backend.ErrInvalid)
+}

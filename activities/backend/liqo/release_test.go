@@ -1,0 +1,76 @@
+package liqo
+
+import (
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// held is an object that crd-replicator holds and may not let go.
+func held[T client.Object](object T) T {
+	now := metav1.Now()
+	object.SetDeletionTimestamp(&now)
+	object.SetFinalizers([]string{"crdreplicator.liqo.io/resource"})
+	return object
+}
+
+// A provider that has taken our Tenant away keeps crd-replicator from letting go of anything: we do it then.
+func TestLeaveRevoked(t *testing.T) {
+	replica := accepted("2")
+	replica.Namespace = remoteNS
+	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
+	c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), replica})
+	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
+	require.False(t, exists(t, c.local, accepted("2")))
+	require.False(t, exists(t, c.there, replica))
+}
+
+// While the Tenant is there, or nobody can tell, crd-replicator is waited for.
+func TestLeaveNotRevoked(t *testing.T) {
+	for name, down := range map[string]bool{"there": false, "nobody can tell": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), tenantOf(mine())})
+			c.down = down
+			err := c.Leave(soon(t), someAttempt(1), nil)
+			var stage *backend.StageError
+			require.ErrorAs(t, err, &stage)
+			require.Equal(t, backend.StageSliceGone, stage.Stage)
+			require.True(t, exists(t, c.local, accepted("2")))
+		})
+	}
+}
+
+func heldRest() []client.Object {
+	renew := &authv1beta1.Renew{ObjectMeta: named(localNS, "controlplane-"+peer, outgoing(peer))}
+	namespaces := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(localNS, peer, outgoing(peer))}
+	return []client.Object{held(renew), held(namespaces), held(controlPlaneSecret())}
+}
+
+func TestUnpeerRevoked(t *testing.T) {
+	replica := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, peer, map[string]string{consts.ReplicationOriginLabel: me})}
+	c := newClusters(t, append(heldRest(), tenantNS(peer, mine())), []client.Object{tenantNS(me, mine()), replica})
+	require.NoError(t, c.Unpeer(prompt(t), provider(), nil))
+	for _, object := range heldRest() {
+		require.False(t, exists(t, c.local, object), "%T", object)
+	}
+	require.False(t, exists(t, c.local, tenantNS(peer)))
+	require.False(t, exists(t, c.there, tenantNS(me)))
+}
+
+// What is left of somebody else's peering is neither waited for nor touched.
+func TestUnpeerOthersRemains(t *testing.T) {
+	rest := heldRest()
+	rest = []client.Object{rest[0], rest[2], tenantNS(peer)}
+	c := newClusters(t, rest, nil)
+	require.NoError(t, c.Unpeer(prompt(t), provider(), nil))
+	for _, object := range rest {
+		require.True(t, exists(t, c.local, object), "%T", object)
+	}
+}

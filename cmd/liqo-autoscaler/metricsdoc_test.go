@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/metrics.md")
+
+const metricsIntro = `# Metrics and health
+
+Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/metrics`" + ` on ` + "`--metrics-listen`" + ` (:9090), and on ` + "`--health-listen`" + ` (:8081):
+
+| | /healthz fails when only a restart helps | /readyz fails when |
+|---|---|---|
+| grpcserver | its refresh loop hangs | not all groups were read within the last minute; also on the gRPC health protocol |
+| worker | - | it does not poll yet, or Temporal does not answer |
+| discovery | - | its database does not answer |
+
+The body of a failure says why. Labels are of bounded sets; an instance is never one: for a single instance there are the
+log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
+
+| metric | type | labels | of | what |
+|---|---|---|---|---|
+`
+
+const metricsEnd = `
+Beside these: the Go runtime and the process (` + "`go_*`, `process_*`" + `), and what the Temporal SDK measures (` + "`temporal_*`" + `), of which
+these are worth a graph:
+
+| metric | what it tells |
+|---|---|
+| ` + "`temporal_request_failure_total{operation,status_code}`" + ` | calls to Temporal that failed |
+| ` + "`temporal_workflow_endtoend_latency_seconds{workflow_type=\"ScaleOut\"}`" + ` | a scale-out from its start to Ready or Failed |
+| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | steps wait for a worker: too few of them |
+| ` + "`temporal_workflow_task_execution_failed_total`" + ` | a defect: workflows cannot go on with this version |
+| ` + "`temporal_num_pollers`" + ` | 0: this worker does not work |
+`
+
+func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
+	const page = "../../docs/metrics.md"
+	got := metricsIntro + strings.Join(metricRows(t), "\n") + "\n" + metricsEnd
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(page)
+	require.NoError(t, err, "run make update")
+	require.Equal(t, string(want), got, "run make update")
+}
+
+// metricRows are all metrics of ours, each of which has been given a value.
+func metricRows(t *testing.T) []string {
+	t.Helper()
+	of := map[string]string{}
+	server, work := observed(t), observed(t)
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}}, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	var options grpcserver.ServeOptions
+	server.observeServer(s, &options)
+	server.observeCertificate("missing.pem")
+	_, err = options.Interceptors[0](t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/service/Refresh"}, func(context.Context, any) (any, error) { return nil, nil })
+	require.NoError(t, err)
+
+	measured, err := work.temporal(true)
+	require.NoError(t, err)
+	var c client.Options
+	measured(&c)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{c.Interceptors[0].(interceptor.WorkerInterceptor)}})
+	env.RegisterActivityWithOptions(func(context.Context) (activities.SelectOutput, error) {
+		return activities.SelectOutput{Failure: fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")}, nil
+	}, activity.RegisterOptions{Name: activities.NameSelect})
+	_, err = env.ExecuteActivity(activities.NameSelect)
+	require.NoError(t, err)
+
+	rows := map[string]string{} // by name
+	for _, process := range []struct {
+		name string
+		*observer
+	}{{"grpcserver", server}, {"worker", work}} {
+		gathered, err := process.registry.Gather()
+		require.NoError(t, err)
+		for _, f := range gathered {
+			if !strings.HasPrefix(f.GetName(), "liqo_autoscaler_") {
+				continue
+			}
+			var labels []string
+			for _, l := range f.GetMetric()[0].GetLabel() {
+				labels = append(labels, l.GetName())
+			}
+			name := f.GetName()
+			rows[name] = fmt.Sprintf("| `%s` | %s | %s | %%s | %s |", name, strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
+			of[name] = strings.TrimPrefix(of[name]+", "+process.name, ", ")
+		}
+	}
+	of["liqo_autoscaler_build_info"] = "all"
+	of["liqo_autoscaler_tls_certificate_expiry_timestamp_seconds"] += ", discovery"
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		out = append(out, fmt.Sprintf(rows[name], of[name]))
+	}
+	return out
+}
+
+func observed(t *testing.T) *observer {
+	t.Helper()
+	o, err := observeFlags{}.open(quiet)
+	require.NoError(t, err)
+	return o
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// served serves an observer until the test ends, or stop is called.
+func served(t *testing.T, prepare func(*observer)) (o *observer, stop func()) {
+	t.Helper()
+	o, err := observeFlags{metrics: "127.0.0.1:0", health: "127.0.0.1:0"}.open(quiet)
+	require.NoError(t, err)
+	prepare(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- o.serve(ctx) }()
+	var stopped atomic.Bool
+	stop = func() {
+		if cancel(); stopped.CompareAndSwap(false, true) {
+			require.NoError(t, <-done)
+		}
+	}
+	t.Cleanup(stop)
+	return o, stop
+}
+
+func get(t *testing.T, listener net.Listener, path string) (int, string) {
+	t.Helper()
+	resp, err := http.Get("http://" + listener.Addr().String() + path)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// fakeTemporal answers health checks as told.
+type fakeTemporal struct{ down atomic.Pointer[error] }
+
+func (f *fakeTemporal) CheckHealth(ctx context.Context, _ *client.CheckHealthRequest) (*client.CheckHealthResponse, error) {
+	err := f.down.Load()
+	switch {
+	case err == nil:
+		return &client.CheckHealthResponse{}, nil
+	case *err == nil: // hangs
+		<-ctx.Done()
+		return nil, ctx.Err()
+	default:
+		return nil, *err
+	}
+}
+
+func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
+	var temporal fakeTemporal
+	var polls func()
+	o, stop := served(t, func(o *observer) { polls = o.observeWorker(&temporal) })
+	is := func(status int, text string) {
+		t.Helper()
+		code, body := get(t, o.health, "/readyz")
+		require.Equal(t, status, code, body)
+		require.Equal(t, text, body)
+	}
+	is(503, "worker: not started yet\n")
+	polls()
+	is(200, "ok\n")
+
+	refused := errors.New("connection refused")
+	temporal.down.Store(&refused)
+	is(503, "Temporal: connection refused\n")
+	code, _ := get(t, o.health, "/healthz")
+	require.Equal(t, 200, code, "a restart does not bring Temporal back")
+
+	var hangs error
+	temporal.down.Store(&hangs)
+	began := time.Now()
+	is(503, "Temporal: context deadline exceeded\n")
+	require.Less(t, time.Since(began), time.Second, "the kubelet gives up then")
+
+	temporal.down.Store(nil)
+	is(200, "ok\n")
+
+	stop()
+	_, err := net.DialTimeout("tcp", o.health.Addr().String(), time.Second)
+	require.Error(t, err)
+}
+
+// groups is a fleet that either answers or does not.
+type groups struct{ down atomic.Bool }
+
+func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
+	if g.down.Load() {
+		return fleet.Snapshot{}, fleet.ErrUnavailable
+	}
+	return fleet.Snapshot{Group: group, Epoch: "t0", Sequence: 1, Target: 3, Instances: []fleet.InstanceView{
+		{Name: group + "-t0-1", Phase: fleet.Ready, State: fleet.StateRunning, Counts: true, Provider: "milan"},
+	}}, nil
+}
+
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec) (fleet.Snapshot, error) {
+	s, err := g.Snapshot(ctx, spec.ID)
+	s.SpecHash = spec.Hash()
+	return s, err
+}
+
+func (g *groups) Grow(ctx context.Context, group string, _ int) (fleet.Snapshot, error) {
+	return g.Snapshot(ctx, group)
+}
+
+func (g *groups) Shrink(ctx context.Context, group string, _ int) (fleet.Snapshot, error) {
+	return g.Snapshot(ctx, group)
+}
+
+func (g *groups) Release(ctx context.Context, group string, _ []string) (fleet.Snapshot, error) {
+	return g.Snapshot(ctx, group)
+}
+
+func TestServerIsReadyWithAFreshView(t *testing.T) {
+	var fleetDown groups
+	fleetDown.down.Store(true)
+	s, err := grpcserver.New(grpcserver.Options{Groups: &fleetDown, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}}, Logger: quiet})
+	require.NoError(t, err)
+	var options grpcserver.ServeOptions
+	o, _ := served(t, func(o *observer) { o.observeServer(s, &options) })
+	require.Len(t, options.Interceptors, 1)
+
+	code, body := get(t, o.health, "/healthz")
+	require.Equal(t, 503, code)
+	require.Contains(t, body, "refresh: the loop that reads the node groups has not begun")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tried := make(chan struct{}, 100)
+	go s.KeepWarm(ctx, func() { tried <- struct{}{} })
+	<-tried
+	code, _ = get(t, o.health, "/healthz")
+	require.Equal(t, 200, code)
+	code, body = get(t, o.health, "/readyz")
+	require.Equal(t, 503, code)
+	require.Contains(t, body, "node groups: ")
+
+	fleetDown.down.Store(false)
+	require.Eventually(t, func() bool { code, _ := get(t, o.health, "/readyz"); return code == 200 }, 10*time.Second, 10*time.Millisecond)
+	_, page := get(t, o.metrics, "/metrics")
+	require.Contains(t, page, `liqo_autoscaler_group_target_size{group="cpu"} 3`)
+}
+
+func TestDiscoveryIsReadyWhileItsStoreAnswers(t *testing.T) {
+	o, _ := served(t, func(o *observer) { o.observeOffers(store.NewMemory()) })
+	code, _ := get(t, o.health, "/readyz")
+	require.Equal(t, 200, code)
+	o, _ = served(t, func(o *observer) { o.observeOffers(closedStore{}) })
+	code, body := get(t, o.health, "/readyz")
+	require.Equal(t, 503, code)
+	require.Equal(t, "offers: database is closed\n", body)
+}
+
+type closedStore struct{ store.Store }
+
+func (closedStore) List(context.Context, string, int, time.Time) ([]store.Record, error) {
+	return nil, errors.New("database is closed")
+}
+
+// Everything that a process of all parts shows passes Prometheus' own lint, the SDK's metrics apart, which have no help.
+func TestMetricsPassTheLint(t *testing.T) {
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}}, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	o, _ := served(t, func(o *observer) {
+		var options grpcserver.ServeOptions
+		o.observeServer(s, &options)
+		o.observeCertificate("missing.pem")
+		measured, err := o.temporal(true)
+		require.NoError(t, err)
+		var options2 client.Options
+		measured(&options2)
+		require.NotNil(t, options2.MetricsHandler)
+		require.Len(t, options2.Interceptors, 1)
+		options2.MetricsHandler.Counter("temporal_worker_start").Inc(1)
+	})
+	families, err := o.registry.Gather()
+	require.NoError(t, err)
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	require.NoError(t, err)
+	for _, p := range problems {
+		require.True(t, strings.HasPrefix(p.Metric, "temporal_") && p.Text == "no help text", "%s: %s", p.Metric, p.Text)
+	}
+	code, page := get(t, o.metrics, "/metrics")
+	require.Equal(t, 200, code)
+	for _, line := range []string{
+		`liqo_autoscaler_view_fresh 1`, `temporal_worker_start_total 1`, `liqo_autoscaler_tls_certificate_expiry_timestamp_seconds 0`,
+		"liqo_autoscaler_build_info{", "go_goroutines ", "process_cpu_seconds_total ",
+	} {
+		require.Contains(t, page, "\n"+line)
+	}
+}
+
+func TestCertificateExpiry(t *testing.T) {
+	dir := t.TempDir()
+	cert := filepath.Join(dir, "tls.crt")
+	require.NoError(t, devCertificate(filepath.Join(dir, "ca.crt"), cert, filepath.Join(dir, "tls.key"), "localhost"))
+	o, _ := served(t, func(o *observer) { o.observeCertificate(cert) })
+	families, err := o.registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "liqo_autoscaler_tls_certificate_expiry_timestamp_seconds" {
+			require.Greater(t, f.GetMetric()[0].GetGauge().GetValue(), float64(time.Now().Unix()))
+			return
+		}
+	}
+	require.Fail(t, "not collected")
+}
+
+func TestPortsThatAreTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	address := taken.Addr().String()
+	_, err = observeFlags{metrics: address}.open(quiet)
+	require.ErrorContains(t, err, `listen for metrics: listen tcp `+address)
+	require.ErrorContains(t, err, `give another address with --metrics-listen, or --metrics-listen "" for none`)
+
+	free := freePorts(t, 1)[0]
+	_, err = observeFlags{metrics: free, health: address}.open(quiet)
+	require.ErrorContains(t, err, "--health-listen")
+	l, err := net.Listen("tcp", free)
+	require.NoError(t, err, "the first one was given back")
+	require.NoError(t, l.Close())
+
+	o, err := observeFlags{}.open(quiet)
+	require.NoError(t, err)
+	require.Equal(t, "off", o.metricsURL())
+	require.Equal(t, "off", o.healthURL())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, o.serve(ctx))
+}

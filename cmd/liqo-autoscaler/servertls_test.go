@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+)
+
+func TestTransportMustBeChosen(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, devCertificate(in("ca.crt"), in("tls.crt"), in("tls.key"), "localhost"))
+	all := grpcserver.TLSFiles{Cert: in("tls.crt"), Key: in("tls.key"), ClientCA: in("ca.crt")}
+	for name, tc := range map[string]struct {
+		flags serverTLS
+		why   string
+		tls   bool
+	}{
+		"nothing":                 {serverTLS{}, "no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext", false},
+		"plaintext":               {serverTLS{plaintext: true}, "", false},
+		"tls":                     {serverTLS{files: all}, "", true},
+		"tls and names":           {serverTLS{files: all, allowed: []string{"cluster-autoscaler"}}, "", true},
+		"both":                    {serverTLS{files: all, plaintext: true}, "exclude each other", false},
+		"half":                    {serverTLS{files: grpcserver.TLSFiles{Cert: all.Cert}}, "name the certificate, its key and the client CA", false},
+		"names without tls":       {serverTLS{allowed: []string{"a"}}, "--tls-allowed-names needs mutual TLS", false},
+		"names without tls, open": {serverTLS{allowed: []string{"a"}, plaintext: true}, "--tls-allowed-names needs mutual TLS", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, err := tc.flags.options(quiet)
+			if tc.why != "" {
+				require.ErrorContains(t, err, tc.why)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tc.tls, options.Credentials != nil)
+		})
+	}
+}
+
+// The command itself refuses, before it listens or asks Temporal anything.
+func TestServerRefusesPlaintextByDefault(t *testing.T) {
+	groups := filepath.Join(t.TempDir(), "nodegroups.yaml")
+	require.NoError(t, os.WriteFile(groups, examples.NodeGroups, 0o600))
+	root := newRoot()
+	root.SetArgs([]string{"grpcserver", "--config", groups, "--listen", "127.0.0.1:0", "--metrics-listen", "", "--health-listen", ""})
+	require.ErrorContains(t, root.ExecuteContext(t.Context()), "--insecure-plaintext to let anybody who reaches the port")
+}
+
+func TestDevServesPlaintextToThisMachineOnly(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:8086", "[::1]:8086", "localhost:8086"} {
+		require.NoError(t, loopbackOrPlaintext(listen, false))
+	}
+	for _, listen := range []string{":8086", "0.0.0.0:8086", "[::]:8086", "10.0.0.7:8086", "example.org:8086"} {
+		require.ErrorContains(t, loopbackOrPlaintext(listen, false), "--insecure-plaintext", listen)
+		require.NoError(t, loopbackOrPlaintext(listen, true))
+	}
+	require.ErrorContains(t, loopbackOrPlaintext("8086", false), "--listen")
+}
