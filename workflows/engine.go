@@ -134,22 +134,13 @@ func (e *engine) apply(ev fleet.Event) error {
 	if err != nil {
 		return temporal.NewNonRetryableApplicationError(err.Error(), "Table", err)
 	}
-	log := workflow.GetLogger(e.ctx)
-	log.Info("phase", "group", e.inst.Spec.ID, "instance", e.inst.Name, "attempt", e.inst.Attempt, "provider", e.provider(),
-		"from", string(phase), "event", string(ev.Kind), "phase", string(e.inst.Phase), "failure", message(ev.Failure))
+	logTransition(e.ctx, false, &e.inst, phase, ev, move)
 	if move.Undo {
 		if err := e.undo(UndoInput{Attempt: before}); err != nil {
 			return err
 		}
 	}
 	return e.report(Report{Event: ev})
-}
-
-func message(f *fleet.Failure) string {
-	if f == nil {
-		return ""
-	}
-	return f.Message
 }
 
 // undo hands an attempt to a workflow of its own, which never gives up, and waits only until that has started.

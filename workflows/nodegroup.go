@@ -211,13 +211,12 @@ func (g *nodeGroup) learn(ctx workflow.Context, f fleet.Fact) (changed bool) {
 
 func (g *nodeGroup) apply(ctx workflow.Context, inst *fleet.Instance, ev fleet.Event) {
 	from := inst.Phase
-	_, err := inst.Apply(ev, workflow.Now(ctx))
-	log := workflow.GetLogger(ctx)
+	move, err := inst.Apply(ev, workflow.Now(ctx))
 	if err != nil {
-		log.Warn("event not applied", "group", g.id, "instance", inst.Name, "error", err)
+		workflow.GetLogger(ctx).Warn("event not applied", "group", g.id, "instance", inst.Name, "error", err)
 		return
 	}
-	log.Debug("phase", "group", g.id, "instance", inst.Name, "from", string(from), "event", string(ev.Kind), "phase", string(inst.Phase))
+	logTransition(ctx, true, inst, from, ev, move)
 }
 
 // drive starts what is missing: the group's one decision, made anew from the Ledger each time.

@@ -100,7 +100,7 @@ func (p *provider) apply(ctx workflow.Context, ev fleet.PeeringEvent, why *fleet
 	}
 	p.moved(from)
 	p.dirty = true
-	workflow.GetLogger(ctx).Info("peering phase", "provider", p.state.ID, "from", string(from), "event", string(ev), "phase", string(p.state.Phase), "failure", message(why))
+	logPeering(ctx, p.state, from, ev, why)
 	p.publish(ctx)
 }
 
@@ -253,6 +253,7 @@ func (p *provider) acquire(ctx workflow.Context, in AcquireRequest) (fleet.Hold,
 	}
 	from := p.state.Phase
 	h := p.state.Acquire(in.Key, in.Shape, in.Offer, workflow.Now(ctx))
+	logPeering(ctx, p.state, from, fleet.PeeringAcquired, nil)
 	p.changed(ctx, from)
 	return h, nil
 }
@@ -264,6 +265,7 @@ func (p *provider) release(ctx workflow.Context, in HoldRequest) (fleet.Hold, er
 	}
 	from := p.state.Phase
 	p.state.Release(in.Key, workflow.Now(ctx))
+	logPeering(ctx, p.state, from, fleet.PeeringEmptied, nil)
 	p.changed(ctx, from)
 	return p.state.Holds[in.Key], nil
 }

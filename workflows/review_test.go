@@ -195,7 +195,7 @@ func TestLargestGroupFitsInAPayload(t *testing.T) {
 				Labels:      map[string]string{"country": "it", "site": "milan-2"},
 				Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "liqo-autoscaler", Name: "milan-spare"}},
 			}})
-			play(fleet.Event{Kind: fleet.GaveUp, Failure: fleet.NewFailure(fleet.CodeTimeout, id, "tenant", strings.Repeat("the provider has not answered; ", 7))})
+			play(fleet.Event{Kind: fleet.GaveUp, Failure: fleet.NewFailure(fleet.CodeTimeout, id, "tenant", strings.Repeat("the provider has not answered; ", 20))})
 		}
 		l.Instances = append(l.Instances, i)
 		drivers[i.Name] = &workflows.Driver{WorkflowID: workflows.ScaleOutID(i.Name), From: workflows.ScaleOutID(i.Name) + "/01a1f963-5ddd-7657-b112-3959352191b2", Check: reviewAt, Number: 12}

@@ -36,7 +36,7 @@ var temporalWords = map[string]string{
 // Attempt, easily taken for an instance's attempt.
 var temporalNoise = map[string]bool{
 	"Namespace": true, "TaskQueue": true, "WorkerID": true, "BuildID": true, "RunID": true, "WorkflowType": true,
-	"ActivityID": true, "ActivityRunID": true, "Attempt": true,
+	"ActivityID": true, "ActivityRunID": true, "Attempt": true, "UpdateID": true,
 }
 
 // translate sorts an SDK's facts into those that stay, in our words, and noise.

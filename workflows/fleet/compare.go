@@ -7,8 +7,8 @@ const (
 	// missingTwice is how many comparisons in a row must miss the slice or the virtual node before it is lost.
 	missingTwice = 2
 	// nodeGrace is how long a Node may be missing alone: its virtual kubelet registers it again when somebody deleted it
-	// (Liqo cmd/virtual-kubelet/root/root.go).
-	nodeGrace = 60 * time.Second
+	// (Liqo cmd/virtual-kubelet/root/root.go), and notices within 60 s, when it next writes the Node's status.
+	nodeGrace = 3 * time.Minute
 )
 
 // Seen is what exists of one attempt.

@@ -174,3 +174,16 @@ func dump(t *testing.T, c *clusters) map[string]string {
 	}
 	return found
 }
+
+// A ForeignCluster may show what was true of an earlier peering: only a Renew that has been there and back proves the
+// present one.
+func TestEstablishStaleForeignCluster(t *testing.T) {
+	renew := oldRenew()
+	renew.Status.AuthParams = nil
+	c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret(), established(), renew}, []client.Object{tenantNS(me), tenantOf()})
+	err := c.Establish(soon(t), provider(), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageReachable, stage.Stage)
+	require.Contains(t, stage.Message, "Renew")
+}

@@ -25,42 +25,19 @@ func (b *Backend) Unpeer(ctx context.Context, provider backend.Provider, progres
 }
 
 func (p *peering) unpeer(ctx context.Context, w *waiter) error {
-	var foreign bool
+	s := &survey{peering: p}
 	steps := []struct {
 		stage backend.Stage
 		look  look
 	}{
-		{backend.StageIdentityGone, func(ctx context.Context) (bool, string, error) {
-			if err := p.locate(ctx); err != nil {
-				return false, "", err
-			}
-			identity, err := p.controlPlaneIdentity(ctx)
-			if client.IgnoreNotFound(err) != nil {
-				return false, "", fmt.Errorf("read Identity: %w", err)
-			}
-			found := err == nil
-			if foreign = found && !p.mine(identity); foreign {
-				return true, "", nil
-			}
-			if err := p.inUse(ctx); err != nil {
-				return false, "", err
-			}
-			if err := p.reach(ctx); err != nil {
-				return false, "", err
-			}
-			if !found {
-				foreign, err = p.byOthers(ctx)
-				return err == nil, "", err
-			}
-			return true, "", nil
-		}},
+		{backend.StageIdentityGone, s.done},
 		{backend.StageIdentityGone, p.replicatedGone()},
 		{backend.StageIdentityGone, p.identityGone()},
 		{backend.StageTenantGone, p.tenantGone},
 		{backend.StageTenantGone, p.leftoversGone},
 	}
 	for _, step := range steps {
-		if err := w.until(ctx, step.stage, step.look); err != nil || foreign {
+		if err := w.until(ctx, step.stage, step.look); err != nil || s.nothing {
 			return err
 		}
 	}
@@ -83,13 +60,12 @@ func (p *peering) replicatedGone() look {
 		if err := p.local.List(ctx, &maps, outgoing(p.provider.ID)); err != nil {
 			return false, "", fmt.Errorf("list NamespaceMaps: %w", err)
 		}
-		for i := range maps.Items {
-			if err := p.removeMap(ctx, &maps.Items[i], waited.longerThan(p.graces.namespaceMap)); err != nil {
-				return false, "", err
-			}
-			return false, fmt.Sprintf("NamespaceMap %s/%s is still there", maps.Items[i].Namespace, maps.Items[i].Name), nil
+		if len(maps.Items) == 0 {
+			return true, "", nil
 		}
-		return true, "", nil
+		unneeded := &maps.Items[0]
+		err := p.removeMap(ctx, unneeded, waited.longerThan(p.graces.namespaceMap))
+		return false, fmt.Sprintf("NamespaceMap %s/%s is still there", unneeded.Namespace, unneeded.Name), err
 	}
 }
 

@@ -136,3 +136,15 @@ func TestUnpeerWhileUnreachable(t *testing.T) {
 	c.down = false
 	require.NoError(t, c.Unpeer(prompt(t), provider(), nil))
 }
+
+// A peering that never came to anything needs no provider to be removed: it may be gone for good.
+func TestUnpeerNothingWithoutProvider(t *testing.T) {
+	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
+	c.down = true
+	require.NoError(t, c.Unpeer(prompt(t), provider(), nil))
+	require.Greater(t, c.opens, 1, "it is tried for a while")
+
+	c = newClusters(t, []client.Object{tenantNS(peer), nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey, peer, mine())}, nil)
+	c.down = true
+	require.ErrorIs(t, c.Unpeer(soon(t), provider(), nil), backend.ErrUnreachable, "this one was begun")
+}

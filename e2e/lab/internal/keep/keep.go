@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/pids"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
@@ -32,6 +34,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 		return fmt.Errorf("make log of the keeper: %w", err)
 	}
 	defer file.Close()
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file)))) // client-go's, which is of no use to the owner
 	say := log
 	log = func(format string, args ...any) {
 		_, _ = fmt.Fprintf(file, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
