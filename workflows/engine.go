@@ -50,7 +50,7 @@ func (e *engine) run(summary string, do func(workflow.Context) (fleet.Event, err
 	limit, why := e.limit(name)
 	ctx, cancel := workflow.WithCancel(e.ctx)
 	defer cancel()
-	stopTimer := e.watch(ctx, limit, why, cancel)
+	stopTimer := e.watch(limit, why, cancel)
 	ev, err := do(step(ctx, summary))
 	stopTimer()
 	ev.Step, ev.Attempt = name, e.inst.Attempt
@@ -92,7 +92,7 @@ func (e *engine) limit(s fleet.Step) (time.Duration, string) {
 }
 
 // watch cancels the step on leave or when its time is up, until the returned function is called.
-func (e *engine) watch(ctx workflow.Context, limit time.Duration, why string, cancel workflow.CancelFunc) func() {
+func (e *engine) watch(limit time.Duration, why string, cancel workflow.CancelFunc) func() {
 	watching, stop := workflow.WithCancel(e.out)
 	timeUp := false
 	workflow.Go(watching, func(g workflow.Context) {

@@ -15,14 +15,14 @@ import (
 // then undone and the instance fails.
 func ScaleOut(ctx workflow.Context, in DriveInput) error {
 	e := newEngine(ctx, in.Instance)
-	var found activities.DiscoverOutput
+	var found *activities.DiscoverOutput
 	for e.inst.Phase.Growing() && !e.left {
 		var ev fleet.Event
 		switch e.inst.Phase {
 		case fleet.Discovering:
 			ev = e.discover(&found)
 		case fleet.Selecting:
-			ev = e.choose(found)
+			ev = e.choose(&found)
 		case fleet.Peering:
 			ev = e.peer()
 		case fleet.Joining:
@@ -35,18 +35,25 @@ func ScaleOut(ctx workflow.Context, in DriveInput) error {
 	return e.close()
 }
 
-func (e *engine) discover(found *activities.DiscoverOutput) fleet.Event {
+func (e *engine) discover(found **activities.DiscoverOutput) fleet.Event {
 	return e.run("discover who lends", func(ctx workflow.Context) (fleet.Event, error) {
-		*found = activities.DiscoverOutput{}
-		err := workflow.ExecuteActivity(ctx, activities.NameDiscover, activities.DiscoverInput{Instance: e.inst}).Get(ctx, found)
+		*found = &activities.DiscoverOutput{}
+		err := workflow.ExecuteActivity(ctx, activities.NameDiscover, activities.DiscoverInput{Instance: e.inst}).Get(ctx, *found)
 		return fleet.Event{}, err
 	})
 }
 
-func (e *engine) choose(found activities.DiscoverOutput) fleet.Event {
+// choose selects from the shortlist. One that was started in Selecting, because the scale-out before it was terminated,
+// has none yet and looks again first.
+func (e *engine) choose(found **activities.DiscoverOutput) fleet.Event {
+	if *found == nil {
+		if ev := e.discover(found); ev.Kind != fleet.Done {
+			return ev
+		}
+	}
 	return e.run("select a provider", func(ctx workflow.Context) (fleet.Event, error) {
 		var out activities.SelectOutput
-		err := workflow.ExecuteActivity(ctx, activities.NameSelect, activities.SelectInput{Instance: e.inst, Found: found}).Get(ctx, &out)
+		err := workflow.ExecuteActivity(ctx, activities.NameSelect, activities.SelectInput{Instance: e.inst, Found: **found}).Get(ctx, &out)
 		if err == nil && out.Offer == nil {
 			return fleet.Event{Kind: fleet.Refused, Failure: e.nothingFits(out.Failure)}, nil
 		}

@@ -15,8 +15,6 @@ const (
 	heartbeatTimeout = 10 * time.Second
 	// activityTimeout bounds one run of an activity that never ends by itself; it then starts anew.
 	activityTimeout = 30 * time.Minute
-	// localTaskTimeout lets a workflow task of an entity go to another worker soon after one died.
-	entityTaskTimeout = 2 * time.Second
 	// establishBound bounds one run of peering/<id>.
 	establishBound = fleet.EstablishBound
 )

@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -138,7 +137,7 @@ func (l *Ledger) Release(names []string) error {
 // CanRelease is Release's verdict without its effect.
 func (l *Ledger) CanRelease(names []string) error {
 	for _, n := range names {
-		if !strings.HasPrefix(n, l.Spec.ID+"-") {
+		if !isInstanceOf(n, l.Spec.ID) {
 			return Refuse(RefusedInvalid, fmt.Sprintf("instance %q is not of group %s", n, l.Spec.ID))
 		}
 	}

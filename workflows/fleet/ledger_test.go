@@ -160,3 +160,12 @@ func TestLedgerAgainstModel(t *testing.T) {
 	}
 	require.Equal(t, l.NextSeq, len(seen), "an id was used twice or got lost")
 }
+
+// A group's id may begin with another's: "standard-x" is not "standard".
+func TestReleaseOfAGroupWithALongerIDIsRefused(t *testing.T) {
+	l := ledger(t)
+	for _, name := range []string{"standard-big-x-1", "standard-", "standard", "standard-x", "standard-x-1-1"} {
+		require.True(t, fleet.IsRefused(l.Release([]string{name}), fleet.RefusedInvalid), name)
+	}
+	require.NoError(t, l.Release([]string{"standard-x-77"}), "one of ours that is gone")
+}

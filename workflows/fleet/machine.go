@@ -50,10 +50,10 @@ var (
 	stay    = Move{}
 	ignored = Move{Ignored: true}
 	nextLap = Move{Lap: true}
+	undone  = Move{To: Failed, Undo: true}
 )
 
-func to(p Phase) Move     { return Move{To: p} }
-func undoTo(p Phase) Move { return Move{To: p, Undo: true} }
+func to(p Phase) Move { return Move{To: p} }
 
 // Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the workflows, the diagram in
 // docs and the tests all read it, and nothing else moves an instance.
@@ -75,11 +75,11 @@ var Machine = []Row{
 		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Released), Expired: ignored,
 	}},
 	{Peering, StepPeer, true, StateCreating, map[EventKind]Move{
-		Done: to(Joining), Refused: nextLap, GaveUp: nextLap, Cancelled: undoTo(Failed), Deadline: undoTo(Failed),
+		Done: to(Joining), Refused: nextLap, GaveUp: nextLap, Cancelled: undone, Deadline: undone,
 		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Unpeering), Expired: ignored,
 	}},
 	{Joining, StepWaitForVirtualNode, true, StateCreating, map[EventKind]Move{
-		Done: to(Ready), Refused: nextLap, GaveUp: nextLap, Cancelled: undoTo(Failed), Deadline: undoTo(Failed),
+		Done: to(Ready), Refused: nextLap, GaveUp: nextLap, Cancelled: undone, Deadline: undone,
 		Registered: stay, NotReady: ignored, Lost: ignored, Leave: to(Draining), Expired: ignored,
 	}},
 	{Ready, StepNone, true, StateRunning, map[EventKind]Move{

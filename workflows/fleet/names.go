@@ -32,6 +32,13 @@ func InstanceName(group, epoch string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, epoch, seq)
 }
 
+// isInstanceOf tells whether name is <group>-<epoch>-<seq> of just that group; ids of groups may begin alike.
+func isInstanceOf(name, group string) bool {
+	rest, ok := strings.CutPrefix(name, group+"-")
+	epoch, seq, two := strings.Cut(rest, "-")
+	return ok && two && epoch != "" && seq != "" && !strings.Contains(seq, "-")
+}
+
 // InstanceID is what CA knows an instance by, and its Node's spec.providerID: liqo://<group>/<name>.
 func InstanceID(group, name string) string { return ProviderIDScheme + group + "/" + name }
 
@@ -42,7 +49,7 @@ func ParseInstanceID(id string) (group, name string, ok bool) {
 		return "", "", false
 	}
 	group, name, ok = strings.Cut(rest, "/")
-	if !ok || !ValidGroupID(group) || !strings.HasPrefix(name, group+"-") || strings.Contains(name, "/") {
+	if !ok || !ValidGroupID(group) || !isInstanceOf(name, group) || strings.Contains(name, "/") {
 		return "", "", false
 	}
 	return group, name, true

@@ -113,7 +113,7 @@ func (j *join) closed(ctx context.Context) error {
 	}
 	tenant, err := j.tenant(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the slice's own answer, or its absence, decides then
+		return nil // the slice's own answer, or its absence, decides then
 	}
 	return willing(tenant)
 }

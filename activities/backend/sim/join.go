@@ -67,7 +67,7 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 	name := spec.Attempt.ObjectName()
 	switch stage {
 	case backend.StageResources:
-		return b.grant(s, p, spec, now)
+		return b.grant(p, spec, now)
 	case backend.StageVirtualKubelet:
 		if s.Consumer.Virtuals[name] == nil {
 			object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), map[string]string{}, now)

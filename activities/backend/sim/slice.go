@@ -56,7 +56,7 @@ func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now 
 }
 
 // grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort.
-func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.Time) error {
+func (b *Backend) grant(p *Provider, spec backend.NodeSpec, now time.Time) error {
 	name := spec.Attempt.ObjectName()
 	remote := p.Slices[name]
 	if remote == nil {
