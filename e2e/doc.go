@@ -3,6 +3,14 @@
 //
 //	consumer API server <── Cluster Autoscaler ──> ca.Proxy ──> grpcserver ──> Temporal <── worker ──> consumer, providers
 //
-// Each suite is one top-level test: TestFirstNode. Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output. All
-// logs, the recorded calls and, after a failure, the lab's logs stay in the folder liqo-autoscaler-e2e of os.TempDir.
+// Each suite is one top-level test with a lab and a stack of its own, whose parts begin and end with nothing of ours in the
+// clusters:
+//
+//	TestFirstNode       pending pod to Ready node and back; a worker killed, a peering cancelled on the way
+//	TestFailover        the first provider refuses, hangs or dies at each stage; both do
+//	TestWatch           nodes that are there: deleted, lost, not ready
+//	TestForeignPeering  peerings and slices of others beside ours
+//
+// Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output; lines "FAILOVER" are what the log says of a failed
+// attempt. All logs, the recorded calls and, after a failure, the lab's logs stay in the folder liqo-autoscaler-e2e of os.TempDir.
 package e2e

@@ -145,7 +145,7 @@ func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Con
 	return func(ctx context.Context) {
 		off(ctx)
 		require.NotEmpty(r.t, struck, "no virtual kubelet of %s has run", r.s.providers[0].name)
-		fmt.Printf("FAILOVER %s: %d virtual kubelets struck\n", r.t.Name(), len(struck))
+		r.t.Logf("%d virtual kubelets struck", len(struck))
 	}
 }
 

@@ -47,7 +47,7 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	r.empty = func(ctx context.Context) error { return noneOfOurs(ctx, append(s.providers, s.consumer)...) }
 	r.thereAndBackOn(ctx, first)
 	require.NoError(t, same(ctx, before, theirs))
-	require.NoError(t, s.liqoctl(ctx, s.consumer, unpeering(s, first)...))
+	require.NoError(t, s.liqoctl(ctx, s.consumer, append(unpeering(s, first), "--delete-namespaces")...))
 	r.until(ctx, "unpeered by hand", time.Minute, func(ctx context.Context) error { return clean(ctx, append(s.providers, s.consumer)...) })
 }
 
@@ -141,7 +141,7 @@ func peering(s *stack, provider *cluster) []string {
 }
 
 func unpeering(s *stack, provider *cluster) []string {
-	return []string{"unpeer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--delete-namespaces", "--timeout", "2m"}
+	return []string{"unpeer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--timeout", "2m"}
 }
 
 // liqoctl runs Liqo's command line in a cluster, as people do.

@@ -24,11 +24,11 @@ func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	t.Helper()
 	for _, p := range parts {
 		ended := false
-		t.Run(p.name, func(t *testing.T) {
+		passed := t.Run(p.name, func(t *testing.T) {
 			p.run(ctx, t, s)
 			ended = true
 		})
-		if !ended {
+		if !passed && !ended {
 			return
 		}
 	}

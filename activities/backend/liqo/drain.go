@@ -53,6 +53,7 @@ func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error)
 		}
 	}
 	pods, err := a.pods(ctx)
+	pods = slices.DeleteFunc(pods, staying)
 	if err != nil || len(pods) == 0 {
 		return err == nil, "", err
 	}
@@ -67,17 +68,20 @@ func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error)
 	return false, fmt.Sprintf("%d pod(s) left: %s", len(pods), few(reasons)), nil
 }
 
-// pods are those on the Node that a drain is about: not those of DaemonSets, which would come back, and no mirror pods.
+// pods are those on the Node.
 func (a *attempt) pods(ctx context.Context) ([]corev1.Pod, error) {
 	var found corev1.PodList
 	if err := a.local.List(ctx, &found, client.MatchingFields{"spec.nodeName": a.name()}); err != nil {
 		return nil, fmt.Errorf("list pods on node %s: %w", a.name(), err)
 	}
-	return slices.DeleteFunc(found.Items, func(pod corev1.Pod) bool {
-		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		owner := metav1.GetControllerOf(&pod)
-		return mirror || owner != nil && owner.Kind == "DaemonSet"
-	}), nil
+	return found.Items, nil
+}
+
+// staying are the pods that a drain is not about: those of DaemonSets, which would come back, and mirror pods.
+func staying(pod corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	owner := metav1.GetControllerOf(&pod)
+	return mirror || owner != nil && owner.Kind == "DaemonSet"
 }
 
 // remove evicts one pod, or deletes it at once when force is set, and says what it waits for.

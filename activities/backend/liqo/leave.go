@@ -81,7 +81,8 @@ func (a *attempt) nodeGone() look {
 	}
 }
 
-// removeVirtualNode deletes the virtual node, and any pod that has come to it since it was emptied.
+// removeVirtualNode deletes the virtual node, and then what Liqo waits for: a pod that has come since it was emptied, and
+// those of DaemonSets, which Liqo up to 1.1 evicts too and its virtual kubelet never lets go of.
 func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	if err := a.unmark(ctx, virtual); err != nil {
 		return err
@@ -94,6 +95,9 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 	}
 	pods, err := a.pods(ctx)
 	for i := range pods {
+		if staying(pods[i]) && pods[i].DeletionTimestamp == nil {
+			continue
+		}
 		if _, err := a.remove(ctx, &pods[i], true); err != nil {
 			return err
 		}

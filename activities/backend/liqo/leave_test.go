@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"context"
 	"testing"
 
 	"github.com/liqotech/liqo/pkg/consts"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -94,4 +96,26 @@ func TestLeaveNothingWithoutProvider(t *testing.T) {
 	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
 	require.NoError(t, c.Drain(prompt(t), someAttempt(1), false, nil))
 	require.Zero(t, c.opens)
+}
+
+// Liqo up to 1.1 evicts the pods of DaemonSets too and waits for them without end.
+func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
+	yes, now := true, metav1.Now()
+	daemon := podOn("g-abc-1-1", "daemon")
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: &yes}}
+	evicted := daemon.DeepCopy()
+	evicted.Name, evicted.DeletionTimestamp, evicted.Finalizers = "evicted", &now, []string{"example.org/kubelet"}
+	c := newClusters(t, peered(removing(), daemon, evicted), nil)
+	a := c.attempt(someAttempt(1))
+	require.NoError(t, a.locate(t.Context()))
+	deleted := 0
+	a.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Delete: func(ctx context.Context, cluster client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			deleted++
+			require.Equal(t, "evicted", object.GetName())
+			return cluster.Delete(ctx, object, options...)
+		},
+	})
+	require.NoError(t, a.removeVirtualNode(t.Context(), removing()))
+	require.Equal(t, 1, deleted)
 }
