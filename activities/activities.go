@@ -41,8 +41,14 @@ type Holds interface {
 	Release(ctx context.Context, provider, key string) error
 	// Broken tells the provider that its peering does not work, so that it is repaired. It does not wait for that.
 	Broken(ctx context.Context, provider string) error
+	// Waits tells what the workflow that makes or repairs the provider's peering waits for, as it last said; empty when none
+	// runs or it has said nothing yet. The message has the other side's own words where there are any.
+	Waits(ctx context.Context, provider string) (stage, message string, err error)
 	// Status returns the provider's state as last published; fleet.ErrUnavailable when it does not run.
 	Status(ctx context.Context, provider string) (fleet.ProviderState, error)
+	// Listed returns the state of every provider whose entity runs, as Temporal's list has it, a moment old: what started or
+	// changed just now may be missed.
+	Listed(ctx context.Context) ([]fleet.ProviderState, error)
 }
 
 // Activities are the steps with what they need.

@@ -67,11 +67,22 @@ func (a *Activities) Peer(ctx context.Context, in PeerInput) error {
 			if stopping(ctx) {
 				return ctx.Err()
 			}
-			return failure(fleet.NewFailure(fleet.CodeTimeout, provider, "peering",
-				fmt.Sprintf("the peering with provider %s was not established in time", provider)), true)
+			return failure(a.notEstablished(ctx, provider), true)
 		case <-tick.C:
 		}
 	}
+}
+
+// notEstablished says what the peering waited for when the step ended, its time up or called off: it is shared, and goes on
+// without this hold.
+func (a *Activities) notEstablished(ctx context.Context, provider string) *fleet.Failure {
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	stage, message, err := a.Holds.Waits(look, provider)
+	if err != nil || stage == "" {
+		return fleet.NewFailure(fleet.CodeTimeout, provider, "peering", fmt.Sprintf("the peering with provider %s is not established", provider))
+	}
+	return fleet.NewFailure(fleet.CodeTimeout, provider, stage, fmt.Sprintf("not peered, waiting for %s: %s", stage, message))
 }
 
 func refusedHold(h fleet.Hold, provider string) error {
@@ -116,9 +127,18 @@ const TypeInUse = "InUse"
 func (a *Activities) RemovePeering(ctx context.Context, in PeeringInput) error {
 	ctx, progress, stop := heartbeat(ctx)
 	defer stop()
-	err := a.Backend.Unpeer(ctx, in.Provider, progress)
+	err := a.Backend.Unpeer(ctx, a.current(ctx, in.Provider), progress)
 	if errors.Is(err, backend.ErrInUse) {
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeInUse, nil)
 	}
 	return wall(ctx, in.Provider.ID, err)
+}
+
+// current is the provider with the credentials that its offer names now: since the peering was made they may have moved,
+// and a removal never gives up. Without an offer, or a catalog that answers, they stay.
+func (a *Activities) current(ctx context.Context, p backend.Provider) backend.Provider {
+	if offer := a.offerOf(ctx, p.ID); offer != nil {
+		p.Credentials = offer.Credentials
+	}
+	return p
 }

@@ -62,7 +62,7 @@ func TestRecoveryHeartbeats(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
 			env := suite.NewTestActivityEnvironment()
 			b := newSlow()
-			a := &activities.Activities{Backend: b}
+			a := &activities.Activities{Backend: b, Catalog: offering{}, Holds: &holding{}}
 			beats := make(chan struct{}, 1)
 			env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
 				select {
@@ -101,7 +101,7 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 			b := newSlow()
 			stop := make(chan struct{})
 			env.SetWorkerStopChannel(stop)
-			do, arg := call(&activities.Activities{Backend: b})
+			do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}})
 			env.RegisterActivity(do)
 			ended := make(chan error, 1)
 			go func() { _, err := env.ExecuteActivity(do, arg); ended <- err }()

@@ -17,8 +17,10 @@ type NamedCatalog interface {
 	Name() string
 }
 
-// Merge joins catalogs, which it asks at the same time. A provider offered by more than one of them is refused, by
-// "<catalog>/<offer>" names. A catalog that fails is a Problem as long as another answers; when all fail, so does Merge.
+// Merge joins catalogs, which it asks at the same time. Name those first whose writers are trusted most: of a provider
+// offered by more than one of them the first one's offer serves and the others are Problems, so that who writes to a later
+// one cannot take an earlier one's provider away. A catalog that fails is a Problem as long as another answers; when all
+// fail, so does Merge.
 func Merge(catalogs ...NamedCatalog) Catalog { return merged(catalogs) }
 
 type merged []NamedCatalog
@@ -41,10 +43,10 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	}
 	all.Wait()
 
-	var offers []fleet.Offer
 	var problems []Problem
 	var failed []error
-	from := map[string][]string{} // provider -> catalog/offer
+	from := map[string]string{} // provider -> catalog/offer
+	var kept []fleet.Offer
 	for i, a := range answers {
 		problems = append(problems, a.problems...)
 		if a.err != nil {
@@ -52,24 +54,18 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 			problems = append(problems, Problem{Source: m[i].Name(), Message: cut(a.err.Error())})
 			continue
 		}
-		offers = append(offers, a.offers...)
 		for _, o := range a.offers {
-			from[o.Provider] = append(from[o.Provider], m[i].Name()+"/"+o.Name)
+			if first, taken := from[o.Provider]; taken {
+				problems = append(problems, Problem{Source: m[i].Name(), Offer: o.Name, Message: cut(fmt.Sprintf(
+					"is of provider %s, of which offer %s serves already; keep one", o.Provider, first))})
+				continue
+			}
+			from[o.Provider] = m[i].Name() + "/" + o.Name
+			kept = append(kept, o)
 		}
 	}
 	if len(m) > 0 && len(failed) == len(m) {
 		return nil, problems, fmt.Errorf("list offers: %w", errors.Join(failed...))
-	}
-	kept := offers[:0:0]
-	for _, o := range offers {
-		if len(from[o.Provider]) == 1 {
-			kept = append(kept, o)
-		}
-	}
-	for provider, names := range from {
-		if len(names) > 1 {
-			problems = append(problems, duplicate("", provider, names))
-		}
 	}
 	slices.SortFunc(kept, func(a, b fleet.Offer) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Provider, b.Provider))

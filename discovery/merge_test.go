@@ -50,8 +50,8 @@ func TestMerge(t *testing.T) {
 		},
 		"a provider in two": {
 			catalogs: []discovery.NamedCatalog{file, fixed{name: "secrets", offers: []fleet.Offer{of("a", "milan"), of("d", "turin")}}},
-			offers:   []string{"b=rome", "d=turin"},
-			problems: []string{"offer file/c, secrets/a: offers file/c and secrets/a are both of provider milan; keep one", "file: offer x: expired"},
+			offers:   []string{"b=rome", "c=milan", "d=turin"},
+			problems: []string{"file: offer x: expired", "secrets: offer a: is of provider milan, of which offer file/c serves already; keep one"},
 		},
 		"one is down": {
 			catalogs: []discovery.NamedCatalog{down, file},

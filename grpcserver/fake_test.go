@@ -83,7 +83,7 @@ func (f *fakeGroups) Snapshot(_ context.Context, group string) (fleet.Snapshot, 
 	}
 	g := f.groups[group]
 	if g == nil {
-		return fleet.Snapshot{}, fmt.Errorf("describe group %s: %w", group, fleet.ErrUnavailable)
+		return fleet.Snapshot{}, fmt.Errorf("group %s: %w: %w", group, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	return g.snap, nil
 }

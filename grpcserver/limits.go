@@ -13,7 +13,11 @@ import (
 // Until done is called no other group grows, so that two of them cannot pass a limit together.
 func (s *Server) withinLimits(ctx context.Context, id string, delta int) (done func(), err error) {
 	if !s.roster.Load().limits.Any() {
-		return func() {}, nil
+		s.unlimited.Add(1)
+		if !s.roster.Load().limits.Any() { // else a limit came between
+			return func() { s.unlimited.Add(-1) }, nil
+		}
+		s.unlimited.Add(-1)
 	}
 	select {
 	case <-s.growing:
@@ -37,6 +41,9 @@ func (s *Server) checkLimits(id string, delta int) error {
 		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until it is known which groups run", id)
 	}
 	r := s.roster.Load()
+	if s.unlimited.Load() > 0 {
+		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until what began to grow before they came has grown", id)
+	}
 	use, unknown := r.use()
 	if unknown != "" {
 		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until node group %s has been read", id, unknown)

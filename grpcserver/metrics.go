@@ -68,7 +68,7 @@ var (
 	descDirty     = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
 	descFrozen    = desc("group_frozen", "1 while the node group is frozen.", "group")
 	descRetired   = desc("group_retired", "1 when the node group is no longer configured and served until it is empty.", "group")
-	descKept      = desc("group_template_kept", "1 when the configured shape, labels or taints are not in force; the log and the config's status say why.", "group")
+	descKept      = desc("group_template_kept", "1 when the configured shape, labels or taints are not in force; the log says why.", "group")
 	descFresh     = desc("view_fresh", "1 while all node groups have been read within the last minute, which is when the server is ready.")
 	descBroken    = desc("config_broken", "1 when the newest version of the config is refused and an older one is in force.")
 	descConfigAt  = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")

@@ -40,6 +40,9 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, req *protos.NodeGrou
 			return nil
 		},
 		book: func(ctx context.Context, group string) (fleet.Snapshot, error) {
+			if g.terms.Load().retired { // while this call waited for its turn
+				return fleet.Snapshot{}, fleet.Refuse(fleet.RefusedPrecondition, "it is no longer configured and only shrinks")
+			}
 			return s.groups.Grow(ctx, group, delta)
 		},
 		seen: func(before, after *picture) bool {

@@ -17,7 +17,7 @@ import (
 
 // Times of refreshing.
 const (
-	refreshParallel = 8
+	refreshParallel = 32               // one that is configured anew takes up to a second
 	refreshTimeout  = 5 * time.Second  // of our own refreshes; CA's bring their deadline
 	refreshEvery    = 20 * time.Second // keeps the view warm while CA does not call
 	retryFirst      = 250 * time.Millisecond
@@ -30,7 +30,7 @@ const (
 // keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	s.reread()
-	err := s.refresh(ctx)
+	err := s.refresh(ctx, true)
 	s.dropEmpty(ctx)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
@@ -105,11 +105,12 @@ func (s *Server) beat() {
 func (s *Server) refreshInTime(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	return s.refresh(ctx)
+	return s.refresh(ctx, false)
 }
 
-// refresh reads all groups. A group that cannot be read keeps its picture; the others get theirs.
-func (s *Server) refresh(ctx context.Context) error {
+// refresh reads all groups. A group that cannot be read keeps its picture; the others get theirs. byCA tells whether CA asks:
+// then, and when it is read the first time, the config is the newest one, see reread, and may replace another.
+func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	s.findRetired(ctx)
 	began := time.Now()
 	list := s.roster.Load().list
@@ -118,7 +119,7 @@ func (s *Server) refresh(ctx context.Context) error {
 	workers.SetLimit(refreshParallel)
 	for i, g := range list {
 		workers.Go(func() error {
-			errs[i] = s.refreshGroup(ctx, g)
+			errs[i] = s.refreshGroup(ctx, g, byCA)
 			return nil
 		})
 	}
@@ -134,18 +135,18 @@ func (s *Server) refresh(ctx context.Context) error {
 	}
 }
 
-func (s *Server) refreshGroup(ctx context.Context, g *group) error {
+func (s *Server) refreshGroup(ctx context.Context, g *group, byCA bool) error {
 	if until := g.dirtyUntil(); time.Now().Before(until) {
 		return unsettled(until)
 	}
 	began := time.Now()
 	snapshot, err := s.groups.Snapshot(ctx, g.id)
-	missing := errors.Is(err, fleet.ErrUnavailable) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
+	missing := errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 	if err != nil && !missing {
 		return err
 	}
+	first := g.picture.Load() == nil
 	if err == nil {
-		first := g.picture.Load() == nil
 		if err := g.put(snapshot, began); err != nil {
 			return err
 		}
@@ -153,10 +154,15 @@ func (s *Server) refreshGroup(ctx context.Context, g *group) error {
 			s.keepTemplate(g, snapshot)
 		}
 	}
-	if missing || snapshot.SpecHash != g.terms.Load().hash {
+	switch {
+	case !missing && snapshot.SpecHash == g.terms.Load().hash:
+	case byCA, first, !missing && snapshot.Spec == nil:
 		if err := s.configure(ctx, g); err != nil {
 			return err
 		}
+	case missing && !errors.Is(err, fleet.ErrNotRunning):
+		return err
+	default: // what another replica, to which CA talks, has done by a newer config: CA's next Refresh here tells
 	}
 	if until := g.dirtyUntil(); !until.IsZero() { // lost while we were reading
 		return unsettled(until)

@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -115,6 +116,28 @@ func TestRefreshConfigures(t *testing.T) {
 	groups, err := second.NodeGroups(t.Context(), &protos.NodeGroupsRequest{})
 	require.NoError(t, err)
 	require.EqualValues(t, 7, groups.GetNodeGroups()[1].GetMaxSize())
+}
+
+// A group is configured when it is known to run without the spec, or not at all; not because it could not be read: that
+// would spend the rest of CA's deadline on a Temporal that does not answer.
+func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		calls int
+	}{
+		"unread":        {fmt.Errorf("describe group gpu: %w", fleet.ErrUnavailable), 0},
+		"not running":   {fmt.Errorf("nodegroup/gpu: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable), 1},
+		"not recovered": {fmt.Errorf("nodegroup/gpu: %w: %w", fleet.Refuse(fleet.RefusedNotInitialised, "recovering"), fleet.ErrUnavailable), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			s := loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 2))
+			before := f.called("configure")
+			f.set(func(f *fakeGroups) { f.failing["gpu"] = c.err })
+			require.Error(t, direct{t, s}.refresh())
+			require.Equal(t, c.calls, f.called("configure")-before)
+		})
+	}
 }
 
 // One broken group fails Refresh by name; the others are read all the same.

@@ -104,6 +104,7 @@ func (s *Server) adopt(settings Settings) error {
 		}
 	}
 	s.roster.Store(newRoster(list, settings.Limits))
+	s.found.Store(false) // another replica may have served groups that were in the config meanwhile
 	s.state.Version, s.state.Since = settings.Version, time.Now()
 	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
 	return nil
@@ -112,12 +113,16 @@ func (s *Server) adopt(settings Settings) error {
 // renew brings new terms to a group. Shape, labels and taints stay as they are when CA may have learnt them.
 func (s *Server) renew(g *group, t *terms) error {
 	now := g.terms.Load()
-	if !now.spec.SameTemplate(t.spec) && g.known() {
-		kept, err := newTerms(t.spec.WithTemplateOf(now.spec))
+	inForce := now.spec
+	if p := g.picture.Load(); p != nil && p.Spec != nil { // another replica may have changed it
+		inForce = *p.Spec
+	}
+	if !inForce.SameTemplate(t.spec) && g.known() {
+		kept, err := newTerms(t.spec.WithTemplateOf(inForce))
 		if err != nil {
 			return err
 		}
-		kept.kept = advice(now.spec, t.spec)
+		kept.kept = advice(inForce, t.spec)
 		s.log.Warn("changed template of a node group is not put in force", "group", g.id, "why", kept.kept)
 		t = kept
 	}

@@ -1,13 +1,13 @@
 package grpcserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,7 +108,7 @@ func TestReloadChangesAndAdds(t *testing.T) {
 }
 
 func TestBrokenConfigChangesNothing(t *testing.T) {
-	var logs bytes.Buffer
+	var logs buffer
 	config := &fakeConfig{}
 	o := config.options(newFake(), spec("cpu", 0, 5))
 	o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
@@ -132,7 +132,7 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 		require.Equal(t, "v1", s.Config().Version)
 		if config.err != nil { // it stays broken
 			require.Equal(t, config.err.Error(), s.Config().Broken)
-			require.Equal(t, 1, bytes.Count(logs.Bytes(), []byte("the new config is broken")), "said once")
+			require.Equal(t, 1, strings.Count(logs.String(), "the new config is broken"), "said once")
 		}
 		require.Contains(t, logs.String(), "the new config is broken")
 	}

@@ -50,7 +50,15 @@ func (s *Server) takeEmpty() []*group {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	r := s.roster.Load()
-	list := slices.DeleteFunc(slices.Clone(r.list), (*group).isGone)
+	list := slices.DeleteFunc(slices.Clone(r.list), func(g *group) bool {
+		select {
+		case <-g.turn: // not while something is booked there
+			defer g.giveTurn()
+			return g.isGone()
+		default:
+			return false
+		}
+	})
 	if len(list) == len(r.list) {
 		return nil
 	}
@@ -74,9 +82,9 @@ func (g *group) isGone() bool {
 // findTimeout bounds the look for retired groups, so that a Refresh has time left for the others.
 const findTimeout = 2 * time.Second
 
-// findRetired serves the groups that run with instances and were removed from the config while no server looked. Once done
-// it is not repeated: only a server removes groups from then on. Until it succeeds CA misses those groups and leaves their
-// nodes alone, so a failure is no reason to serve nothing.
+// findRetired serves the groups that run with instances and were removed from the config while no server looked. Once done it
+// is not repeated until the config changes: only a server removes groups from then on. Until it succeeds CA misses those
+// groups and leaves their nodes alone, so a failure is no reason to serve nothing.
 func (s *Server) findRetired(ctx context.Context) {
 	register, ok := s.groups.(Register)
 	if !ok || s.found.Load() {

@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -73,7 +74,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	s.log.Info("serving CA", "address", listener.Addr().String())
 	err := server.Serve(listener)
 	cancel()
-	if err != nil {
+	if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // by ctx, before it had begun
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil

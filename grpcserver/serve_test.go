@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -106,6 +107,27 @@ func TestStopsGracefully(t *testing.T) {
 	}
 }
 
+// hesitant lets the others go first when it is asked for its address, which Serve does just before it serves.
+type hesitant struct{ net.Listener }
+
+func (h hesitant) Addr() net.Addr {
+	for range 10_000 {
+		runtime.Gosched()
+	}
+	return h.Listener.Addr()
+}
+
+// A server whose context ends before it serves has not failed.
+func TestServeThatIsEndedBeforeItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, Serve(ctx, hesitant{listener}, newServer(t, newFake(), spec("cpu", 0, 5)), ServeOptions{}))
+	}
+}
+
 // buffer is a bytes.Buffer for several goroutines.
 type buffer struct {
 	mu sync.Mutex
@@ -122,4 +144,10 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+func (b *buffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
 }

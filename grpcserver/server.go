@@ -48,13 +48,14 @@ type Options struct {
 type Server struct {
 	protos.UnimplementedCloudProviderServer
 
-	groups  Groups
-	log     *slog.Logger
-	roster  atomic.Pointer[roster]    // what is served now; never nil
-	found   atomic.Bool               // groups that run but are not configured have been looked for, see Register
-	growing chan struct{}             // whoever takes the token may grow a group while limits bind all
-	freshAt atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
-	triedAt atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
+	groups    Groups
+	log       *slog.Logger
+	roster    atomic.Pointer[roster]    // what is served now; never nil
+	found     atomic.Bool               // groups that run but are not configured have been looked for, see Register
+	growing   chan struct{}             // whoever takes the token may grow a group while limits bind all
+	unlimited atomic.Int64              // groups that grow without the token: there were no limits when they began
+	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
+	triedAt   atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
 
 	reload    func() (Settings, bool, error)
 	onConfig  func(ConfigState)

@@ -90,17 +90,22 @@ func TestTLSRefusesHalfAConfig(t *testing.T) {
 	require.ErrorContains(t, err, "no PEM certificate")
 }
 
+// tlsSite serves over TLS with an authority of its own, and keeps what is logged, debug lines too.
+func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, by *leaf, logs *buffer) {
+	t.Helper()
+	dir := t.TempDir()
+	files = TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	by, logs = newAuthority(t), &buffer{}
+	by.issue(t, 1, time.Hour).write(t, files)
+	require.NoError(t, os.WriteFile(files.ClientCA, by.pem(), 0o600))
+	creds, err := TLS(files, allowed, slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	require.NoError(t, err)
+	return serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds), files, by, logs
+}
+
 // A client comes in by its name only, whoever else its authority signs.
 func TestTLSAllowedNames(t *testing.T) {
-	dir := t.TempDir()
-	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	authority := newAuthority(t)
-	authority.issue(t, 1, time.Hour).write(t, files)
-	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
-	logs := &buffer{}
-	creds, err := TLS(files, []string{"cluster-autoscaler", "spiffe://cluster/ca"}, slog.New(slog.NewTextHandler(logs, nil)))
-	require.NoError(t, err)
-	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
+	address, files, authority, logs := tlsSite(t, "cluster-autoscaler", "spiffe://cluster/ca")
 	named := func(change func(*x509.Certificate)) *leaf {
 		template := &x509.Certificate{SerialNumber: big.NewInt(7), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
@@ -134,7 +139,7 @@ func TestTLSAllowedNames(t *testing.T) {
 		requireCode(t, codes.Unavailable, err)
 		require.Eventually(t, func() bool { return strings.Contains(logs.String(), tc.why) }, 5*time.Second, time.Millisecond, "%s: %s", name, logs)
 	}
-	_, err = call(t, address, credentials.NewTLS(&tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}))
+	_, err := call(t, address, credentials.NewTLS(&tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}))
 	requireCode(t, codes.Unavailable, err)
 	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client didn't provide a certificate") }, 5*time.Second, time.Millisecond)
 	require.Contains(t, logs.String(), `level=WARN msg="client refused" address=127.0.0.1:`)
@@ -181,15 +186,7 @@ func TestTLSRotatedClientAuthority(t *testing.T) {
 
 // A probe that connects and leaves is nobody to warn of.
 func TestTLSProbesAreNoWarning(t *testing.T) {
-	dir := t.TempDir()
-	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	authority := newAuthority(t)
-	authority.issue(t, 1, time.Hour).write(t, files)
-	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
-	logs := &buffer{}
-	creds, err := TLS(files, nil, slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	require.NoError(t, err)
-	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
+	address, _, _, logs := tlsSite(t)
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())

@@ -85,8 +85,8 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	defer g.mu.Unlock()
 	old := g.picture.Load()
 	if old != nil && old.Newer(s) && began.After(g.storedAt) {
-		return fmt.Errorf("read group %s: its state went back from %s/%d to %s/%d: if its workflow was reset on purpose, "+
-			"restart this server: %w", g.id, old.Epoch, old.Sequence, s.Epoch, s.Sequence, fleet.ErrUnavailable)
+		return fmt.Errorf("read group %s: its state went back from %s/%d to %s/%d: if its workflow was reset, it begins anew by itself; "+
+			"if Temporal was restored from a backup, restart this server: %w", g.id, old.Epoch, old.Sequence, s.Epoch, s.Sequence, fleet.ErrUnavailable)
 	}
 	if old == nil || s.Newer(old.Snapshot) {
 		g.picture.Store(newPicture(s))

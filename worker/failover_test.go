@@ -59,6 +59,21 @@ func TestLastFailureReachesCA(t *testing.T) {
 	s.empty()
 }
 
+// The step's time is over before the peering's own, which all holds share: the failure says what the peering waits for.
+func TestStepOutOfTimeNamesWhatThePeeringWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Peer = seconds(4) })
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	s.work()
+	s.grow(1)
+	f := s.allIn(fleet.Failed, 1).Instances[0].Failure
+	require.Equal(t, fleet.CodeTimeout, f.Code)
+	require.Equal(t, string(backend.StageTenant), f.Stage)
+	require.Contains(t, f.Message, "waiting for tenant: ")
+	s.knobs(0, sim.Knobs{})
+	s.empty()
+}
+
 // An operator cancels a stuck peering: everyone who waits for it goes elsewhere at once, and what was begun is taken
 // back once the provider goes on.
 func TestCancelledPeeringGoesElsewhere(t *testing.T) {
@@ -110,7 +125,7 @@ func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
 // A worker dies while a peering hangs, another takes over: the same instance becomes Ready, with one tenant, one slice.
 func TestWorkerKilledWhilePeering(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1)
+	s := newScene(t, 1, patient)
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	kill := s.spawn()
 	s.configure()

@@ -2,10 +2,10 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -24,6 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	cli, err := temporalCLI()
+	cli, err := workertest.TemporalCLI("../bin")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -53,7 +54,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	s, err := testsuite.StartDevServer(context.Background(), testsuite.DevServerOptions{
 		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(dir, "temporal.db"),
-		ClientOptions: &client.Options{Logger: quiet()},
+		ClientOptions: &client.Options{Logger: quiet()}, SearchAttributes: searchAttributes(),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the Temporal dev server:", err)
@@ -62,18 +63,6 @@ func run(m *testing.M) int {
 	defer func() { _ = s.Stop() }()
 	devServer = s.FrontendHostPort()
 	return m.Run()
-}
-
-func temporalCLI() (string, error) {
-	if path, err := filepath.Abs("../bin/temporal"); err == nil {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	if path, err := exec.LookPath("temporal"); err == nil {
-		return path, nil
-	}
-	return "", fmt.Errorf("these tests need the temporal CLI: run make temporal")
 }
 
 func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
@@ -130,6 +119,11 @@ func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	return s
 }
 
+// patient is for scenes in which a worker dies: that another takes over may take as long as a step has otherwise.
+func patient(g *fleet.GroupSpec) {
+	g.Budgets.Peer, g.Budgets.Join, g.Budgets.Total = seconds(60), seconds(60), seconds(150)
+}
+
 func seconds(n float64) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
 }
@@ -145,10 +139,13 @@ func options(t client.Client, world *sim.World, queue, offers string) (worker.Op
 }
 
 // work starts a worker in this process, and configures the group.
-func (s *scene) work() *scene {
+func (s *scene) work(change ...func(*worker.Options)) *scene {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
+	for _, c := range change {
+		c(&o)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx, o) }()
@@ -167,7 +164,7 @@ func (s *scene) configure() fleet.Snapshot {
 
 func (s *scene) grow(n int) fleet.Snapshot {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second) // its worker may only be starting
 	defer cancel()
 	snap, err := s.groups.Grow(ctx, s.spec.ID, n)
 	require.NoError(s.t, err)
@@ -191,21 +188,29 @@ func (s *scene) snapshot() fleet.Snapshot {
 // until waits for the group's snapshot to be as wanted.
 func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapshot {
 	s.t.Helper()
-	var last fleet.Snapshot
+	var last seen[fleet.Snapshot]
 	require.Eventuallyf(s.t, func() bool {
 		snap, err := s.groups.Snapshot(s.ctx, s.spec.ID)
-		if err != nil {
-			return false
-		}
-		last = snap
-		return want(snap)
-	}, waitLimit, waitTick, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
-	return last
+		return err == nil && want(last.is(snap))
+	}, waitLimit, waitTick, "%s; last: %s", what, &last)
+	return *last.Load()
 }
 
-type lazy func() string
+// seen is the last thing seen by a condition, which may still be looking when the test has given up and tells it.
+type seen[T any] struct{ atomic.Pointer[T] }
 
-func (l lazy) String() string { return l() }
+func (s *seen[T]) is(v T) T {
+	s.Store(&v)
+	return v
+}
+
+func (s *seen[T]) String() string {
+	text, err := json.Marshal(s.Load())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
 
 // allIn waits until the group has exactly n instances, all in one phase.
 func (s *scene) allIn(phase fleet.Phase, n int) fleet.Snapshot {
@@ -228,15 +233,11 @@ func (s *scene) empty() {
 
 func (s *scene) counts(what string, want func(sim.Counts) bool) {
 	s.t.Helper()
-	var last sim.Counts
+	var last seen[sim.Counts]
 	require.Eventuallyf(s.t, func() bool {
 		w, err := s.world.Snapshot()
-		if err != nil {
-			return false
-		}
-		last = w.Counts()
-		return want(last)
-	}, waitLimit, waitTick, "%s", lazy(func() string { return fmt.Sprintf("%s; last: %+v", what, last) }))
+		return err == nil && want(last.is(w.Counts()))
+	}, waitLimit, waitTick, "%s; last: %s", what, &last)
 }
 
 // knobs sets the faults of the n-th provider.

@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -30,21 +32,18 @@ func (s *scene) status(id string) enums.WorkflowExecutionStatus {
 
 func (s *scene) isStatus(id string, want enums.WorkflowExecutionStatus) {
 	s.t.Helper()
-	require.Eventuallyf(s.t, func() bool { return s.status(id) == want }, soon, waitTick, "%s: %s", id, lazy(func() string { return s.status(id).String() }))
+	var last seen[enums.WorkflowExecutionStatus]
+	require.Eventuallyf(s.t, func() bool { return last.is(s.status(id)) == want }, soon, waitTick, "%s: %s", id, &last)
 }
 
 func (s *scene) provider(n int, what string, want func(fleet.ProviderState) bool) {
 	s.t.Helper()
-	var last fleet.ProviderState
+	var last seen[fleet.ProviderState]
 	providers := flow.NewProviders(s.temporal, s.queue)
 	require.Eventuallyf(s.t, func() bool {
 		state, err := providers.Status(s.ctx, s.providers[n])
-		if err != nil {
-			return false
-		}
-		last = state
-		return want(state)
-	}, soon, waitTick, "%s: %s", what, lazy(func() string { return string(last.Phase) }))
+		return err == nil && want(last.is(state))
+	}, soon, waitTick, "%s: %s", what, &last)
 }
 
 // An operator cancels a group: it closes and leaves everything alone, scale-outs that are on their way included (A22).
@@ -78,6 +77,41 @@ func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
 	i := s.allIn(fleet.Ready, 1).Instances[0]
 	require.Equal(t, 1, i.Attempt)
 	require.NotEqual(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, s.status(workflows.PeeringID(s.providers[0])))
+}
+
+// Two lives of a group, however close, never name two instances alike (I2): an epoch counts seconds.
+func TestTwoLivesInOneSecondHaveTwoEpochs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	seen := map[string]bool{}
+	for range 4 {
+		epoch := s.configure().Epoch
+		require.False(t, seen[epoch], "epoch %s again", epoch)
+		seen[epoch] = true
+		require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	}
+	s.configure()
+}
+
+// A provider loses its history while its peering is to be kept for ever. A worker starts its entity again, that asks the
+// catalog, and the peering is kept.
+func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	offers := filepath.Join(s.dir, "offers.yaml")
+	text, err := os.ReadFile(offers)
+	require.NoError(t, err)
+	text = bytes.ReplaceAll(text, []byte("lingerSeconds: 0"), []byte("lingerSeconds: 7, unpeer: never"))
+	require.NoError(t, os.WriteFile(offers, text, 0o600))
+	s.work(func(o *worker.Options) { o.AdoptEvery = 200 * time.Millisecond })
+	s.grow(1)
+	s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
+	s.allIn("", 0)
+	s.provider(0, "lingers", func(p fleet.ProviderState) bool { return p.Phase == fleet.Lingering })
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.ProviderID(s.providers[0]), "", "test"))
+	s.provider(0, "keeps its policy", func(p fleet.ProviderState) bool {
+		return p.Phase == fleet.Lingering && p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever && p.Offer.Linger() == 7*time.Second
+	})
 }
 
 // A group loses its history while a scale-out waits for its slice: what the group gives back, the scale-out must not go
@@ -117,22 +151,41 @@ func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 	s.empty()
 }
 
+// groupLostWhilePeering is a scene whose group loses its history while its one instance waits for a peering that hangs.
+func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
+	s = newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	name = s.grow(1).Instances[0].Name
+	s.allIn(fleet.Peering, 1)
+	s.provider(0, "held", func(p fleet.ProviderState) bool { return p.Live() == 1 })
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	return s, name
+}
+
 // A group loses its history while a scale-out waits for its peering, of which nothing is to be found: the hold is not
 // kept for ever.
 func TestForgottenScaleOutGivesItsHoldBack(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1).work()
-	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
-	name := s.grow(1).Instances[0].Name
-	s.allIn(fleet.Peering, 1)
-	s.provider(0, "held", func(p fleet.ProviderState) bool { return p.Live() == 1 })
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	s, name := groupLostWhilePeering(t)
 	require.Empty(t, s.configure().Instances)
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	s.knobs(0, sim.Knobs{})
 	s.provider(0, "not held", func(p fleet.ProviderState) bool { return p.Live() == 0 })
 	s.empty()
+}
+
+// A group loses its history, and of a scale-out nothing is left but its hold: as when it was told to leave and ended, and
+// the group that was to give the hold back is gone. The next looks find it.
+func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
+	t.Parallel()
+	s, name := groupLostWhilePeering(t)
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.ScaleOutID(name), "", "test"))
+	require.Empty(t, s.configure().Instances)
+	s.knobs(0, sim.Knobs{})
+	s.provider(0, "still held", func(p fleet.ProviderState) bool { return p.Phase == fleet.Established && p.Live() == 1 })
+	s.empty()
+	s.provider(0, "not held", func(p fleet.ProviderState) bool { return p.Live() == 0 })
 }
 
 // An operator terminates a scale-out that was told to leave: it is not begun anew, and CA's wish is carried out.

@@ -15,6 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -23,6 +24,7 @@ import (
 // Options are what a worker needs.
 type Options struct {
 	Temporal  client.Client
+	Namespace string // the one that Temporal has; "" means "default"
 	TaskQueue string // "" means workflows.TaskQueue
 	Catalog   activities.Catalog
 	Backend   backend.Backend
@@ -31,12 +33,17 @@ type Options struct {
 	StopTimeout time.Duration
 	// Started, if any, is called once the worker polls. It must not block.
 	Started func()
+	// SearchAttributes says whether workflows set search attributes; "" means searchattr.Auto.
+	SearchAttributes searchattr.Mode
+
+	// AdoptEvery is how often peerings of ours are looked through for those without a provider entity. 0 means 5 minutes.
+	AdoptEvery time.Duration
 
 	onFatal func(error) // told once, when the SDK stops the worker for good
 }
 
-// New makes a worker, not yet started.
-func New(o Options) worker.Worker {
+// New makes a worker, not yet started. Its workflows ask registered whether the namespace has our search attributes.
+func New(o Options, registered func() bool) worker.Worker {
 	queue := o.TaskQueue
 	if queue == "" {
 		queue = workflows.TaskQueue
@@ -58,12 +65,12 @@ func New(o Options) worker.Worker {
 	})
 	workflows.Register(w, &activities.Activities{
 		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, queue),
-	})
+	}, registered)
 	return w
 }
 
 // Run runs a worker until the context ends, and fails when Temporal will have it no longer, as when its namespace is
-// deleted. Peerings of ours get their provider entity, in case Temporal lost it, so that none outlives its use.
+// deleted. Peerings of ours get their provider entity, whenever Temporal has none, so that none outlives its use.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -72,7 +79,11 @@ func Run(parent context.Context, o Options) error {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	w := New(o)
+	attributes, err := searchattr.Open(ctx, searchattr.Options{Temporal: o.Temporal, Namespace: o.Namespace, Mode: o.SearchAttributes, Logger: logger})
+	if err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	w := New(o, attributes.Registered)
 	if err := start(ctx, w, logger); err != nil {
 		return err
 	}
@@ -82,13 +93,12 @@ func Run(parent context.Context, o Options) error {
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
+	watching.Go(func() { attributes.Watch(ctx) })
 	if watcher, ok := o.Backend.(backend.Watcher); ok {
 		groups := factsTo{flow.NewGroups(o.Temporal, o.TaskQueue)}
 		watching.Go(func() { nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger}) })
 	}
-	if err := adopt(ctx, o, logger); err != nil && ctx.Err() == nil {
-		logger.Warn("peerings of ours could not be looked through; they are at the next start", "error", err)
-	}
+	watching.Go(func() { adopt(ctx, o, logger) })
 	<-ctx.Done()
 	if parent.Err() == nil {
 		return fmt.Errorf("run worker: %w", context.Cause(ctx))
@@ -121,23 +131,4 @@ func start(ctx context.Context, w worker.Worker, logger *slog.Logger) error {
 		case <-time.After(2 * time.Second):
 		}
 	}
-}
-
-// adopt makes sure that every peering of ours has its provider entity.
-func adopt(ctx context.Context, o Options, logger *slog.Logger) error {
-	peers, err := o.Backend.Peers(ctx)
-	if err != nil {
-		return fmt.Errorf("list peerings: %w", err)
-	}
-	providers := flow.NewProviders(o.Temporal, o.TaskQueue)
-	for _, p := range peers {
-		started, err := providers.Ensure(ctx, p.ID)
-		if err != nil {
-			return err
-		}
-		if started {
-			logger.Info("provider entity started for a peering that exists", "provider", p.ID)
-		}
-	}
-	return nil
 }

@@ -56,7 +56,9 @@ func (g *nodeGroup) look(ctx workflow.Context) {
 			workflow.GetLogger(ctx).Warn("what exists cannot be read; nothing is changed", "group", g.id, "error", err)
 			return
 		}
-		g.compared(ctx, found, now)
+		if !wasReset(ctx) {
+			g.compared(ctx, found, now)
+		}
 	})
 }
 
@@ -78,9 +80,13 @@ func (g *nodeGroup) compared(ctx workflow.Context, found []backend.Found, looked
 	if changed {
 		g.publish(ctx)
 	}
+	if since := g.ledger.EmptySince; since != nil {
+		workflow.GetLogger(ctx).Warn("nothing at all is found of several ready instances; that is believed only when it lasts",
+			"group", g.id, "since", *since)
+	}
 	for _, o := range orphans {
 		at := attempts[fleet.ObjectName(o.Instance, o.Attempt)]
-		workflow.GetLogger(ctx).Warn("objects without a booking are taken back", "group", g.id, "instance", o.Instance, "attempt", o.Attempt)
+		workflow.GetLogger(ctx).Warn("what has no booking is taken back", "group", g.id, "instance", o.Instance, "attempt", o.Attempt)
 		if _, err := start(ctx, TypeUndo, UndoID(o.Instance, o.Attempt), "undo "+at.ObjectName(), UndoInput{Attempt: at}); err != nil {
 			workflow.GetLogger(ctx).Error("start undo", "group", g.id, "instance", o.Instance, "error", err)
 		}
@@ -105,6 +111,9 @@ func (g *nodeGroup) lookAgain(now time.Time) {
 func seenOf(f backend.Found) fleet.Seen {
 	return fleet.Seen{
 		Instance: f.Attempt.Instance, Attempt: f.Attempt.Number, Slice: f.Slice && !f.Leaving, Virtual: f.Virtual && !f.Leaving,
-		Node: f.Node, Stamped: f.Stamped, Ready: f.Ready,
+		Node: f.Node, Stamped: f.Stamped, Ready: f.Ready, Held: held(f), Unreadable: f.Slice && f.Booking == nil,
 	}
 }
+
+// held tells whether all there is of an attempt is a hold on its provider.
+func held(f backend.Found) bool { return !f.Slice && !f.Virtual && !f.Node }

@@ -25,6 +25,9 @@ func (g *nodeGroup) drive(ctx workflow.Context) {
 		names = append(names, g.ledger.Instances[i].Name)
 	}
 	for _, name := range names {
+		if wasReset(ctx) { // telling one blocks
+			break
+		}
 		changed = g.driveOne(ctx, name) || changed
 	}
 	if changed {

@@ -24,17 +24,31 @@ type engine struct {
 	left     bool // CA asked the instance back
 	disowned bool // the group takes nothing of the current attempt back
 	canceled bool // an operator cancelled this workflow
+	reset    bool // an operator reset this workflow: what it knows is of the past
+	stop     func()
+	listing  *listing
 }
 
 func newEngine(ctx workflow.Context, inst fleet.Instance) *engine {
 	out, _ := workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
-	return &engine{
-		inst: inst, ctx: ctx, out: out,
+	e := &engine{
+		inst: inst, ctx: ctx, out: out, listing: newListing(ctx),
 		from:  info.WorkflowExecution.ID + "/" + info.WorkflowExecution.RunID,
 		leave: workflow.GetSignalChannel(ctx, SignalLeave),
 		left:  inst.Leaving && inst.Phase.Growing(), // asked back before this run was started in place of a terminated one
 	}
+	e.list()
+	onReset(out, func() {
+		if e.reset = true; e.stop != nil {
+			e.stop()
+		}
+	})
+	return e
+}
+
+func (e *engine) list() {
+	e.listing.show(e.out, listed{group: e.inst.Spec.ID, instance: e.inst.Name, provider: e.provider(), phase: string(e.inst.Phase)})
 }
 
 // run runs the current phase's step and says what happened. The step is cancelled, and its end awaited, when its bound
@@ -50,11 +64,15 @@ func (e *engine) run(summary string, do func(workflow.Context) (fleet.Event, err
 	limit, why := e.limit(name)
 	ctx, cancel := workflow.WithCancel(e.ctx)
 	defer cancel()
+	e.stop = cancel
 	stopTimer := e.watch(limit, why, cancel)
 	ev, err := do(step(ctx, summary))
 	stopTimer()
 	ev.Step, ev.Attempt = name, e.inst.Attempt
 	e.canceled = e.canceled || errors.Is(e.ctx.Err(), workflow.ErrCanceled)
+	if e.reset {
+		return fleet.Event{}
+	}
 	if err == nil {
 		if ev.Kind == "" {
 			ev.Kind = fleet.Done
@@ -135,6 +153,7 @@ func (e *engine) apply(ev fleet.Event) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), "Table", err)
 	}
 	logTransition(e.ctx, false, &e.inst, phase, ev, move)
+	e.list()
 	if move.Undo {
 		if err := e.undo(UndoInput{Attempt: before}); err != nil {
 			return err
@@ -161,9 +180,10 @@ func (e *engine) report(r Report) error {
 	return nil
 }
 
-// close reports that this driver ends. A scale-out that its group has disowned has its attempt undone first.
+// close reports that this driver ends. A scale-out that its group has disowned has its attempt undone first; one that was
+// reset leaves it to the group, which may have gone on with it.
 func (e *engine) close() error {
-	if e.disowned && (e.inst.Phase == fleet.Peering || e.inst.Phase == fleet.Joining) {
+	if e.disowned && !e.reset && (e.inst.Phase == fleet.Peering || e.inst.Phase == fleet.Joining) {
 		if err := e.undo(UndoInput{Attempt: attemptOf(e.inst)}); err != nil {
 			return err
 		}

@@ -207,6 +207,7 @@ func TestLargestGroupFitsInAPayload(t *testing.T) {
 	require.Less(t, len(state), most, "continue-as-new input of %d instances", spec.Max)
 	snapshot, err := json.Marshal(l.Snapshot(reviewAt))
 	require.NoError(t, err)
+	t.Logf("memo of %d instances: %d bytes", spec.Max, len(snapshot))
 	require.Less(t, len(snapshot), most, "memo of %d instances", spec.Max)
 }
 

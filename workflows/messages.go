@@ -68,6 +68,8 @@ type PeeringReport struct {
 type GroupState struct {
 	Ledger  fleet.Packed       `json:"ledger"`
 	Drivers map[string]*Driver `json:"drivers,omitempty"` // by instance
+	// NextLook is when what exists is looked at next: a group that continues as new often looks as often as others.
+	NextLook time.Time `json:"nextLook,omitzero"`
 }
 
 // Driver is the workflow that moves an instance now.
@@ -114,4 +116,6 @@ type UndoInput struct {
 type PeeringInput struct {
 	Provider backend.Provider `json:"provider"`
 	Run      int              `json:"run"`
+	// Phase is the provider's, for the list of workflows.
+	Phase fleet.PeeringPhase `json:"phase,omitempty"`
 }

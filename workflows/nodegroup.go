@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -41,6 +42,7 @@ type nodeGroup struct {
 	facts      workflow.ReceiveChannel
 	starts     []starting
 	compare    comparer
+	listing    *listing
 }
 
 // newNodeGroup restores the state before it sets the handlers, because handlers run before the main coroutine does.
@@ -54,29 +56,38 @@ func newNodeGroup(ctx workflow.Context, in NodeGroupInput) (*nodeGroup, error) {
 	g := &nodeGroup{
 		id: in.Group, continueAt: in.ContinueAt, ledger: &ledger, drivers: state.Drivers, dirty: true,
 		reports: workflow.GetSignalChannel(ctx, SignalReport), retry: workflow.GetSignalChannel(ctx, SignalRetry),
-		facts: workflow.GetSignalChannel(ctx, SignalFact),
+		facts: workflow.GetSignalChannel(ctx, SignalFact), listing: newListing(ctx),
 	}
-	g.compare.next = workflow.Now(ctx).Add(g.compareEvery())
+	if g.compare.next = state.NextLook; g.compare.next.IsZero() {
+		g.compare.next = workflow.Now(ctx).Add(g.compareEvery())
+	}
 	if g.drivers == nil {
 		g.drivers = map[string]*Driver{}
 	}
+	g.list(ctx)
 	return g, g.handle(ctx)
 }
 
 func (g *nodeGroup) loop(ctx workflow.Context) error {
 	for {
+		if wasReset(ctx) {
+			return continueAsNew(ctx, TypeNodeGroup, NodeGroupInput{Group: g.id, ContinueAt: g.continueAt})
+		}
 		g.drain(ctx)
 		g.drive(ctx)
 		g.look(ctx)
 		if err := awaitUntil(ctx, g.nextTimer(), func() bool {
-			return g.dirty || g.signalled() || (historyFull(ctx, g.continueAt) && !g.compare.looking)
+			return g.dirty || g.signalled() || (historyFull(ctx, g.continueAt) && !g.compare.looking) || wasReset(ctx)
 		}); err != nil {
 			return err
 		}
+		if wasReset(ctx) {
+			continue
+		}
 		g.expire(ctx)
 		if historyFull(ctx, g.continueAt) && g.idle() && workflow.AllHandlersFinished(ctx) {
-			return workflow.NewContinueAsNewError(ctx, TypeNodeGroup, NodeGroupInput{
-				Group: g.id, State: &GroupState{Ledger: g.ledger.Pack(), Drivers: g.drivers}, ContinueAt: g.continueAt,
+			return continueAsNew(ctx, TypeNodeGroup, NodeGroupInput{
+				Group: g.id, State: &GroupState{Ledger: g.ledger.Pack(), Drivers: g.drivers, NextLook: g.compare.next}, ContinueAt: g.continueAt,
 			})
 		}
 	}
@@ -112,8 +123,11 @@ func (g *nodeGroup) publish(ctx workflow.Context) fleet.Snapshot {
 		workflow.GetLogger(ctx).Error("publish snapshot", "group", g.id, "error", err)
 	}
 	workflow.SetCurrentDetails(ctx, describeGroup(s))
+	g.list(ctx)
 	return s
 }
+
+func (g *nodeGroup) list(ctx workflow.Context) { g.listing.show(ctx, listed{group: g.id}) }
 
 // expire releases failed instances that CA did not delete in time.
 func (g *nodeGroup) expire(ctx workflow.Context) {
@@ -164,7 +178,7 @@ func (g *nodeGroup) recover(ctx workflow.Context) error {
 		return fmt.Errorf("recover group %s: %w", g.id, err)
 	}
 	var leftovers []backend.Attempt
-	g.ledger.Instances, leftovers = recovered(found, workflow.Now(ctx))
+	g.ledger.Instances, leftovers = recovered(backend.Unpack(found), workflow.Now(ctx))
 	for _, i := range g.ledger.Instances {
 		if i.Phase.Shrinking() { // its scale-out may still run: that ends first
 			g.drivers[i.Name] = &Driver{WorkflowID: ScaleOutID(i.Name), Check: workflow.Now(ctx).Add(checkDriver)}
@@ -175,8 +189,22 @@ func (g *nodeGroup) recover(ctx workflow.Context) error {
 			return fmt.Errorf("undo %s: %w", at.ObjectName(), err)
 		}
 	}
+	if slices.ContainsFunc(found, held) { // of a scale-out that still runs, or of one that counted on the group to give it back
+		g.hint(workflow.Now(ctx))
+	}
 	if n := len(g.ledger.Instances); n > 0 {
 		workflow.GetLogger(ctx).Warn("group recovered from its objects", "group", g.id, "instances", n)
 	}
-	return nil
+	return g.outlastSecond(ctx)
+}
+
+// outlastSecond waits until the second is over that the epoch is named after. Nothing is booked before, so whoever
+// terminates the group and starts it again at once does not get the same names from its next life (I2).
+func (g *nodeGroup) outlastSecond(ctx workflow.Context) error {
+	now := workflow.Now(ctx)
+	if fleet.NewEpoch(now) != g.ledger.Epoch {
+		return nil
+	}
+	rest := now.Truncate(time.Second).Add(time.Second).Sub(now)
+	return workflow.NewTimerWithOptions(ctx, rest, workflow.TimerOptions{Summary: "until the epoch is unlike any other"}).Get(ctx, nil)
 }

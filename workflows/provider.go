@@ -1,18 +1,15 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
-
-// recoveredKeep is how long a provider that recovered from what exists removes nothing: holds may not have come back yet.
-const recoveredKeep = 5 * time.Minute
 
 // driverGrace is how long past its own bound peering/<id> may stay silent before it counts as failed: someone may have
 // terminated it.
@@ -48,13 +45,15 @@ type provider struct {
 	started bool
 	// again is when the driver is started once more: soon while it meets an older run, and every now and then while
 	// unpeering/<id> should run, because someone may have terminated it.
-	again time.Time
+	again   time.Time
+	listing *listing
 }
 
 func newProvider(ctx workflow.Context, in ProviderInput) (*provider, error) {
 	state := in.State
 	p := &provider{
 		continueAt: in.ContinueAt, dirty: true, reports: workflow.GetSignalChannel(ctx, SignalReport), broken: workflow.GetSignalChannel(ctx, SignalBroken),
+		listing: newListing(ctx),
 	}
 	if state == nil {
 		fresh := fleet.NewProviderState(in.Provider, workflow.Now(ctx))
@@ -63,21 +62,28 @@ func newProvider(ctx workflow.Context, in ProviderInput) (*provider, error) {
 		p.state, p.driven, p.started = state, state.Phase, !in.Starting // the driver outlived the run that started it
 		p.schedule(ctx)
 	}
+	p.list(ctx)
 	return p, p.handle(ctx)
 }
 
 func (p *provider) loop(ctx workflow.Context) error {
 	for {
+		if wasReset(ctx) {
+			return continueAsNew(ctx, TypeProvider, ProviderInput{Provider: p.state.ID, ContinueAt: p.continueAt})
+		}
 		p.drain(ctx)
 		p.drive(ctx)
 		if err := awaitUntil(ctx, p.nextTimer(), func() bool {
-			return p.dirty || p.reports.Len() > 0 || p.broken.Len() > 0 || historyFull(ctx, p.continueAt)
+			return p.dirty || p.reports.Len() > 0 || p.broken.Len() > 0 || historyFull(ctx, p.continueAt) || wasReset(ctx)
 		}); err != nil {
 			return err
 		}
+		if wasReset(ctx) {
+			continue
+		}
 		p.elapse(ctx)
 		if historyFull(ctx, p.continueAt) && p.reports.Len() == 0 && p.broken.Len() == 0 && !p.dirty && workflow.AllHandlersFinished(ctx) {
-			return workflow.NewContinueAsNewError(ctx, TypeProvider, ProviderInput{
+			return continueAsNew(ctx, TypeProvider, ProviderInput{
 				Provider: p.state.ID, State: p.state, ContinueAt: p.continueAt, Starting: !p.started,
 			})
 		}
@@ -91,6 +97,11 @@ func (p *provider) publish(ctx workflow.Context) {
 		workflow.GetLogger(ctx).Error("publish state", "provider", p.state.ID, "error", err)
 	}
 	workflow.SetCurrentDetails(ctx, describeProvider(*p.state))
+	p.list(ctx)
+}
+
+func (p *provider) list(ctx workflow.Context) {
+	p.listing.show(ctx, listed{provider: p.state.ID, phase: string(p.state.Phase)})
 }
 
 func (p *provider) apply(ctx workflow.Context, ev fleet.PeeringEvent, why *fleet.Failure) {
@@ -139,7 +150,7 @@ func (p *provider) drive(ctx workflow.Context) {
 	}
 	p.driven, p.again = phase, time.Time{}
 	id := p.state.ID
-	in := PeeringInput{Provider: backend.Provider{ID: id, Credentials: p.state.Offer.Credentials}, Run: p.state.Run}
+	in := PeeringInput{Provider: backend.Provider{ID: id, Credentials: p.state.Offer.Credentials}, Run: p.state.Run, Phase: phase}
 	var already bool
 	var err error
 	if driver == fleet.DriverPeering {
@@ -202,33 +213,6 @@ func (p *provider) elapse(ctx workflow.Context) {
 	p.apply(ctx, fleet.PeeringFailed, fleet.NewFailure(fleet.CodeTimeout, id, "", fmt.Sprintf("%s has not reported for %s", PeeringID(id), establishBound+driverGrace)))
 }
 
-// recover rebuilds holds and phase from what exists.
-func (p *provider) recover(ctx workflow.Context) error {
-	var found activities.RecoveredProvider
-	if err := workflow.ExecuteActivity(forever(ctx, "recover provider "+p.state.ID), activities.NameRecoverProvider, p.state.ID).Get(ctx, &found); err != nil {
-		return fmt.Errorf("recover provider %s: %w", p.state.ID, err)
-	}
-	now := workflow.Now(ctx)
-	for _, f := range found.Attempts {
-		h := fleet.Hold{Key: f.Attempt.ObjectName(), State: fleet.HoldGranted, Since: now}
-		if f.Booking != nil {
-			h.Shape = f.Booking.Spec.Shape
-		}
-		p.state.Holds[h.Key] = h
-		p.state.Phase = fleet.Established
-	}
-	if found.Peering != nil {
-		p.state.Offer = &fleet.Offer{Name: p.state.ID, Provider: p.state.ID, Credentials: found.Peering.Credentials}
-		p.state.KeepUntil = now.Add(recoveredKeep)
-		if p.state.Phase == fleet.Absent {
-			p.state.Phase = fleet.Lingering
-		}
-		workflow.GetLogger(ctx).Warn("provider recovered from its objects", "provider", p.state.ID, "holds", len(found.Attempts))
-	}
-	p.driven = p.state.Phase
-	return nil
-}
-
 func (p *provider) handle(ctx workflow.Context) error {
 	if err := setUpdate(ctx, UpdateAcquire, func(_ workflow.Context, in AcquireRequest) error { return p.check(in.Key) }, p.acquire); err != nil {
 		return err
@@ -246,9 +230,18 @@ func (p *provider) check(key string) error {
 	return nil
 }
 
+// wasReset is as for a node group.
+func (p *provider) wasReset(ctx workflow.Context) error {
+	if !wasReset(ctx) {
+		return nil
+	}
+	p.dirty = true
+	return fleet.Refuse(fleet.RefusedNotInitialised, "provider "+p.state.ID+" was reset and begins anew from what exists")
+}
+
 // acquire books a hold; the answer may be to wait.
 func (p *provider) acquire(ctx workflow.Context, in AcquireRequest) (fleet.Hold, error) {
-	if err := p.check(in.Key); err != nil {
+	if err := errors.Join(p.wasReset(ctx), p.check(in.Key)); err != nil {
 		return fleet.Hold{}, refusal(ctx, err)
 	}
 	from := p.state.Phase
@@ -260,7 +253,7 @@ func (p *provider) acquire(ctx workflow.Context, in AcquireRequest) (fleet.Hold,
 
 // release gives a hold back, and remembers that.
 func (p *provider) release(ctx workflow.Context, in HoldRequest) (fleet.Hold, error) {
-	if err := p.check(in.Key); err != nil {
+	if err := errors.Join(p.wasReset(ctx), p.check(in.Key)); err != nil {
 		return fleet.Hold{}, refusal(ctx, err)
 	}
 	from := p.state.Phase

@@ -14,6 +14,7 @@ import (
 // other. Older attempts are leftovers to undo. Objects without a readable booking are left to people.
 func recovered(found []backend.Found, now time.Time) (out []fleet.Instance, leftovers []backend.Attempt) {
 	newest := map[string]int{}
+	found = slices.DeleteFunc(slices.Clone(found), held) // what becomes of these a later look shows
 	for _, f := range found {
 		newest[f.Attempt.Instance] = max(newest[f.Attempt.Instance], f.Attempt.Number)
 	}

@@ -12,7 +12,7 @@ import (
 // instance stuck, to be resumed by the next DeleteNodes or the signal "retry".
 func ScaleIn(ctx workflow.Context, in DriveInput) error {
 	e := newEngine(ctx, in.Instance)
-	for e.inst.Phase.Shrinking() && !e.canceled {
+	for e.inst.Phase.Shrinking() && !e.canceled && !e.reset {
 		var ev fleet.Event
 		switch e.inst.Phase {
 		case fleet.Draining:
@@ -24,7 +24,7 @@ func ScaleIn(ctx workflow.Context, in DriveInput) error {
 			return err
 		}
 	}
-	if e.canceled && e.inst.Phase.Shrinking() && e.inst.Stuck == "" { // the step under way reached its end all the same
+	if e.canceled && !e.reset && e.inst.Phase.Shrinking() && e.inst.Stuck == "" { // the step under way reached its end all the same
 		step := e.inst.Phase.Row().Step
 		if err := e.apply(fleet.Event{Kind: fleet.Cancelled, Step: step, Attempt: e.inst.Attempt}); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 func ScaleOut(ctx workflow.Context, in DriveInput) error {
 	e := newEngine(ctx, in.Instance)
 	var found *activities.DiscoverOutput
-	for e.inst.Phase.Growing() && !e.left {
+	for e.inst.Phase.Growing() && !e.left && !e.reset {
 		var ev fleet.Event
 		switch e.inst.Phase {
 		case fleet.Discovering:

@@ -38,6 +38,9 @@ func refusal(ctx workflow.Context, err error) error {
 
 // once runs do under the operation, unless it has run before, and publishes.
 func (g *nodeGroup) once(ctx workflow.Context, op fleet.Operation, admit func(time.Time) (bool, error), do func(now time.Time) error) (fleet.Snapshot, error) {
+	if err := g.wasReset(ctx); err != nil {
+		return fleet.Snapshot{}, refusal(ctx, err)
+	}
 	now := workflow.Now(ctx)
 	known, err := admit(now)
 	if err == nil && !known {
@@ -58,6 +61,16 @@ func (g *nodeGroup) recovering() error {
 		return nil
 	}
 	return fleet.Refuse(fleet.RefusedNotInitialised, "group "+g.id+" is recovering from what exists")
+}
+
+// wasReset refuses what would be booked on what a group knew before it was reset; the caller asks again, and then it has
+// begun anew.
+func (g *nodeGroup) wasReset(ctx workflow.Context) error {
+	if !wasReset(ctx) {
+		return nil
+	}
+	g.dirty = true // the loop ends this run
+	return fleet.Refuse(fleet.RefusedNotInitialised, "group "+g.id+" was reset and begins anew from what exists")
 }
 
 // check is what all validators but configure's share: recovered, admitted, and then the operation's own rule unless it
@@ -113,7 +126,7 @@ func (g *nodeGroup) checkConfigure(_ workflow.Context, in ConfigureRequest) erro
 }
 
 func (g *nodeGroup) configure(ctx workflow.Context, in ConfigureRequest) (fleet.Snapshot, error) {
-	if err := g.checkConfigure(ctx, in); err != nil {
+	if err := errors.Join(g.wasReset(ctx), g.checkConfigure(ctx, in)); err != nil {
 		return fleet.Snapshot{}, refusal(ctx, err)
 	}
 	if err := g.ledger.Configure(in.Spec); err != nil {

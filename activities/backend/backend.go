@@ -65,8 +65,10 @@ func (a Attempt) InstanceID() string { return fleet.InstanceID(a.Group, a.Instan
 
 // Booking is what recovery needs to rebuild an instance from its objects alone.
 type Booking struct {
-	Spec     fleet.GroupSpec `json:"spec"`
+	Spec     fleet.GroupSpec `json:"spec,omitzero"`
 	BookedAt time.Time       `json:"bookedAt"`
+	// SpecOf is the object whose booking has the Spec, see Pack; never in an annotation.
+	SpecOf string `json:"specOf,omitempty"`
 }
 
 // NodeSpec is what Join makes: exactly Shape, with Labels and Taints from the Node's first version on.
@@ -97,8 +99,9 @@ type Peerings interface {
 type Nodes interface {
 	// Join returns once the Node is Ready with exactly the spec's shape, the virtual node is marked (AnnotationStamp)
 	// and then the Node's providerID is the instance id. It stamps only after Nodes of the instance's earlier attempts
-	// are gone. Errors: ErrNotPeered (at once, nothing is made), ErrDenied, ErrShort (granted smaller than asked),
-	// ErrConflict (the name or providerID is taken), ErrUnreachable, *StageError.
+	// are gone. Errors: ErrNotPeered (at once, nothing is made; or while it waits, when the provider's people have removed
+	// their part of a peering of ours), ErrDenied, ErrShort (granted smaller than asked), ErrConflict (the name or
+	// providerID is taken), ErrUnreachable, *StageError.
 	Join(ctx context.Context, spec NodeSpec, progress Progress) (Node, error)
 	// Drain removes the mark, cordons the Node and evicts its pods (DaemonSet and mirror pods apart), honouring
 	// disruption budgets, until none is left. With force, what is left is deleted with grace period 0. A missing Node

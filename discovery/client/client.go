@@ -209,6 +209,9 @@ func refusal(status int, contentType string, raw []byte) error {
 	}
 	var p api.Problem
 	if !strings.HasPrefix(contentType, api.ContentProblem) || json.Unmarshal(raw, &p) != nil {
+		if errors.Is(kind, ErrRefused) { // somebody's page: what stands in front of the server has lost it
+			kind = ErrUnreachable
+		}
 		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
 	}
 	detail := p.Title + ": " + p.Detail

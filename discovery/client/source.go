@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,9 +14,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -101,11 +105,16 @@ func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems 
 	for i, raw := range items {
 		var posted api.Posted
 		var head struct {
-			Name string `json:"name"`
+			Name     string                     `json:"name"`
+			Lendable map[string]json.RawMessage `json:"lendable"`
 		}
 		_ = json.Unmarshal(raw, &head) // for the name in a Problem, as far as it can be read
-		name := cmp.Or(strings.ToValidUTF8(head.Name, "?"), "number "+strconv.Itoa(i+1))
-		if err := json.Unmarshal(raw, &posted); err != nil {
+		name := cmp.Or(strings.Map(printable, head.Name), "number "+strconv.Itoa(i+1))
+		err := amounts(head.Lendable) // before they are parsed
+		if err == nil {
+			err = json.Unmarshal(raw, &posted)
+		}
+		if err != nil {
 			problems = append(problems, s.problem(name, "cannot be read: %v", err))
 			continue
 		}
@@ -129,6 +138,28 @@ func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems 
 	}
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	return offers, problems
+}
+
+// printable keeps a name that is none from playing with the terminal it is shown on.
+func printable(r rune) rune {
+	if unicode.IsControl(r) || r == utf8.RuneError {
+		return '?'
+	}
+	return r
+}
+
+// amounts refuses what would take long to parse; what is no amount at all others refuse.
+func amounts(lendable map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(lendable)) {
+		text := string(lendable[name])
+		if text[0] == '{' || text[0] == '[' || text == "null" {
+			continue
+		}
+		if _, err := strict.Quantity(strings.TrimSpace(strings.Trim(text, `"`))); err != nil {
+			return fmt.Errorf("%s: %w", strict.Join("lendable", name), err)
+		}
+	}
+	return nil
 }
 
 func (s *Source) problem(offer, format string, args ...any) discovery.Problem {

@@ -15,6 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 const keyInfo = "info"
@@ -52,9 +53,15 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 func parse(secret *corev1.Secret) (discovery.Spec, error) {
 	var faults strict.Faults
 	kubeconfig := secret.Data[discovery.DefaultKey]
+	swollen := errors.Is(document.Check(kubeconfig), document.ErrSwollen)
+	if swollen { // not to be parsed
+		kubeconfig = []byte("-")
+	}
 	switch config, err := clientcmd.Load(kubeconfig); {
 	case len(bytes.TrimSpace(kubeconfig)) == 0:
 		faults.Add("kubeconfig", "is missing")
+	case swollen:
+		faults.Add("kubeconfig", "is not a kubeconfig: %v", document.ErrSwollen)
 	case err != nil: // the error may quote the content
 		faults.Add("kubeconfig", "is not a kubeconfig")
 	case len(config.Clusters) == 0:

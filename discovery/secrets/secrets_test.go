@@ -124,6 +124,8 @@ func TestMalformedSecretsAreReportedByName(t *testing.T) {
 		"no kubeconfig":    {unset("kubeconfig"), []string{"kubeconfig: is missing"}},
 		"empty kubeconfig": {set("kubeconfig", " \n"), []string{"kubeconfig: is missing"}},
 		"broken config":    {set("kubeconfig", "clusters: very-secret"), []string{"kubeconfig: is not a kubeconfig"}},
+		"swelling config":  {set("kubeconfig", "very: &a "+strings.Repeat("secret", 5_000)+"\nx: ["+strings.Repeat("*a,", 2_000)+"]\n"), []string{"kubeconfig: is not a kubeconfig"}},
+		"swelling info":    {set("info", "name: &a "+strings.Repeat("secret", 5_000)+"\nx: ["+strings.Repeat("*a,", 2_000)+"]\n"), []string{"info: its aliases make more than"}},
 		"no cluster":       {set("kubeconfig", "apiVersion: v1\nkind: Config\n"), []string{"kubeconfig: names no cluster"}},
 		"no info":          {unset("info"), []string{"info: is missing"}},
 		"empty info":       {set("info", ""), []string{"info: the document is empty"}},

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
@@ -47,7 +47,7 @@ func parseQuery(values url.Values) (query, error) {
 	}
 	for _, part := range values["resource"] {
 		name, amount, _ := strings.Cut(part, "=")
-		parsed, err := resource.ParseQuantity(amount)
+		parsed, err := strict.Quantity(amount)
 		if name == "" || err != nil {
 			bad("resource", "write name=amount, such as cpu=2 or nvidia.com/gpu=1")
 			continue

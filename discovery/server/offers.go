@@ -79,6 +79,12 @@ func (s *Server) decode(r *http.Request, who Writer) (api.Posted, error) {
 	if ref := posted.Credentials.SecretRef; len(who.SecretNamespaces) > 0 && !slices.Contains(who.SecretNamespaces, ref.Namespace) {
 		return api.Posted{}, invalid(api.FieldError{Path: "credentials.secretRef.namespace", Detail: "is not one of this writer's namespaces"})
 	}
+	if len(who.Providers) == 1 && posted.Provider == "" {
+		posted.Provider = who.Providers[0]
+	}
+	if len(who.Providers) > 0 && !slices.Contains(who.Providers, posted.Provider) {
+		return api.Posted{}, invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})
+	}
 	now := s.options.Now()
 	if posted.Expires == nil {
 		end := now.Add(s.options.DefaultTTL)

@@ -84,11 +84,12 @@ type Certificates struct {
 // LoadCertificates reads the files a first time.
 func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
 	c := &Certificates{certFile: certFile, keyFile: keyFile, log: log}
+	c.stamp = c.version() // before they are read: what changes meanwhile is read again
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("load server certificate: %w", err)
 	}
-	c.current, c.stamp = &pair, c.version()
+	c.current = &pair
 	return c, nil
 }
 

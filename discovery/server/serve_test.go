@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,4 +115,39 @@ func TestNewNeedsAStoreAndWriters(t *testing.T) {
 	require.Error(t, err)
 	_, err = New(Options{Writers: Writers{}})
 	require.Error(t, err)
+}
+
+// Files that change between their reading and the look at their times are read again.
+func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	selfSigned(t, certFile, keyFile, 1)
+	oldKey, err := os.ReadFile(keyFile)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(keyFile))
+	require.NoError(t, syscall.Mkfifo(keyFile, 0o600)) // whoever reads the key waits for us
+
+	type loaded struct {
+		c   *Certificates
+		err error
+	}
+	done := make(chan loaded, 1)
+	go func() {
+		c, err := LoadCertificates(certFile, keyFile, slog.New(slog.DiscardHandler))
+		done <- loaded{c, err}
+	}()
+	pipe, err := os.OpenFile(keyFile, os.O_WRONLY, 0) // returns when the key is being read; the certificate has been
+	require.NoError(t, err)
+	selfSigned(t, filepath.Join(dir, "new.crt"), filepath.Join(dir, "new.key"), 2)
+	require.NoError(t, os.Rename(filepath.Join(dir, "new.crt"), certFile))
+	require.NoError(t, os.Rename(filepath.Join(dir, "new.key"), keyFile))
+	_, err = pipe.Write(oldKey)
+	require.NoError(t, err)
+	require.NoError(t, pipe.Close())
+	first := <-done
+	require.NoError(t, first.err)
+
+	pair, err := first.c.get(nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, pair.Leaf.SerialNumber.Int64())
 }

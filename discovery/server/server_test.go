@@ -182,6 +182,7 @@ func TestPutRefuses(t *testing.T) {
 		"server's field": {body: with(`"price":0.1`, `"writer":"b"`), status: 422, path: "writer", detail: "unknown key"},
 		"another name":   {body: with(`"name":"milan","c`, `"name":"rome","c`), status: 422, path: "name", detail: "not the name in the path"},
 		"no amount":      {body: with(`"16"`, `"lots"`), status: 422, path: "lendable.cpu", detail: "cannot read"},
+		"many digits":    {body: with(`"16"`, `"1e300000"`), status: 422, path: "lendable.cpu", detail: "cannot read"},
 		"no pods":        {body: with(`,"pods":"110"`, ""), status: 422, path: "lendable.pods", detail: "is missing"},
 		"a file":         {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`, `{"kubeconfigFile":"/etc/passwd"}`), status: 422, path: "credentials.kubeconfigFile", detail: "not accepted over the network"},
 		"no credentials": {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`, `{}`), status: 422, path: "credentials", detail: "exactly one"},
@@ -207,6 +208,14 @@ func TestPutRefuses(t *testing.T) {
 			require.Equal(t, 404, r.do("GET", "/v1/offers/milan", tokenA, "").status, "nothing was changed")
 		})
 	}
+}
+
+// PHP and others write JSON so.
+func TestPutReadsAllOfJSON(t *testing.T) {
+	r := newRig(t, store.NewMemory())
+	got := r.do("PUT", "/v1/offers/milan", tokenA, strings.Replace(goodOffer, `"cpu"`, `"nvidia.com\/gpu":"1","cpu"`, 1))
+	require.Equal(t, 201, got.status, string(got.body))
+	require.Contains(t, string(got.body), `"nvidia.com/gpu":"1"`)
 }
 
 func TestPutReportsAllFaults(t *testing.T) {
@@ -311,6 +320,7 @@ func TestListFiltersAndPages(t *testing.T) {
 		"?labelSelector=a=b=c": "labelSelector", "?resource=cpu": "resource", "?resource=%3D2": "resource", "?limit=0": "limit",
 		"?limit=501": "limit", "?limit=x": "limit", "?cpu=2": "cpu", "?after=a&after=b": "after",
 		"?" + strings.Repeat("resource=cpu%3D1&", 33): "resource",
+		"?resource=cpu%3D1e300000":                    "resource",
 	} {
 		p := r.do("GET", "/v1/offers"+query, tokenR, "").problem(t)
 		require.Equal(t, 400, p.Status, query)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
 )
 
@@ -24,6 +26,10 @@ type Writer struct {
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// SecretNamespaces bounds where the writer's secretRefs may lead; empty means anywhere.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
+	// Providers bounds which clusters the writer may offer, by Liqo cluster id; empty means any. What an offer says of its
+	// provider is checked by those who use it, over its credentials: so bounded, a writer can neither offer another's cluster
+	// nor have that one's offer left out because there are two.
+	Providers []string `json:"providers,omitempty"`
 
 	sum [sha256.Size]byte
 }
@@ -51,13 +57,14 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 	return ws[found], true
 }
 
-// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, readOnly, secretNamespaces}]". The error
+// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, readOnly, secretNamespaces, providers}]". The error
 // lists all faults by path.
 func ParseWriters(document []byte) (Writers, error) {
 	var doc struct {
 		Writers []Writer `json:"writers"`
 	}
 	faults := strict.Decode(document, &doc)
+	bounds := boundsOf(document, len(doc.Writers))
 	names, sums := map[string]bool{}, map[string]bool{}
 	for i := range doc.Writers {
 		w, path := &doc.Writers[i], fmt.Sprintf("writers[%d]", i)
@@ -66,6 +73,12 @@ func ParseWriters(document []byte) (Writers, error) {
 			faults.Add(path+".tokenSHA256", "must be 64 hex digits: the SHA-256 of the token, never the token")
 		}
 		copy(w.sum[:], sum)
+		if bounds[i].empty("secretNamespaces", len(w.SecretNamespaces)) {
+			faults.Add(path+".secretNamespaces", "is empty: name the namespaces, or leave it out, which means anywhere")
+		}
+		if bounds[i].empty("providers", len(w.Providers)) {
+			faults.Add(path+".providers", "is empty: name the cluster ids, or leave it out, which means any")
+		}
 		switch {
 		case w.Name == "":
 			faults.Add(path+".name", "is missing")
@@ -80,6 +93,29 @@ func ParseWriters(document []byte) (Writers, error) {
 		return nil, faults
 	}
 	return doc.Writers, nil
+}
+
+// written are the keys of one writer as they stand in the document.
+type written map[string]any
+
+// empty tells whether the key is there with nothing behind it, as a template with an empty value leaves it.
+func (w written) empty(key string, values int) bool {
+	_, there := w[key]
+	return there && values == 0
+}
+
+// boundsOf reads what strict.Decode has read: what that refused, which may be too large to decode, has no writers.
+func boundsOf(document []byte, writers int) []written {
+	if writers == 0 {
+		return nil
+	}
+	var doc struct {
+		Writers []written `json:"writers"`
+	}
+	if err := yaml.Unmarshal(document, &doc); err != nil || len(doc.Writers) != writers { // strict.Decode has said what is wrong
+		return make([]written, writers)
+	}
+	return doc.Writers
 }
 
 // WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed lets nobody in: a token

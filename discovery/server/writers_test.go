@@ -16,6 +16,7 @@ func TestParseWritersRefuses(t *testing.T) {
 		"writers: [{name: a, token: x}]":         "writers[0].token: unknown key",
 		"writers: [{name: a, tokenSHA256: abc}]": "writers[0].tokenSHA256: must be 64 hex digits",
 		"writers: [{name: a}]":                   "writers[0].tokenSHA256: must be 64 hex digits",
+		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s, secretNamespaces: []}]", hash("x")):                                   "writers[0].secretNamespaces: is empty",
 		fmt.Sprintf("writers: [{tokenSHA256: %s}]", hash("x")):                                                                  "writers[0].name: is missing",
 		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: a, tokenSHA256: %s}]", hash("x"), hash("y")):                  `writers[1].name: "a" is there twice`,
 		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}]", hash("x"), strings.ToUpper(hash("x"))): "writers[1].tokenSHA256: is that of another writer",

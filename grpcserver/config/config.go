@@ -19,8 +19,8 @@ const maxSize = 1 << 20
 // Config is the content of the file.
 type Config struct {
 	// Hub names this installation: a DNS-1123 label of at most 24 characters, the same as the worker's --hub, which puts
-	// it on all objects as a label. It is not part of workflow ids: installations need a Temporal namespace, or at the
-	// least a task queue and group ids, of their own. Default DefaultHub.
+	// it on all objects as a label. It is not part of workflow ids, and two consumers of one provider would share its
+	// provider/<cluster>: each installation needs a Temporal namespace of its own. Default DefaultHub.
 	Hub string `json:"hub,omitempty" validate:"hub"`
 	// Defaults say what groups have that do not say themselves. Parse works them into the groups and leaves nil.
 	Defaults *Defaults `json:"defaults,omitempty"`

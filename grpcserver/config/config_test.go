@@ -88,6 +88,27 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
+// The YAML library reads the first document and says nothing of the rest: limits there would not bind.
+func TestNothingFollowsTheDocument(t *testing.T) {
+	const flow = "{nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 8Gi, pods: 10}}]}\n"
+	for _, raw := range []string{good + "...\nlimits: {nodes: 1}\n", flow + "limits: {nodes: 1}\n", flow + "{", good + "---\nlimits: {nodes: 1}\n"} {
+		_, err := Parse([]byte(raw))
+		require.ErrorContains(t, err, "several YAML documents", raw)
+	}
+	for _, raw := range []string{good + "...\n", flow, "---" + good} {
+		_, err := Parse([]byte(raw))
+		require.NoError(t, err, raw)
+	}
+}
+
+// Aliases of one long text make GBs of a file that is not too large: a server that reads it again would be killed.
+func TestAliasesThatSwell(t *testing.T) {
+	_, err := Parse([]byte("hub: &a " + strings.Repeat("a", 20_000) + "\nnodeGroups: [" + strings.Repeat("*a,", 2_000) + "]\n"))
+	require.EqualError(t, err, "the file has more than 16777216 bytes when its aliases are written out: write it without, or use defaults")
+	_, err = Parse([]byte(strings.Replace(good, "shape: {cpu: 500m", "budgets: &b {peer: 1s}\n  shape: {cpu: 500m", 1) + "- {id: third, max: 1, shape: {cpu: 1, memory: 1Gi, pods: 1}, budgets: *b}\n"))
+	require.NoError(t, err)
+}
+
 func TestLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "groups.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(good), 0o600))

@@ -2,8 +2,10 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -63,6 +65,10 @@ func (d *decoder) value(path string, in any, out reflect.Value) {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		number, ok := in.(json.Number)
 		n, err := strconv.ParseInt(string(number), 10, 32)
+		if errors.Is(err, strconv.ErrRange) {
+			d.complain(path, "got %s, want a whole number of at most %d", kindOf(in), math.MaxInt32)
+			return
+		}
 		if !ok || err != nil {
 			d.complain(path, "got %s, want a whole number", kindOf(in))
 			return
@@ -152,6 +158,10 @@ func (d *decoder) duration(path string, in any, out *metav1.Duration) {
 	parsed, err := time.ParseDuration(text)
 	if !ok || err != nil {
 		d.complain(path, "got %s, want a duration such as 90s, 2m or 1h30m", kindOf(in))
+		return
+	}
+	if parsed == 0 { // not the same as left out, which means the default
+		d.complain(path, "is 0: give more than 0, such as 1s, or leave it out for the default")
 		return
 	}
 	out.Duration = parsed

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // What a group takes from the defaults when it does not say: these fields as a whole, and of these what is missing.
@@ -76,9 +77,9 @@ func (o origins) blame(complaints []*FieldError) []*FieldError {
 
 // of is the path in the defaults that the content at path came from.
 func (o origins) of(path string) (string, bool) {
-	for own, theirs := range o {
-		if within(path, own) { // no inherited path is within another
-			return theirs + path[len(own):], true
+	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") { // no inherited path is within another
+		if theirs, ok := o[path[:end]]; ok {
+			return theirs + path[end:], true
 		}
 	}
 	return "", false

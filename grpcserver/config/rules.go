@@ -98,6 +98,8 @@ func checkShape(shape corev1.ResourceList, say say) {
 			say(path, "is %s: give more than 0, or leave it out", quantity.String())
 		case wholeOnly(name) && !isWhole(quantity):
 			say(path, "is %s: give a whole number", quantity.String())
+		case inBytes(name) && quantity.Cmp(leastBytes) < 0:
+			say(path, "is %s, and counts bytes: give it a unit such as Mi or Gi", quantity.String())
 		}
 	}
 }
@@ -110,6 +112,13 @@ func validResource(name corev1.ResourceName) bool {
 		return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 			strings.Contains(string(name), "/") && len(validation.IsQualifiedName(string(name))) == 0
 	}
+}
+
+// leastBytes is less than any node has, and more than a number whose unit was forgotten, or is m for M.
+var leastBytes = resource.MustParse("1Mi")
+
+func inBytes(name corev1.ResourceName) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
 func wholeOnly(name corev1.ResourceName) bool {

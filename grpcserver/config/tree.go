@@ -3,10 +3,13 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 // parseYAML turns the one document of raw into maps, lists, strings, bools and json.Numbers. Duplicate keys are complaints
@@ -15,8 +18,8 @@ func parseYAML(raw []byte) (any, []*FieldError) {
 	if len(raw) > maxSize {
 		return nil, whole("the file has %d bytes, more than %d: split it or shorten it", len(raw), maxSize)
 	}
-	if severalDocuments(raw) {
-		return nil, whole("the file holds several YAML documents: keep one, the others would be ignored")
+	if complaints := misread(raw); complaints != nil {
+		return nil, complaints
 	}
 	var complaints []*FieldError
 	asJSON, err := yaml.YAMLToJSONStrict(raw)
@@ -52,21 +55,15 @@ func fatal(complaints []*FieldError) bool {
 	return false
 }
 
-// severalDocuments tells whether a second document follows; the YAML library would silently read the first alone.
-func severalDocuments(raw []byte) bool {
-	content := false
-	for line := range strings.Lines(string(raw)) {
-		line = strings.TrimRight(line, " \t\r\n")
-		switch {
-		case line == "---" || strings.HasPrefix(line, "--- "):
-			if content {
-				return true
-			}
-		case line != "" && !strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") && !strings.HasPrefix(line, "%"):
-			content = true
-		}
+// misread complains about what the YAML library reads in a way nobody can want.
+func misread(raw []byte) []*FieldError {
+	switch err := document.Check(raw); {
+	case errors.Is(err, document.ErrSwollen):
+		return whole("the file has more than %d bytes when its aliases are written out: write it without, or use defaults", document.MaxWritten)
+	case err != nil:
+		return whole("the file holds several YAML documents: keep one, the others would be ignored")
 	}
-	return false
+	return nil
 }
 
 // oneLine flattens the YAML library's multi-line messages.

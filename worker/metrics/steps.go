@@ -58,11 +58,11 @@ func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 		}, []string{"step", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: Namespace, Name: "step_failures_total",
-			Help: "Runs of a step that failed, by code; a step that is tried again counts each time.",
+			Help: "Runs of a step that did not succeed, by code; one that is tried again counts each time, and one that is called off counts as Timeout.",
 		}, []string{"step", "code"}),
 		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: Namespace, Name: "provider_failures_total",
-			Help: "Runs of a step that failed because of a provider, by code.",
+			Help: "Runs of a step with a provider that did not succeed, by code; one that Cluster Autoscaler or an operator calls off counts as Timeout.",
 		}, []string{"provider", "code"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: Namespace, Name: "steps_running",

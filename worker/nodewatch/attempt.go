@@ -16,6 +16,8 @@ type attempt struct {
 	marked bool
 	// seen is when found last changed.
 	seen time.Time
+	// news: found has changed since telling was last handed the attempt.
+	news bool
 	// told is the last fact its group was told; empty when there was none or nothing of it holds any longer.
 	told fleet.EventKind
 	// stamped: it carried the instance id before.

@@ -30,7 +30,8 @@ type Options struct {
 	Groups  Groups
 	Logger  *slog.Logger     // nil means slog.Default()
 	Clock   func() time.Time // nil means time.Now
-	// Parallel is how many attempts are attended to at once; one attempt never by two. Default 4.
+	// Parallel is how many attempts' Nodes are mended at once, and how many groups are told something; neither is done twice
+	// at once for one attempt. Default 4.
 	Parallel int
 	// Bound is how long one call of Restamp or Fact may take. Default 10s.
 	Bound time.Duration
@@ -70,24 +71,31 @@ func (o Options) withDefaults() Options {
 // long as there is reason to, with growing waits; it is logged and stops nothing.
 func Run(ctx context.Context, o Options) {
 	o = o.withDefaults()
-	w := &watch{
-		Options: o, attempts: map[string]*attempt{},
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](o.RetryFirst, o.RetryMax)),
-	}
+	w := &watch{Options: o, attempts: map[string]*attempt{}, mending: o.newQueue(), telling: o.newQueue()}
 	var group sync.WaitGroup
 	for range o.Parallel {
-		group.Go(func() { w.attend(ctx) })
+		group.Go(func() { attend(ctx, w.mending, w.mend) })
+		group.Go(func() { attend(ctx, w.telling, w.tell) })
 	}
 	w.follow(ctx)
-	w.queue.ShutDown()
+	w.mending.ShutDown()
+	w.telling.ShutDown()
 	group.Wait()
+}
+
+// queue holds the object names of attempts that may need something.
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+func (o Options) newQueue() queue {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](o.RetryFirst, o.RetryMax))
 }
 
 // watch is one Run.
 type watch struct {
 	Options
-	queue workqueue.TypedRateLimitingInterface[string] // object names of attempts that may need something
+	// Each attempt goes through mending to telling. They are apart because a Temporal that is away holds up everyone who
+	// tells, and a Node must not wait for that.
+	mending, telling queue
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by object name
@@ -125,23 +133,36 @@ func (w *watch) note(found backend.Found) {
 		a = &attempt{}
 		w.attempts[name] = a
 	}
-	if a.note(found, w.Clock()) || w.queue.NumRequeues(name) == 0 { // a retry that tells nothing new waits for its turn
-		w.queue.Add(name)
+	news := a.note(found, w.Clock())
+	a.news = a.news || news
+	if news || w.mending.NumRequeues(name) == 0 { // a retry that tells nothing new waits for its turn
+		w.mending.Add(name)
 	}
 }
 
-// attend does what attempts need, until the queue is shut down.
-func (w *watch) attend(ctx context.Context) {
+// passOn hands an attempt from mending to telling.
+func (w *watch) passOn(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.attempts[name]
+	if a != nil && (a.news || w.telling.NumRequeues(name) == 0) {
+		a.news = false
+		w.telling.Add(name)
+	}
+}
+
+// attend does what attempts need, until the queue is shut down. What do says was done in vain is tried again.
+func attend(ctx context.Context, from queue, do func(ctx context.Context, name string) bool) {
 	for {
-		name, over := w.queue.Get()
+		name, over := from.Get()
 		if over {
 			return
 		}
-		if ctx.Err() == nil && !w.settle(ctx, name) {
-			w.queue.AddRateLimited(name)
+		if ctx.Err() == nil && !do(ctx, name) {
+			from.AddRateLimited(name)
 		} else {
-			w.queue.Forget(name)
+			from.Forget(name)
 		}
-		w.queue.Done(name)
+		from.Done(name)
 	}
 }

@@ -295,3 +295,36 @@ func (b *broken) Watch(ctx context.Context, handle func(backend.Found)) error {
 	}
 	return b.Watcher.Watch(ctx, handle)
 }
+
+// silent keeps whoever tells a group waiting, as a Temporal that is away does, but for the groups that Temporal has.
+type silent struct {
+	*groups
+	mute atomic.Bool
+}
+
+func (s *silent) Fact(ctx context.Context, group string, f fleet.Fact) error {
+	if s.mute.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.groups.Fact(ctx, group, f)
+}
+
+// While nobody can be told anything, however many there are to tell of, a deleted Node is called back and stamped.
+func TestNodesAreMendedWhileGroupsAreSilent(t *testing.T) {
+	s := newScene(t)
+	var all []backend.Attempt
+	for _, instance := range []string{"edge-t0-1", "edge-t0-2", "edge-t0-3", "edge-t0-4", "edge-t0-5", "edge-t0-6"} {
+		all = append(all, s.join(instance))
+	}
+	mute := &silent{groups: s.groups}
+	s.run(func(o *nodewatch.Options) { o.Groups, o.Parallel, o.Bound = mute, 2, time.Minute })
+	last := all[len(all)-1]
+	s.told(last.Instance, fleet.Registered)
+	mute.mute.Store(true)
+	for _, a := range all[:len(all)-1] {
+		require.NoError(t, s.world.KillKubelet(t.Context(), a.ObjectName()))
+	}
+	require.NoError(t, s.world.DeleteNode(t.Context(), last.ObjectName()))
+	s.stamped(last)
+}

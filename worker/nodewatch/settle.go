@@ -9,18 +9,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// settle does what the attempt needs now. It is false when some of it failed and is to be tried again.
-func (w *watch) settle(ctx context.Context, name string) bool {
+// mend calls the attempt's Node back, or stamps it, if it needs that now. It is false when that failed and is to be tried
+// again.
+func (w *watch) mend(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
 		return true
 	}
-	log := w.Logger.With("group", a.found.Attempt.Group, "instance", a.found.Attempt.Instance, "attempt", a.found.Attempt.Number)
+	log := w.log(a)
 	called := w.callBack(ctx, name, a, log)
 	stamped := w.stamp(ctx, a, log)
-	told := w.tell(ctx, name, a, log)
-	w.forget(name)
-	return called && stamped && told
+	w.passOn(name)
+	return called && stamped
+}
+
+func (w *watch) log(a attempt) *slog.Logger {
+	return w.Logger.With("group", a.found.Attempt.Group, "instance", a.found.Attempt.Instance, "attempt", a.found.Attempt.Number)
 }
 
 func (w *watch) read(name string) (attempt, bool) {
@@ -58,7 +62,7 @@ func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.
 	}
 	now := w.Clock()
 	if wait := a.called.Add(w.CallEvery).Sub(now); wait > 0 {
-		w.queue.AddAfter(name, wait)
+		w.mending.AddAfter(name, wait)
 		return true
 	}
 	if err := w.restamp(ctx, a); err != nil {
@@ -71,10 +75,10 @@ func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.
 	log.Warn("a node of ours was deleted by somebody and is expected back", "node", a.found.Attempt.ObjectName())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.attempts[name]; !a.found.Node {
+	if a := w.attempts[name]; a != nil && !a.found.Node {
 		a.called = now
 	}
-	w.queue.AddAfter(name, w.CallEvery)
+	w.mending.AddAfter(name, w.CallEvery)
 	return true
 }
 
@@ -84,9 +88,15 @@ func (w *watch) restamp(ctx context.Context, a attempt) error {
 	return w.Watcher.Restamp(ctx, a.found.Attempt)
 }
 
-// tell tells the group what holds of the attempt, if that is not what it was told last.
-func (w *watch) tell(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
-	kind := a.fact()
+// tell tells the group what holds of the attempt, if that is not what it was told last. It is false when that failed and
+// is to be tried again.
+func (w *watch) tell(ctx context.Context, name string) bool {
+	a, ok := w.read(name)
+	if !ok {
+		return true
+	}
+	defer w.forget(name)
+	log, kind := w.log(a), a.fact()
 	if kind == a.told {
 		return true
 	}
@@ -118,7 +128,7 @@ func (w *watch) tell(ctx context.Context, name string, a attempt, log *slog.Logg
 func (w *watch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.attempts[name]; a.gone() && a.told == a.fact() {
+	if a := w.attempts[name]; a.gone() && a.told == a.fact() { // only tell takes one out, and never two for one name
 		delete(w.attempts, name)
 	}
 }

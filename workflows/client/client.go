@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -27,6 +28,7 @@ type Temporal interface {
 	NewWithStartWorkflowOperation(options client.StartWorkflowOptions, workflow any, args ...any) client.WithStartWorkflowOperation
 	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error)
 	SignalWorkflow(ctx context.Context, workflowID, runID, signal string, arg any) error
+	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 	DescribeWorkflow(ctx context.Context, workflowID, runID string) (*client.WorkflowExecutionDescription, error)
 }
 
@@ -37,7 +39,7 @@ const (
 	giveUpBefore = 500 * time.Millisecond
 	// defaultDeadline bounds an operation whose caller set none.
 	defaultDeadline = 10 * time.Second
-	// retryInterval is how often an entity that is recovering is asked again.
+	// retryInterval is how often an entity that is recovering, or whose task failed, is asked again.
 	retryInterval = 100 * time.Millisecond
 	// entityTaskTimeout lets an entity's task go to another worker soon after one died.
 	entityTaskTimeout = 2 * time.Second
@@ -68,15 +70,20 @@ func (b *base) seen(at time.Time) {
 	}
 }
 
-// update sends one update and decodes its result. While the entity recovers it is asked again until the context ends.
+// update sends one update and decodes its result. While the entity recovers, or its workflow task fails, it is asked again
+// until the context ends: neither changed anything, and Temporal tries the task again by itself.
 func (b *base) update(ctx context.Context, workflowID, name, updateID string, arg, result any, start *client.StartWorkflowOptions, startType string, startArg any) error {
 	for {
 		err := b.updateOnce(ctx, workflowID, name, updateID, arg, result, start, startType, startArg)
-		if !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
+		recovering, fails := fleet.IsRefused(err, fleet.RefusedNotInitialised), errors.Is(err, errTaskFails)
+		if !recovering && !fails {
 			return err
 		}
 		select {
 		case <-ctx.Done():
+			if fails {
+				return err
+			}
 			return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrUnavailable, err)
 		case <-time.After(retryInterval):
 		}
@@ -100,6 +107,9 @@ func (b *base) updateOnce(ctx context.Context, workflowID, name, updateID string
 	}
 	return b.wall(workflowID, err)
 }
+
+// errTaskFails is a fleet.ErrUnavailable.
+var errTaskFails = fmt.Errorf("its workflow task fails (%w)", fleet.ErrUnavailable)
 
 // wall translates what Temporal says into what the domain says; the only place that does so. A deadline that passed, or a
 // server that did not answer, means that the outcome is unknown, never that it failed.
@@ -125,13 +135,14 @@ func (b *base) wall(workflowID string, err error) error {
 	case errors.As(err, &notFound):
 		return fmt.Errorf("%s does not run: %w", workflowID, fleet.ErrUnavailable)
 	case errors.As(err, &notReady):
-		return fmt.Errorf("%s: its workflow task fails, look at it in the Temporal UI: %w: %w", workflowID, fleet.ErrUnavailable, err)
+		return fmt.Errorf("%s: %w, look at it in the Temporal UI: %w", workflowID, errTaskFails, err)
 	default:
 		return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrOutcomeUnknown, err)
 	}
 }
 
-// read decodes an entity's memo into out. Needs no worker.
+// read decodes an entity's memo into out. Needs no worker. All its errors are fleet.ErrUnavailable; an entity that does not
+// run is fleet.ErrNotRunning too, one without a memo a refusal, fleet.RefusedNotInitialised.
 func (b *base) read(ctx context.Context, workflowID string, out any) error {
 	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
 	var notFound *serviceerror.NotFound
@@ -146,7 +157,7 @@ func (b *base) read(ctx context.Context, workflowID string, out any) error {
 	}
 	payload, ok := d.Memo.GetFields()[workflows.MemoSnapshot]
 	if !ok {
-		return fmt.Errorf("%s has not recovered yet: %w", workflowID, fleet.ErrUnavailable)
+		return fmt.Errorf("%w: %w", fleet.Refuse(fleet.RefusedNotInitialised, workflowID+" has not recovered yet"), fleet.ErrUnavailable)
 	}
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, out); err != nil {
 		return fmt.Errorf("decode the memo of %s: %w: %w", workflowID, fleet.ErrUnavailable, err)

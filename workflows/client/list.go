@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -24,8 +26,8 @@ type Canceller interface {
 	CancelWorkflow(ctx context.Context, workflowID, runID string) error
 }
 
-// listPage is how many workflows are asked for at once.
-const listPage = 500
+// listPage is how many workflows are asked for at once. Their memos come too, of up to some 200 KB each.
+const listPage = 100
 
 // Running lists the groups that run on this task queue, sorted. What started or ended a moment ago may be missed: Temporal
 // lists from an index that lags behind. Needs no worker. Error: fleet.ErrUnavailable.
@@ -36,6 +38,19 @@ func (g *Groups) Running(ctx context.Context) ([]string, error) {
 // Running is as for Groups.
 func (p *Providers) Running(ctx context.Context) ([]string, error) {
 	return p.running(ctx, workflows.TypeProvider, workflows.ProviderID(""))
+}
+
+// Listed returns the state of every provider that runs on this task queue, as Temporal's list has it: Status is newer. One
+// whose state cannot be decoded is left out. Needs no worker. Error: fleet.ErrUnavailable.
+func (p *Providers) Listed(ctx context.Context) (out []fleet.ProviderState, err error) {
+	err = p.list(ctx, workflows.TypeProvider, func(e *workflow.WorkflowExecutionInfo) {
+		var s fleet.ProviderState
+		payload, ok := e.GetMemo().GetFields()[workflows.MemoSnapshot]
+		if ok && converter.GetDefaultDataConverter().FromPayload(payload, &s) == nil {
+			out = append(out, s)
+		}
+	})
+	return out, err
 }
 
 // Close ends a group's entity, which leaves all nodes alone; Configure starts it anew. Idempotent. Error:
@@ -55,29 +70,36 @@ func (g *Groups) Close(ctx context.Context, group string) error {
 }
 
 // running lists the running entities of a type, without the prefix of their ids.
-func (b *base) running(ctx context.Context, workflowType, prefix string) ([]string, error) {
+func (b *base) running(ctx context.Context, workflowType, prefix string) (out []string, err error) {
+	err = b.list(ctx, workflowType, func(e *workflow.WorkflowExecutionInfo) {
+		if name, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), prefix); ok {
+			out = append(out, name)
+		}
+	})
+	slices.Sort(out)
+	return slices.Compact(out), err // a group may be listed twice while it continues as new
+}
+
+// list calls found for each running entity of a type.
+func (b *base) list(ctx context.Context, workflowType string, found func(*workflow.WorkflowExecutionInfo)) error {
 	lister, ok := b.temporal.(Lister)
 	if !ok {
-		return nil, errors.New("list: this Temporal client cannot list workflows")
+		return errors.New("list: this Temporal client cannot list workflows")
 	}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: listPage,
 		Query:    fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = '%s'", workflowType, b.taskQueue),
 	}
-	var out []string
 	for {
 		page, err := lister.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable, err)
+			return fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable, err)
 		}
 		for _, e := range page.GetExecutions() {
-			if name, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), prefix); ok {
-				out = append(out, name)
-			}
+			found(e)
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			slices.Sort(out)
-			return slices.Compact(out), nil // a group may be listed twice while it continues as new
+			return nil
 		}
 	}
 }

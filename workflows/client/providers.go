@@ -47,6 +47,11 @@ func (p *Providers) Status(ctx context.Context, provider string) (fleet.Provider
 	return s, nil
 }
 
+// Waits reads what peering/<provider> waits for from its activity's last heartbeat; empty when there is none. Needs no worker.
+func (p *Providers) Waits(ctx context.Context, provider string) (stage, message string, err error) {
+	return p.waits(ctx, workflows.PeeringID(provider))
+}
+
 // Ensure starts the provider's entity when it does not run, and tells whether it did.
 func (p *Providers) Ensure(ctx context.Context, provider string) (started bool, err error) {
 	if _, err = p.Status(ctx, provider); err == nil {

@@ -55,6 +55,38 @@ func TestSliceOrVirtualNodeMissingTwiceIsLost(t *testing.T) {
 	}
 }
 
+// Two Ready instances of which a look shows nothing: an answer that is wrong is likelier than both gone at once.
+func TestNothingAtAllOfSeveralIsNotBelievedAtOnce(t *testing.T) {
+	several := func() *fleet.Ledger {
+		l := ledger(t)
+		require.NoError(t, l.Grow(2, t0))
+		play(t, &l.Instances[0], t0, done, done, chooseA, done, done)
+		play(t, &l.Instances[1], t0, done, done, chooseA, done, done)
+		return l
+	}
+	look := func(l *fleet.Ledger, after time.Duration, seen ...fleet.Seen) int {
+		_, _ = l.Compare(seen, t0, t0.Add(after))
+		return l.Target()
+	}
+	l := several()
+	require.Equal(t, 2, look(l, 0))
+	require.Equal(t, 2, look(l, time.Minute))
+	require.Equal(t, 2, look(l, 4*time.Minute))
+	require.Equal(t, 2, look(l, 5*time.Minute), "from here on looks count")
+	require.Equal(t, 0, look(l, 6*time.Minute))
+
+	l = several()
+	require.Equal(t, 2, look(l, 0))
+	require.Equal(t, 2, look(l, 4*time.Minute, whole(1)), "one is there: the other is missing once")
+	require.Equal(t, 1, look(l, 5*time.Minute, whole(1)), "one that is gone alone is lost as ever")
+
+	l = several()
+	require.Equal(t, 2, look(l, 0))
+	_, _ = l.Compare([]fleet.Seen{whole(1), {Instance: "standard-x-2", Attempt: 1, Slice: true, Virtual: true, Node: true}}, t0, t0.Add(time.Minute))
+	require.Equal(t, 2, look(l, 10*time.Minute), "the time begins anew")
+	require.Equal(t, 2, look(l, 11*time.Minute))
+}
+
 func TestNodeMissingAloneHasTimeToComeBack(t *testing.T) {
 	l, i := readyLedger(t)
 	s := whole(1)
@@ -108,5 +140,29 @@ func TestOrphansAreSeenTwiceBeforeTheyAreUndone(t *testing.T) {
 	for range 3 {
 		orphans, _ = l.Compare([]fleet.Seen{ahead}, t0, t0)
 		require.Empty(t, orphans, "a scale-out ahead of its report is no orphan")
+	}
+}
+
+// A hold alone is no object: an instance that has nothing else is as lost as without, and one that nobody has booked is
+// taken back.
+func TestHoldsAreNoObjects(t *testing.T) {
+	l := fleet.Ledger{Instances: []fleet.Instance{{Name: "standard-x-1", Attempt: 1, Phase: fleet.Ready, Since: t0}}}
+	seen := []fleet.Seen{{Instance: "standard-x-1", Attempt: 1, Held: true}, {Instance: "standard-x-2", Attempt: 1, Held: true}}
+	orphans, _ := l.Compare(seen, t0, t0)
+	require.Empty(t, orphans, "once is not enough")
+	orphans, _ = l.Compare(seen, t0, t0)
+	require.Equal(t, seen[1:], orphans)
+	require.Equal(t, fleet.Draining, l.Instances[0].Phase, "lost")
+}
+
+// Names of attempts are read back; those of others are not.
+func TestParseObjectName(t *testing.T) {
+	instance, attempt, ok := fleet.ParseObjectName("standard", fleet.ObjectName("standard-x-12", 3))
+	require.True(t, ok)
+	require.Equal(t, "standard-x-12", instance)
+	require.Equal(t, 3, attempt)
+	for _, name := range []string{"", "standard", "standard-x-1", "standard-x-1-", "standard-x-1-0", "standard-x-1--1", "standard-b-x-1-1", "other-x-1-1"} {
+		_, _, ok := fleet.ParseObjectName("standard", name)
+		require.False(t, ok, "%s", name)
 	}
 }

@@ -79,6 +79,11 @@ func (p *ProviderState) Live() int {
 	return n
 }
 
+// LiveHolds are the keys of the holds that wait or are granted, in order.
+func (p *ProviderState) LiveHolds() []string {
+	return slices.DeleteFunc(p.keys(), func(key string) bool { return !p.Holds[key].live() })
+}
+
 // keys are the holds' keys in order: a workflow must not depend on a map's.
 func (p *ProviderState) keys() []string { return slices.Sorted(maps.Keys(p.Holds)) }
 

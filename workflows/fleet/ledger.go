@@ -18,6 +18,8 @@ type Ledger struct {
 	Ops       Ring       `json:"ops"`
 	// Unbooked are the object names that the last comparison found without a booking.
 	Unbooked map[string]bool `json:"unbooked,omitempty"`
+	// EmptySince is since when comparisons find nothing at all of several Ready instances.
+	EmptySince *time.Time `json:"emptySince,omitempty"`
 }
 
 // Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is refused,

@@ -59,3 +59,13 @@ func ParseInstanceID(id string) (group, name string, ok bool) {
 func ObjectName(instance string, attempt int) string {
 	return instance + "-" + strconv.Itoa(attempt)
 }
+
+// ParseObjectName splits an ObjectName into its instance and attempt; ok is false when it is none of that group.
+func ParseObjectName(group, object string) (instance string, attempt int, ok bool) {
+	cut := strings.LastIndexByte(object, '-')
+	if cut < 0 || !isInstanceOf(object[:cut], group) {
+		return "", 0, false
+	}
+	attempt, err := strconv.Atoi(object[cut+1:])
+	return object[:cut], attempt, err == nil && attempt > 0
+}

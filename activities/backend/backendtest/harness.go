@@ -26,6 +26,8 @@ type Harness struct {
 	Group string
 	// MaxNodes is how many nodes one provider can carry; 0 means no bound. 1 skips what needs two.
 	MaxNodes int
+	// TaintsLate says that a Node gets its taints only after it is registered, as with Liqo up to 1.1; stamped it has them.
+	TaintsLate bool
 	// Bound is generous for any one verb that must come to its end. Default 60s.
 	Bound time.Duration
 	// Prompt bounds answers that need no waiting, such as the removal of what is absent. Default 10s.
@@ -89,6 +91,7 @@ type Pod struct {
 	Name      string
 	DaemonSet bool // owned by a DaemonSet: never evicted
 	Protected bool // a disruption budget forbids its eviction
+	Held      bool // a finalizer that nobody takes off keeps it, also after its end
 }
 
 func (h Harness) withDefaults() Harness {

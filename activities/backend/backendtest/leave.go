@@ -44,6 +44,19 @@ func (s *suite) testLeave(t *testing.T) {
 	require.NotEmpty(t, s.objects(t, a.Provider), "the peering stays")
 }
 
+// A pod that only a dead finalizer keeps holds up neither a drain nor the way back, and stays whoever's it is.
+func (s *suite) testLeaveHeldPod(t *testing.T) {
+	s.needPods(t)
+	a := s.attempt(instFirst, 1, s.first())
+	s.joined(t, a)
+	s.putPods(t, a, Pod{Name: "held", Held: true})
+	require.NoError(t, s.Backend.Drain(s.ctx(t), a, false, nil))
+	require.Contains(t, s.pods(t, a), "held")
+	require.NoError(t, s.Backend.Leave(s.ctx(t), a, nil))
+	require.Empty(t, s.objectsOf(t, a))
+	require.Nil(t, s.node(t, a))
+}
+
 func (s *suite) testLeaveTwice(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.established(t, a.Provider)

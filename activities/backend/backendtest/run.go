@@ -40,6 +40,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("DrainEvicts", s.testDrainEvicts)
 	t.Run("DrainForce", s.testDrainForce)
 	t.Run("LeaveRemovesBothSides", s.testLeave)
+	t.Run("LeaveHeldPod", s.testLeaveHeldPod)
 	t.Run("LeaveTwice", s.testLeaveTwice)
 	t.Run("WatchTellsAll", s.testWatchTellsAll)
 	t.Run("WatchFollows", s.testWatchFollows)

@@ -83,7 +83,7 @@ func New(config Config) (*Backend, error) {
 	if problems := validation.IsValidLabelValue(config.Hub); len(problems) > 0 {
 		return nil, fmt.Errorf("make liqo backend: %w: hub %q: %s", backend.ErrInvalid, config.Hub, strings.Join(problems, "; "))
 	}
-	local, err := newClient(config.Consumer, consumerTimeout)
+	local, err := newConsumerClient(config.Consumer)
 	if err != nil {
 		return nil, fmt.Errorf("make liqo backend: open consumer cluster: %w", err)
 	}

@@ -1,6 +1,8 @@
 package liqo
 
 import (
+	"context"
+	"net/http"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -39,7 +41,44 @@ func newClient(config *rest.Config, timeout time.Duration) (client.WithWatch, er
 	if err != nil {
 		return nil, err
 	}
-	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+	web, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	if config.ExecProvider != nil {
+		bounded := *web
+		bounded.Transport = impatient{web.Transport}
+		web = &bounded
+	}
+	return client.NewWithWatch(config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: newMapper()})
+}
+
+// impatient ends a request when its context does, even while a program that the kubeconfig names is asked for a token:
+// client-go lets that one run for as long as it likes (client-go plugin/pkg/client/auth/exec).
+type impatient struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
+	type answer struct {
+		response *http.Response
+		err      error
+	}
+	come := make(chan answer, 1)
+	go func() {
+		response, err := i.RoundTripper.RoundTrip(request) //nolint:bodyclose // the caller does, or the one below
+		come <- answer{response, err}
+	}()
+	select {
+	case a := <-come:
+		return a.response, a.err
+	case <-request.Context().Done():
+		go func() {
+			if late := <-come; late.response != nil {
+				_ = late.response.Body.Close()
+			}
+		}()
+		return nil, context.Cause(request.Context())
+	}
 }
 
 func newScheme() (*runtime.Scheme, error) {

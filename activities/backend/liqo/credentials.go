@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 const defaultKey = "kubeconfig"
@@ -32,7 +34,7 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 	if err != nil {
 		return nil, err
 	}
-	provider, err := newClient(config, providerTimeout)
+	provider, err := newProviderClient(config)
 	if err != nil {
 		return nil, say(backend.ErrInvalid, "the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
@@ -43,9 +45,22 @@ func fileConfig(path string) (*rest.Config, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, say(backend.ErrInvalid, "kubeconfig file: %v", err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	// Not by clientcmd.BuildConfigFromFlags: in a pod, that takes an empty file for a wish to use the pod's own account.
+	loaded, err := clientcmd.LoadFromFile(path)
+	if err == nil {
+		err = clientcmd.ResolveLocalPaths(loaded)
+	}
+	if err != nil {
+		return nil, say(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig", path)
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, say(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig with a current context", path)
+	}
+	// What it names is read now: client-go would keep watch over certificate files, by goroutines that never end and with
+	// connections that outlive a rotation by minutes.
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, say(backend.ErrInvalid, "kubeconfig file %s: %v", path, err)
 	}
 	return config, nil
 }
@@ -71,8 +86,11 @@ func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.
 }
 
 // inlineConfig reads a kubeconfig that came from a cluster. Such a one may name neither programs to run nor files to
-// read: whoever may write that Secret does not thereby get to act on the worker.
+// read, nor be of a size that only memory knows: whoever may write that Secret does not thereby get to act on the worker.
 func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
+	if errors.Is(document.Check(kubeconfig), document.ErrSwollen) {
+		return nil, errSwollen
+	}
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, errNotKubeconfig

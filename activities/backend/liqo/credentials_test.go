@@ -1,10 +1,12 @@
 package liqo
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -65,10 +67,40 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 	credentials := fleet.Credentials{KubeconfigFile: path}
 	_, err := c.openCredentials(t.Context(), credentials)
 	require.ErrorIs(t, err, backend.ErrInvalid)
+	require.NoError(t, os.WriteFile(path, nil, 0o600)) // as in the midst of a rotation
+	_, err = c.openCredentials(t.Context(), credentials)
+	require.ErrorIs(t, err, backend.ErrInvalid, "an empty one is not the account of the pod this runs in")
 	require.NoError(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
 	_, err = c.openCredentials(t.Context(), credentials)
 	require.NoError(t, err)
 
 	_, err = c.openCredentials(t.Context(), fleet.Credentials{KubeconfigFile: path, SecretRef: &fleet.SecretRef{}})
 	require.ErrorIs(t, err, backend.ErrInvalid, "exactly one")
+}
+
+// A program that a kubeconfig file names to get a token, and that hangs, holds up no verb whose context has ended.
+func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
+	config := strings.Replace(kubeconfig, "{token: s3cret}",
+		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["8"], interactiveMode: Never}}`, 1)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
+	c := newClusters(t, nil, nil)
+	c.open = c.openCredentials
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { _, err := c.Identify(ctx, fleet.Credentials{KubeconfigFile: path}); done <- err }()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, backend.ErrUnreachable)
+	case <-time.After(5 * time.Second):
+		require.FailNow(t, "it waits for the program")
+	}
+}
+
+// A Secret's aliases must not take the worker's memory.
+func TestCredentialsFromClusterSwollen(t *testing.T) {
+	swollen := kubeconfig + "extra: &a " + strings.Repeat("x", 100_000) + "\nmore: [" + strings.Repeat("*a,", 2_000) + "]\n"
+	_, err := inlineConfig([]byte(swollen))
+	require.ErrorIs(t, err, errSwollen)
 }

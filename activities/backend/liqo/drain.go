@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -53,15 +55,18 @@ func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error)
 		}
 	}
 	pods, err := a.pods(ctx)
-	pods = slices.DeleteFunc(pods, staying)
+	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return staying(pod) || over(pod) })
 	if err != nil || len(pods) == 0 {
 		return err == nil, "", err
 	}
 	var reasons []string
 	for i := range pods {
 		reason, err := a.remove(ctx, &pods[i], force)
-		if err != nil {
+		if unanswered(err) {
 			return false, "", err
+		}
+		if err != nil { // the others can go all the same
+			reason = "stays, " + err.Error()
 		}
 		reasons = append(reasons, fmt.Sprintf("%s/%s %s", pods[i].Namespace, pods[i].Name, reason))
 	}
@@ -82,6 +87,35 @@ func staying(pod corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := metav1.GetControllerOf(&pod)
 	return mirror || owner != nil && owner.Kind == "DaemonSet"
+}
+
+// over are the pods whose deletion is final and that are still listed for somebody's finalizer only: they run nowhere, and
+// without it they would be gone by now.
+func over(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
+}
+
+// disown takes Liqo's own label off those that are over: by it Liqo finds the pods that it waits for, one virtual node after
+// the other and without end, so that one dead finalizer would keep every virtual node of the cluster (Liqo
+// virtualnode-controller/drain.go). A virtual kubelet labels no pod that terminates.
+func (a *attempt) disown(ctx context.Context) (bool, string, error) {
+	pods, err := a.pods(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	for i := range pods {
+		if _, waited := pods[i].Labels[consts.LocalPodLabelKey]; !waited || !over(pods[i]) {
+			continue
+		}
+		err := mergePatch(ctx, a.local, &pods[i], map[string]any{
+			"metadata": map[string]any{"uid": pods[i].UID, "labels": map[string]any{consts.LocalPodLabelKey: nil}},
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return false, "", fmt.Errorf("pod %s/%s is kept by %s only, and Liqo would wait for it: take its label %s off: %w", pods[i].Namespace,
+				pods[i].Name, few(pods[i].Finalizers), consts.LocalPodLabelKey, err)
+		}
+	}
+	return true, "", nil
 }
 
 // remove evicts one pod, or deletes it at once when force is set, and says what it waits for.
@@ -105,9 +139,14 @@ func (a *attempt) remove(ctx context.Context, pod *corev1.Pod, force bool) (wait
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // another pod of that name, or none
 		return "is gone", nil
 	case err != nil:
-		return "", fmt.Errorf("remove pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", fmt.Errorf("remove: %w", err)
 	}
 	return waits, nil
+}
+
+// unanswered tells whether an error is not the API server's answer: asking it for more would be in vain as well.
+func unanswered(err error) bool {
+	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
 // few is a list for people, cut after three.

@@ -14,7 +14,7 @@ import (
 // Establish peers with the provider, or adopts the peering that exists.
 func (b *Backend) Establish(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
 	p := b.peering(provider)
-	w := &waiter{progress: progress, patience: b.config.UnreachableAfter}
+	w := &waiter{progress: progress, patience: b.config.UnreachableAfter, refusal: b.graces.refusal}
 	var foreign bool
 	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
 		if err := p.locate(ctx); err != nil {

@@ -18,6 +18,10 @@ type graces struct {
 	namespaceMap time.Duration
 	// release is for crd-replicator to let go of something by itself, before the provider is asked whether it can.
 	release time.Duration
+	// refusal is for an API server that has just started to read its roles, before its word is taken that we lack a right.
+	refusal time.Duration
+	// identify is the same while credentials are tried for the first time, where somebody waits for the answer.
+	identify time.Duration
 	// certificate is for a provider that is gone to come back, so that the certificate it keeps can be deleted.
 	certificate time.Duration
 }
@@ -30,6 +34,8 @@ func defaultGraces() graces {
 		node:         3 * time.Second,
 		namespaceMap: 5 * time.Second,
 		release:      5 * time.Second,
+		refusal:      10 * time.Second,
+		identify:     3 * time.Second,
 		certificate:  10 * time.Second,
 	}
 }

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
@@ -19,23 +20,36 @@ type identity struct {
 	namespace string
 }
 
-// Identify reads the provider's cluster id over its credentials. It asks once, and returns within two request timeouts.
+// Identify reads the provider's cluster id over its credentials. It returns within two request timeouts and the few
+// seconds that an API server is given that refuses everybody because it has just started.
 func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	provider, err := b.open(ctx, credentials)
 	if err != nil {
 		return "", fmt.Errorf("identify provider: %w", err)
 	}
-	found, err := b.identify(ctx, provider)
-	if err != nil {
-		return "", fmt.Errorf("identify provider: %w", refused(err))
+	var refusing since
+	for {
+		found, err := b.identify(ctx, provider)
+		if err == nil {
+			return found.id, nil
+		}
+		if !notLetIn(err) || refusing.longerThan(b.graces.identify) {
+			return "", fmt.Errorf("identify provider: %w", refused(err))
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("identify provider: %w", refused(err))
+		case <-time.After(seldomLook / 3):
+		}
 	}
-	return found.id, nil
 }
+
+func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
 // refused is access for credentials that are tried for the first time: that the provider does not take them is a fault of
 // theirs.
 func refused(err error) error {
-	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+	if notLetIn(err) {
 		return say(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
 	}
 	return access("read its cluster id", err)
@@ -69,14 +83,17 @@ func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity
 // consumer is this cluster's own identity, which cannot change while we run.
 func (b *Backend) consumer(ctx context.Context) (identity, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.self.id != "" {
-		return b.self, nil
+	self := b.self
+	b.mu.Unlock()
+	if self.id != "" {
+		return self, nil
 	}
-	self, err := b.identify(ctx, b.local)
+	self, err := b.identify(ctx, b.local) // not under the lock: nobody waits for another's request
 	if err != nil {
 		return identity{}, fmt.Errorf("read this cluster's Liqo id: %w", err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.self = self
 	return self, nil
 }

@@ -1,13 +1,17 @@
 package liqo
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -43,4 +47,28 @@ func TestAccess(t *testing.T) {
 	require.True(t, apierrors.IsConflict(access("do it", conflict)), "all else is retried")
 	require.ErrorIs(t, refused(unauthorized), backend.ErrInvalid)
 	require.ErrorIs(t, refused(forbidden), backend.ErrInvalid)
+}
+
+// An API server that has just started refuses everybody until it has read its roles: that is no fault of the credentials.
+func TestIdentifyWhileAPIServerStarts(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	c.graces.identify = 2 * time.Second
+	var asked atomic.Int32
+	refuse := int32(3)
+	c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if asked.Add(1) <= refuse {
+				return apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("RBAC: clusterrole not found"))
+			}
+			return w.List(ctx, list, opts...)
+		},
+	})
+	id, err := c.Identify(t.Context(), provider().Credentials)
+	require.NoError(t, err)
+	require.Equal(t, peer, id)
+
+	refuse, c.graces.identify = 1000, 300*time.Millisecond
+	_, err = c.Identify(t.Context(), provider().Credentials)
+	require.ErrorIs(t, err, backend.ErrInvalid, "one that goes on refusing means it")
+	require.ErrorContains(t, err, "may not read its cluster id")
 }

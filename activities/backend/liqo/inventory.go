@@ -126,7 +126,9 @@ func credentialsOf(object client.Object) (credentials fleet.Credentials) {
 	return credentials
 }
 
-// Peers finds our peerings, also those half made or half removed, by whatever of them is on the consumer.
+// Peers finds our peerings, also those half made or half removed, by whatever of them is on the consumer. What lies outside
+// of the tenant namespace of its peer was not put there by us: whoever may write Secrets somewhere does not thereby get to
+// choose a peering's credentials.
 func (b *Backend) Peers(ctx context.Context) ([]backend.Provider, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
@@ -135,14 +137,22 @@ func (b *Backend) Peers(ctx context.Context) ([]backend.Provider, error) {
 	var namespaces corev1.NamespaceList
 	var nonces corev1.SecretList
 	var identities authv1beta1.IdentityList
-	for _, list := range []client.ObjectList{&namespaces, &nonces, &identities} {
+	for _, list := range []client.ObjectList{&nonces, &identities} {
 		if err := b.local.List(ctx, list, b.ours(self.id)); err != nil {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}
+	// Last, so that those of a peering that is being made are there.
+	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}); err != nil {
+		return nil, fmt.Errorf("list peerings: %w", err)
+	}
 	peers := map[string]backend.Provider{}
+	tenants := map[string]string{}       // namespace -> peer
 	note := func(object client.Object) { // the Identity last: it is refreshed whenever the reference changes
 		id := object.GetLabels()[consts.RemoteClusterID]
+		if namespace := object.GetNamespace(); namespace != "" && tenants[namespace] != id {
+			return
+		}
 		peer := backend.Provider{ID: id, Credentials: credentialsOf(object)}
 		if peer.Credentials == (fleet.Credentials{}) {
 			peer.Credentials = peers[id].Credentials
@@ -152,7 +162,10 @@ func (b *Backend) Peers(ctx context.Context) ([]backend.Provider, error) {
 		}
 	}
 	for i := range namespaces.Items {
-		note(&namespaces.Items[i])
+		tenants[namespaces.Items[i].Name] = namespaces.Items[i].Labels[consts.RemoteClusterID]
+		if b.isOurs(self.id, &namespaces.Items[i]) {
+			note(&namespaces.Items[i])
+		}
 	}
 	for i := range nonces.Items {
 		note(&nonces.Items[i])

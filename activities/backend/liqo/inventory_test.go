@@ -5,6 +5,7 @@ import (
 
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -31,4 +32,18 @@ func TestList(t *testing.T) {
 	found, err = c.List(t.Context(), "another")
 	require.NoError(t, err)
 	require.Empty(t, found)
+}
+
+// Whoever may write Secrets somewhere must not thereby choose the credentials of a peering of ours.
+func TestPeersOfForeignNamespaces(t *testing.T) {
+	bait := &corev1.Secret{ObjectMeta: named("team-a", "anything", mine(), of("provider2"))}
+	bait.Annotations = map[string]string{backend.AnnotationCredentials: `{"secretRef":{"namespace":"kube-system","name":"admin","key":"conf"}}`}
+	over := &corev1.Secret{ObjectMeta: named("team-a", "over", mine(), of(peer))}
+	over.Annotations = bait.Annotations
+	ns := tenantNS(peer, mine())
+	ns.Annotations = map[string]string{backend.AnnotationCredentials: `{"kubeconfigFile":"provider1.kubeconfig"}`}
+	c := newClusters(t, []client.Object{bait, over, ns}, nil)
+	peers, err := c.Peers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []backend.Provider{provider()}, peers)
 }

@@ -17,14 +17,15 @@ type join struct {
 	spec backend.NodeSpec
 	node *corev1.Node // as last seen
 
-	waiting since // the slice has no answer
-	denied  since // its authentication is denied
+	waiting  since // the slice has no answer
+	reminded bool  // and crd-replicator was reminded of it
+	denied   since // its authentication is denied
 }
 
 // Join makes the attempt's slice, virtual node and Node, or adopts what exists of them, and stamps the Node last.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{attempt: b.attempt(spec.Attempt), spec: spec}
-	w := &waiter{progress: progress, patience: b.config.UnreachableAfter}
+	w := &waiter{progress: progress, patience: b.config.UnreachableAfter, refusal: b.graces.refusal}
 	steps := []struct {
 		stage backend.Stage
 		look  look
@@ -103,6 +104,9 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 	if ready, why := nodeReady(j.node); !ready {
 		return false, fmt.Sprintf("Node %s is not Ready: %s", j.name(), why), nil
 	}
+	if taint := stillTainted(j.node); taint != "" {
+		return false, fmt.Sprintf("Node %s has the taint %s still", j.name(), taint), nil
+	}
 	if !carries(j.node, j.spec.Labels) {
 		return false, fmt.Sprintf("Node %s does not have its labels yet", j.name()), nil
 	}
@@ -117,6 +121,19 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 		return false, fmt.Sprintf("Node %s does not have its size yet: %s", j.name(), short), nil
 	}
 	return true, "", nil
+}
+
+// stillTainted is what is left of the taints of Kubernetes' node lifecycle controller, which takes them off only after the
+// condition has turned. CA holds a Node with the taint unreachable for Ready (CA utils/kubernetes/ready.go): stamped now, it
+// would seem to have no room for the pod it was bought for.
+func stillTainted(node *corev1.Node) string {
+	for _, taint := range node.Spec.Taints {
+		switch taint.Key {
+		case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable:
+			return taint.ToString()
+		}
+	}
+	return ""
 }
 
 // nodeReady is the Node's condition Ready, and its own words when it is not True.

@@ -156,6 +156,28 @@ func TestJoinStamps(t *testing.T) {
 	require.True(t, found[0].Marked && found[0].Stamped && found[0].Ready)
 }
 
+// A Node whose condition has turned keeps the taints of its time before for a moment: for CA it has no room until then.
+func TestJoinWaitsForTaintsToGo(t *testing.T) {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable} {
+		t.Run(key, func(t *testing.T) {
+			objects := joinable()
+			for _, object := range objects {
+				if node, ok := object.(*corev1.Node); ok {
+					node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+				}
+			}
+			c := newClusters(t, objects, nil)
+			_, err := c.Join(soon(t), spec(), nil)
+			var stage *backend.StageError
+			require.ErrorAs(t, err, &stage)
+			require.Contains(t, stage.Message, key)
+			found, err := c.List(t.Context(), "")
+			require.NoError(t, err)
+			require.False(t, found[0].Stamped)
+		})
+	}
+}
+
 // Two Nodes must never carry one instance id.
 func TestJoinWaitsForEarlierNode(t *testing.T) {
 	c := newClusters(t, joinable(readyNode("g-abc-1-0", "0")), nil)

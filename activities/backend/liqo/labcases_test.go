@@ -93,12 +93,7 @@ func TestLabRevoked(t *testing.T) {
 	a := attempt(2, p)
 	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
 	require.NoError(t, err)
-	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
-	require.NoError(t, tenants.Delete(t.Context(), consumer, metav1.DeleteOptions{}))
-	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
-		_, err := tenants.Get(ctx, consumer, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), ignoreNotFound(err)
-	}))
+	l.revoke(t, p)
 	began := time.Now()
 	tell := func(stage backend.Stage, message string) {
 		t.Logf("%5.1f %s: %.120s", time.Since(began).Seconds(), stage, message)
@@ -106,6 +101,34 @@ func TestLabRevoked(t *testing.T) {
 	require.NoError(t, b.Leave(within(t, time.Minute), a, tell))
 	require.NoError(t, b.Unpeer(within(t, time.Minute), p, tell))
 	l.requireNothing(t)
+}
+
+// On a peering whose Tenant is gone nothing can join, and it says so, until it is established again.
+func TestLabRevokedAndMended(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(2)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	l.revoke(t, p)
+	a := attempt(3, p)
+	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
+	require.ErrorIs(t, err, backend.ErrNotPeered)
+	require.NoError(t, b.Establish(within(t, time.Minute), p, nil))
+	_, err = b.Join(within(t, time.Minute), nodeSpec(a), nil)
+	require.NoError(t, err)
+	require.NoError(t, b.Leave(within(t, time.Minute), a, nil))
+	require.NoError(t, b.Unpeer(within(t, time.Minute), p, nil))
+	l.requireNothing(t)
+}
+
+// revoke takes our Tenant away, as the provider's people may.
+func (l *lab) revoke(t *testing.T, p backend.Provider) {
+	t.Helper()
+	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
+	require.NoError(t, tenants.Delete(t.Context(), consumer, metav1.DeleteOptions{}))
+	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
+		_, err := tenants.Get(ctx, consumer, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignoreNotFound(err)
+	}))
 }
 
 // TestLabTimes tells how long each verb takes on its own; the best of three.

@@ -1,6 +1,8 @@
 package liqo_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,8 @@ func TestLabContract(t *testing.T) {
 		Shape:     nodeShape(),
 		Group:     group,
 		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again after a minute
+
+		TaintsLate: strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1"),
 		World: backendtest.World{
 			Objects:           l.objects,
 			Node:              l.node,

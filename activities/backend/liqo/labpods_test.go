@@ -2,6 +2,8 @@ package liqo_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
@@ -20,6 +23,7 @@ import (
 const (
 	podNamespace = group + "-pods"
 	podLabel     = "contract.example.org/pod" // a pod's name in the suite
+	podFinalizer = "contract.example.org/dead"
 )
 
 // offload makes an offloaded namespace for pods, until the test's end.
@@ -31,7 +35,7 @@ func (l *lab) offload(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := c.removeNamespace(ctx, podNamespace); err != nil {
+		if err := errors.Join(l.letGo(ctx), c.removeNamespace(ctx, podNamespace)); err != nil {
 			t.Errorf("remove namespace %s: %v", podNamespace, err)
 		}
 	})
@@ -50,6 +54,24 @@ func (l *lab) offload(t *testing.T) {
 		ns, err := c.kube.CoreV1().Namespaces().Get(ctx, podNamespace, metav1.GetOptions{})
 		return err == nil && ns.Labels["liqo.io/scheduling-enabled"] == "true", err
 	}))
+}
+
+// letGo takes the finalizers of held pods off.
+func (l *lab) letGo(ctx context.Context) error {
+	kube := l.clusters[consumer].kube.CoreV1().Pods(podNamespace)
+	list, err := kube.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if !slices.Contains(list.Items[i].Finalizers, podFinalizer) {
+			continue
+		}
+		if _, err := kube.Patch(ctx, list.Items[i].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); ignoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *cluster) removeNamespace(ctx context.Context, name string) error {
@@ -78,6 +100,9 @@ func (l *lab) pods(ctx context.Context, node string) ([]string, error) {
 func (l *lab) putPod(ctx context.Context, node string, pod backendtest.Pod) error {
 	kube := l.clusters[consumer].kube
 	meta := metav1.ObjectMeta{Name: pod.Name, Labels: map[string]string{podLabel: pod.Name}}
+	if pod.Held {
+		meta.Finalizers = []string{podFinalizer}
+	}
 	spec := corev1.PodSpec{
 		Containers:  []corev1.Container{{Name: "c", Image: "none"}},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

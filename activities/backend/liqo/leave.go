@@ -36,7 +36,10 @@ func (b *Backend) Leave(ctx context.Context, of backend.Attempt, progress backen
 func (a *attempt) emptied() look {
 	began := time.Now()
 	return func(ctx context.Context) (bool, string, error) {
-		return a.drained(ctx, time.Since(began) > a.config.ForceAfter)
+		if done, message, err := a.drained(ctx, time.Since(began) > a.config.ForceAfter); !done || err != nil {
+			return false, message, err
+		}
+		return a.disown(ctx)
 	}
 }
 
@@ -98,8 +101,11 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 		if staying(pods[i]) && pods[i].DeletionTimestamp == nil {
 			continue
 		}
-		if _, err := a.remove(ctx, &pods[i], true); err != nil {
-			return err
+		if _, kept := a.remove(ctx, &pods[i], true); kept != nil {
+			err = errors.Join(err, fmt.Errorf("pod %s/%s: %w", pods[i].Namespace, pods[i].Name, kept))
+			if unanswered(kept) {
+				break
+			}
 		}
 	}
 	return err

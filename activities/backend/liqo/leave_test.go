@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -118,4 +119,28 @@ func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
 	})
 	require.NoError(t, a.removeVirtualNode(t.Context(), removing()))
 	require.Equal(t, 1, deleted)
+}
+
+// A pod whose deletion is final and which only somebody's finalizer keeps runs nowhere: it holds up neither a drain, nor the
+// way back, nor Liqo, which removes virtual nodes one at a time.
+func TestLeaveWithDeadFinalizer(t *testing.T) {
+	now := metav1.Now()
+	held := podOn("g-abc-1-1", "held")
+	held.Labels = map[string]string{consts.LocalPodLabelKey: consts.LocalPodLabelValue, "app": "x"}
+	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(0)), []string{"example.org/dead"}
+	c := newClusters(t, peered(append(stampedNode(), held)...), []client.Object{tenantNS(me)})
+	require.NoError(t, c.Drain(prompt(t), someAttempt(1), false, nil))
+	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.NoError(t, c.local.Get(t.Context(), keyOf(held), held), "it stays whoever's it is")
+	require.Equal(t, []string{"example.org/dead"}, held.Finalizers)
+	require.Equal(t, map[string]string{"app": "x"}, held.Labels, "Liqo waits for pods by its label")
+
+	// One that is still terminating by itself is waited for.
+	held = podOn("g-abc-1-1", "held")
+	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(30)), []string{"example.org/dead"}
+	c = newClusters(t, peered(append(stampedNode(), held)...), nil)
+	require.ErrorIs(t, c.Drain(soon(t), someAttempt(1), false, nil), context.DeadlineExceeded)
 }

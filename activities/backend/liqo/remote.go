@@ -10,11 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 var (
 	errNotKubeconfig = errors.New("is not a kubeconfig with a current context")
 	errRunsPrograms  = errors.New("is a kubeconfig that runs a program, which is refused for one kept in a cluster")
+	errSwollen       = errors.New("is not read: " + document.ErrSwollen.Error())
 	errNamesFiles    = errors.New("is a kubeconfig that names files, which is refused for one kept in a cluster")
 )
 
@@ -66,7 +68,7 @@ func access(what string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
-		return say(backend.ErrDenied, "cannot %s: %v", what, err)
+		return &verdict{kind: backend.ErrDenied, message: fmt.Sprintf("cannot %s: %v", what, err), forbidden: true}
 	case apierrors.IsUnauthorized(err):
 		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
 	case errors.As(err, &status) && !isOverloaded(err), meta.IsNoMatchError(err):

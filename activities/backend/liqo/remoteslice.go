@@ -50,7 +50,7 @@ func (a *attempt) askAsLiqo(ctx context.Context, secret *corev1.Secret) (bool, s
 	if err != nil {
 		return false, "", err
 	}
-	provider, err := newClient(config, providerTimeout)
+	provider, err := newProviderClient(config)
 	if err != nil {
 		return false, "", err
 	}

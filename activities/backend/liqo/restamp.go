@@ -52,7 +52,11 @@ func (a *attempt) restamp(ctx context.Context) error {
 		return fmt.Errorf("list nodes of instance %s: %w", a.Instance, err)
 	}
 	for i := range nodes.Items {
-		if nodes.Items[i].Spec.ProviderID == a.InstanceID() {
+		switch {
+		case nodes.Items[i].Spec.ProviderID != a.InstanceID():
+		case nodes.Items[i].Name == node.Name:
+			return nil // Join, or another worker, was faster
+		default:
 			return say(backend.ErrConflict, "Node %s carries the instance id already", nodes.Items[i].Name)
 		}
 	}

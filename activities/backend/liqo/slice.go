@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
@@ -102,16 +103,45 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 	if err := j.closed(ctx); err != nil {
 		return false, "", err
 	}
+	if err := j.remind(ctx, slice); err != nil {
+		return false, "", err
+	}
 	return false, fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name), nil
 }
 
+// annotationReminded is on a slice: when crd-replicator was last reminded of it.
+const annotationReminded = "liqo-autoscaler.io/reminded"
+
+// remind has crd-replicator look at the slice once more, by a change of it that matters to nobody, once in a Join: what
+// it was forbidden, while the provider had no Tenant of ours, it drops and does not try again until the object changes
+// (Liqo internal/crdReplicator/reflection/handler.go).
+func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
+	if j.reminded || !j.waiting.longerThan(j.graces.answer) {
+		return nil
+	}
+	err := mergePatch(ctx, j.local, slice, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{annotationReminded: time.Now().UTC().Format(time.RFC3339Nano)}},
+	})
+	if err != nil {
+		return fmt.Errorf("remind crd-replicator of slice %s: %w", slice.Name, err)
+	}
+	j.reminded = true
+	return nil
+}
+
 // closed is ErrDenied when the provider has closed our Tenant: draining one takes away the rights to even ask, so that
-// the slice never gets an answer. What cannot be read says nothing.
+// the slice never gets an answer. One that is gone does the same, and of a peering of ours it can be made anew:
+// ErrNotPeered. What cannot be read says nothing.
 func (j *join) closed(ctx context.Context) error {
 	if !j.waiting.longerThan(j.graces.answer) || j.reach(ctx) != nil {
 		return nil
 	}
 	tenant, err := j.tenant(ctx)
+	if apierrors.IsNotFound(err) {
+		if identity, err := j.controlPlaneIdentity(ctx); err == nil && j.peering.mine(identity) {
+			return say(backend.ErrNotPeered, "provider %s has no Tenant of ours any longer: somebody has removed it", j.Provider.ID)
+		}
+	}
 	if err != nil {
 		return nil // the slice's own answer, or its absence, decides then
 	}

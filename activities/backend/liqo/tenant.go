@@ -89,7 +89,7 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 	before := tenant.DeepCopy()
 	tenant.Spec.PublicKey = publicPEM(h.publicDER)
 	tenant.Spec.Signature = h.signature
-	if authentication.CheckCSRForControlPlane(tenant.Spec.CSR, h.publicDER, liqov1beta1.ClusterID(p.self.id)) != nil {
+	if !p.requested(tenant.Spec.CSR, h.publicDER) {
 		csr, err := authentication.GenerateCSRForControlPlane(h.key, liqov1beta1.ClusterID(p.self.id))
 		if err != nil {
 			return fmt.Errorf("make certificate request: %w", err)
@@ -103,6 +103,18 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 	return p.remote.do(ctx, "patch our Tenant", func(provider client.Client) error {
 		return provider.Patch(ctx, tenant, client.MergeFrom(before))
 	})
+}
+
+// requested tells whether a certificate request is ours. Liqo's check panics on one without organization (Liqo
+// pkg/liqo-controller-manager/authentication/csr.go), and the provider's people may write what they like there.
+func (p *peering) requested(csr, publicDER []byte) bool {
+	block, _ := pem.Decode(csr)
+	if block == nil {
+		return false
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	return err == nil && len(request.Subject.Organization) > 0 &&
+		authentication.CheckCSRForControlPlane(csr, publicDER, liqov1beta1.ClusterID(p.self.id)) == nil
 }
 
 // publicPEM is the encoding that Liqo takes since 1.0.2.

@@ -21,7 +21,11 @@ func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*
 	err := cluster.List(ctx, &found, client.MatchingLabels{consts.RemoteClusterID: peer}, client.HasLabels{consts.TenantNamespaceLabel})
 	if apierrors.IsForbidden(err) {
 		var usual corev1.Namespace
-		if cluster.Get(ctx, client.ObjectKey{Name: tenantNamespaceName(peer)}, &usual) != nil || !isTenantNamespace(&usual, peer) {
+		unread := cluster.Get(ctx, client.ObjectKey{Name: tenantNamespaceName(peer)}, &usual)
+		if unread != nil && !apierrors.IsNotFound(unread) && !apierrors.IsForbidden(unread) {
+			return nil, unread
+		}
+		if unread != nil || !isTenantNamespace(&usual, peer) {
 			return nil, err
 		}
 		return &usual, nil

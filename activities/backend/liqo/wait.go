@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,9 @@ type waiter struct {
 	progress backend.Progress
 	// patience is how long ErrUnreachable is put up with in a row. It has no effect on a stubborn waiter.
 	patience time.Duration
+	// refusal is how long a right that is missing is put up with in a row: an API server that has just started refuses
+	// everybody until it has read its roles.
+	refusal time.Duration
 	// stubborn waiters put up with everything but ErrInUse until the context ends: they take back, and taking back never
 	// gives up by itself.
 	stubborn bool
@@ -37,8 +41,9 @@ type waiter struct {
 
 // verdict is an error that names its kind and says it in words, once.
 type verdict struct {
-	kind    error
-	message string
+	kind      error
+	message   string
+	forbidden bool // an API server said 403
 }
 
 func (v *verdict) Error() string { return v.message + ": " + v.kind.Error() }
@@ -52,7 +57,7 @@ func say(kind error, format string, args ...any) error {
 // until looks until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
 func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) error {
 	var seen sight // the last look that the context's end did not spoil
-	var unreachableSince time.Time
+	var unreachableSince, refusedSince time.Time
 	w.tell(stage, beginning)
 	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
 		now := w.look(ctx, stage, seen, look)
@@ -62,7 +67,13 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 		if ctx.Err() != nil {
 			return stopped(ctx, stage, seen)
 		}
-		if now.err != nil && w.final(now.err) {
+		refused := forbidden(now.err)
+		if !refused {
+			refusedSince = time.Time{}
+		} else if refusedSince.IsZero() {
+			refusedSince = time.Now()
+		}
+		if now.err != nil && w.final(now.err) && (!refused || time.Since(refusedSince) >= w.refusal) {
 			return &backend.StageError{Stage: stage, Message: now.message, Err: kindOf(now.err)}
 		}
 		if !errors.Is(now.err, backend.ErrUnreachable) {
@@ -87,13 +98,20 @@ type sight struct {
 	reached bool
 	message string
 	err     error
+	fault   error // what the look panicked with
 }
 
 // look looks once, in a goroutine of its own, so that this one can tell how things stand while a cluster that does not
-// answer holds up the look. It returns only after the look has.
+// answer holds up the look. It returns only after the look has. If that panicked it does so too: here, unlike there, who
+// called the verb can recover.
 func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, look look) sight {
 	result := make(chan sight, 1)
 	go func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				result <- sight{fault: fmt.Errorf("look for %s: %v\n%s", stage, cause, debug.Stack())}
+			}
+		}()
 		reached, message, err := look(ctx)
 		if err != nil {
 			message = words(err)
@@ -109,6 +127,9 @@ func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, lo
 	for {
 		select {
 		case now := <-result:
+			if now.fault != nil {
+				panic(now.fault)
+			}
 			return now
 		case <-ticks.C:
 			w.tell(stage, message)
@@ -149,6 +170,12 @@ func (w *waiter) final(err error) bool {
 		}
 	}
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// forbidden tells whether an API server refused a right.
+func forbidden(err error) bool {
+	var v *verdict
+	return apierrors.IsForbidden(err) || errors.As(err, &v) && v.forbidden
 }
 
 // stopped is the error of a stage that the context's end cut short. It matches the context's error, its cause, and the

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -84,4 +86,28 @@ func TestUntilTellsDuringLook(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, backend.ErrUnreachable)
 	require.Equal(t, 2, told)
+}
+
+// An API server that has just started says 403 to everybody until it has read its roles; one that goes on means it.
+func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
+	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New(`RBAC: role "ours" not found`))
+	for name, err := range map[string]error{"the provider's": access("look", no), "our own cluster's": no} {
+		t.Run(name, func(t *testing.T) {
+			looks := 0
+			require.NoError(t, (&waiter{refusal: time.Minute}).until(prompt(t), backend.StageAPIServer, func(context.Context) (bool, string, error) {
+				if looks++; looks < 3 {
+					return false, "", err
+				}
+				return true, "", nil
+			}))
+			looks = 0
+			got := (&waiter{refusal: 200 * time.Millisecond}).until(prompt(t), backend.StageAPIServer, func(context.Context) (bool, string, error) {
+				looks++
+				return false, "", err
+			})
+			require.ErrorContains(t, got, "not found")
+			require.Greater(t, looks, 1)
+			require.NotErrorIs(t, got, context.DeadlineExceeded)
+		})
+	}
 }

@@ -120,6 +120,8 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watchin
 func listerWatcher(cluster client.WithWatch, list client.ObjectList, which client.MatchingLabels) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, consumerTimeout) // the client has none, for the watch's sake
+			defer cancel()
 			found := list.DeepCopyObject().(client.ObjectList)
 			err := cluster.List(ctx, found, which, &client.ListOptions{Raw: &options})
 			return found, err

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -72,4 +75,21 @@ func TestRestamp(t *testing.T) {
 		})
 	}
 	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
+}
+
+// Join, or another worker, stamps the Node between a restamp's two looks: that is no conflict.
+func TestRestampThatCameSecond(t *testing.T) {
+	marked := stampedNode()
+	c := newClusters(t, copies([]any{marked[0], marked[1]}), nil)
+	a := c.attempt(someAttempt(1))
+	a.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := w.Get(ctx, key, o, opts...)
+			if node, ok := o.(*corev1.Node); ok {
+				node.Spec.ProviderID = "" // as it was a moment ago
+			}
+			return err
+		},
+	})
+	require.NoError(t, a.restamp(t.Context()))
 }

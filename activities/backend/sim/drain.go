@@ -38,6 +38,8 @@ func (b *Backend) drain(s *State, a backend.Attempt, force bool) *waiting {
 		case pod.Protected && !force:
 			left = append(left, pod)
 			guarded = append(guarded, pod.Name)
+		case pod.Held: // evicted, and kept in name only
+			left = append(left, pod)
 		}
 	}
 	s.setPods(name, left)

@@ -103,6 +103,7 @@ type Pod struct {
 	Name      string `json:"name"`
 	DaemonSet bool   `json:"daemonSet,omitempty"` // never evicted
 	Protected bool   `json:"protected,omitempty"` // a disruption budget forbids its eviction
+	Held      bool   `json:"held,omitempty"`      // a finalizer keeps it also after its end
 }
 
 // fill makes the maps, so that nobody meets a nil one.

@@ -12,7 +12,11 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
+	goyaml "sigs.k8s.io/yaml/goyaml.v2"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 // Fault is one thing wrong in a document.
@@ -24,9 +28,13 @@ type Fault struct {
 // Faults are all that is wrong in a document, as one error.
 type Faults []Fault
 
-const maxLines = 40
+// What Error shows at most: lines, and characters of one.
+const (
+	maxLines = 40
+	maxLine  = 500
+)
 
-// Error has one line per fault; beyond 40 it only counts, because errors may enter histories and logs.
+// Error has one line per fault; beyond 40 it only counts, because errors may enter histories and logs. Long lines are cut.
 func (f Faults) Error() string {
 	lines := make([]string, 0, min(len(f), maxLines+1))
 	for i, one := range f {
@@ -36,6 +44,9 @@ func (f Faults) Error() string {
 		}
 		if one.Path != "" {
 			one.Message = one.Path + ": " + one.Message
+		}
+		if r := []rune(one.Message); len(r) > maxLine {
+			one.Message = string(r[:maxLine-1]) + "…"
 		}
 		lines = append(lines, one.Message)
 	}
@@ -50,9 +61,24 @@ func (f *Faults) Add(path, format string, args ...any) {
 // Decode fills target, a pointer to a struct with json tags, from one YAML or JSON document. Fields that cannot be
 // decoded keep their zero value, so that the caller can validate the rest and report everything together. An empty
 // document is a fault.
-func Decode(document []byte, target any) Faults {
+func Decode(text []byte, target any) Faults {
 	var faults Faults
-	raw, err := yaml.YAMLToJSONStrict(document)
+	if json.Valid(text) {
+		text = []byte(plainSlashes.Replace(string(text)))
+	} else if err := document.Check(text); err != nil {
+		faults.Add("", "%v", err)
+		return faults
+	}
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if nowhere := (*json.UnsupportedValueError)(nil); errors.As(err, &nowhere) {
+		var content any
+		_ = goyaml.Unmarshal(text, &content)
+		noNumbers(content, "", &faults)
+		slices.SortFunc(faults, func(a, b Fault) int { return strings.Compare(a.Message, b.Message) })
+	}
+	if len(faults) > 0 {
+		return faults
+	}
 	if err != nil {
 		faults.Add("", "%s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: "))
 		return faults
@@ -148,7 +174,13 @@ func mapping(raw json.RawMessage, v reflect.Value, path string, faults *Faults) 
 }
 
 func leaf(raw json.RawMessage, v reflect.Value, path string, faults *Faults) {
-	err := json.Unmarshal(raw, v.Addr().Interface())
+	err := error(nil)
+	if v.Type() == reflect.TypeFor[resource.Quantity]() {
+		_, err = Quantity(strings.TrimSpace(strings.Trim(string(raw), `"`)))
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, v.Addr().Interface())
+	}
 	if err == nil {
 		return
 	}

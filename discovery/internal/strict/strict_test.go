@@ -1,6 +1,7 @@
 package strict_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,60 @@ func TestDecodeRefusesBrokenDocuments(t *testing.T) {
 		}
 		require.ErrorContains(t, faults, want, doc)
 	}
+}
+
+// The YAML library reads the first document and says nothing of the rest.
+func TestDecodeRefusesWhatFollowsTheDocument(t *testing.T) {
+	for _, doc := range []string{"num: 1\n---\nflag: true\n", "num: 1\n...\nflag: true\n", "{num: 1}\nflag: true\n", "{num: 1}\n{"} {
+		require.ErrorContains(t, strict.Decode([]byte(doc), &outer{}), "more than one document", doc)
+	}
+	for _, doc := range []string{"---\nnum: 1\n", "# a\n---\nnum: 1\n...\n", "num: 1\n---\n# nothing\n", "{\"num\": 1}\n\n"} {
+		require.Empty(t, strict.Decode([]byte(doc), &outer{}), doc)
+	}
+}
+
+// Aliases of one long text make GBs of a file of one MB: one such Secret would kill the worker.
+func TestDecodeRefusesAliasesThatSwell(t *testing.T) {
+	document := []byte("name: &a " + strings.Repeat("a", 20_000) + "\nlabels: {b: [" + strings.Repeat("*a,", 2_000) + "]}\n")
+	require.ErrorContains(t, strict.Decode(document, &outer{}), "its aliases make more than 16 MiB of it")
+	var got outer
+	require.Empty(t, strict.Decode([]byte("name: &a x\nlabels: {b: *a, c: *a}\n"), &got))
+	require.Equal(t, "x", got.Labels["c"])
+}
+
+// JSON has no such numbers, and does not say where they are.
+func TestDecodeSaysWhereANumberIsNone(t *testing.T) {
+	faults := strict.Decode([]byte("fraction: .nan\nlist: [{name: a}, {name: -.inf}]\nlabels: {example.com/a: .inf}\n"), &outer{})
+	require.EqualError(t, faults, "fraction: NaN is no number that can be used here\n"+
+		"labels[\"example.com/a\"]: +Inf is no number that can be used here\n"+
+		"list[1].name: -Inf is no number that can be used here")
+}
+
+// YAML 1.1 does not know this escape, which many JSON encoders write.
+func TestDecodeReadsJSONWithEscapedSlashes(t *testing.T) {
+	var got outer
+	require.Empty(t, strict.Decode([]byte(`{"name":"a\\\/b\\/c","amount":{"nvidia.com\/gpu":"1"}}`), &got))
+	require.Equal(t, `a\/b\/c`, got.Name)
+	require.Contains(t, got.Amount, corev1.ResourceName("nvidia.com/gpu"))
+}
+
+// Computing with such an amount takes seconds to minutes, and hundreds of MB.
+func TestDecodeRefusesAmountsOfManyDigits(t *testing.T) {
+	for _, amount := range []string{"1e300000", `"1E-300000"`, `" 1e300000"`, `"1234567890123456789012e300000"`, `"` + strings.Repeat("9", 60000) + `"`} {
+		faults := strict.Decode([]byte(`{"amount":{"cpu":`+amount+`}}`), &outer{})
+		require.Len(t, faults, 1, amount)
+		require.Equal(t, "amount.cpu", faults[0].Path)
+		require.Contains(t, faults[0].Message, "cannot read")
+	}
+}
+
+// Errors enter histories, whose payloads are bounded.
+func TestFaultsSayNotTooMuch(t *testing.T) {
+	var faults strict.Faults
+	for range 100 {
+		faults.Add("labels.a", "the value %q is too long", strings.Repeat("é", 100_000))
+	}
+	require.Less(t, len(faults.Error()), 40_000)
 }
 
 func FuzzDecodeNeverPanics(f *testing.F) {

@@ -1,0 +1,87 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// newProviderClient makes a client of a provider; see discerning.
+func newProviderClient(config *rest.Config) (client.Client, error) {
+	provider, err := newClient(config, providerTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return discerning(provider, func(code int32) error {
+		return say(backend.ErrUnreachable, "the provider's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
+	}), nil
+}
+
+// newConsumerClient makes a client of this cluster; see discerning.
+func newConsumerClient(config *rest.Config) (client.Client, error) {
+	consumer, err := newClient(config, consumerTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return discerning(consumer, func(code int32) error {
+		return fmt.Errorf("this cluster's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
+	}), nil
+}
+
+// discerning tells the answers of a cluster's API server from those of what stands in front of it. A load balancer or a
+// cluster manager's proxy that has lost the cluster says 404 or 403 in its own name; taken for the cluster's word, it would
+// make everything there gone, or denied. foreign is the error of such an answer.
+func discerning(cluster client.WithWatch, foreign func(code int32) error) client.Client {
+	genuine := func(ctx context.Context, c client.Client, err error) error {
+		if answered(ctx, c, err) {
+			return err
+		}
+		var status apierrors.APIStatus
+		var code int32
+		if errors.As(err, &status) {
+			code = status.Status().Code
+		}
+		return foreign(code)
+	}
+	return interceptor.NewClient(cluster, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			return genuine(ctx, c, c.Get(ctx, key, o, opts...))
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return genuine(ctx, c, c.List(ctx, list, opts...))
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return genuine(ctx, c, c.Create(ctx, o, opts...))
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return genuine(ctx, c, c.Patch(ctx, o, patch, opts...))
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return genuine(ctx, c, c.Delete(ctx, o, opts...))
+		},
+	})
+}
+
+// answered is false of an error that no API server has written; its text is not to be repeated, for it is somebody's page.
+// An API server writes a Status, except that it says 404 in plain text of a kind that is not installed: it is asked for
+// something that every one knows then. Who is not let in, at whichever door, is told so by access.
+func answered(ctx context.Context, cluster client.Client, err error) bool {
+	if !apierrors.IsUnexpectedServerError(err) || apierrors.IsUnauthorized(err) {
+		return true
+	}
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	known := cluster.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
+	return known == nil || errors.As(known, &status) && !apierrors.IsUnexpectedServerError(known)
+}

@@ -1,0 +1,214 @@
+package liqo
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// One pod whose eviction fails, as that of a pod with two disruption budgets does, does not keep the others.
+func TestDrainGoesOnPastOnePod(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		stuck, plain := podOn("g-abc-1-1", "a-stuck"), podOn("g-abc-1-1", "plain")
+		c := newClusters(t, append(peered(stampedNode()...), stuck, plain), nil)
+		twoBudgets := func(object client.Object) error {
+			if object.GetName() == "a-stuck" {
+				return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget"))
+			}
+			return nil
+		}
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+			SubResourceCreate: func(ctx context.Context, w client.Client, name string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+				if err := twoBudgets(o); err != nil {
+					return err
+				}
+				return w.SubResource(name).Create(ctx, o, s, opts...)
+			},
+			Delete: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				if err := twoBudgets(o); err != nil {
+					return err
+				}
+				return w.Delete(ctx, o, opts...)
+			},
+		})
+		err := c.Drain(soon(t), someAttempt(1), force, nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Contains(t, stage.Message, "work/a-stuck")
+		require.Contains(t, stage.Message, "more than one PodDisruptionBudget")
+		require.True(t, exists(t, c.local, stuck))
+		require.False(t, exists(t, c.local, plain), "force %v", force)
+	}
+}
+
+// While this cluster does not answer who it is, a verb whose context ends still ends.
+func TestConsumerSilentHoldsNobody(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	asked := make(chan struct{}, 2)
+	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	long, end := context.WithCancel(t.Context())
+	defer end()
+	go func() { _, _ = c.List(long, "") }()
+	<-asked
+	short, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := make(chan error, 1)
+	go func() { _, err := c.List(short, ""); done <- err }()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(5 * time.Second):
+		require.FailNow(t, "it waits for another verb's request")
+	}
+}
+
+// Of credentials that may not list namespaces, a failure to read one is not a denial.
+func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*corev1.NamespaceList); ok {
+				return apierrors.NewForbidden(corev1.Resource("namespaces"), "", errors.New("no"))
+			}
+			return w.List(ctx, list, opts...)
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("connection reset by peer")
+		},
+	})
+	p := c.peering(provider())
+	require.NoError(t, p.locate(t.Context()))
+	require.ErrorIs(t, p.reach(t.Context()), backend.ErrUnreachable)
+}
+
+// Credentials are read for each verb: what a client of theirs starts must end with it.
+func TestCredentialsFileLeavesNothingRunning(t *testing.T) {
+	dir := t.TempDir()
+	certificate(t, dir)
+	config := strings.Replace(kubeconfig, "{token: s3cret}", "{client-certificate: tls.crt, client-key: tls.key}", 1)
+	config = strings.Replace(config, "server:", `proxy-url: "http://127.0.0.1:1", server:`, 1)
+	path := filepath.Join(dir, "kubeconfig")
+	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
+	c := newClusters(t, nil, nil)
+	before := runtime.NumGoroutine()
+	for range 50 {
+		_, err := c.openCredentials(t.Context(), fleet.Credentials{KubeconfigFile: path})
+		require.NoError(t, err)
+	}
+	require.Less(t, runtime.NumGoroutine(), before+25)
+}
+
+func certificate(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "u"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
+	}
+}
+
+// An API server that takes a list request and never answers it does not keep Watch silent for ever.
+func TestWatchListIsBounded(t *testing.T) {
+	c := newClusters(t, stampedNode(), nil)
+	bounded := make(chan bool, 100)
+	c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			_, ok := ctx.Deadline()
+			bounded <- ok
+			return w.List(ctx, list, opts...)
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	told := make(chan backend.Found, 100)
+	go func() { done <- c.Watch(ctx, func(f backend.Found) { told <- f }) }()
+	<-told
+	cancel()
+	<-done
+	for range len(bounded) {
+		require.True(t, <-bounded)
+	}
+}
+
+// A provider whose people have taken our Tenant away answers no slice: the peering has to be made again.
+func TestJoinUnansweredBecauseRevoked(t *testing.T) {
+	slice := accepted("2")
+	slice.Status.Conditions = nil
+	c := newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()}, []client.Object{tenantNS(me)})
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrNotPeered)
+
+	c = newClusters(t, peered(slice), []client.Object{tenantNS(me)}) // somebody else's is not ours to make again
+	_, err = c.Join(soon(t), spec(), nil)
+	require.NotErrorIs(t, err, backend.ErrNotPeered)
+
+	// Once it has been made again, crd-replicator has to be told: what it was forbidden, it has dropped.
+	c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()}, []client.Object{tenantNS(me), tenantOf(mine())})
+	_, err = c.Join(soon(t), spec(), nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(slice), slice))
+	require.NotEmpty(t, slice.Annotations[annotationReminded])
+}
+
+// A provider may have written anything into our Tenant: a request without organization makes Liqo's own check panic.
+func TestTenantWithOddRequest(t *testing.T) {
+	keypair, _ := keys(t)
+	tenant := tenantOf(mine())
+	c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, []client.Object{tenantNS(me, mine()), tenant})
+	p := c.peering(provider())
+	require.NoError(t, p.locate(t.Context()))
+	require.NoError(t, p.reach(t.Context()))
+	h, err := p.readKeys(t.Context())
+	require.NoError(t, err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: me}}, h.key)
+	require.NoError(t, err)
+	tenant.Spec.CSR = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	require.NoError(t, c.there.Update(t.Context(), tenant))
+	_, _, err = p.ensureTenant(t.Context(), h)
+	require.NoError(t, err)
+	require.NoError(t, c.there.Get(t.Context(), client.ObjectKeyFromObject(tenant), tenant))
+	require.NoError(t, authentication.CheckCSRForControlPlane(tenant.Spec.CSR, h.publicDER, me), "it is replaced")
+}
+
+// A look that panics does so to its caller, who can recover, and not to the whole process.
+func TestUntilPanicsToItsCaller(t *testing.T) {
+	defer func() {
+		fault, _ := recover().(error)
+		require.ErrorContains(t, fault, "look for tenant: out of range")
+		require.ErrorContains(t, fault, "faults_test.go", "where it was")
+	}()
+	_ = (&waiter{}).until(prompt(t), backend.StageTenant, func(context.Context) (bool, string, error) { panic("out of range") })
+}

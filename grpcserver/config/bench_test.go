@@ -1,0 +1,51 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// manyGroups is a config with one mistake, which all its groups inherit.
+func manyGroups(n int) []byte {
+	var raw strings.Builder
+	raw.WriteString("defaults: {max: 0, min: 0, shape: {cpu: 1, memory: 1Gi, pods: 1}, labels: {a: b}, budgets: {peer: 1s}}\nnodeGroups:\n")
+	for i := range n {
+		fmt.Fprintf(&raw, "- {id: a%d}\n", i)
+	}
+	return []byte(raw.String())
+}
+
+const oneMistake = "defaults.max: is 0: give at least 1"
+
+// A mistake in the defaults is told once, where it stands, not once a group.
+func TestAMistakeOfTheDefaultsIsToldOnce(t *testing.T) {
+	_, err := Parse(manyGroups(200))
+	require.EqualError(t, err, oneMistake)
+}
+
+// Each Refresh of CA reads a changed file and waits for it. The time per group must not grow with their number: compare the
+// sizes, and the bare decoding of the same text beside them. Prints BENCH <name> <value> <unit> <ratio> <against>.
+func BenchmarkParseManyGroups(b *testing.B) {
+	for _, n := range []int{200, 2_000, 20_000} {
+		raw := manyGroups(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var ours, bare time.Duration
+			for b.Loop() {
+				began := time.Now()
+				_, err := Parse(raw)
+				ours += time.Since(began)
+				require.EqualError(b, err, oneMistake)
+				began = time.Now()
+				require.NoError(b, yaml.Unmarshal(raw, new(map[string]any)))
+				bare += time.Since(began)
+			}
+			each := float64(ours.Nanoseconds()) / 1e3 / float64(b.N) / float64(n)
+			fmt.Printf("BENCH config-parse-per-group-%d %.1f us %.2f yaml-decode\n", n, each, float64(ours)/float64(bare))
+		})
+	}
+}

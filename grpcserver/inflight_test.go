@@ -1,0 +1,74 @@
+package grpcserver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// during has the next Grow wait, before it books, until what has been done.
+func during(f *fakeGroups, what func()) {
+	f.set(func(f *fakeGroups) {
+		f.onGrow = func() {
+			f.set(func(f *fakeGroups) { f.onGrow = nil })
+			what()
+		}
+	})
+}
+
+// A group that is removed while it grows is not empty: to close its workflow then would leave the new instance to nobody.
+func TestGroupRemovedWhileItGrows(t *testing.T) {
+	f := &fakeRegister{fakeGroups: newFake()}
+	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+	during(f.fakeGroups, func() {
+		config.write("v2", spec("cpu", 0, 5))
+		require.NoError(t, c.refresh())
+	})
+	require.NoError(t, c.increase("gpu", 1))
+	require.Empty(t, f.closed)
+	requireRetired(t, c, "gpu", 1)
+}
+
+// An IncreaseSize that waited while its group was removed books nothing.
+func TestGroupRemovedBeforeItGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, config := newFake(), &fakeConfig{}
+		s, err := New(config.options(f, specs("cpu", "gpu")...))
+		require.NoError(t, err)
+		d := direct{t, s}
+		require.NoError(t, d.refresh())
+		require.NoError(t, d.increase(time.Second, 1))
+
+		g := s.roster.Load().byID["cpu"]
+		<-g.turn // somebody else's mutation
+		waiting := make(chan error, 1)
+		go func() { waiting <- d.increase(5*time.Second, 1) }()
+		synctest.Wait()
+		config.write("v2", specs("gpu")...)
+		require.NoError(t, d.refresh())
+		g.giveTurn()
+		requireCode(t, codes.FailedPrecondition, <-waiting)
+		require.Equal(t, 1, f.target("cpu"))
+	})
+}
+
+// Growth that began while there were no limits counts, too.
+func TestLimitsThatComeWhileAGroupGrows(t *testing.T) {
+	f := newFake()
+	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+	during(f, func() {
+		config.next = &Settings{Specs: specs("cpu", "gpu"), Version: "v2", Limits: fleet.Limits{Nodes: ptr.To(3)}}
+		require.NoError(t, c.refresh())
+		requireCode(t, codes.Unavailable, c.increase("gpu", 2))
+	})
+	require.NoError(t, c.increase("cpu", 2))
+	requireCode(t, codes.OutOfRange, c.increase("gpu", 2))
+	require.NoError(t, c.increase("gpu", 1))
+	require.Equal(t, 3, f.target("cpu")+f.target("gpu"))
+}

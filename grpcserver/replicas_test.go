@@ -1,0 +1,88 @@
+package grpcserver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Two replicas, CA talks to one of them. The other has not been asked since the config changed, and must not put the old
+// one in force again: the two would undo each other's work for ever.
+func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
+	f := &fakeRegister{fakeGroups: newFake()}
+	c, _, config := reloading(t, f, specs("cpu", "gpu")...)
+	_, other, otherConfig := reloading(t, f, specs("cpu", "gpu")...)
+
+	changed := spec("cpu", 0, 9)
+	config.write("v2", changed)
+	otherConfig.write("v2", changed)
+	require.NoError(t, c.refresh())
+	require.Equal(t, []string{"gpu"}, f.closed)
+	configured := f.called("configure")
+	for range 3 { // what KeepWarm does
+		require.NoError(t, other.refreshInTime(t.Context()))
+	}
+	require.Equal(t, changed.Hash(), f.groups["cpu"].snap.SpecHash)
+	require.NotContains(t, f.groups, "gpu", "it was closed on purpose")
+	require.Equal(t, configured, f.called("configure"))
+	require.True(t, other.Fresh(), "it can take over at any time")
+
+	_, err := other.Refresh(t.Context(), nil) // it takes over
+	require.NoError(t, err)
+	require.Equal(t, "v2", other.Config().Version)
+	require.Equal(t, changed.Hash(), f.groups["cpu"].snap.SpecHash)
+}
+
+// A group that came and went in the config while CA did not talk to this replica is served until it is empty here, too.
+func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
+	f := &fakeRegister{fakeGroups: newFake()}
+	c, _, config := reloading(t, f, specs("cpu")...)
+	again, _, otherConfig := reloading(t, f, specs("cpu")...)
+	config.write("v2", specs("cpu", "gpu")...)
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.increase("gpu", 2))
+	config.write("v3", specs("cpu")...)
+	require.NoError(t, c.refresh())
+	requireRetired(t, c, "gpu", 2)
+
+	otherConfig.write("v3", specs("cpu")...)
+	require.NoError(t, again.refresh())
+	requireRetired(t, again, "gpu", 2)
+}
+
+// What CA has learnt of the group's nodes through the first replica holds for the second one, too.
+func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
+	f := newFake()
+	c, _, config := reloading(t, f, specs("cpu")...)
+	again, other, otherConfig := reloading(t, f, specs("cpu")...)
+	larger := spec("cpu", 0, 5)
+	larger.Shape[corev1.ResourceCPU] = resource.MustParse("16")
+	config.write("v2", larger)
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.increase("cpu", 1))
+	template := c.template("cpu").String()
+	require.NoError(t, other.refreshInTime(t.Context()))
+
+	otherConfig.write("v2", larger)
+	require.NoError(t, again.refresh())
+	require.Equal(t, template, again.template("cpu").String())
+	require.Equal(t, larger.Hash(), f.groups["cpu"].snap.SpecHash)
+	require.Empty(t, other.Config().Kept)
+}
+
+// A new replica starts what does not run, also before CA calls it: it is not ready otherwise.
+func TestNewReplicaStartsWhatDoesNotRun(t *testing.T) {
+	f := newFake()
+	s := loaded(t, f, specs("cpu")...)
+	require.Equal(t, s.roster.Load().byID["cpu"].terms.Load().hash, f.groups["cpu"].snap.SpecHash)
+
+	delete(f.groups, "cpu") // cancelled by an operator
+	_, err := s.Refresh(t.Context(), nil)
+	require.NoError(t, err)
+	require.Contains(t, f.groups, "cpu")
+	require.Equal(t, fleet.Snapshot{}.Target, f.target("cpu"))
+}

@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// entities run for ever; nothing else may run once everything is empty.
+var entities = []string{workflows.TypeNodeGroup, workflows.TypeProvider}
+
+// harmless are the causes for which Temporal fails a workflow task that was done well.
+var harmless = []enums.WorkflowTaskFailedCause{
+	enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+	enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
+	enums.WORKFLOW_TASK_FAILED_CAUSE_FAILOVER_CLOSE_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+}
+
+// staleStream is how the SDK fails a task whose events the server did not hand out whole, as after an update whose worker
+// has died; the next try has them (temporalio/temporal issue 7741, open). That it does not go on so, the pending task tells.
+const staleStream = "premature end of stream"
+
+// listAll lists every run of every workflow.
+func (s *stack) listAll(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
+	var all []*workflowpb.WorkflowExecutionInfo
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: "default", PageSize: 200}
+	for {
+		resp, err := s.api.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, resp.GetExecutions()...)
+		if request.NextPageToken = resp.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return all, nil
+		}
+	}
+}
+
+// closed tells whether all workflows but the entities have ended.
+func (s *stack) closed(ctx context.Context) error {
+	all, err := s.listAll(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if w.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING && !slices.Contains(entities, w.GetType().GetName()) {
+			return fmt.Errorf("%s still runs", w.GetExecution().GetWorkflowId())
+		}
+	}
+	return nil
+}
+
+// histories judges every run: none has failed for a defect, no task of one fails again and again, and each replays. It
+// returns how many there are, and how many of them went on as new ones.
+func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (runs, continued int, err error) {
+	all, err := s.listAll(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, w := range all {
+		id, run, kind := w.GetExecution().GetWorkflowId(), w.GetExecution().GetRunId(), w.GetType().GetName()
+		peering := kind == workflows.TypePeering || kind == workflows.TypeUnpeering // these fail when providers do
+		switch status := w.GetStatus(); {
+		case status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !peering, status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+			violate("%s (run %s) is %s", id, run, status)
+		case status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+			continued++
+		case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+			d, err := s.api.DescribeWorkflowExecution(ctx, id, run)
+			if err != nil {
+				return 0, 0, err
+			}
+			if task := d.GetPendingWorkflowTask(); task.GetAttempt() > 3 {
+				violate("%s (run %s): its workflow task is at attempt %d", id, run, task.GetAttempt())
+			}
+		}
+		h, err := s.history(ctx, id, run)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, e := range h.GetEvents() {
+			failed := e.GetWorkflowTaskFailedEventAttributes()
+			if failed != nil && !slices.Contains(harmless, failed.GetCause()) && !strings.Contains(failed.GetFailure().GetMessage(), staleStream) {
+				violate("%s (run %s): a workflow task failed, %s: %s", id, run, failed.GetCause(), failed.GetFailure().GetMessage())
+			}
+		}
+		if w.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED {
+			if h = decided(h); len(h.GetEvents()) == 0 {
+				continue
+			}
+		}
+		replayer := sdkworker.NewWorkflowReplayer()
+		workflows.RegisterWorkflows(replayer, func() bool { return true })
+		of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
+		if err := replayer.ReplayWorkflowHistoryWithOptions(quiet(), h, of); err != nil {
+			violate("%s (run %s) does not replay: %v", id, run, err)
+		}
+	}
+	return len(all), continued, nil
+}
+
+func (s *stack) history(ctx context.Context, id, run string) (*history.History, error) {
+	var h history.History
+	events := s.api.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return nil, fmt.Errorf("history of %s: %w", id, err)
+		}
+		h.Events = append(h.Events, e)
+	}
+	return &h, nil
+}
+
+// decided is the part of a history that was decided: a run that was terminated has events after it that no task has seen,
+// which a replay would take for seen.
+func decided(h *history.History) *history.History {
+	end := 0
+	for n, e := range h.GetEvents() {
+		if e.GetWorkflowTaskCompletedEventAttributes() != nil {
+			end = n + 1
+		} else if n == end && slices.Contains(commands, e.GetEventType()) {
+			end = n + 1
+		}
+	}
+	return &history.History{Events: h.GetEvents()[:end]}
+}
+
+// commands are the events that a workflow task's completion writes right after it.
+var commands = []enums.EventType{
+	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED, enums.EVENT_TYPE_TIMER_STARTED,
+	enums.EVENT_TYPE_TIMER_CANCELED, enums.EVENT_TYPE_MARKER_RECORDED, enums.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
+	enums.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, enums.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, enums.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
+}

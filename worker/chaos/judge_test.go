@@ -1,0 +1,74 @@
+package chaos
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The judge must see each promise broken, and nothing where none is.
+func TestJudge(t *testing.T) {
+	creating, running, leaving, failed := listed{counts: true}, listed{counts: true, running: true}, listed{}, listed{counts: true, failed: true}
+	as := func(name string, l listed) listed { l.name = name; return l }
+	grow, shrink, remove := op{kind: "grow", delta: 1}, op{kind: "shrink", delta: 1}, op{kind: "delete", names: []string{"a"}}
+	type step struct {
+		op    *op // answered with OK, or lost
+		lost  bool
+		epoch string // "" for the first
+		list  []listed
+		bad   string // "" for none
+	}
+	for name, steps := range map[string][]step{
+		"comes without being asked":         {{list: []listed{as("a", creating)}, bad: "I4, I7"}},
+		"is asked for and comes":            {{op: &grow, list: []listed{as("a", creating)}}},
+		"is asked for and does not come":    {{op: &grow, bad: "I2, I7"}},
+		"may have been asked for":           {{op: &grow, lost: true, list: []listed{as("a", creating)}}},
+		"comes after all, once it is known": {{op: &grow, lost: true}, {list: []listed{as("a", creating)}, bad: "I4, I7"}},
+		"is listed twice":                   {{op: &grow, list: []listed{as("a", creating), as("a", leaving)}, bad: "I2"}},
+		"counts again":                      {{op: &grow, list: []listed{as("a", running)}}, {op: &remove, list: []listed{as("a", running)}, bad: "I4"}},
+		"comes back":                        {{op: &grow, list: []listed{as("a", running)}}, {op: &remove}, {list: []listed{as("a", leaving)}, bad: "I2"}},
+		"is given back":                     {{op: &grow, list: []listed{as("a", running)}}, {op: &remove, list: []listed{as("a", leaving)}}, {}},
+		"vanishes":                          {{op: &grow, list: []listed{as("a", failed)}}, {bad: "I2, I3"}},
+		"loses its error":                   {{op: &grow, list: []listed{as("a", failed)}}, {list: []listed{as("a", creating)}, bad: "I3"}},
+		"leaves by itself":                  {{op: &grow, list: []listed{as("a", running)}}, {list: []listed{as("a", leaving)}, bad: "I4"}},
+		"is cancelled":                      {{op: &grow, list: []listed{as("a", creating)}}, {op: &shrink}},
+		"is not cancelled":                  {{op: &grow, list: []listed{as("a", creating)}}, {op: &shrink, list: []listed{as("a", creating)}, bad: "I4"}},
+		"is born again by itself":           {{op: &grow, list: []listed{as("a", creating)}}, {epoch: "e1", bad: "anew"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(map[string]int{"red": 2}, io.Discard)
+			m.see(listing{group: "red", epoch: "e0"}, 0, 0, true)
+			for n, s := range steps {
+				if s.op != nil {
+					o := *s.op
+					o.group, o.epoch = "red", "e0"
+					m.did(o, !s.lost, time.Now().Add(time.Minute))
+				}
+				v := listing{group: "red", epoch: "e0", seq: int64(n + 1), list: s.list}
+				if s.epoch != "" {
+					v.epoch = s.epoch
+				}
+				for _, i := range s.list {
+					if i.counts {
+						v.target++
+					}
+				}
+				m.see(v, 0, 0, true)
+				if s.bad == "" {
+					require.Empty(t, m.verdict())
+				} else {
+					require.NotEmpty(t, m.verdict())
+					require.Contains(t, m.verdict()[0], s.bad)
+				}
+			}
+		})
+	}
+	m := newModel(map[string]int{"red": 2}, io.Discard)
+	m.see(listing{group: "red", epoch: "e0", seq: 5, target: 1}, 0, 0, true)
+	m.see(listing{group: "red", epoch: "e0", seq: 4}, 1, 0, true)
+	require.Len(t, m.verdict(), 2)
+	require.Contains(t, m.verdict()[0], "I1")
+	require.Contains(t, m.verdict()[1], "I6")
+}

@@ -1,0 +1,416 @@
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// model is what CA may believe: what it was answered, and what it has seen. Everything that contradicts it is a violation.
+type model struct {
+	mu         sync.Mutex
+	began      time.Time
+	timeline   io.Writer
+	violations []string
+	groups     map[string]*groupModel
+	upAt       time.Time // of Temporal, the last time
+	ups        int
+	counts     map[string]int // of what was done, for the report
+}
+
+type groupModel struct {
+	id        string
+	max       int
+	epoch     string
+	seq       int64
+	target    int
+	instances map[string]*instance
+	order     []string // names, as they were first seen
+
+	ends, epochs int // how often somebody ended the group's workflow; how often it began anew
+
+	grown, shrunk int    // answered with OK and not yet seen
+	may           int    // units that may show, from an earlier life of the group
+	lost          []lost // mutations with an unknown outcome
+}
+
+// lost is a mutation whose answer was lost.
+type lost struct {
+	op
+	until time.Time // it cannot run later
+}
+
+type instance struct {
+	listed, counts, running, failed bool
+	released                        bool // DeleteNodes was answered with OK
+	maybe                           bool // ... or its answer was lost
+	touched                         bool // its objects were deleted by hand: it may be lost
+}
+
+// op is one mutation, and who was asked.
+type op struct {
+	group, kind string
+	delta       int
+	names       []string
+	room        bool // by what is known it cannot be out of range
+	epoch       string
+	server      int
+	life, ups   int
+}
+
+// listing is what one replica says of one group at one moment.
+type listing struct {
+	group  string
+	epoch  string
+	seq    int64
+	target int
+	list   []listed
+}
+
+type listed struct {
+	name            string
+	counts, running bool
+	failed          bool
+}
+
+func newModel(groups map[string]int, timeline io.Writer) *model {
+	m := &model{began: time.Now(), upAt: time.Now(), timeline: timeline, groups: map[string]*groupModel{}, counts: map[string]int{}}
+	for id, most := range groups {
+		m.groups[id] = &groupModel{id: id, max: most, instances: map[string]*instance{}}
+	}
+	return m
+}
+
+func (m *model) note(who, format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.write(who, format, args...)
+	if who == "monkey" {
+		m.counts["monkey"]++
+	}
+}
+
+func (m *model) write(who, format string, args ...any) {
+	now := time.Now()
+	fmt.Fprintf(m.timeline, "%s %7.3f %-7s %s\n", now.UTC().Format("15:04:05.000"), now.Sub(m.began).Seconds(), who, fmt.Sprintf(format, args...))
+}
+
+func (m *model) violate(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken(format, args...)
+}
+
+func (m *model) broken(format string, args ...any) {
+	v := fmt.Sprintf("%7.3f %s", time.Since(m.began).Seconds(), fmt.Sprintf(format, args...))
+	m.write("JUDGE", "VIOLATION %s", v)
+	if len(m.violations) < 20 {
+		m.violations = append(m.violations, v)
+	}
+}
+
+func (m *model) verdict() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.violations)
+}
+
+func (m *model) temporalUp() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.upAt, m.ups = time.Now(), m.ups+1
+}
+
+// ending says that somebody ends the group's workflow: what was not made yet may be gone afterwards.
+func (m *model) ending(group string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.groups[group].ends++
+}
+
+// victim is the name of a running instance whose objects may be deleted by hand; "" for none.
+func (m *model) victim(n int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for _, id := range []string{"red", "blue"} {
+		g := m.groups[id]
+		touched := slices.ContainsFunc(g.order, func(name string) bool { return g.instances[name].listed && g.instances[name].touched })
+		for _, name := range g.order {
+			if i := g.instances[name]; !touched && i.listed && i.counts && i.running {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return names[n%len(names)]
+}
+
+func (m *model) touch(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range m.groups {
+		if i := g.instances[name]; i != nil {
+			i.touched = true
+		}
+	}
+}
+
+// listed is the name of an instance that is on its way in, or out; "" for none.
+func (m *model) listed(n int, leaving bool) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for _, id := range []string{"red", "blue"} {
+		g := m.groups[id]
+		for _, name := range g.order {
+			if i := g.instances[name]; i.listed && !i.running && !i.failed && i.counts != leaving || i.listed && leaving && i.running && !i.counts {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return names[n%len(names)]
+}
+
+// did takes what became of a mutation: OK, or nobody knows. A no changes nothing.
+func (m *model) did(o op, known bool, deadline time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.groups[o.group]
+	if !known {
+		g.lost = append(g.lost, lost{o, deadline.Add(12 * time.Second)})
+	}
+	switch {
+	case o.kind == "delete":
+		for _, name := range o.names {
+			i := g.instances[name]
+			i.released, i.maybe = i.released || known, i.maybe || !known
+		}
+	case !known:
+	case o.epoch != g.epoch:
+		g.may += o.delta
+	case o.kind == "grow":
+		g.grown += o.delta
+	default:
+		g.shrunk += o.delta
+	}
+}
+
+// see holds what a replica says after a good Refresh, or after a mutation it answered, against the model. settled says
+// that the replica vouches for what became of the mutations it has lost.
+func (m *model) see(v listing, server, life int, settled bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.groups[v.group]
+	bad := func(format string, args ...any) {
+		m.broken("server%d group %s %s/%d: %s", server, g.id, v.epoch, v.seq, fmt.Sprintf(format, args...))
+	}
+	before := len(m.violations)
+	m.count(g, v, bad)
+	switch {
+	case g.epoch == "":
+		g.epoch = v.epoch
+	case v.epoch != g.epoch:
+		m.reborn(g, v, bad)
+	case v.seq < g.seq:
+		bad("I6: its state goes back from %d", g.seq)
+	}
+	m.compare(g, v, bad)
+	g.seq, g.target = v.seq, v.target
+	g.lost = slices.DeleteFunc(g.lost, func(l lost) bool {
+		return settled && l.server == server && l.life == life && l.ups == m.ups ||
+			time.Now().After(l.until) && time.Since(m.upAt) > 12*time.Second
+	})
+	if len(m.violations) > before {
+		m.write("JUDGE", "seen: %+v", v)
+	}
+}
+
+// count is I1 and the form of the ids, of which nothing before is needed.
+func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
+	n := 0
+	names := map[string]bool{}
+	for _, i := range v.list {
+		if i.counts {
+			n++
+		}
+		if names[i.name] {
+			bad("I2: %s is listed twice", i.name)
+		}
+		names[i.name] = true
+	}
+	if n != v.target {
+		bad("I1: target size %d, but %d instances count", v.target, n)
+	}
+	if v.target > g.max {
+		bad("I1: target size %d is above max %d", v.target, g.max)
+	}
+}
+
+// reborn begins a new life of the group: what was Pending before is gone, and what was on its way may be anything.
+func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
+	if v.epoch < g.epoch {
+		bad("I6: its epoch goes back from %s", g.epoch)
+	}
+	if g.epochs++; g.epochs > g.ends {
+		bad("it has begun anew, and nobody has ended it")
+	}
+	m.write("judge", "group %s is born again: %s after %s", g.id, v.epoch, g.epoch)
+	g.epoch = v.epoch
+	g.may += g.grown
+	for _, l := range g.lost {
+		if l.kind == "grow" {
+			g.may += l.delta
+		}
+	}
+	g.grown, g.shrunk, g.lost = 0, 0, nil
+	in := map[string]listed{}
+	for _, i := range v.list {
+		in[i.name] = i
+	}
+	for name, i := range g.instances {
+		now, ok := in[name]
+		if i.listed && i.counts && i.running && !i.released && !i.maybe && !i.touched && !now.counts {
+			bad("what recovery is for: %s was running, its objects are there, and it does not count any more", name)
+		}
+		i.listed = ok
+		i.counts, i.running, i.failed = now.counts, now.running, now.failed
+		if ok && now.counts {
+			i.released, i.maybe = false, false
+		}
+	}
+}
+
+// compare is what must hold between two looks at one life of a group.
+func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
+	names := map[string]bool{}
+	fresh, left := 0, 0
+	sure := true
+	for _, now := range v.list {
+		names[now.name] = true
+		i := g.instances[now.name]
+		if i == nil {
+			fresh++
+			g.instances[now.name] = &instance{listed: true, counts: now.counts, running: now.running, failed: now.failed}
+			g.order = append(g.order, now.name)
+			if !now.counts {
+				left++
+			}
+			continue
+		}
+		switch {
+		case !i.listed:
+			bad("I2: %s was gone and is back", now.name)
+		case now.counts && i.released:
+			bad("I4: %s counts again after DeleteNodes was answered with OK", now.name)
+		case now.counts && !i.counts:
+			bad("I4: %s counts again", now.name)
+		case now.counts && i.failed && !now.failed:
+			bad("I3: %s has lost its error", now.name)
+		case now.counts && i.running && !now.running:
+			bad("%s was running and is not any more", now.name)
+		case i.counts && !now.counts && !i.released:
+			switch {
+			case i.maybe:
+				sure = false
+			case i.touched && i.running:
+			case i.running:
+				bad("I4: %s was running and leaves, and nobody asked it back", now.name)
+			default:
+				left++
+			}
+		}
+		i.listed, i.counts, i.running, i.failed = true, now.counts, now.running, now.failed
+	}
+	for _, name := range g.order {
+		i := g.instances[name]
+		if !i.listed || names[name] {
+			continue
+		}
+		switch {
+		case !i.counts, i.released, i.touched && i.running:
+		case i.maybe:
+			sure = false
+		case i.running, i.failed && g.shrunk == 0:
+			bad("I2, I3: %s has vanished, and nobody asked it back", name)
+		default:
+			left++
+		}
+		i.listed, i.counts = false, false
+	}
+	m.explain(g, fresh, left, sure, bad)
+}
+
+// explain holds how many came and went against what was asked for.
+func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(string, ...any)) {
+	extra := fresh - g.grown
+	if extra < 0 {
+		bad("I2, I7: %d of %d units answered with OK are not listed", -extra, g.grown)
+	}
+	g.grown = 0
+	for n := 0; extra > 0 && n < len(g.lost); n++ {
+		if l := g.lost[n]; l.kind == "grow" && l.delta <= extra {
+			extra -= l.delta
+			g.lost = slices.Delete(g.lost, n, n+1)
+			n--
+		}
+	}
+	if extra > 0 {
+		use := min(extra, g.may)
+		extra, g.may = extra-use, g.may-use
+	}
+	if extra > 0 {
+		bad("I4, I7: %d units came that nobody asked for", extra)
+	}
+	if g.shrunk > 0 && sure && left == 0 {
+		bad("I4: DecreaseTargetSize was answered with OK, and nothing leaves")
+	}
+	allowed := g.shrunk
+	for _, l := range g.lost {
+		if l.kind == "shrink" {
+			allowed += l.delta
+		}
+	}
+	if left > allowed {
+		bad("I4: %d units left that nobody asked back", left-allowed)
+	}
+	for n := 0; left > g.shrunk && n < len(g.lost); n++ {
+		if g.lost[n].kind == "shrink" {
+			left -= g.lost[n].delta
+			g.lost = slices.Delete(g.lost, n, n+1)
+			n--
+		}
+	}
+	g.shrunk = 0
+}
+
+func (m *model) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := []string{"monkey", "loops", "refresh failed", "grow", "shrink", "delete", "unknown", "no", "looks"}
+	var b strings.Builder
+	for _, k := range keys {
+		fmt.Fprintf(&b, "%s=%d ", strings.ReplaceAll(k, " ", "-"), m.counts[k])
+	}
+	n, epochs := 0, 0
+	for _, g := range m.groups {
+		n += len(g.order)
+		epochs += g.epochs
+	}
+	fmt.Fprintf(&b, "instances=%d rebirths=%d", n, epochs)
+	return b.String()
+}
+
+func (m *model) add(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[what]++
+}

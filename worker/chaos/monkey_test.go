@@ -1,0 +1,276 @@
+package chaos
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// monkey breaks things, and mends each of them a little later.
+type monkey struct {
+	s     *stack
+	rng   *rand.Rand
+	m     *model
+	mends []mend
+	// gentle leaves Temporal and the workflows alone: what they lose is found again only after minutes.
+	gentle bool
+}
+
+type mend struct {
+	what string
+	key  string // one fault per key at a time
+	due  time.Time
+	do   func(context.Context)
+}
+
+// act is one thing the monkey does; it returns false when there was nothing to do it to.
+type act struct {
+	name   string
+	weight int
+	rough  bool // nothing for a gentle one
+	do     func(ctx context.Context) (what string, ok bool)
+}
+
+// run breaks things until the context ends, and then mends what is broken, with after as the context for that.
+func (k *monkey) run(ctx, after context.Context) {
+	acts := slices.DeleteFunc(k.acts(), func(a act) bool { return a.rough && k.gentle })
+	total := 0
+	for _, a := range acts {
+		total += a.weight
+	}
+	next := time.Now()
+	for {
+		due := next
+		for _, m := range k.mends {
+			if m.due.Before(due) {
+				due = m.due
+			}
+		}
+		if !pause(ctx, time.Until(due)) {
+			break
+		}
+		k.mend(after, time.Now())
+		if time.Now().Before(next) {
+			continue
+		}
+		next = time.Now().Add(k.between(300*time.Millisecond, 1500*time.Millisecond))
+		pick := k.rng.IntN(total)
+		for _, a := range acts {
+			if pick -= a.weight; pick < 0 {
+				if what, ok := a.do(ctx); ok {
+					k.m.note("monkey", "%s %s", a.name, what)
+				}
+				break
+			}
+		}
+	}
+	k.mend(after, time.Now().Add(time.Hour))
+}
+
+func (k *monkey) mend(ctx context.Context, now time.Time) {
+	k.mends = slices.DeleteFunc(k.mends, func(m mend) bool {
+		if now.Before(m.due) {
+			return false
+		}
+		m.do(ctx)
+		k.m.note("monkey", "mends %s", m.what)
+		return true
+	})
+}
+
+func (k *monkey) broken(key string) bool {
+	return slices.ContainsFunc(k.mends, func(m mend) bool { return m.key == key })
+}
+
+func (k *monkey) later(key, what string, d time.Duration, do func(context.Context)) {
+	k.mends = append(k.mends, mend{what, key, time.Now().Add(d), do})
+}
+
+func (k *monkey) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(k.rng.Int64N(int64(high-low)))
+}
+
+func (k *monkey) acts() []act {
+	return []act{
+		{"kills", 12, false, func(ctx context.Context) (string, bool) { return k.kill(k.s.workers[k.rng.IntN(2)], 3*time.Second) }},
+		{"kills", 8, false, func(ctx context.Context) (string, bool) { return k.kill(k.s.servers[k.rng.IntN(2)], 3*time.Second) }},
+		{"kills", 3, true, func(ctx context.Context) (string, bool) { return k.kill(k.s.temporal, 3*time.Second) }},
+		{"stops", 7, true, func(context.Context) (string, bool) { return k.stop(k.s.workers[k.rng.IntN(2)]) }},
+		{"stops", 2, true, func(context.Context) (string, bool) { return k.stop(k.s.servers[k.rng.IntN(2)]) }},
+		{"strands", 3, true, k.strand},
+		{"turns", 14, false, k.knob},
+		{"loads", 6, false, k.load},
+		{"deletes", 9, true, k.delete},
+		{"cancels", 12, true, func(ctx context.Context) (string, bool) {
+			return k.end(ctx, []string{"peering", "peering", "unpeering", "scale-out", "scale-out", "scale-in", "scale-in", "provider", "nodegroup"}, func(id string) error {
+				return k.s.api.CancelWorkflow(ctx, id, "")
+			})
+		}},
+		{"terminates", 8, true, func(ctx context.Context) (string, bool) {
+			return k.end(ctx, []string{"nodegroup", "provider", "scale-out", "scale-out", "scale-in"}, func(id string) error {
+				return k.s.api.TerminateWorkflow(ctx, id, "", "chaos")
+			})
+		}},
+		{"resets", 6, true, func(ctx context.Context) (string, bool) {
+			return k.end(ctx, []string{"nodegroup", "provider", "scale-out", "scale-in"}, func(id string) error { return k.reset(ctx, id) })
+		}},
+	}
+}
+
+func (k *monkey) kill(p *process, most time.Duration) (string, bool) {
+	wait := k.between(0, most)
+	if k.broken(p.name) {
+		return "", false
+	}
+	p.kill()
+	k.later(p.name, p.name, wait, func(context.Context) {
+		if err := p.start(); err != nil {
+			k.m.violate("start %s again: %v", p.name, err)
+		}
+		if p == k.s.temporal {
+			k.m.temporalUp()
+		}
+	})
+	return p.name, true
+}
+
+func (k *monkey) stop(p *process) (string, bool) {
+	wait := k.between(500*time.Millisecond, 14*time.Second)
+	if slices.Contains(k.s.servers, p) {
+		wait /= 4
+	}
+	if k.broken(p.name) {
+		return "", false
+	}
+	p.signal(syscall.SIGSTOP)
+	k.later(p.name, p.name, wait, func(context.Context) { p.signal(syscall.SIGCONT) })
+	return p.name, true
+}
+
+// strand leaves nobody to do the work for longer than CA waits for an answer.
+func (k *monkey) strand(context.Context) (string, bool) {
+	wait := k.between(3*time.Second, 12*time.Second)
+	for _, p := range k.s.workers {
+		if k.broken(p.name) {
+			return "", false
+		}
+	}
+	for _, p := range k.s.workers {
+		p.signal(syscall.SIGSTOP)
+		k.later(p.name, p.name, wait, func(context.Context) { p.signal(syscall.SIGCONT) })
+	}
+	return "all workers", true
+}
+
+var (
+	refusable = []backend.Stage{backend.StageTenant, backend.StageIdentity, backend.StageSliceAuth, backend.StageResources}
+	hangable  = []backend.Stage{
+		backend.StageNonce, backend.StageTenant, backend.StageReachable, backend.StageSliceAuth, backend.StageVirtualKubelet, backend.StageNode,
+		backend.StageReady, backend.StageIdentityGone, backend.StageTenantGone,
+	}
+)
+
+func (k *monkey) knob(ctx context.Context) (string, bool) {
+	p, kind := k.s.providers[k.rng.IntN(len(k.s.providers))], k.rng.IntN(3)
+	refuse, hang, wait := refusable[k.rng.IntN(len(refusable))], hangable[k.rng.IntN(len(hangable))], k.between(time.Second, 12*time.Second)
+	if k.broken(p) {
+		return "", false
+	}
+	knobs, what := sim.Knobs{Unreachable: true}, "unreachable"
+	switch kind {
+	case 0:
+		knobs, what = sim.Knobs{Refuse: refuse, Message: "not today"}, "to refuse "+string(refuse)
+	case 1:
+		knobs, what = sim.Knobs{Hang: hang}, "to hang at "+string(hang)
+	}
+	if !k.edit(ctx, func(ctx context.Context) error { return k.s.world.SetKnobs(ctx, p, knobs) }) {
+		return "", false
+	}
+	k.later(p, p, wait, func(ctx context.Context) {
+		if err := until(ctx, 30*time.Second, func() error { return k.s.world.SetKnobs(ctx, p, sim.Knobs{}) }); err != nil {
+			k.m.violate("mend %s: %v", p, err)
+		}
+	})
+	return p + " " + what, true
+}
+
+// edit changes the world, unless a stopped process holds its lock.
+func (k *monkey) edit(ctx context.Context, do func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return do(ctx) == nil
+}
+
+// delete removes an object of a running instance by hand. Of each group only one is so at a time: a group does not believe
+// for five minutes that all of several ready instances are gone at once.
+func (k *monkey) delete(ctx context.Context) (string, bool) {
+	kind, n := k.rng.IntN(3), k.rng.IntN(8)
+	name := k.m.victim(n)
+	w, err := k.s.world.Snapshot()
+	if name == "" || err != nil {
+		return "", false
+	}
+	for object, v := range w.Consumer.Virtuals {
+		if v.Labels[backend.LabelInstance] != name || v.Annotations[backend.AnnotationStamp] == "" {
+			continue
+		}
+		k.m.touch(name)
+		what, do := "Node ", k.s.world.DeleteNode
+		switch kind {
+		case 1:
+			what, do = "VirtualNode ", k.s.world.DeleteVirtualNode
+		case 2:
+			what, do = "slice ", k.s.world.DeleteSlice
+		}
+		return what + object, k.edit(ctx, func(ctx context.Context) error { return do(ctx, object) })
+	}
+	return "", false
+}
+
+// load puts a pod on a Node, which keeps it from being drained at once, or for as long as the drain budget is.
+func (k *monkey) load(ctx context.Context) (string, bool) {
+	n, protected := k.rng.IntN(8), k.rng.IntN(2) == 0
+	w, err := k.s.world.Snapshot()
+	if err != nil || len(w.Consumer.Nodes) == 0 {
+		return "", false
+	}
+	names := slices.Sorted(maps.Keys(w.Consumer.Nodes))
+	node := names[n%len(names)]
+	return node, k.edit(ctx, func(ctx context.Context) error {
+		return k.s.world.PutPod(ctx, node, sim.Pod{Name: "pod", Protected: protected})
+	})
+}
+
+// end cancels or terminates a workflow of one of the kinds; that none of that id runs is fine.
+func (k *monkey) end(ctx context.Context, kinds []string, do func(id string) error) (string, bool) {
+	kind, n := kinds[k.rng.IntN(len(kinds))], k.rng.IntN(60)
+	provider, group := k.s.providers[n%3], []string{"red", "blue"}[n%2]
+	var id string
+	switch kind {
+	case "peering":
+		id = workflows.PeeringID(provider)
+	case "unpeering":
+		id = workflows.UnpeeringID(provider)
+	case "provider":
+		id = workflows.ProviderID(provider)
+	case "nodegroup":
+		id = workflows.NodeGroupID(group)
+		k.m.ending(group)
+	default:
+		name := k.m.listed(n, kind == "scale-in")
+		if name == "" {
+			return "", false
+		}
+		if id = workflows.ScaleOutID(name); kind == "scale-in" {
+			id = workflows.ScaleInID(name)
+		}
+	}
+	return id, do(id) == nil
+}

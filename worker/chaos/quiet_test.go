@@ -1,0 +1,185 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// stamps is I2 in the world: what a Node is stamped with is its own instance's id, and no two carry the same.
+func (s *stack) stamps() error {
+	w, err := s.world.Snapshot()
+	if err != nil {
+		return err
+	}
+	carries := map[string]string{}
+	for name, node := range w.Consumer.Nodes {
+		id := node.Spec.ProviderID
+		if id == "" {
+			continue
+		}
+		if want := fleet.InstanceID(node.Labels[backend.LabelGroup], node.Labels[backend.LabelInstance]); id != want {
+			return fmt.Errorf("I2: Node %s carries %s instead of %s", name, id, want)
+		}
+		if other := carries[id]; other != "" {
+			return fmt.Errorf("I2: Nodes %s and %s both carry %s", name, other, id)
+		}
+		carries[id] = name
+	}
+	return nil
+}
+
+// whole tells whether what CA sees and what exists are the same (I9): every instance runs, and each has one of everything.
+func (s *stack) whole(seen map[string]listing) error {
+	want := map[string]bool{}
+	for id, v := range seen {
+		for _, i := range v.list {
+			if !i.counts || !i.running {
+				return fmt.Errorf("I9: %s of group %s is not at rest: %+v", i.name, id, i)
+			}
+			want[fleet.InstanceID(id, i.name)] = true
+		}
+	}
+	w, err := s.world.Snapshot()
+	if err != nil {
+		return err
+	}
+	c, n := w.Counts(), len(want)
+	if c.Slices != n || c.RemoteSlices != n || c.VirtualNodes != n || c.Nodes != n || c.Ready != n || c.Stamped != n {
+		return fmt.Errorf("I9: %d instances run, and there are %+v", n, c)
+	}
+	for name, node := range w.Consumer.Nodes {
+		if !want[node.Spec.ProviderID] {
+			return fmt.Errorf("I9: Node %s carries %q, which is no instance that runs", name, node.Spec.ProviderID)
+		}
+	}
+	return nil
+}
+
+// rest lets CA loop without any new wish until everything is at rest, and fails when that takes too long. A scale-out that
+// was terminated is missed after a minute only, and may then take its whole budget.
+func (d *driver) rest(ctx context.Context, limit time.Duration) error {
+	var retried time.Time
+	return until(ctx, limit, func() error {
+		if time.Since(retried) > 5*time.Second { // a cancellation may take effect later
+			if err := d.retry(ctx); err != nil {
+				return err
+			}
+			retried = time.Now()
+		}
+		seen := d.loop(ctx, func(seen map[string]listing) []op { return asked(seen, func(i listed) bool { return i.failed }) })
+		if seen == nil {
+			return errors.New("no good Refresh")
+		}
+		return d.s.whole(seen)
+	})
+}
+
+// retry sets free what an operator has cancelled, which waits for an operator.
+func (d *driver) retry(ctx context.Context) error {
+	for group := range d.s.groups {
+		err := d.s.api.SignalWorkflow(ctx, workflows.NodeGroupID(group), "", workflows.SignalRetry, nil)
+		if notFound := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &notFound) { // ended: then nothing is stuck
+			return fmt.Errorf("signal group %s: %w", group, err)
+		}
+	}
+	return nil
+}
+
+// asked are deletions of all instances that are meant.
+func asked(seen map[string]listing, meant func(listed) bool) []op {
+	var ops []op
+	for id, v := range seen {
+		var names []string
+		for _, i := range v.list {
+			if meant(i) {
+				names = append(names, i.name)
+			}
+		}
+		if len(names) > 0 {
+			ops = append(ops, op{group: id, kind: "delete", names: names})
+		}
+	}
+	return ops
+}
+
+// empty deletes everything and waits until nothing is left anywhere.
+func (d *driver) empty(ctx context.Context, limit time.Duration) error {
+	if err := until(ctx, limit, func() error {
+		seen := d.loop(ctx, func(seen map[string]listing) []op { return asked(seen, func(i listed) bool { return i.counts }) })
+		if seen == nil {
+			return errors.New("no good Refresh")
+		}
+		for id, v := range seen {
+			if len(v.list) > 0 {
+				return fmt.Errorf("group %s lists %+v", id, v.list)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	restarted := false
+	return until(ctx, limit, func() error {
+		kept, err := d.providers(ctx)
+		if errors.Is(err, errNoEntity) && !restarted { // workers look for these when they start, and every five minutes
+			restarted = true
+			d.s.workers[0].kill()
+			if err := d.s.workers[0].start(); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		w, err := d.s.world.Snapshot()
+		if err != nil {
+			return err
+		}
+		if c := w.Counts(); c != (sim.Counts{Peerings: kept, Tenants: kept}) {
+			return fmt.Errorf("I9: %d peerings are kept for a while, and there are %+v", kept, c)
+		}
+		return nil
+	})
+}
+
+var errNoEntity = errors.New("there is a peering without provider entity")
+
+// providers tells how many peerings are kept: a provider that has recovered, or that found its peering in use, removes it
+// minutes later. All others must be gone, and no hold may be live.
+func (d *driver) providers(ctx context.Context) (kept int, err error) {
+	w, err := d.s.world.Snapshot()
+	if err != nil {
+		return 0, err
+	}
+	all := flow.NewProviders(d.s.api, "")
+	for _, id := range d.s.providers {
+		p, err := all.Status(ctx, id)
+		switch {
+		case errors.Is(err, fleet.ErrNotRunning) && w.Consumer.Peerings[id] == nil:
+			continue
+		case errors.Is(err, fleet.ErrNotRunning):
+			return 0, fmt.Errorf("%w: %s", errNoEntity, id)
+		case err != nil:
+			return 0, err
+		case p.Live() > 0:
+			return 0, fmt.Errorf("I9: provider %s has live holds: %v", id, p.LiveHolds())
+		case slices.Contains([]fleet.PeeringPhase{fleet.Absent, fleet.CoolOff}, p.Phase):
+		case p.Phase == fleet.Lingering && time.Now().Before(p.KeepUntil):
+			kept++
+		default:
+			return 0, fmt.Errorf("provider %s is %s since %s", id, p.Phase, p.Since)
+		}
+	}
+	return kept, nil
+}

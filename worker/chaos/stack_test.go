@@ -1,0 +1,222 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// process is one that can be killed, and started again as it was.
+type process struct {
+	name string
+	argv []string
+	log  string
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	killing bool // we end it: that is no defect
+	life    int  // rises before it is killed, so that a failed call can be told from a defect
+}
+
+func (p *process) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	p.cmd, p.ended, p.killing = cmd, ended, false
+	return nil
+}
+
+// kill ends it with SIGKILL and returns once it is gone. A process that is stopped dies, too.
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return
+	}
+	p.life++
+	p.killing = true
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.cmd = nil
+}
+
+// signal sends SIGSTOP or SIGCONT.
+func (p *process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+func (p *process) lives() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.life
+}
+
+// died tells whether it ended without being killed by us.
+func (p *process) died() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.killing {
+		return false
+	}
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// stack is all processes of a run, and what they work on.
+type stack struct {
+	dir       string
+	world     *sim.World
+	providers []string
+	groups    map[string]int // max by id
+	temporal  *process
+	workers   []*process
+	servers   []*process
+	addresses []string // of the servers
+	api       client.Client
+}
+
+func (s *stack) all() []*process {
+	return append(append([]*process{s.temporal}, s.workers...), s.servers...)
+}
+
+const (
+	offersText = `offers:
+- {name: p1, credentials: {kubeconfigFile: p1.kubeconfig}, lendable: {cpu: 8, memory: 16Gi, pods: 440}, price: 1, lingerSeconds: 0}
+- {name: p2, credentials: {kubeconfigFile: p2.kubeconfig}, lendable: {cpu: 4, memory: 8Gi, pods: 220}, price: 2, lingerSeconds: 2}
+- {name: p3, credentials: {kubeconfigFile: p3.kubeconfig}, lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 3, lingerSeconds: 0}
+`
+	groupsText = `defaults:
+  shape: {cpu: "2", memory: 4Gi, pods: "110"}
+  budgets: {peer: 20s, join: 20s, total: 60s, drain: 5s}
+nodeGroups:
+- {id: red, min: 0, max: 4}
+- {id: blue, min: 0, max: 3}
+`
+)
+
+// newStack builds the binary and starts everything; what it starts ends with the test.
+func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
+	t.Helper()
+	cli, err := workertest.TemporalCLI("../../bin")
+	require.NoError(t, err)
+	ports := workertest.FreePorts(t, 3)
+	s := &stack{dir: dir, providers: []string{"p1", "p2", "p3"}, groups: map[string]int{"red": 4, "blue": 3}, addresses: ports[1:]}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	s.world, err = sim.Open(in("world.json"))
+	require.NoError(t, err)
+	require.NoError(t, s.world.SetDelays(ctx, sim.Delays{
+		Peer: 150 * time.Millisecond, Join: 200 * time.Millisecond, Leave: 100 * time.Millisecond, Unpeer: 100 * time.Millisecond,
+		Register: 500 * time.Millisecond,
+	}))
+	for _, p := range s.providers {
+		require.NoError(t, s.world.AddProvider(ctx, p, nil))
+		require.NoError(t, os.WriteFile(in(p+".kubeconfig"), s.world.Kubeconfig(p), 0o600))
+	}
+	require.NoError(t, os.WriteFile(in("offers.yaml"), []byte(offersText), 0o600))
+	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), []byte(groupsText), 0o600))
+
+	_, port, err := net.SplitHostPort(ports[0])
+	require.NoError(t, err)
+	s.temporal = &process{name: "temporal", log: in("temporal.log"), argv: []string{
+		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename", in("temporal.db"), "--log-level", "error",
+	}}
+	for _, attribute := range workflows.SearchAttributes() {
+		s.temporal.argv = append(s.temporal.argv, "--search-attribute", attribute+"=Keyword")
+	}
+	common := []string{"--temporal-address", ports[0], "--metrics-listen", "", "--health-listen", ""}
+	for i := range 2 {
+		s.workers = append(s.workers, &process{name: fmt.Sprintf("worker%d", i), log: in(fmt.Sprintf("worker%d.log", i)),
+			argv: append([]string{binary, "worker", "--backend", "sim", "--world", s.world.Path(), "--offers", in("offers.yaml")}, common...)})
+		s.servers = append(s.servers, &process{name: fmt.Sprintf("grpcserver%d", i), log: in(fmt.Sprintf("grpcserver%d.log", i)),
+			argv: append([]string{binary, "grpcserver", "--config", in("nodegroups.yaml"), "--listen", s.addresses[i], "--insecure-plaintext"}, common...)})
+	}
+	t.Cleanup(func() {
+		for _, p := range s.all() {
+			p.kill()
+		}
+	})
+	for _, p := range s.all() {
+		require.NoError(t, p.start())
+	}
+	s.api, err = client.NewLazyClient(client.Options{HostPort: ports[0], Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(s.api.Close)
+	require.NoError(t, until(ctx, time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
+	return s
+}
+
+// answers tells whether Temporal serves the namespace.
+func (s *stack) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := s.api.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: "default"})
+	return err
+}
+
+// build makes the product's binary in dir.
+func build(ctx context.Context, t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "liqo-autoscaler")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// until calls check until it succeeds; when the time is up its last error tells.
+func until(ctx context.Context, limit time.Duration, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil || !pause(ctx, 50*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// pause waits; false means that the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

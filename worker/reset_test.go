@@ -1,0 +1,207 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// reset does what the UI's Reset and `temporal workflow reset` do: back to the last workflow task that completed before
+// the event that pick picks.
+func (s *scene) reset(id string, pick func(*history.HistoryEvent) bool) {
+	s.t.Helper()
+	events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	run, at := s.run(id), int64(0)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(s.t, err)
+		if e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			at = e.EventId
+		}
+		if at != 0 && pick(e) {
+			break
+		}
+	}
+	s.resetTo(id, run, at)
+}
+
+// resetTo is reset to a certain task of a certain run; what came later is applied again but for what is left out.
+func (s *scene) resetTo(id, run string, task int64, out ...enums.ResetReapplyExcludeType) {
+	s.t.Helper()
+	require.NotZero(s.t, task)
+	_, err := s.temporal.ResetWorkflowExecution(s.ctx, &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &common.WorkflowExecution{WorkflowId: id, RunId: run},
+		Reason: "an operator tries it again", WorkflowTaskFinishEventId: task, RequestId: "r-" + id + run, ResetReapplyExcludeTypes: out,
+	})
+	require.NoError(s.t, err)
+}
+
+// another waits until the run has ended that was reset, and the group has started another.
+func (s *scene) another(id, run string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
+		info := d.GetWorkflowExecutionInfo()
+		return err == nil && info.GetFirstRunId() != run && info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}, waitLimit, waitTick)
+}
+
+func (s *scene) run(id string) string {
+	s.t.Helper()
+	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
+	require.NoError(s.t, err)
+	return d.WorkflowExecutionInfo.Execution.RunId
+}
+
+// An operator resets the scale-out of an instance that is Ready: its node stays.
+func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
+	peer := func(e *history.HistoryEvent) bool {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Peer"
+	}
+	s.reset(workflows.ScaleOutID(name), peer)
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	require.Never(t, func() bool {
+		w, err := s.world.Snapshot()
+		return err == nil && w.Counts().Ready != 1
+	}, 10*time.Second, waitTick, "the Ready node is gone")
+	require.Equal(t, 1, s.snapshot().Target)
+}
+
+// An operator resets a group's workflow: what was booked since is not forgotten, and no name is given twice (I2).
+func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	defer cancel()
+	_, err := s.groups.Grow(ctx, s.spec.ID, 1)
+	require.NoError(t, err)
+	is := s.allIn(fleet.Ready, 1)
+	name, epoch := is.Instances[0].Name, is.Epoch
+	<-ctx.Done() // Temporal sends the booking again to a run that was reset: it is late by then
+	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
+		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
+	})
+	kept := s.until("it has begun anew, without being asked anything", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
+	require.Equal(t, 1, kept.Target, "the group has forgotten its node")
+	s.configure()
+	require.Equal(t, name, kept.Instances[0].Name)
+	s.grow(1)
+	ready := s.allIn(fleet.Ready, 2)
+	require.NotEqual(t, ready.Instances[0].Name, ready.Instances[1].Name)
+	s.release(ready.Instances[0].Name, ready.Instances[1].Name)
+	s.empty()
+}
+
+// An operator resets a provider's workflow whose peering failed once: it goes on holding what its Ready nodes hold.
+func TestResetProviderKeepsItsHolds(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	name := s.grow(1).Instances[0].Name
+	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.PeeringID(s.providers[0]), ""))
+	s.allIn(fleet.Failed, 1)
+	s.release(name)
+	s.knobs(0, sim.Knobs{})
+	s.provider(0, "cooled off", func(p fleet.ProviderState) bool { return p.Phase == fleet.Absent })
+	s.grow(1)
+	s.allIn(fleet.Ready, 1)
+	s.reset(workflows.ProviderID(s.providers[0]), func(e *history.HistoryEvent) bool {
+		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
+	})
+	s.provider(0, "holds its node", func(p fleet.ProviderState) bool { return p.Phase == fleet.Established && p.Live() == 1 })
+}
+
+// An operator resets the scale-out of an instance on its way, as one tries again what hangs: it is begun anew where its group
+// has it, and nothing is made twice.
+func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Joining, 1)
+	run := s.run(workflows.ScaleOutID(name))
+	s.reset(workflows.ScaleOutID(name), func(e *history.HistoryEvent) bool {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Select"
+	})
+	s.another(workflows.ScaleOutID(name), run)
+	s.knobs(0, sim.Knobs{})
+	i := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, name, i.Name)
+	require.Equal(t, 1, i.Attempt)
+	s.release(name)
+	s.empty()
+}
+
+// An operator resets a scale-in on its way: it is begun anew, and the instance goes.
+func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) }).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
+	s.release(name)
+	s.allIn(fleet.Draining, 1)
+	require.Eventually(t, func() bool { // the step is under way
+		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.ScaleInID(name), "")
+		return err == nil && len(d.GetPendingActivities()) == 1
+	}, waitLimit, waitTick)
+	run := s.run(workflows.ScaleInID(name))
+	s.reset(workflows.ScaleInID(name), func(e *history.HistoryEvent) bool {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Drain"
+	})
+	s.another(workflows.ScaleInID(name), run)
+	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(name, 1), "app"))
+	s.allIn("", 0)
+	s.empty()
+}
+
+// An operation meets a group at the very task at which it notices that it was reset: it is not booked on the past.
+func TestOperationOnAGroupThatWasReset(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, patient)
+	kill := s.spawn()
+	s.configure()
+	s.grow(1)
+	epoch := s.allIn(fleet.Ready, 1).Epoch
+	kill()
+	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
+		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
+	})
+	grown := make(chan fleet.Snapshot, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+		defer cancel()
+		snap, err := s.groups.Grow(ctx, s.spec.ID, 1)
+		assert.NoError(t, err)
+		grown <- snap
+	}()
+	require.Eventually(t, func() bool { // it waits for a worker
+		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.NodeGroupID(s.spec.ID), "")
+		return err == nil && d.GetPendingWorkflowTask() != nil
+	}, waitLimit, waitTick)
+	s.spawn()
+	s.configure() // as CA's next Refresh does
+	snap := <-grown
+	require.Greater(t, snap.Epoch, epoch)
+	require.Equal(t, 2, snap.Target)
+	s.allIn(fleet.Ready, 2)
+}

@@ -1,0 +1,97 @@
+package searchattr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// Temporal is the part of the SDK's client that is used here.
+type Temporal interface {
+	OperatorService() operatorservice.OperatorServiceClient
+	CountWorkflow(ctx context.Context, request *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
+}
+
+// lookTimeout bounds one look.
+const lookTimeout = 5 * time.Second
+
+// finding is what the namespace lacks.
+type finding struct {
+	missing []string
+	wrong   []string // registered, but not as a Keyword
+}
+
+func (f finding) complete() bool { return len(f.missing)+len(f.wrong) == 0 }
+
+func (f finding) String() string {
+	return strings.Join(append(f.missing[:len(f.missing):len(f.missing)], f.wrong...), ", ")
+}
+
+// command registers what is missing. One of a wrong type may be somebody else's: that is for people to decide.
+func (f finding) command(namespace string) string {
+	if len(f.missing) == 0 {
+		return "an attribute of another type is in the way: see temporal operator search-attribute list --namespace " + namespace
+	}
+	return "temporal operator search-attribute create --namespace " + namespace + " --name " + strings.Join(f.missing, " --type Keyword --name ") + " --type Keyword"
+}
+
+// look compares what the namespace has with what we set. Who may not list search attributes, as on some managed
+// services, finds out by counting workflows, which every worker may: a query of an unknown attribute is refused.
+func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	has, err := t.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	switch codeOf(err) {
+	case codes.OK:
+	case codes.PermissionDenied, codes.Unimplemented:
+		return count(ctx, t, namespace)
+	default:
+		return finding{}, fmt.Errorf("list search attributes of namespace %s: %w", namespace, err)
+	}
+	var f finding
+	for _, name := range workflows.SearchAttributes() {
+		switch as, ok := has.GetCustomAttributes()[name]; {
+		case !ok:
+			f.missing = append(f.missing, name)
+		case as != enums.INDEXED_VALUE_TYPE_KEYWORD:
+			f.wrong = append(f.wrong, fmt.Sprintf("%s (is %s, not Keyword)", name, as))
+		}
+	}
+	return f, nil
+}
+
+// count cannot tell a Keyword from most other types.
+func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
+	var f finding
+	for _, name := range workflows.SearchAttributes() {
+		_, err := t.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name + " IN ('-')"})
+		switch codeOf(err) {
+		case codes.OK:
+		case codes.InvalidArgument:
+			f.missing = append(f.missing, name)
+		default:
+			return finding{}, fmt.Errorf("count workflows by %s in namespace %s: %w", name, namespace, err)
+		}
+	}
+	return f, nil
+}
+
+// noAnswer tells whether an error is one of a Temporal that is not there, or has not got the namespace yet.
+func noAnswer(err error) bool {
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.NotFound:
+		return true
+	}
+	return false
+}
+
+func codeOf(err error) codes.Code { return serviceerror.ToStatus(err).Code() }

@@ -1,0 +1,70 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// refuser fails an entity's first tasks, as Temporal tells it, and notes the operations that it was sent.
+type refuser struct {
+	Temporal
+	fails int
+	err   error
+	sent  []fleet.Operation
+}
+
+func (r *refuser) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	r.sent = append(r.sent, o.Args[0].(workflows.SizeRequest).Operation)
+	if len(r.sent) <= r.fails {
+		return nil, r.err
+	}
+	return answered{}, nil
+}
+
+type answered struct{ client.WorkflowUpdateHandle }
+
+func (answered) Get(_ context.Context, out any) error {
+	*out.(*fleet.Snapshot) = fleet.Snapshot{Group: "gpu"}
+	return nil
+}
+
+// Temporal aborts an update whose workflow task failed: it changed nothing, the task is tried again, and CA would keep its
+// hands off the group for minutes if it were told.
+func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
+	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
+	s, err := NewGroups(r, "").Grow(t.Context(), "gpu", 1)
+	require.NoError(t, err)
+	require.Equal(t, "gpu", s.Group)
+	require.Equal(t, []fleet.Operation{r.sent[0], r.sent[0], r.sent[0]}, r.sent, "one operation, however often it is sent")
+}
+
+func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
+	r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*retryInterval)
+	defer cancel()
+	_, err := NewGroups(r, "").Grow(ctx, "gpu", 1)
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
+	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
+	require.ErrorContains(t, err, "nodegroup/gpu: its workflow task fails (unavailable), look at it in the Temporal UI")
+	require.Greater(t, len(r.sent), 1)
+}
+
+// What may have been done is not sent again by itself.
+func TestAnUnknownOutcomeIsNotSentAgain(t *testing.T) {
+	r := &refuser{fails: 1, err: context.DeadlineExceeded}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := NewGroups(r, "").Grow(ctx, "gpu", 1)
+	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+	require.False(t, errors.Is(err, fleet.ErrUnavailable))
+	require.Len(t, r.sent, 1)
+}

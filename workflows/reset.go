@@ -1,0 +1,31 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// wasReset tells whether an operator has reset this run: its history then ends in the past, and so does all it knows. An
+// entity that was reset begins anew from what exists, as one that was terminated does; a driver ends, and its entity starts
+// it anew where that is still wanted.
+//
+// What is replayed up to the reset must decide as it did then. So the answer is asked for under a name of its own for each
+// task: replayed ones have no marker of it and get no, the first one after the reset gets yes. Other runs leave no event.
+func wasReset(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	if info.OriginalRunID == "" || info.OriginalRunID == info.WorkflowExecution.RunID {
+		return false
+	}
+	name := fmt.Sprintf("reset-%d", info.GetCurrentHistoryLength())
+	return workflow.GetVersion(ctx, name, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+// onReset calls do once an operator has reset this run.
+func onReset(ctx workflow.Context, do func()) {
+	workflow.Go(ctx, func(g workflow.Context) {
+		if workflow.Await(g, func() bool { return wasReset(g) }) == nil {
+			do()
+		}
+	})
+}
