@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -13,13 +16,18 @@ import (
 
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check and show the node-group config, and make Cluster Autoscaler's",
-		Args:  cobra.NoArgs,
+		Use:              "config",
+		Short:            "Check and show the node-group config, and make Cluster Autoscaler's",
+		Args:             cobra.NoArgs,
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // or cobra lets a misspelt command pass
+		PersistentPreRun: endAtOnce,
 	}
 	cmd.AddCommand(newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
 	return cmd
 }
+
+// endAtOnce gives Ctrl-C back its meaning where a command only reads, and so would not heed its context.
+func endAtOnce(*cobra.Command, []string) { signal.Reset(os.Interrupt, syscall.SIGTERM) }
 
 func newConfigValidate() *cobra.Command {
 	return &cobra.Command{

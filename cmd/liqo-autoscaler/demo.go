@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +23,7 @@ import (
 
 type demoFlags struct {
 	address, group, world string
+	keep, giveBack        bool
 	timeout               time.Duration
 }
 
@@ -29,7 +33,8 @@ func newDemo(c *common) *cobra.Command {
 		Use:   "demo",
 		Short: "Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would",
 		Long: `Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would, and show each phase as the node
-group publishes it. Fails unless the node group, and the simulated world with --world, end as empty as they began.`,
+group publishes it. Fails unless the node group, and the simulated world with --world, end as empty as they began.
+With --keep it ends with the scale-out, so that there is a node to look at; --return gives back what is ready.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -39,6 +44,9 @@ group publishes it. Fails unless the node group, and the simulated world with --
 	}
 	cmd.Flags().StringVar(&f.address, "address", "127.0.0.1:8086", "address of the gRPC server")
 	cmd.Flags().StringVar(&f.group, "group", "standard", "node group to scale")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "only scale out, and keep the node")
+	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: give back every ready instance of the group")
+	cmd.MarkFlagsMutuallyExclusive("keep", "return")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, to check that it ends empty")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "give up after this long")
 	return cmd
@@ -56,7 +64,13 @@ func demo(ctx context.Context, c *common, f demoFlags, out io.Writer) error {
 	}
 	defer t.Close()
 	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.taskQueue), group: f.group, out: out, began: time.Now()}
-	if err := d.scaleOut(ctx); err != nil {
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	if f.giveBack {
+		return d.giveBack(ctx, f.world)
+	}
+	if err := d.scaleOut(ctx); err != nil || f.keep {
 		return err
 	}
 	if err := d.scaleIn(ctx); err != nil {
@@ -72,15 +86,17 @@ type demonstration struct {
 	out    io.Writer
 	began  time.Time
 	shown  map[string]fleet.Phase
-	before map[string]bool // instances that were there before
-	after  int64           // sequence of the last snapshot shown
+	before map[string]fleet.Phase // instances that were there before
+	after  int64                  // sequence of the last snapshot shown
 }
 
 func (d *demonstration) say(format string, args ...any) {
-	fmt.Fprintf(d.out, "%7.2fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+	line := fmt.Sprintf("%7.2fs  "+format, append([]any{time.Since(d.began).Seconds()}, args...)...)
+	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
 }
 
-func (d *demonstration) scaleOut(ctx context.Context) error {
+// begin notes what is there.
+func (d *demonstration) begin(ctx context.Context) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w (is \"make run\" up?)", err)
 	}
@@ -88,11 +104,15 @@ func (d *demonstration) scaleOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.after, d.shown, d.before = first.Sequence, map[string]fleet.Phase{}, map[string]bool{}
+	d.after, d.shown, d.before = first.Sequence, map[string]fleet.Phase{}, map[string]fleet.Phase{}
 	for _, i := range first.Instances {
-		d.before[i.Name] = true
+		d.before[i.Name] = i.Phase
 	}
 	d.say("NodeGroupTargetSize(%s) = %d", d.group, first.Target)
+	return nil
+}
+
+func (d *demonstration) scaleOut(ctx context.Context) error {
 	asked := time.Now()
 	if _, err := d.ca.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: d.group, Delta: 1}); err != nil {
 		return fmt.Errorf("increase size: %w", err)
@@ -115,6 +135,21 @@ func (d *demonstration) scaleIn(ctx context.Context) error {
 	return d.follow(ctx, fleet.Released)
 }
 
+// giveBack gives back what is ready, one instance after another.
+func (d *demonstration) giveBack(ctx context.Context, world string) error {
+	for _, name := range slices.Sorted(maps.Keys(d.before)) {
+		if d.before[name] != fleet.Ready {
+			continue
+		}
+		delete(d.before, name)
+		d.shown = map[string]fleet.Phase{name: fleet.Ready}
+		if err := d.scaleIn(ctx); err != nil {
+			return err
+		}
+	}
+	return d.clean(ctx, world)
+}
+
 // follow shows each phase as the group publishes it, until the demo's instance is in the wanted one.
 func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	reached := errors.New("reached")
@@ -122,7 +157,7 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 		d.after = s.Sequence
 		listed := map[string]bool{}
 		for _, i := range s.Instances {
-			if d.before[i.Name] {
+			if _, ok := d.before[i.Name]; ok {
 				continue
 			}
 			listed[i.Name] = true

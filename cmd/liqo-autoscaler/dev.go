@@ -19,6 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -26,6 +27,7 @@ type devFlags struct {
 	dir, listen, discoveryListen, temporalScript, uiPort string
 	plaintext                                            bool
 	observe                                              observeFlags
+	searchAttributes                                     searchattr.Mode
 }
 
 func newDev(c *common) *cobra.Command {
@@ -46,6 +48,7 @@ the directory to start anew. Edit nodegroups.yaml there: it is read again at the
 	cmd.Flags().StringVar(&f.discoveryListen, "discovery-listen", "127.0.0.1:9010", "address of the discovery API")
 	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "./temporal-dev.sh", "script that runs the Temporal dev server")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
+	registerSearchAttributes(cmd, &f.searchAttributes)
 	return cmd
 }
 
@@ -91,12 +94,14 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 		return err
 	}
 	defer temporal.stop()
-	if err := serveDev(ctx, c, f.dir, logger, ca, d, seen, func() {
+	serving, enough := context.WithCancel(ctx)
+	defer enough()
+	if err := serveDev(ctx, c, f, logger, ca, d, seen, func() {
 		fmt.Fprintf(out, `liqo-autoscaler is up after %.1fs, with simulated Liqo
 
   gRPC for Cluster Autoscaler   %s
   discovery API                 %s
-  Temporal                      %s (namespace %s)
+  Temporal                      %s (namespace %s)%s
   Temporal UI                   http://127.0.0.1:%s
   metrics                       %s
   health                        %s
@@ -105,7 +110,8 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 Try "make demo" or "make demo GROUP=gpu" in another terminal. Ctrl-C stops everything.
 Who lends:
   %s
-`, time.Since(began).Seconds(), ca.Addr(), d.client.URL, c.temporalAddress, c.namespace, f.uiPort, seen.metricsURL(), seen.healthURL(), f.dir, logPath, d.curl())
+`, time.Since(began).Seconds(), ca.Addr(), d.client.URL, c.temporalAddress, c.namespace, temporal.note(), f.uiPort, seen.metricsURL(), seen.healthURL(), f.dir, logPath, d.curl())
+		go temporal.mourn(serving, out)
 	}); err != nil {
 		return err
 	}
@@ -114,8 +120,8 @@ Who lends:
 }
 
 // serveDev runs the discovery server, a worker and the gRPC server until ctx ends; up is called once the last one serves.
-func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, ca net.Listener, d *devDiscovery, seen *observer, up func()) error {
-	world, err := sim.Open(filepath.Join(dir, "world.json"))
+func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, ca net.Listener, d *devDiscovery, seen *observer, up func()) error {
+	world, err := sim.Open(filepath.Join(f.dir, "world.json"))
 	if err != nil {
 		return err
 	}
@@ -127,7 +133,7 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 	if err != nil {
 		return err
 	}
-	file, cfg, err := devConfig(dir)
+	file, cfg, err := devConfig(f.dir)
 	if err != nil {
 		return err
 	}
@@ -153,7 +159,7 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 	polls := seen.observeWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(run) })
-	lent := make(chan struct{})
+	lent, working := make(chan struct{}), make(chan struct{})
 	g.Go(func() error { return d.serve(run) })
 	g.Go(func() error { return d.lend(run, func() { close(lent) }) })
 	g.Go(func() error { return offers.watch(run) })
@@ -164,11 +170,17 @@ func serveDev(ctx context.Context, c *common, dir string, logger *slog.Logger, c
 			return nil
 		}
 		return worker.Run(run, worker.Options{
-			Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second, Started: polls,
+			Temporal: t, Namespace: c.namespace, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
+			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
 		})
 	})
 	g.Go(func() error {
-		return grpcserver.Serve(run, ca, server, serve)
+		select { // a task that meets no worker is handed out seconds later
+		case <-working:
+			return grpcserver.Serve(run, ca, server, serve)
+		case <-run.Done():
+			return nil
+		}
 	})
 	g.Go(func() error {
 		if err := waitFor(run, 2*time.Minute, func() error {

@@ -12,43 +12,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 )
-
-// buffer may be written and read at the same time.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// freePorts returns addresses nobody listens on.
-func freePorts(t *testing.T, n int) []string {
-	t.Helper()
-	var addresses []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close() // all at the end, so that they differ
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses
-}
 
 // `make run` and `make demo` as a user has them, twice in one directory: the second start finds what the first one left.
 func TestDevAndDemo(t *testing.T) {
@@ -58,7 +28,7 @@ func TestDevAndDemo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	ports, dir := freePorts(t, 6), t.TempDir()
+	ports, dir := workertest.FreePorts(t, 6), t.TempDir()
 	_, uiPort, err := net.SplitHostPort(ports[3])
 	require.NoError(t, err)
 	c := &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}
@@ -74,10 +44,9 @@ func TestDevAndDemo(t *testing.T) {
 			require.Equal(t, "ok\n", page(ctx, t, ports[5], "/readyz"))
 			require.Equal(t, "ok\n", page(ctx, t, ports[5], "/healthz"))
 			grew := seenOn(ctx, t, ports[4], `liqo_autoscaler_group_target_size{group="`+group+`"} 1`)
-			var out buffer
-			require.NoError(t, demo(ctx, c, demoFlags{
-				address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: time.Minute,
-			}, &out), "%s", &out)
+			var out workertest.Buffer
+			d := demoFlags{address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: time.Minute}
+			require.NoError(t, demo(ctx, c, d, &out), "%s", &out)
 			require.Regexp(t, `Ready +target 1  `+provider, out.String())
 			require.Contains(t, out.String(), "the simulated world is empty")
 			require.NoError(t, <-grew)
@@ -91,6 +60,7 @@ func TestDevAndDemo(t *testing.T) {
 				require.Contains(t, metrics, "\n"+line)
 			}
 			require.NotRegexp(t, `="[^"]*`+group+`-[0-9a-z]+-[0-9]+`, metrics, "an instance is a label")
+			keepAndReturn(ctx, t, c, d)
 			require.Contains(t, stop(), "stopped; what was under way goes on")
 		})
 	}
@@ -99,13 +69,37 @@ func TestDevAndDemo(t *testing.T) {
 		require.Error(t, err, "something still listens on %s", address)
 	}
 	noSecretIn(t, dir)
+	log, err := os.ReadFile(filepath.Join(dir, "liqo-autoscaler.log"))
+	require.NoError(t, err)
+	require.Equal(t, 2, bytes.Count(log, []byte("workflows are listed with search attributes")), "once a start")
+}
+
+// keepAndReturn is the demo in two halves, with a look at the node in between.
+func keepAndReturn(ctx context.Context, t *testing.T, c *common, d demoFlags) {
+	t.Helper()
+	half := func(keep, giveBack bool) string {
+		var out workertest.Buffer
+		d.keep, d.giveBack = keep, giveBack
+		require.NoError(t, demo(ctx, c, d, &out), "%s", &out)
+		return out.String()
+	}
+	require.NotContains(t, half(true, false), "NodeGroupDeleteNodes")
+	var status workertest.Buffer
+	command := newRoot()
+	command.SetOut(&status)
+	command.SetArgs([]string{"status", "--temporal-address", c.temporalAddress})
+	require.NoError(t, command.ExecuteContext(ctx))
+	require.Regexp(t, d.group+`-\w+-2 +`+d.group+` +Ready `, status.String())
+	returned := half(false, true)
+	require.NotContains(t, returned, "NodeGroupIncreaseSize")
+	require.Contains(t, returned, "the simulated world is empty")
 }
 
 // startDev returns the banner once all is up, and what stops it again and returns its whole output.
 func startDev(ctx context.Context, t *testing.T, c *common, f devFlags) (banner string, stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	var out buffer
+	var out workertest.Buffer
 	done := make(chan error, 1)
 	go func() { done <- dev(ctx, c, f, &out) }()
 	stopped := false
@@ -208,4 +202,21 @@ func noSecretIn(t *testing.T, dir string) {
 		}
 		return err
 	}))
+}
+
+// Temporal that cannot start ends `make run` at once, with the reason.
+func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "temporal.sh")
+	require.NoError(t, os.WriteFile(script, []byte("echo 'listen tcp 127.0.0.1:8233: bind: address already in use'; exit 1\n"), 0o600))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = dev(ctx, &common{logLevel: "info", namespace: "default", temporalAddress: address},
+		devFlags{dir: dir, listen: "127.0.0.1:0", discoveryListen: "127.0.0.1:0", temporalScript: script, uiPort: "8233"}, io.Discard)
+	require.NoError(t, ctx.Err(), "dev waited for a Temporal that had ended")
+	require.ErrorContains(t, err, "8233: bind: address already in use")
 }

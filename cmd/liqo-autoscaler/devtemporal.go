@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -14,8 +16,11 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// devTemporal is the Temporal dev server beside this process; nil when one was running before.
-type devTemporal struct{ cmd *exec.Cmd }
+// devTemporal is the Temporal dev server beside this process; without cmd it is one that was running before, and stays.
+type devTemporal struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed once cmd has ended
+}
 
 // startTemporal runs the script in a process group of its own, so that Ctrl-C reaches us first, and waits until it
 // answers. A Temporal that answers at the address already is used as it is.
@@ -40,12 +45,62 @@ func startTemporal(ctx context.Context, c *common, f devFlags) (*devTemporal, er
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
 	}
-	d := &devTemporal{cmd: cmd}
-	if err := waitFor(ctx, 10*time.Minute, func() error { return answers(ctx, c) }); err != nil {
+	d := &devTemporal{cmd: cmd, ended: make(chan struct{})}
+	go func() { _ = cmd.Wait(); close(d.ended) }()
+	waiting, enough := context.WithCancel(ctx)
+	defer enough()
+	go func() {
+		select {
+		case <-d.ended:
+			enough()
+		case <-waiting.Done():
+		}
+	}()
+	err = waitFor(waiting, 10*time.Minute, func() error { return answers(waiting, c) })
+	if err != nil && d.hasEnded() {
+		return nil, fmt.Errorf("the Temporal dev server did not start (ports: --temporal-address, --temporal-ui-port): %s", lastLine(logFile.Name()))
+	}
+	if err != nil {
 		d.stop()
 		return nil, fmt.Errorf("the Temporal dev server does not answer at %s, see %s: %w", c.temporalAddress, logFile.Name(), err)
 	}
 	return d, nil
+}
+
+func (d *devTemporal) hasEnded() bool {
+	select {
+	case <-d.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// note says that Ctrl-C will leave the server alone, which people do not expect of one that an earlier run left behind.
+func (d *devTemporal) note() string {
+	if d.cmd == nil {
+		return ", which was running before and stays"
+	}
+	return ""
+}
+
+// mourn says so when the server ends by itself; all else waits for one to come back.
+func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
+	select {
+	case <-d.ended:
+		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: what was under way goes on then")
+	case <-ctx.Done():
+	}
+}
+
+// lastLine is the last line of a log, which says why the process ended.
+func lastLine(path string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return lines[len(lines)-1] + " (" + path + ")"
 }
 
 // answers tells whether Temporal serves our namespace.
@@ -68,18 +123,16 @@ func answers(ctx context.Context, c *common) error {
 
 // stop ends the server as Ctrl-C would, and kills it when it does not.
 func (d *devTemporal) stop() {
-	if d.cmd == nil {
+	if d.cmd == nil || d.hasEnded() {
 		return
 	}
 	pid := d.cmd.Process.Pid
 	_ = syscall.Kill(-pid, syscall.SIGINT)
-	done := make(chan struct{})
-	go func() { _ = d.cmd.Wait(); close(done) }()
 	select {
-	case <-done:
+	case <-d.ended:
 	case <-time.After(10 * time.Second):
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
-		<-done
+		<-d.ended
 	}
 }
 

@@ -145,6 +145,7 @@ func newHashToken() *cobra.Command {
 		Short:   "Read a token from the standard input and print its hash for the writers file",
 		Example: "  openssl rand -hex 32 > token\n  liqo-autoscaler discovery hash-token < token",
 		Args:    cobra.NoArgs,
+		PreRun:  endAtOnce,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hash, err := hashToken(cmd.InOrStdin())
 			if err != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 )
 
 func TestHashToken(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	cmd := newRoot()
-	var out buffer
+	var out workertest.Buffer
 	cmd.SetIn(strings.NewReader(token + "\n"))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"discovery", "hash-token"})
@@ -41,11 +42,11 @@ func TestHashToken(t *testing.T) {
 }
 
 // discoverySiteAt writes the files of a discovery server as dev does and serves it until the test ends.
-func discoverySiteAt(t *testing.T, dir string) (*devDiscovery, *buffer) {
+func discoverySiteAt(t *testing.T, dir string) (*devDiscovery, *workertest.Buffer) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	var log buffer
+	var log workertest.Buffer
 	d, err := newDevDiscovery(dir, listener, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	site, err := d.files.open(t.Context(), d.log)

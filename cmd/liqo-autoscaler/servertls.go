@@ -17,6 +17,7 @@ type serverTLS struct {
 	files     grpcserver.TLSFiles
 	allowed   []string
 	plaintext bool
+	named     func() bool // tells an empty list of allowed names from none; nil: none
 }
 
 func (s *serverTLS) register(cmd *cobra.Command) {
@@ -25,6 +26,7 @@ func (s *serverTLS) register(cmd *cobra.Command) {
 	f.StringVar(&s.files.Key, "tls-key", "", "file with the certificate's key, PEM")
 	f.StringVar(&s.files.ClientCA, "tls-client-ca", "", "file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
 	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+	s.named = func() bool { return f.Changed("tls-allowed-names") }
 	registerPlaintext(cmd, &s.plaintext)
 }
 
@@ -37,6 +39,8 @@ func registerPlaintext(cmd *cobra.Command, plaintext *bool) {
 func (s *serverTLS) options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
 	none := s.files == (grpcserver.TLSFiles{})
 	switch {
+	case s.named != nil && s.named() && len(s.allowed) == 0:
+		return o, errors.New("--tls-allowed-names is empty: name who may come in, or leave the flag out to let in every certificate of --tls-client-ca")
 	case none && len(s.allowed) > 0:
 		return o, errors.New("--tls-allowed-names needs mutual TLS: give --tls-cert, --tls-key and --tls-client-ca")
 	case none && s.plaintext:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +51,20 @@ func TestServerRefusesPlaintextByDefault(t *testing.T) {
 	root := newRoot()
 	root.SetArgs([]string{"grpcserver", "--config", groups, "--listen", "127.0.0.1:0", "--metrics-listen", "", "--health-listen", ""})
 	require.ErrorContains(t, root.ExecuteContext(t.Context()), "--insecure-plaintext to let anybody who reaches the port")
+}
+
+// An empty list of names, as from a variable that is not set, must not let everybody in.
+func TestServerRefusesNoAllowedNames(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, devCertificate(in("ca.crt"), in("tls.crt"), in("tls.key"), "localhost"))
+	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), examples.NodeGroups, 0o600))
+	root := newRoot()
+	root.SetArgs([]string{"grpcserver", "--config", in("nodegroups.yaml"), "--listen", "127.0.0.1:0", "--metrics-listen", "", "--health-listen", "",
+		"--temporal-address", "127.0.0.1:1", "--tls-cert", in("tls.crt"), "--tls-key", in("tls.key"), "--tls-client-ca", in("ca.crt"), "--tls-allowed-names", ""})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.ErrorContains(t, root.ExecuteContext(ctx), "--tls-allowed-names is empty")
 }
 
 func TestDevServesPlaintextToThisMachineOnly(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// sources say where offers come from. At least one is needed; several are merged.
+// sources say where offers come from. At least one is needed; several are merged: of a provider offered by two the Secret
+// serves before the file, and both before the discovery server.
 type sources struct {
 	files            []string
 	secretsNamespace string

@@ -104,9 +104,9 @@ func TestSourcesAreMerged(t *testing.T) {
 	for _, o := range found {
 		providers = append(providers, o.Provider)
 	}
-	require.Equal(t, []string{"genoa", "rome", "turin", "venice"}, providers)
+	require.Equal(t, []string{"milan", "genoa", "rome", "turin", "venice"}, providers, "the file's milan serves: it is the operator's own word")
 	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].String(), "api/milan")
+	require.Contains(t, problems[0].String(), "api: offer milan")
 	require.Contains(t, problems[0].String(), "b.yaml/again")
 	cancel()
 	require.NoError(t, <-watched)

@@ -73,7 +73,26 @@ func printStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out io
 	if len(snapshots) == 0 && err != nil {
 		return err
 	}
-	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, show.StatusOf(snapshots...)), err)
+	status := show.StatusOf(snapshots...)
+	waits(ctx, groups, status.Instances)
+	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err)
+}
+
+// waits fills in what instances wait for, where that can be told: their steps come and go.
+func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) {
+	var readers errgroup.Group
+	readers.SetLimit(readParallel)
+	for n := range instances {
+		i := &instances[n]
+		readers.Go(func() error {
+			stage, message, err := groups.Waits(ctx, fleet.InstanceView{Name: i.Name, Phase: i.Phase})
+			if err == nil && message != "" {
+				i.Waits = "waiting for " + stage + ": " + message
+			}
+			return nil
+		})
+	}
+	_ = readers.Wait()
 }
 
 // snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.

@@ -20,13 +20,16 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // command runs the program with these arguments.
 func command(ctx context.Context, args ...string) (stdout, stderr string, err error) {
-	var out, errOut buffer
+	var out, errOut workertest.Buffer
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(&out)
@@ -48,7 +51,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	ports := freePorts(t, 4)
+	ports := workertest.FreePorts(t, 4)
 	_, uiPort, err := net.SplitHostPort(ports[3])
 	require.NoError(t, err)
 	s := &stage{t: t, ctx: ctx, c: &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}}
@@ -179,6 +182,34 @@ func TestStatusOffersAndReload(t *testing.T) {
 	stop()
 }
 
+// An instance that is on its way for long: status says what it waits for.
+func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
+	s := newStage(t)
+	s.configure(twoGroups)
+	_, stop := startDev(s.ctx, t, s.c, s.flags)
+	world, err := sim.Open(filepath.Join(s.flags.dir, "world.json"))
+	require.NoError(t, err)
+	knobs := func(k sim.Knobs) {
+		for _, provider := range []string{"milan", "turin", "genoa"} {
+			require.NoError(t, world.SetKnobs(s.ctx, provider, k))
+		}
+	}
+	waits := func(what string) {
+		s.until(func(st show.Status) bool {
+			return len(st.Instances) == 1 && strings.Contains(st.Instances[0].Why(), what)
+		})
+	}
+	knobs(sim.Knobs{Hang: backend.StageTenant})
+	require.NoError(t, s.increase("one", 1))
+	waits("waiting for peering: peering with ")
+	knobs(sim.Knobs{Hang: backend.StageVirtualKubelet})
+	waits("waiting for virtual-kubelet: ")
+	knobs(sim.Knobs{})
+	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
+	require.Empty(t, st.Instances[0].Why())
+	stop()
+}
+
 // watch returns what `status --watch` has told so far of the first instance's phases.
 func (s *stage) watch() func() []fleet.Phase {
 	s.t.Helper()
@@ -224,7 +255,7 @@ func TestStatusErrors(t *testing.T) {
 	_, _, err = command(t.Context(), "status", "--watch", "-o", "yaml")
 	require.ErrorContains(t, err, "use another --output")
 
-	ports := freePorts(t, 1)
+	ports := workertest.FreePorts(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	out, _, err := command(ctx, "status", "--temporal-address", ports[0])

@@ -14,12 +14,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
 type workerFlags struct {
 	kind, kubeconfig, hub, liqoNamespace, world string
 	sources                                     sources
 	observe                                     observeFlags
+	searchAttributes                            searchattr.Mode
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -33,6 +35,7 @@ func newWorker(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runWorker(cmd.Context(), c, f) },
 	}
 	f.register(cmd)
+	registerSearchAttributes(cmd, &f.searchAttributes)
 	f.observe.register(cmd, "")
 	return cmd
 }
@@ -44,6 +47,11 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	f.sources.register(cmd)
+}
+
+func registerSearchAttributes(cmd *cobra.Command, mode *searchattr.Mode) {
+	*mode = searchattr.Auto
+	cmd.Flags().Var(mode, "search-attributes", "whether workflows set search attributes: auto when Temporal has them, on to not start without, off")
 }
 
 func runWorker(ctx context.Context, c *common, f workerFlags) error {
@@ -83,7 +91,10 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	g.Go(func() error { return seen.serve(ctx) })
 	g.Go(func() error { return offers.watch(ctx) })
 	g.Go(func() error {
-		return worker.Run(ctx, worker.Options{Temporal: t, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, Started: polls})
+		return worker.Run(ctx, worker.Options{
+			Temporal: t, Namespace: c.namespace, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, Started: polls,
+			SearchAttributes: f.searchAttributes,
+		})
 	})
 	return g.Wait()
 }

@@ -60,6 +60,8 @@ type Instance struct {
 	NotReady   bool           `json:"notReady"`
 	Stuck      string         `json:"stuck,omitempty"`
 	Failure    *fleet.Failure `json:"failure,omitempty"`
+	// Waits is what the step under way waits for, where it has said so.
+	Waits string `json:"waits,omitempty"`
 }
 
 // StatusOf makes the status of snapshots, in the order of their groups' names.
@@ -127,6 +129,8 @@ func (i Instance) Why() string {
 		return "node is not ready"
 	case !i.Counts && i.State == fleet.StateDeleting && i.Phase != fleet.Draining && i.Phase != fleet.Unpeering:
 		return "asked back"
+	case i.Waits != "":
+		return i.Waits
 	case i.Phase == fleet.Joining && i.Registered:
 		return "node is registered"
 	}
