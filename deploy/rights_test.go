@@ -38,6 +38,15 @@ const (
 // needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are here
 // too, or a use that provider/rbac.yaml makes needless, as said.
 var needs = map[string][]right{
+	// Passes on what its callers, who are here too, ask a provider.
+	"answers.go discerning c.Create": nil,
+	"answers.go discerning c.Delete": nil,
+	"answers.go discerning c.Get":    nil,
+	"answers.go discerning c.List":   nil,
+	"answers.go discerning c.Patch":  nil,
+	// To hear who answers; a refusal tells as well.
+	"answers.go answered cluster.Get": nil,
+
 	"attempt.go node a.local.Get":         on("cluster", "get", "/nodes"),
 	"attempt.go slice a.local.List":       on("cluster", "list", slice),
 	"attempt.go unmark a.local.Patch":     on("cluster", "patch", virtual),
@@ -47,6 +56,7 @@ var needs = map[string][]right{
 
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
+	"drain.go disown mergePatch":                             on("cluster", "patch", "/pods"),
 	"drain.go drained a.local.Patch":                         on("cluster", "patch", "/nodes"),
 	"drain.go pods a.local.List":                             on("cluster", "list", "/pods"),
 	"drain.go remove a.local.Delete":                         on("cluster", "delete", "/pods"),
@@ -94,6 +104,7 @@ var needs = map[string][]right{
 	"restamp.go stamp a.local.Get":    on("cluster", "get", "/nodes"),
 	"restamp.go stamp mergePatch":     on("cluster", "patch", "/nodes"),
 
+	"slice.go remind mergePatch":             on("cluster", "patch", slice),
 	"slice.go createSlice j.local.Create":    on("cluster", "create", slice),
 	"stamp.go earlierNode j.local.Get":       on("cluster", "get", "/nodes"),
 	"stamp.go mergePatch cluster.Patch":      nil,

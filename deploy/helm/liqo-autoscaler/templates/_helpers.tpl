@@ -190,6 +190,11 @@ env:
 {{- fail (printf "nodeGroups[%d].%s is missing, and nodeGroupDefaults has none" $i $key) -}}
 {{- end -}}
 {{- end -}}
+{{- $both := dict -}}{{/* not by merge: it writes into what it merges, and takes 0 for missing */}}
+{{- range $key := list "min" "max" }}{{ $_ := set $both $key (int (ternary (get $group $key) (get $.Values.nodeGroupDefaults $key) (hasKey $group $key))) }}{{ end -}}
+{{- if gt $both.min $both.max -}}
+{{- fail (printf "nodeGroups[%d].min is %d, above max, which is %d" $i $both.min $both.max) -}}
+{{- end -}}
 {{- end -}}
 {{- if and $tls.plaintext $tls.allowedNames -}}
 {{- fail "tls.allowedNames needs TLS" -}}

@@ -1,0 +1,30 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+)
+
+// What the chart checks it must not change: a group's own selector replaces the defaults', and its own min of 0 counts.
+func TestCheckLeavesNodeGroupsAlone(t *testing.T) {
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(values, []byte(`
+nodeGroupDefaults: {min: 5, max: 8, selector: {matchLabels: {country: it}}}
+nodeGroups:
+- {id: small, min: 0, max: 4, shape: {cpu: 2, memory: 4Gi, pods: 110}, selector: {matchExpressions: [{key: a, operator: Exists}]}}
+`), 0o600))
+	for _, c := range all[corev1.ConfigMap](render(t, "plaintext", "--values", values)) {
+		if raw, ok := c.Data["nodegroups.yaml"]; ok {
+			cfg, err := config.Parse([]byte(raw))
+			require.NoError(t, err)
+			require.Empty(t, cfg.NodeGroups[0].Selector.MatchLabels)
+			require.Zero(t, cfg.NodeGroups[0].Min)
+		}
+	}
+}
