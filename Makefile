@@ -34,17 +34,26 @@ test: temporal ## all tests but e2e, with the race detector
 	go test -race -timeout 15m ./...
 
 .PHONY: check
-check: $(BIN)/golangci-lint $(BIN)/workflowcheck ## formatting, vet, lint, determinism, tidy modules
+check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	$(BIN)/workflowcheck -config workflowcheck.yaml ./workflows/...
 	$(BIN)/golangci-lint run ./...
-	@GONOSUMDB='*' go mod tidy -diff >/dev/null || { echo "go.mod is not tidy: run GONOSUMDB='*' go mod tidy"; exit 1; }
+	go -C e2e vet -tags externalgrpc ./...
+	cd e2e && $(BIN)/golangci-lint run --build-tags externalgrpc ./...
+	@for m in . e2e; do go -C $$m mod tidy -diff >/dev/null || { echo "$$m/go.mod is not tidy: run go mod tidy"; exit 1; }; done
+	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler go test ./deploy/...
 
 .PHONY: e2e
 SUITE ?= all
-e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend or first-node, LIQO=v1.1; the first time builds them, 15 minutes
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend, first-node, failover, watch or foreign; LIQO=v1.1; the first time builds them, 11 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE)
+
+.PHONY: chaos
+DURATION ?= 90s
+SEED ?= 0
+chaos: temporal ## kill, hang and cut off everything for a while, and check what must always be true: DURATION=90s SEED=n
+	go test ./worker/chaos -run TestChaos -count=1 -v -timeout 20m -chaos $(DURATION) -chaos-seed $(SEED)
 
 .PHONY: deploy-check
 deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
@@ -53,12 +62,17 @@ deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the bin
 
 .PHONY: bench
 bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>
-	go test -run '^$$' -bench . -benchtime 2s ./grpcserver ./worker | tee /dev/stderr | grep '^BENCH' || true
+	go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./worker | tee /dev/stderr | grep '^BENCH' || true
 
 .PHONY: update
 update: ## rewrite what is generated: golden files, docs/machine.md, docs/configuration.md, docs/metrics.md
 	go test ./workflows/fleet ./grpcserver/config -update
 	go test ./cmd/liqo-autoscaler -run TestDocumentedMetrics -update
+
+.PHONY: histories
+histories: temporal ## record workflows' histories anew, which after a release must not be needed
+	rm -rf workflows/testdata/histories
+	go test ./worker -count=1 -record
 
 $(BIN)/golangci-lint:
 	GOBIN=$(BIN) go install $(GOLANGCI_LINT)

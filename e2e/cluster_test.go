@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
@@ -35,15 +36,22 @@ type cluster struct {
 
 func newCluster(t *testing.T, l *lab.Lab, name string) *cluster {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(name))
-	require.NoError(t, err)
-	config.QPS, config.Burst = 50, 100
+	config := restConfig(t, l.Kubeconfig(name))
 	c := &cluster{name: name}
+	var err error
 	c.kube, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	c.liqo, err = dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	return c
+}
+
+func restConfig(t *testing.T, kubeconfig string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	config.QPS, config.Burst = 50, 100
+	return config
 }
 
 // list lists a resource in all namespaces.

@@ -3,10 +3,15 @@
 //
 //	consumer API server <── Cluster Autoscaler ──> ca.Proxy ──> grpcserver ──> Temporal <── worker ──> consumer, providers
 //
+// What deploy promises is what runs: the worker has the chart's ServiceAccount in the consumer cluster and the account of
+// deploy/provider in each provider's, the gRPC server has none, and at the end no API server may have refused them anything.
+// All connections from CA to the gRPC server are mutual TLS, with the authority and certificates of this one run; CA reads
+// them from the file that `liqo-autoscaler config cloud-config` prints.
+//
 // Each suite is one top-level test with a lab and a stack of its own, whose parts begin and end with nothing of ours in the
 // clusters:
 //
-//	TestFirstNode       pending pod to Ready node and back; a worker killed, a peering cancelled on the way
+//	TestFirstNode       pending pod to Ready node and back; a worker killed, a peering cancelled on the way; who is let in
 //	TestFailover        the first provider refuses, hangs or dies at each stage; both do
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours

@@ -163,6 +163,7 @@ func apiServerDies(_ context.Context, r *run) sabotage {
 			return
 		}
 		revived = true
+		r.s.restarted = time.Now()
 		p, err := proc.Start(again)
 		require.NoError(r.t, err)
 		r.s.stopAtEnd(p)

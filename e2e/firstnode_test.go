@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
 const group = "burst"
@@ -28,16 +30,17 @@ nodeGroups:
 `
 
 // offers makes the first provider the better choice as long as it has room. A Liqo older than 1.2 carries one node each.
+// Credentials are what they can be: a file, and a Secret that the chart lets the worker read by name.
 const offers = `
 offers:
 - name: first
-  credentials: {kubeconfigFile: $ROOT/provider1.kubeconfig}
+  credentials: {kubeconfigFile: $ACCOUNTS/provider1.kubeconfig}
   lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
   price: 1
   lingerSeconds: 0
   maxNodes: $MAX_NODES
 - name: second
-  credentials: {kubeconfigFile: $ROOT/provider2.kubeconfig}
+  credentials: {secretRef: {namespace: liqo-autoscaler, name: provider2}}
   lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
   price: 2
   lingerSeconds: 0
@@ -52,10 +55,12 @@ func TestFirstNode(t *testing.T) {
 	s := newStack(ctx, t, "first-node", groups, offers)
 	offload(ctx, newSteps(t), s.consumer)
 	runParts(ctx, t, s, []part{
+		{"MutualTLS", mutualTLS},
 		{"ThereAndBack", thereAndBack},
 		{"TwoNodesOneTenant", twoNodesOneTenant},
 		{"WorkerKilledWhilePeering", workerKilledWhilePeering},
 		{"PeeringCancelled", peeringCancelled},
+		{"ProvidersAsMade", providersAsMade},
 		{"NoSecretKept", noSecretKept},
 	})
 }
@@ -150,7 +155,16 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// noSecretKept: no key of any kubeconfig has come into Temporal's database, a log or the recorded calls (I10).
+// providersAsMade: the tenant namespaces that providers have made for us are there still, with nothing of ours in them.
+func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
+	for _, p := range s.providers {
+		_, err := p.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.NoError(t, asMade(ctx, p))
+	}
+}
+
+// noSecretKept: no key and no token has come into Temporal's database, a log or the recorded calls (I10).
 func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*"))
 	require.NoError(t, err)
@@ -166,8 +180,8 @@ func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 		if filepath.Base(f) == "temporal.db" {
 			require.Contains(t, string(b), `"kubeconfigFile"`, "histories can be read from the file, so what is not in it is not in them")
 		}
-		for _, secret := range []string{"client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV"} { // the last: the second in base64
-			require.False(t, bytes.Contains(b, []byte(secret)), "%s contains %q", f, secret)
+		for i, secret := range append(s.tokens, "client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV") { // the last: the second in base64
+			require.False(t, bytes.Contains(b, []byte(secret)), "%s contains secret %d", f, i)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
@@ -33,10 +34,19 @@ type stack struct {
 	proxy     *ca.Proxy
 	client    protos.CloudProviderClient // to grpcserver, past the proxy
 
+	authority *authority // of the connection between CA and grpcserver
+	serverTLS *mount
+	clientTLS *mount
+	accounts  string   // folder of kubeconfigs, each of an account with the rights that deploy gives it
+	tokens    []string // in them
+
 	binary   string // ours
 	temporal string // host:port
 	server   string // host:port of grpcserver
+	health   string // host:port of its /readyz
 	worker   *proc.Process
+
+	restarted time.Time // an API server, see young
 }
 
 // newStack builds and starts all of it. The test's end stops it again.
@@ -61,49 +71,63 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 		s.providers = append(s.providers, newCluster(t, s.lab, name))
 	}
 
-	ports, err := proc.FreePorts(2)
+	ports, err := proc.FreePorts(3)
 	require.NoError(t, err)
-	s.temporal, s.server = ports[0], ports[1]
+	s.temporal, s.server, s.health = ports[0], ports[1], ports[2]
 	s.startTemporal(ctx)
 	timing.done("temporal up")
+	s.accounts = t.TempDir()
 	maxNodes := "0"
 	if s.lab.OneSlice() {
 		maxNodes = "1"
 	}
 	for name, text := range map[string]string{"groups.yaml": groups, "offers.yaml": offers} {
-		text = strings.NewReplacer("$ROOT", s.lab.Root, "$MAX_NODES", maxNodes).Replace(text)
+		text = strings.NewReplacer("$ACCOUNTS", s.accounts, "$MAX_NODES", maxNodes).Replace(text)
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
+	s.makeAccounts(ctx)
+	timing.done("accounts made")
+	s.authority = newAuthority(t)
+	s.serverTLS, s.clientTLS = newMount(t, s.authority.server()), newMount(t, s.authority.client(caName, s.authority))
 	s.startWorker()
 	s.startServer(ctx)
 	timing.done("product up")
 
-	conn, err := grpc.NewClient(s.server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(s.server, grpc.WithTransportCredentials(s.clientTLS.credentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	s.client = protos.NewCloudProviderClient(conn)
-	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"))
+	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil) // CA meets at the proxy what it would meet at our server
+	require.NoError(t, err)
+	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door, Client: s.clientTLS.credentials()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.proxy.Close()) })
-	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Provider: s.proxy.Address, Dir: s.dir})
+	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
+		CloudConfig: s.cloudConfig(ctx, "cloud-config", s.proxy.Address, s.clientTLS)})
 	require.NoError(t, err)
 	s.stopAtEnd(p)
 	timing.done("cluster autoscaler up")
-	t.Cleanup(s.keepEvidence) // runs first, while everything still does
+	t.Cleanup(s.keepEvidence) // runs second, while everything still does
+	t.Cleanup(s.nothingForbidden)
 	return s
 }
 
 // buildProduct compiles our binary from the sources beside this module.
 func buildProduct(ctx context.Context, t *testing.T, dir string) string {
 	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	require.True(t, ok)
 	out := filepath.Join(dir, "liqo-autoscaler")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "./cmd/liqo-autoscaler")
-	cmd.Dir = filepath.Join(filepath.Dir(file), "..")
+	cmd.Dir = sources(t)
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "build liqo-autoscaler: %s", said)
 	return out
+}
+
+// sources is the folder of the product.
+func sources(t *testing.T) string {
+	_, file, _, ok := runtime.Caller(0)
+	require.True(t, ok)
+	return filepath.Join(filepath.Dir(file), "..")
 }
 
 func (s *stack) startTemporal(ctx context.Context) {
@@ -112,7 +136,9 @@ func (s *stack) startTemporal(ctx context.Context) {
 	require.NoError(s.t, err)
 	p, err := proc.Start(proc.Spec{Name: "temporal", Path: filepath.Join(s.lab.Bin, "temporal"), LogDir: s.dir, Args: []string{
 		"server", "start-dev", "--ip", host, "--port", port, "--headless",
-		"--db-filename", filepath.Join(s.dir, "temporal.db"), "--log-level", "warn"}})
+		"--db-filename", filepath.Join(s.dir, "temporal.db"), "--log-level", "warn",
+		"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
+		"--search-attribute", "LiqoProvider=Keyword", "--search-attribute", "LiqoPhase=Keyword"}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -127,29 +153,46 @@ func (s *stack) startTemporal(ctx context.Context) {
 func (s *stack) startWorker() {
 	s.t.Helper()
 	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
-		"worker", "--temporal-address", s.temporal, "--kubeconfig", s.lab.Kubeconfig(lab.Consumer),
+		"worker", "--temporal-address", s.temporal, "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
 		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--metrics-listen", "", "--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	s.worker = p
 }
 
+// startServer starts our gRPC server and waits until it is ready: no Service leads CA to it before.
 func (s *stack) startServer(ctx context.Context) {
 	s.t.Helper()
+	files := s.tlsFiles()
 	p, err := proc.Start(proc.Spec{Name: "grpcserver", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
 		"grpcserver", "--temporal-address", s.temporal, "--config", filepath.Join(s.dir, "groups.yaml"), "--listen", s.server,
-		"--insecure-plaintext", "--metrics-listen", "", "--health-listen", ""}})
+		"--tls-cert", files.Cert, "--tls-key", files.Key, "--tls-client-ca", files.ClientCA, "--tls-allowed-names", caName,
+		"--metrics-listen", "", "--health-listen", s.health}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	require.NoError(s.t, p.Until(ctx, func(ctx context.Context) error {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server)
-		if err == nil {
-			err = c.Close()
-		}
+	require.NoError(s.t, p.Until(ctx, s.serverReady))
+}
+
+func (s *stack) serverReady(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.health+"/readyz", nil)
+	if err != nil {
 		return err
-	}))
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz says %s", response.Status)
+	}
+	return nil
+}
+
+func (s *stack) tlsFiles() grpcserver.TLSFiles {
+	return grpcserver.TLSFiles{Cert: s.serverTLS.file("tls.crt"), Key: s.serverTLS.file("tls.key"), ClientCA: s.serverTLS.file("ca.crt")}
 }
 
 // stopAtEnd stops a process when the test ends, whatever ended it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
@@ -45,10 +48,12 @@ func TestLoop(t *testing.T) {
 	protos.RegisterCloudProviderServer(server, &plain{kube: kube, nodes: map[string]bool{}})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	proxy, err := ca.NewProxy(listener.Addr().String(), t.TempDir()+"/calls.jsonl")
+	proxy, err := ca.NewProxy(listener.Addr().String(), t.TempDir()+"/calls.jsonl", ca.Transport{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	p, err := ca.Start(ctx, ca.Options{Binary: binary, Kubeconfig: l.Kubeconfig(lab.Consumer), Provider: proxy.Address, Dir: l.Root + "/log"})
+	cloudConfig := filepath.Join(t.TempDir(), "cloud-config.yaml")
+	require.NoError(t, os.WriteFile(cloudConfig, []byte(fmt.Sprintf("address: %q\n", proxy.Address)), 0o600))
+	p, err := ca.Start(ctx, ca.Options{Binary: binary, Kubeconfig: l.Kubeconfig(lab.Consumer), CloudConfig: cloudConfig, Dir: l.Root + "/log"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Stop(10*time.Second)) })
 
@@ -176,8 +181,14 @@ func (p *plain) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupIn
 		if err != nil {
 			return nil, err
 		}
-		n.Status = p.node("", "").Status
-		if _, err := p.kube.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // Kubernetes taints a new node meanwhile
+			n, err := p.kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+			if err == nil {
+				n.Status = p.node("", "").Status
+				_, err = p.kube.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{})
+			}
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		p.nodes[id] = true

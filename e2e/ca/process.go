@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -17,8 +16,9 @@ import (
 type Options struct {
 	Binary     string // from Build
 	Kubeconfig string // of the consumer cluster
-	Provider   string // host:port of the externalgrpc server
-	Dir        string // its log, cluster-autoscaler.log, and its cloud config
+	// CloudConfig is the file that names the externalgrpc server, see `liqo-autoscaler config cloud-config`.
+	CloudConfig string
+	Dir         string // its log, cluster-autoscaler.log
 	// Flags come after DefaultFlags, so they override them.
 	Flags []string
 }
@@ -65,15 +65,11 @@ func Build(ctx context.Context, dir string) (string, error) {
 
 // Start starts the loop and returns once its health check answers. The caller stops the process.
 func Start(ctx context.Context, o Options) (*proc.Process, error) {
-	config := filepath.Join(o.Dir, "cloud-config.yaml")
-	if err := os.WriteFile(config, []byte(fmt.Sprintf("address: %q\n", o.Provider)), 0o644); err != nil {
-		return nil, fmt.Errorf("write cloud config: %w", err)
-	}
 	ports, err := proc.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"--cloud-provider=externalgrpc", "--cloud-config=" + config, "--kubeconfig=" + o.Kubeconfig,
+	args := append([]string{"--cloud-provider=externalgrpc", "--cloud-config=" + o.CloudConfig, "--kubeconfig=" + o.Kubeconfig,
 		"--address=" + ports[0]}, append(DefaultFlags(), o.Flags...)...)
 	p, err := proc.Start(proc.Spec{Name: "cluster-autoscaler", Path: o.Binary, Args: args, LogDir: o.Dir})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -30,14 +31,25 @@ type Proxy struct {
 	changed chan struct{} // closed and replaced with each call
 }
 
-// NewProxy listens on a free port of loopback and passes calls on to target (host:port, plaintext), which need not run
-// yet. Each call is a line of JSON in the file at path too.
-func NewProxy(target, path string) (*Proxy, error) {
+// Transport is how callers speak to a Proxy, and how it speaks to its target. Nil is plaintext.
+type Transport struct {
+	Server, Client credentials.TransportCredentials
+}
+
+// NewProxy listens on a free port of loopback and passes calls on to target (host:port), which need not run yet. Each call
+// is a line of JSON in the file at path too.
+func NewProxy(target, path string, over Transport) (*Proxy, error) {
+	if over.Server == nil {
+		over.Server = insecure.NewCredentials()
+	}
+	if over.Client == nil {
+		over.Client = insecure.NewCredentials()
+	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("record calls: %w", err)
 	}
-	upstream, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	upstream, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(over.Client))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("dial %s: %w", target, err), file.Close())
 	}
@@ -46,7 +58,7 @@ func NewProxy(target, path string) (*Proxy, error) {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), file.Close(), upstream.Close())
 	}
 	p := &Proxy{Address: l.Addr().String(), upstream: upstream, file: file, changed: make(chan struct{})}
-	p.server = grpc.NewServer(grpc.UnknownServiceHandler(p.handle), grpc.ForceServerCodec(raw{}))
+	p.server = grpc.NewServer(grpc.Creds(over.Server), grpc.UnknownServiceHandler(p.handle), grpc.ForceServerCodec(raw{}))
 	go func() { _ = p.server.Serve(l) }()
 	return p, nil
 }

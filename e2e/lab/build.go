@@ -83,7 +83,7 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 	if exists(complete) { // meanwhile
 		return bin, nil
 	}
-	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 15 minutes from nothing)", v.kubernetes, v.liqo, bin)
+	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes, v.liqo, bin)
 	for _, p := range parts(v) {
 		if err := p.build(ctx, sources, bin, log); err != nil {
 			return "", err

@@ -185,6 +185,9 @@ func (l *Lab) Down() error {
 // Kubeconfig is the path of a cluster's admin kubeconfig: Consumer or one of Providers.
 func (l *Lab) Kubeconfig(cluster string) string { return filepath.Join(l.Root, cluster+".kubeconfig") }
 
+// Audit is the path of what a cluster's API server has been asked by ServiceAccounts: audit events, one in a line.
+func (l *Lab) Audit(cluster string) string { return filepath.Join(l.Root, cluster+"-audit.log") }
+
 // Tails shows the ends of all logs of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }
 

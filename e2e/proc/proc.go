@@ -106,9 +106,9 @@ func (p *Process) Until(ctx context.Context, ready func(context.Context) error) 
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s: %w (%v), its log ends:\n%s", p.Name, ErrEnded, p.err, Tail(p.Log, 20))
+			return fmt.Errorf("%s: %w, its log ends:\n%s", p.Name, errors.Join(ErrEnded, p.err), Tail(p.Log, 20))
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not ready: %w: %v, its log ends:\n%s", p.Name, ctx.Err(), last, Tail(p.Log, 20))
+			return fmt.Errorf("%s: not ready: %w: %w, its log ends:\n%s", p.Name, ctx.Err(), last, Tail(p.Log, 20))
 		case <-tick.C:
 		}
 	}

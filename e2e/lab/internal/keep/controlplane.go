@@ -20,7 +20,11 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api, err := c.start("apiserver", c.bin("kube-apiserver"), flags("--etcd-servers", client,
+	audit, err := c.audit()
+	if err != nil {
+		return err
+	}
+	api, err := c.start("apiserver", c.bin("kube-apiserver"), append(audit, flags("--etcd-servers", client,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(p.api), "--advertise-address", "127.0.0.1",
 		"--endpoint-reconciler-type", "none", // loopback is no valid endpoint
 		"--service-cluster-ip-range", fmt.Sprintf("10.%d.0.0/16", 90+c.index),
@@ -28,7 +32,7 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		"--service-account-key-file", c.pki.saPub, "--service-account-signing-key-file", c.pki.saKey,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC", "--allow-privileged", "true",
 		"--disable-admission-plugins", "ServiceAccount", // no pod here needs a token
-		"--profiling", "false"), nil)
+		"--profiling", "false")...), nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,163 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+)
+
+// chartNamespace is where the chart is installed, by its name, in the consumer cluster.
+const chartNamespace = "liqo-autoscaler"
+
+// makeAccounts makes those that our processes run with.
+func (s *stack) makeAccounts(ctx context.Context) {
+	s.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartNamespace}}
+	_, err := s.consumer.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	s.workerAccount(ctx)
+	for _, p := range s.providers {
+		s.providerAccount(ctx, p)
+	}
+}
+
+// workerAccount makes the chart's ServiceAccounts with the rights that the chart gives them for these node groups and
+// offers, and the kubeconfig of the worker's. The gRPC server has no rights, no token and no kubeconfig.
+func (s *stack) workerAccount(ctx context.Context) {
+	s.t.Helper()
+	rendered := s.tool(ctx, nil, nil, "helm", "template", "liqo-autoscaler", filepath.Join(sources(s.t), "deploy", "helm", "liqo-autoscaler"),
+		"--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion, "--values", filepath.Join(s.dir, "groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
+		"--set", "temporal.address="+s.temporal, "--set", "tls.existingSecret=unused",
+		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml")
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "rbac.yaml"), rendered, 0o600))
+	s.tool(ctx, s.admin(lab.Consumer), rendered, "kubectl", "apply", "-f", "-")
+
+	hours := int64((2 * time.Hour).Seconds())
+	granted, err := s.consumer.kube.CoreV1().ServiceAccounts(chartNamespace).CreateToken(ctx, "liqo-autoscaler-worker",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	config, err := clientcmd.LoadFromFile(s.lab.Kubeconfig(lab.Consumer))
+	require.NoError(s.t, err)
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: granted.Status.Token}
+	}
+	path := filepath.Join(s.accounts, lab.Consumer+".kubeconfig")
+	require.NoError(s.t, clientcmd.WriteToFile(*config, path)) // 0600
+	s.limited(ctx, path)
+}
+
+// grant has a provider's administrator apply deploy/provider/rbac.yaml for us, once or again.
+func (s *stack) grant(ctx context.Context, provider *cluster) error {
+	rbac, err := os.ReadFile(filepath.Join(sources(s.t), "deploy", "provider", "rbac.yaml"))
+	if err != nil {
+		return err
+	}
+	rbac = bytes.ReplaceAll(rbac, []byte("munich"), []byte(lab.Consumer))
+	_, err = s.try(ctx, s.admin(provider.name), rbac, filepath.Join(s.lab.Bin, "kubectl"), "apply", "-f", "-")
+	return err
+}
+
+// providerAccount makes the account that a provider gives us. Its kubeconfig is a file in s.accounts and a Secret of the
+// consumer, each by the provider's name; offers use either.
+func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
+	s.t.Helper()
+	require.NoError(s.t, s.grant(ctx, provider))
+	var kubeconfig []byte
+	newSteps(s.t).until(ctx, "account of "+provider.name, 30*time.Second, func(ctx context.Context) (err error) {
+		kubeconfig, err = s.try(ctx, s.admin(provider.name), nil, filepath.Join(sources(s.t), "deploy", "provider", "kubeconfig.sh"), lab.Consumer,
+			restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
+		return err
+	})
+	path := filepath.Join(s.accounts, provider.name+".kubeconfig")
+	require.NoError(s.t, os.WriteFile(path, kubeconfig, 0o600))
+	s.limited(ctx, path)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: provider.name}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	_, err := s.consumer.kube.CoreV1().Secrets(chartNamespace).Create(ctx, secret, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// asMade wants the namespace that a provider has made for us to hold nothing but what deploy/provider/rbac.yaml says: what
+// was made with it, and the one Secret of Liqo that stays.
+func asMade(ctx context.Context, provider *cluster) error {
+	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" + lab.Consumer,
+		"ConfigMap kube-root-ca.crt", "Secret liqo-remote-certificate"}
+	rbac := schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+	var found []error
+	for _, r := range []schema.GroupVersionResource{resourceSlices, tenants, corev1.SchemeGroupVersion.WithResource("secrets"),
+		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("configmaps"),
+		rbac.WithResource("roles"), rbac.WithResource("rolebindings")} {
+		l, err := provider.liqo.Resource(r).Namespace("liqo-tenant-"+lab.Consumer).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, i := range l.Items {
+			if object := i.GetKind() + " " + i.GetName(); !slices.Contains(stays, object) {
+				found = append(found, fmt.Errorf("%s: %s", provider.name, object))
+			}
+		}
+	}
+	return errors.Join(found...)
+}
+
+// probe is the Secret that accounts ask for to see that they are refused.
+const probe = "not-for-you"
+
+// limited wants a kubeconfig to be let in, and not to be an administrator's.
+func (s *stack) limited(ctx context.Context, kubeconfig string) {
+	s.t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	require.NoError(s.t, err)
+	for _, user := range config.AuthInfos {
+		require.NotEmpty(s.t, user.Token)
+		s.tokens = append(s.tokens, user.Token)
+	}
+	client, err := kubernetes.NewForConfig(restConfig(s.t, kubeconfig))
+	require.NoError(s.t, err)
+	_, err = client.CoreV1().Secrets("kube-system").Get(ctx, probe, metav1.GetOptions{})
+	require.True(s.t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(s.t, err, "system:serviceaccount:"+chartNamespace+":")
+}
+
+// admin is the environment of whoever may do everything in a cluster.
+func (s *stack) admin(cluster string) []string {
+	return []string{"KUBECONFIG=" + s.lab.Kubeconfig(cluster)}
+}
+
+// tool runs one of the lab's tools, which must succeed, and returns what it prints.
+func (s *stack) tool(ctx context.Context, env []string, stdin []byte, name string, args ...string) []byte {
+	s.t.Helper()
+	out, err := s.try(ctx, env, stdin, filepath.Join(s.lab.Bin, name), args...)
+	require.NoError(s.t, err)
+	return out
+}
+
+// try runs a command that finds the lab's tools.
+func (s *stack) try(ctx context.Context, env []string, stdin []byte, path string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(append(os.Environ(), "PATH="+s.lab.Bin+":"+os.Getenv("PATH")), env...)
+	var out, problems bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &problems
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err, problems.Bytes())
+	}
+	return out.Bytes(), nil
+}

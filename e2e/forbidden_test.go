@@ -1,0 +1,86 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+)
+
+// young is how long after its start an API server may refuse what it grants later: it serves before it has read its own
+// roles. Our processes put up with that without a word.
+const young = 10 * time.Second
+
+func (s *stack) tooYoung(at time.Time) bool {
+	return at.After(s.restarted) && at.Before(s.restarted.Add(young))
+}
+
+// nothingForbidden wants that our processes were never refused a right: none of them says so, and no API server does. The
+// one refusal that there must be is a provider's: whose tenant namespace has been made for him may not look at others'.
+func (s *stack) nothingForbidden() {
+	for _, name := range []string{"worker", "grpcserver"} {
+		log, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
+		require.NoError(s.t, err)
+		require.NotEmpty(s.t, log)
+		lines := slices.DeleteFunc(slices.Collect(bytes.Lines(log)), func(line []byte) bool {
+			return !bytes.Contains(bytes.ToLower(line), []byte("forbidden"))
+		})
+		if len(lines) > 0 {
+			s.t.Errorf("the %s lacks a right, %d lines of its log say, the first: %s", name, len(lines), lines[0])
+		}
+	}
+	for _, cluster := range append([]string{lab.Consumer}, s.lab.Providers...) {
+		asked, refused := s.audited(cluster)
+		assert.NotEmpty(s.t, asked, "%s was asked by our account", cluster)
+		s.t.Logf("%s was asked to %s", cluster, strings.Join(asked, ", "))
+		if cluster != lab.Consumer {
+			refused = slices.DeleteFunc(refused, func(r string) bool { return r == "list /namespaces" })
+		}
+		assert.Empty(s.t, refused, "%s has refused our account", cluster)
+	}
+}
+
+// request is what an audit event says of one (audit.k8s.io/v1 Event).
+type request struct {
+	Verb        string
+	ObjectRef   struct{ APIGroup, Resource, Subresource, Name string }
+	Annotations map[string]string
+	At          time.Time `json:"requestReceivedTimestamp"`
+}
+
+func (r request) String() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource, r.ObjectRef.Subresource), "/")
+}
+
+// audited is what our account has asked of a cluster and was given, and what it was refused: each once.
+func (s *stack) audited(cluster string) (given, refused []string) {
+	log, err := os.ReadFile(s.lab.Audit(cluster))
+	require.NoError(s.t, err)
+	for line := range bytes.Lines(log) {
+		var r request
+		if json.Unmarshal(line, &r) != nil || r.ObjectRef.Resource == "" || r.ObjectRef.Name == probe {
+			continue // a line that is being written, discovery, and ourselves
+		}
+		into := &given
+		if r.Annotations["authorization.k8s.io/decision"] != "allow" {
+			if s.tooYoung(r.At) {
+				continue
+			}
+			into = &refused
+		}
+		if !slices.Contains(*into, r.String()) {
+			*into = append(*into, r.String())
+		}
+	}
+	slices.Sort(given)
+	return given, refused
+}

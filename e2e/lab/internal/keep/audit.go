@@ -1,0 +1,21 @@
+package keep
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// audited is what API servers write down: each request of a ServiceAccount, without its content. Kubernetes and Liqo are no
+// ServiceAccounts here, so it is what a suite's own ones ask for.
+const audited = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+  {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
+
+// audit writes the policy and returns the API server's flags.
+func (c *cluster) audit() ([]string, error) {
+	policy := filepath.Join(c.Root, c.name+"-audit-policy.json")
+	if err := os.WriteFile(policy, []byte(audited), 0o600); err != nil {
+		return nil, fmt.Errorf("write audit policy of %s: %w", c.name, err)
+	}
+	return flags("--audit-policy-file", policy, "--audit-log-path", filepath.Join(c.Root, c.name+"-audit.log")), nil
+}

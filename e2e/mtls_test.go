@@ -1,0 +1,106 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc"
+	"k8s.io/autoscaler/cluster-autoscaler/config"
+)
+
+// caName is what Cluster Autoscaler's certificate says, the only one that the gRPC server lets in.
+const caName = "cluster-autoscaler"
+
+// cloudConfig has the product make the file for CA's --cloud-config; without client files it is one for plaintext.
+func (s *stack) cloudConfig(ctx context.Context, name, address string, client *mount) string {
+	s.t.Helper()
+	args := []string{"config", "cloud-config", "--address", address, "--config", filepath.Join(s.dir, "groups.yaml")}
+	if client == nil {
+		args = append(args, "--plaintext")
+	} else {
+		args = append(args, "--cert", client.file("tls.crt"), "--key", client.file("tls.key"), "--cacert", client.file("ca.crt"))
+	}
+	out, err := s.try(ctx, nil, nil, s.binary, args...)
+	require.NoError(s.t, err)
+	path := filepath.Join(s.dir, name+".yaml")
+	require.NoError(s.t, os.WriteFile(path, out, 0o600))
+	return path
+}
+
+// realClient is Cluster Autoscaler's own client, straight to our server, past the proxy.
+func (s *stack) realClient(ctx context.Context, name string, client *mount) cloudprovider.CloudProvider {
+	s.t.Helper()
+	path := s.cloudConfig(ctx, "cloud-config-"+name, s.server, client)
+	return externalgrpc.BuildExternalGrpc(config.AutoscalingOptions{CloudConfig: path}, cloudprovider.NodeGroupDiscoveryOptions{}, nil)
+}
+
+// mutualTLS: CA's own client and our server agree on TLS. Others are refused, and the log says who and why.
+func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
+	steps := newSteps(t)
+	ca := s.realClient(ctx, "direct", s.clientTLS)
+	require.NoError(t, ca.Refresh())
+	require.Len(t, ca.NodeGroups(), 1)
+	require.Equal(t, group, ca.NodeGroups()[0].Id())
+	steps.done("CA's client let in")
+
+	ours, other := s.authority, newAuthority(t)
+	for _, refused := range []struct {
+		name   string
+		client *mount
+		reason string // in the server's log
+	}{
+		{"name-not-allowed", newMount(t, ours.client("another-autoscaler", ours)), "names [another-autoscaler] are not among the allowed ones [cluster-autoscaler]"},
+		{"another-authority", newMount(t, other.client(caName, ours)), "certificate signed by unknown authority"},
+		{"plaintext", nil, "first record does not look like a TLS handshake"},
+	} {
+		err := s.realClient(ctx, refused.name, refused.client).Refresh()
+		require.Error(t, err, refused.name)
+		t.Logf("%s: %v", refused.name, err)
+		steps.until(ctx, refused.name+" refused", 5*time.Second, func(context.Context) error {
+			return s.serverSays("client refused", refused.reason)
+		})
+	}
+	err := s.realClient(ctx, "another-server", newMount(t, ours.client(caName, other))).Refresh()
+	require.ErrorContains(t, err, "certificate signed by unknown authority", "CA does not believe a server of another authority")
+
+	certificatesRotated(ctx, t, s, ca, other)
+}
+
+// certificatesRotated: the server's files are exchanged while it runs. Who comes from then on meets the new ones, who is in
+// stays in.
+func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudprovider.CloudProvider, next *authority) {
+	steps := newSteps(t)
+	before, after := s.authority, newMount(t, next.client(caName, next))
+	require.Error(t, s.realClient(ctx, "too-early", after).Refresh())
+	s.serverTLS.write(next.server())
+	ca := s.realClient(ctx, "rotated", after)
+	require.NoError(t, ca.Refresh(), "the server shows its new certificate and believes the new authority")
+	require.Len(t, ca.NodeGroups(), 1)
+	require.Error(t, s.realClient(ctx, "too-late", newMount(t, before.client(caName, next))).Refresh(), "the old authority is believed no longer")
+	require.NoError(t, in.Refresh(), "an open connection stays")
+	s.serverTLS.write(before.server())
+	require.NoError(t, s.realClient(ctx, "rotated-back", s.clientTLS).Refresh())
+	require.Error(t, s.serverSays("last good ones stay"), "no half of a rotation was read")
+	steps.done("certificates rotated, and back")
+}
+
+// serverSays wants a line of the gRPC server's log that has all words.
+func (s *stack) serverSays(words ...string) error {
+	log, err := os.ReadFile(filepath.Join(s.dir, "grpcserver.log"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(log)) {
+		if err = names(line, words...); err == nil {
+			return nil
+		}
+	}
+	return err
+}
