@@ -6,11 +6,8 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // version is stamped by the build.
@@ -44,7 +41,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// logger makes the process's one log sink and gives it to the libraries that keep a global one.
+// logger makes the process's one log sink; libraries that keep a global one get it through slog.Default().
 func (c *common) logger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
@@ -62,8 +59,7 @@ func (c *common) logger(out io.Writer) (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-format %q: use text or json", format)
 	}
 	logger := slog.New(handler)
-	klog.SetLogger(logr.FromSlogHandler(handler))
-	ctrllog.SetLogger(logr.FromSlogHandler(handler))
+	slog.SetDefault(logger)
 	return logger, nil
 }
 
@@ -84,10 +80,15 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
+// memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
+const memoWarning = 512 << 10
+
 // dial makes a client that connects when it is first used, so that a process starts while Temporal is down.
 func (c *common) dial(logger *slog.Logger, change ...func(*client.Options)) (client.Client, error) {
 	options := client.Options{
 		HostPort: c.temporalAddress, Namespace: c.namespace, Logger: temporalLog{log: logger.With("component", "temporal")},
+		// A node group's memo passes the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
+		PayloadLimits: client.PayloadLimitOptions{MemoSizeWarning: memoWarning},
 	}
 	for _, f := range change {
 		f(&options)
