@@ -7,6 +7,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WORKFLOWCHECK := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.0
+GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 
 .PHONY: help
 help: ## print this menu
@@ -32,6 +33,11 @@ demo: build ## drive a scale-out and a scale-in against `make run`, and show eac
 .PHONY: test
 test: temporal ## all tests but e2e, with the race detector
 	go test -race -timeout 15m ./...
+
+.PHONY: test-ci
+test-ci: temporal $(BIN)/gotestsum # as test; of at most 3 tests that fail each gets a second try and a line of its own, a data race gets none
+	$(BIN)/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race \
+		--packages ./... -- -race -timeout 15m
 
 .PHONY: check
 check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
@@ -79,6 +85,9 @@ $(BIN)/golangci-lint:
 
 $(BIN)/workflowcheck:
 	GOBIN=$(BIN) go install $(WORKFLOWCHECK)
+
+$(BIN)/gotestsum:
+	GOBIN=$(BIN) go install $(GOTESTSUM)
 
 $(BIN)/helm:
 	GOBIN=$(BIN) go install $(HELM)
