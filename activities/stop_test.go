@@ -77,7 +77,7 @@ func TestRecoveryHeartbeats(t *testing.T) {
 			<-b.began
 			select {
 			case <-beats:
-			case <-time.After(5 * time.Second):
+			case <-time.After(30 * time.Second):
 				t.Error("no heartbeat")
 			}
 			close(b.let)
@@ -112,7 +112,7 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 				var app *temporal.ApplicationError
 				require.True(t, errors.As(err, &app), "%v", err)
 				require.False(t, app.NonRetryable(), "%v", err)
-			case <-time.After(3 * time.Second):
+			case <-time.After(30 * time.Second):
 				close(b.let)
 				<-ended
 				t.Error("it goes on although its worker stops")

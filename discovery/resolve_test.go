@@ -270,7 +270,7 @@ func TestIdentificationsAreParallelButBounded(t *testing.T) {
 			}
 		}()
 	}
-	require.Eventually(t, func() bool { ids.mu.Lock(); defer ids.mu.Unlock(); return ids.running == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { ids.mu.Lock(); defer ids.mu.Unlock(); return ids.running == 3 }, 30*time.Second, time.Millisecond)
 	close(ids.gate)
 	both.Wait()
 	require.Equal(t, 3, ids.most)
@@ -290,7 +290,7 @@ func TestASlowProviderServesTheNextCall(t *testing.T) {
 	require.Eventually(t, func() bool {
 		offers, _, err := cat.Offers(context.Background())
 		return err == nil && len(offers) == 1
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	require.Equal(t, 1, ids.count("a"), "the identification went on by itself")
 }
 
@@ -303,7 +303,7 @@ func TestOffersEndsWithItsContext(t *testing.T) {
 		_, _, err := cat.Offers(ctx)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return ids.count("a") == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return ids.count("a") == 1 }, 30*time.Second, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 }

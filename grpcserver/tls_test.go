@@ -137,11 +137,11 @@ func TestTLSAllowedNames(t *testing.T) {
 			continue
 		}
 		requireCode(t, codes.Unavailable, err)
-		require.Eventually(t, func() bool { return strings.Contains(logs.String(), tc.why) }, 5*time.Second, time.Millisecond, "%s: %s", name, logs)
+		require.Eventually(t, func() bool { return strings.Contains(logs.String(), tc.why) }, 30*time.Second, time.Millisecond, "%s: %s", name, logs)
 	}
 	_, err := call(t, address, credentials.NewTLS(&tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}))
 	requireCode(t, codes.Unavailable, err)
-	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client didn't provide a certificate") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client didn't provide a certificate") }, 30*time.Second, time.Millisecond)
 	require.Contains(t, logs.String(), `level=WARN msg="client refused" address=127.0.0.1:`)
 
 	_, err = TLS(files, []string{"a", ""}, quiet)
@@ -190,7 +190,7 @@ func TestTLSProbesAreNoWarning(t *testing.T) {
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client refused") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client refused") }, 30*time.Second, time.Millisecond)
 	require.NotContains(t, logs.String(), "WARN")
 }
 
@@ -213,7 +213,7 @@ func call(t *testing.T, address string, creds credentials.TransportCredentials) 
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
 	require.NoError(t, err)
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var remote peer.Peer
 	_, err = protos.NewCloudProviderClient(conn).NodeGroups(ctx, &protos.NodeGroupsRequest{}, grpc.Peer(&remote))

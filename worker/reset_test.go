@@ -89,7 +89,7 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
-	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
 	defer cancel()
 	_, err := s.groups.Grow(ctx, s.spec.ID, 1)
 	require.NoError(t, err)

@@ -20,6 +20,16 @@ func TestMisspeltConfigCommandFails(t *testing.T) {
 	require.Contains(t, out, "validate")
 }
 
+// A flag that has no use here is still wrong when its value is.
+func TestUselessFlagsAreChecked(t *testing.T) {
+	for _, args := range [][]string{
+		{"status", "--log-level", "loud"}, {"status", "--log-format", "loud"}, {"offers", "--log-level", "loud"}, {"offers", "--backend", "loud"},
+	} {
+		_, _, err := command(t.Context(), args...)
+		require.ErrorContains(t, err, args[1]+` "loud": use `, args)
+	}
+}
+
 // Ctrl-C ends a command that waits for its input.
 func TestInterruptEndsARead(t *testing.T) {
 	if pipe := os.Getenv("LIQO_AUTOSCALER_READS"); pipe != "" {
@@ -39,5 +49,5 @@ func TestInterruptEndsARead(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	require.Eventually(t, func() bool { return len(ended) > 0 }, 10*time.Second, 50*time.Millisecond, "Ctrl-C does not end a read")
+	require.Eventually(t, func() bool { return len(ended) > 0 }, 30*time.Second, 50*time.Millisecond, "Ctrl-C does not end a read")
 }

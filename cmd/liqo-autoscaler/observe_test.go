@@ -163,7 +163,7 @@ func TestServerIsReadyWithAFreshView(t *testing.T) {
 	require.Contains(t, body, "node groups: ")
 
 	fleetDown.down.Store(false)
-	require.Eventually(t, func() bool { code, _ := get(t, o.health, "/readyz"); return code == 200 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { code, _ := get(t, o.health, "/readyz"); return code == 200 }, 30*time.Second, 10*time.Millisecond)
 	_, page := get(t, o.metrics, "/metrics")
 	require.Contains(t, page, `liqo_autoscaler_group_target_size{group="cpu"} 3`)
 }

@@ -28,7 +28,7 @@ asks these too, as the worker does, and shows in CURRENT whether the offer is th
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig -o wide",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := show.CheckFormat(output); err != nil {
+			if err := errors.Join(show.CheckFormat(output), f.checkKind()); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)

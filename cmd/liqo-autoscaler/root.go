@@ -43,24 +43,31 @@ func newRoot() *cobra.Command {
 
 // logger makes the process's one log sink; libraries that keep a global one get it through slog.Default().
 func (c *common) logger(out io.Writer) (*slog.Logger, error) {
+	handler, err := c.handler(out)
+	if err != nil {
+		return nil, err
+	}
+	logger := slog.New(handler)
+	slog.SetDefault(logger)
+	return logger, nil
+}
+
+// handler writes to out what the flags ask for.
+func (c *common) handler(out io.Writer) (slog.Handler, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", c.logLevel)
 	}
 	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler
 	switch format := c.logFormat; {
 	case format == "json", format == "" && !isTerminal(out):
 		options.ReplaceAttr = durationsInSeconds
-		handler = slog.NewJSONHandler(out, options)
+		return slog.NewJSONHandler(out, options), nil
 	case format == "text", format == "":
-		handler = slog.NewTextHandler(out, options)
+		return slog.NewTextHandler(out, options), nil
 	default:
 		return nil, fmt.Errorf("--log-format %q: use text or json", format)
 	}
-	logger := slog.New(handler)
-	slog.SetDefault(logger)
-	return logger, nil
 }
 
 // durationsInSeconds is for machines, which slog tells nanoseconds.
@@ -83,8 +90,12 @@ func isTerminal(out io.Writer) bool {
 // memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
 const memoWarning = 512 << 10
 
-// dial makes a client that connects when it is first used, so that a process starts while Temporal is down.
+// dial makes a client that connects when it is first used, so that a process starts while Temporal is down. Commands that
+// log nothing come here first of all: what is wrong with the flags for logs is told by them too.
 func (c *common) dial(logger *slog.Logger, change ...func(*client.Options)) (client.Client, error) {
+	if _, err := c.handler(io.Discard); err != nil {
+		return nil, err
+	}
 	options := client.Options{
 		HostPort: c.temporalAddress, Namespace: c.namespace, Logger: temporalLog{log: logger.With("component", "temporal")},
 		// A node group's memo passes the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.

@@ -129,7 +129,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.configure(twoGroups)
 	_, stop := startDev(s.ctx, t, s.c, s.flags)
 	require.Equal(t, "No provider is known.\n", s.cli("offers"))
-	require.Eventually(t, func() bool { return len(s.status().Groups) == 2 }, 10*time.Second, 100*time.Millisecond, "Temporal's index lags behind")
+	require.Eventually(t, func() bool { return len(s.status().Groups) == 2 }, 30*time.Second, 100*time.Millisecond, "Temporal's index lags behind")
 
 	watched := s.watch()
 	require.NoError(t, s.increase("two", 3))

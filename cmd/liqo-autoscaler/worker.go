@@ -119,8 +119,15 @@ func (f workerFlags) backend() (backend.Backend, *rest.Config, error) {
 		b, err := liqo.New(liqo.Config{Consumer: access, Hub: f.hub, LiqoNamespace: f.liqoNamespace})
 		return b, access, err
 	default:
-		return nil, nil, fmt.Errorf("--backend %q: use liqo or sim", f.kind)
+		return nil, nil, f.checkKind()
 	}
+}
+
+func (f workerFlags) checkKind() error {
+	if f.kind != "liqo" && f.kind != "sim" {
+		return fmt.Errorf("--backend %q: use liqo or sim", f.kind)
+	}
+	return nil
 }
 
 // consumer is the access to the cluster that lacks room: a kubeconfig, or the Pod's own ServiceAccount.

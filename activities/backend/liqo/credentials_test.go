@@ -81,7 +81,7 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 // A program that a kubeconfig file names to get a token, and that hangs, holds up no verb whose context has ended.
 func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	config := strings.Replace(kubeconfig, "{token: s3cret}",
-		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["8"], interactiveMode: Never}}`, 1)
+		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["20"], interactiveMode: Never}}`, 1)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	c := newClusters(t, nil, nil)
@@ -93,7 +93,7 @@ func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, backend.ErrUnreachable)
-	case <-time.After(5 * time.Second):
+	case <-time.After(15 * time.Second):
 		require.FailNow(t, "it waits for the program")
 	}
 }
