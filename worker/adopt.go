@@ -38,7 +38,7 @@ func adoptAll(ctx context.Context, o Options, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("list peerings: %w", err)
 	}
-	providers := flow.NewProviders(o.Temporal, o.TaskQueue)
+	providers := flow.NewProviders(o.Temporal, o.Hub, o.TaskQueue)
 	for _, p := range peers {
 		started, err := providers.Ensure(ctx, p.ID)
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -73,6 +74,7 @@ type scene struct {
 	ctx       context.Context
 	dir       string
 	world     *sim.World
+	hub       workflows.Hub
 	queue     string
 	temporal  client.Client
 	groups    *flow.Groups
@@ -85,10 +87,15 @@ var scenes atomic.Int64
 // newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
 func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
+	return newSceneOf(t, fmt.Sprintf("t%d", scenes.Add(1)), "", n, change...)
+}
+
+// newSceneOf makes a scene whose group and providers may be named as those of another hub's scene.
+func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...func(*fleet.GroupSpec)) *scene {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
-	id := fmt.Sprintf("t%d", scenes.Add(1))
-	s := &scene{t: t, ctx: ctx, dir: t.TempDir(), queue: id}
+	s := &scene{t: t, ctx: ctx, dir: t.TempDir(), hub: hub, queue: id}
 	var err error
 	s.world, err = sim.Open(filepath.Join(s.dir, "world.json"))
 	require.NoError(t, err)
@@ -106,7 +113,7 @@ func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	s.temporal, err = client.Dial(client.Options{HostPort: devServer, Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(s.temporal.Close)
-	s.groups = flow.NewGroups(s.temporal, s.queue)
+	s.groups = flow.NewGroups(s.temporal, hub, s.queue)
 	s.spec = fleet.GroupSpec{
 		ID: id, Max: 4, Shape: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
@@ -143,6 +150,7 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
+	o.Hub = s.hub
 	for _, c := range change {
 		c(&o)
 	}

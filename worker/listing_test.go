@@ -98,7 +98,7 @@ func (s *scene) elsewhere() (namespace string) {
 	s.temporal, err = client.Dial(client.Options{HostPort: devServer, Namespace: namespace, Logger: quiet()})
 	require.NoError(s.t, err)
 	s.t.Cleanup(s.temporal.Close)
-	s.groups = flow.NewGroups(s.temporal, s.queue)
+	s.groups = flow.NewGroups(s.temporal, "", s.queue)
 	require.Eventually(s.t, func() bool { // caches learn of it a little later
 		_, err := s.temporal.CountWorkflow(s.ctx, &workflowservice.CountWorkflowExecutionsRequest{})
 		return err == nil

@@ -39,7 +39,7 @@ func (s *scene) isStatus(id string, want enums.WorkflowExecutionStatus) {
 func (s *scene) provider(n int, what string, want func(fleet.ProviderState) bool) {
 	s.t.Helper()
 	var last seen[fleet.ProviderState]
-	providers := flow.NewProviders(s.temporal, s.queue)
+	providers := flow.NewProviders(s.temporal, "", s.queue)
 	require.Eventuallyf(s.t, func() bool {
 		state, err := providers.Status(s.ctx, s.providers[n])
 		return err == nil && want(last.is(state))

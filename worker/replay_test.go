@@ -66,6 +66,7 @@ func (s *scene) replay() {
 	}
 	replayed := 0
 	for _, id := range ids {
+		id = s.hub.ID(id)
 		var h history.History
 		events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {

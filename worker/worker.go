@@ -2,6 +2,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,9 @@ import (
 // Options are what a worker needs.
 type Options struct {
 	Temporal  client.Client
-	Namespace string // the one that Temporal has; "" means "default"
-	TaskQueue string // "" means workflows.TaskQueue
+	Namespace string        // the one that Temporal has; "" means "default"
+	Hub       workflows.Hub // the installation; as the Backend's
+	TaskQueue string        // "" means the hub's own
 	Catalog   activities.Catalog
 	Backend   backend.Backend
 	Logger    *slog.Logger // nil means slog.Default()
@@ -44,10 +46,7 @@ type Options struct {
 
 // New makes a worker, not yet started. Its workflows ask registered whether the namespace has our search attributes.
 func New(o Options, registered func() bool) worker.Worker {
-	queue := o.TaskQueue
-	if queue == "" {
-		queue = workflows.TaskQueue
-	}
+	queue := cmp.Or(o.TaskQueue, o.Hub.TaskQueue())
 	stop := o.StopTimeout
 	if stop <= 0 {
 		stop = 10 * time.Second
@@ -64,7 +63,7 @@ func New(o Options, registered func() bool) worker.Worker {
 		OnFatalError:                       o.onFatal,
 	})
 	workflows.Register(w, &activities.Activities{
-		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, queue),
+		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, o.Hub, queue),
 	}, registered)
 	return w
 }
@@ -95,7 +94,7 @@ func Run(parent context.Context, o Options) error {
 	defer watching.Wait()
 	watching.Go(func() { attributes.Watch(ctx) })
 	if watcher, ok := o.Backend.(backend.Watcher); ok {
-		groups := factsTo{flow.NewGroups(o.Temporal, o.TaskQueue)}
+		groups := factsTo{flow.NewGroups(o.Temporal, o.Hub, o.TaskQueue)}
 		watching.Go(func() { nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger}) })
 	}
 	watching.Go(func() { adopt(ctx, o, logger) })

@@ -13,9 +13,9 @@ import (
 
 // abandoned are the options of a child that outlives whoever started it, continue-as-new included. Its id may be used
 // again once it is closed: a stuck instance is resumed under the same id.
-func abandoned(id, summary string) workflow.ChildWorkflowOptions {
+func abandoned(ctx workflow.Context, id, summary string) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
-		WorkflowID:            id,
+		WorkflowID:            here(ctx, id),
 		StaticSummary:         summary,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
@@ -27,7 +27,7 @@ func abandoned(id, summary string) workflow.ChildWorkflowOptions {
 // cancelled with its parent: the SDK passes a context's cancellation on to children whatever their parent close policy.
 func start(ctx workflow.Context, workflowType, id, summary string, in any) (already bool, err error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	ctx = workflow.WithChildOptions(ctx, abandoned(id, summary))
+	ctx = workflow.WithChildOptions(ctx, abandoned(ctx, id, summary))
 	err = workflow.ExecuteChildWorkflow(ctx, workflowType, in).GetChildWorkflowExecution().Get(ctx, nil)
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return true, nil

@@ -98,7 +98,7 @@ func (g *nodeGroup) launch(ctx workflow.Context, inst fleet.Instance) {
 	}
 	d.Check = workflow.Now(ctx).Add(checkDriver)
 	out, _ := workflow.NewDisconnectedContext(ctx) // see start
-	child := workflow.WithChildOptions(out, abandoned(id, summary))
+	child := workflow.WithChildOptions(out, abandoned(ctx, id, summary))
 	g.starts = append(g.starts, starting{inst.Name, fresh, workflow.ExecuteChildWorkflow(child, kind, DriveInput{Instance: inst}).GetChildWorkflowExecution()})
 }
 
@@ -124,5 +124,5 @@ func (g *nodeGroup) awaitStarts(ctx workflow.Context) {
 // tell has a scale-out leave its instance. An error means that it is closed.
 func (g *nodeGroup) tell(ctx workflow.Context, workflowID string, leave Leave) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // so that an error means nothing else
-	return workflow.SignalExternalWorkflow(ctx, workflowID, "", SignalLeave, leave).Get(ctx, nil)
+	return workflow.SignalExternalWorkflow(ctx, here(ctx, workflowID), "", SignalLeave, leave).Get(ctx, nil)
 }

@@ -173,7 +173,7 @@ func (e *engine) undo(in UndoInput) error {
 func (e *engine) report(r Report) error {
 	e.number++
 	r.Instance, r.From, r.Number = e.inst.Name, e.from, e.number
-	err := workflow.SignalExternalWorkflow(e.out, NodeGroupID(e.inst.Spec.ID), "", SignalReport, r).Get(e.out, nil)
+	err := workflow.SignalExternalWorkflow(e.out, here(e.out, NodeGroupID(e.inst.Spec.ID)), "", SignalReport, r).Get(e.out, nil)
 	if err != nil {
 		workflow.GetLogger(e.ctx).Warn("the node group does not take the report; it will find out by itself", "group", e.inst.Spec.ID, "instance", e.inst.Name, "error", err)
 	}

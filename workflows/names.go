@@ -29,8 +29,10 @@ const (
 	MemoSnapshot = "snapshot"
 )
 
-// TaskQueue is the default task queue of all workflows and activities.
+// TaskQueue is the task queue of all workflows and activities of the default hub.
 const TaskQueue = "liqo-autoscaler"
+
+// The ids below are those within a hub: see Hub.ID.
 
 // NodeGroupID is the id of a group's entity workflow.
 func NodeGroupID(group string) string { return "nodegroup/" + group }

@@ -207,10 +207,10 @@ func (p *provider) elapse(ctx workflow.Context) {
 		return
 	}
 	id := p.state.ID
-	if err := workflow.RequestCancelExternalWorkflow(ctx, PeeringID(id), "").Get(ctx, nil); err != nil {
+	if err := workflow.RequestCancelExternalWorkflow(ctx, here(ctx, PeeringID(id)), "").Get(ctx, nil); err != nil {
 		workflow.GetLogger(ctx).Warn("cancel a silent peering", "provider", id, "error", err)
 	}
-	p.apply(ctx, fleet.PeeringFailed, fleet.NewFailure(fleet.CodeTimeout, id, "", fmt.Sprintf("%s has not reported for %s", PeeringID(id), establishBound+driverGrace)))
+	p.apply(ctx, fleet.PeeringFailed, fleet.NewFailure(fleet.CodeTimeout, id, "", fmt.Sprintf("%s has not reported for %s", here(ctx, PeeringID(id)), establishBound+driverGrace)))
 }
 
 func (p *provider) handle(ctx workflow.Context) error {

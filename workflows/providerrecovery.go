@@ -50,7 +50,7 @@ func (p *provider) endRemoval(ctx workflow.Context) {
 	if workflow.GetVersion(ctx, "end-removal", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return
 	}
-	if err := workflow.RequestCancelExternalWorkflow(ctx, UnpeeringID(p.state.ID), "").Get(ctx, nil); err == nil {
+	if err := workflow.RequestCancelExternalWorkflow(ctx, here(ctx, UnpeeringID(p.state.ID)), "").Get(ctx, nil); err == nil {
 		workflow.GetLogger(ctx).Warn("the removal that an earlier entity began is cancelled", "provider", p.state.ID)
 	}
 }

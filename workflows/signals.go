@@ -47,7 +47,7 @@ func (g *nodeGroup) take(ctx workflow.Context, r Report) {
 		g.disown(ctx, r)
 		return
 	}
-	if d == nil || !strings.HasPrefix(r.From, d.WorkflowID+"/") {
+	if d == nil || !strings.HasPrefix(r.From, here(ctx, d.WorkflowID)+"/") {
 		log.Warn("report of a workflow that does not drive the instance", "group", g.id, "instance", r.Instance, "from", r.From, "event", string(r.Event.Kind))
 		g.disown(ctx, r)
 		return
@@ -69,7 +69,7 @@ func (g *nodeGroup) take(ctx workflow.Context, r Report) {
 // undo itself, because of a mere hold nothing is to be found; what became of it otherwise the next look shows.
 func (g *nodeGroup) disown(ctx workflow.Context, r Report) {
 	g.hint(workflow.Now(ctx))
-	if id := ScaleOutID(r.Instance); !r.Closed && strings.HasPrefix(r.From, id+"/") {
+	if id := ScaleOutID(r.Instance); !r.Closed && strings.HasPrefix(r.From, here(ctx, id)+"/") {
 		_ = g.tell(ctx, id, Leave{Undo: true}) // one that is closed has nothing to leave
 	}
 }

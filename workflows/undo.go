@@ -60,7 +60,7 @@ func listPeering(ctx workflow.Context, in PeeringInput) {
 
 func reportPeering(out workflow.Context, in PeeringInput, err error, cancelled bool) error {
 	r := peeringReport(in, err, cancelled)
-	if sig := workflow.SignalExternalWorkflow(out, ProviderID(in.Provider.ID), "", SignalReport, r).Get(out, nil); sig != nil {
+	if sig := workflow.SignalExternalWorkflow(out, here(out, ProviderID(in.Provider.ID)), "", SignalReport, r).Get(out, nil); sig != nil {
 		workflow.GetLogger(out).Warn("the provider entity does not take the report", "provider", in.Provider.ID, "error", sig)
 	}
 	if cancelled && err != nil {

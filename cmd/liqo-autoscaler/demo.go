@@ -63,7 +63,7 @@ func demo(ctx context.Context, c *common, f demoFlags, out io.Writer) error {
 		return err
 	}
 	defer t.Close()
-	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.taskQueue), group: f.group, out: out, began: time.Now()}
+	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.hub, c.taskQueue), group: f.group, out: out, began: time.Now()}
 	if err := d.begin(ctx); err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 	}
 	defer t.Close()
 	server, err := grpcserver.New(grpcserver.Options{
-		Groups: flow.NewGroups(t, c.taskQueue),
+		Groups: flow.NewGroups(t, c.hub, c.taskQueue),
 		Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
 		Logger: logger,
 	})

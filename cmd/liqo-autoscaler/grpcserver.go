@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -51,7 +52,7 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			}
 			defer t.Close()
 			server, err := grpcserver.New(grpcserver.Options{
-				Groups: flow.NewGroups(t, c.taskQueue),
+				Groups: flow.NewGroups(t, workflows.Hub(cfg.Hub), c.taskQueue),
 				Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
 				Logger: logger,
 			})

@@ -51,3 +51,10 @@ func TestInterruptEndsARead(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Eventually(t, func() bool { return len(ended) > 0 }, 30*time.Second, 50*time.Millisecond, "Ctrl-C does not end a read")
 }
+
+func TestHubFlag(t *testing.T) {
+	for _, name := range []string{"", "East", "a/b", "-a", "abcdefghijklmnopqrstuvwxy"} {
+		_, _, err := command(t.Context(), "status", "--hub", name)
+		require.ErrorContains(t, err, "use at most 24 lower-case letters", name)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -41,6 +42,7 @@ asks these too, as the worker does, and shows in CURRENT whether the offer is th
 		},
 	}
 	f.register(cmd)
+	c.registerHub(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
 	return cmd
 }
@@ -62,27 +64,27 @@ func (f workerFlags) lent(ctx context.Context, c *common) (show.Offers, error) {
 		return show.Offers{}, err
 	}
 	defer t.Close()
-	providers := flow.NewProviders(t, c.taskQueue)
+	providers := flow.NewProviders(t, c.hub, c.taskQueue)
 	names, err := providers.Running(ctx)
 	if err != nil {
 		return show.Offers{}, err
 	}
 	states, unread := readAll(names, true, func(name string) (fleet.ProviderState, error) { return providers.Status(ctx, name) })
-	offered, problems, err := f.offered(ctx)
+	offered, problems, err := f.offered(ctx, c.hub)
 	document := show.OffersOf(states, offered)
 	document.Problems = problems
 	return document, errors.Join(unread, err)
 }
 
 // offered asks the sources; nil when none is given.
-func (f workerFlags) offered(ctx context.Context) ([]fleet.Offer, []string, error) {
+func (f workerFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Offer, []string, error) {
 	if !f.sources.given() {
 		return nil, nil, nil
 	}
 	if err := f.sources.check(); err != nil {
 		return nil, nil, err
 	}
-	b, consumer, err := f.backend()
+	b, consumer, err := f.backend(hub)
 	if err != nil {
 		return nil, nil, err
 	}

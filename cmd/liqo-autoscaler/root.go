@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // version is stamped by the build.
@@ -19,6 +22,7 @@ type common struct {
 	temporalAddress     string
 	namespace           string
 	taskQueue           string
+	hub                 workflows.Hub // of those commands that have the flag
 }
 
 func newRoot() *cobra.Command {
@@ -35,10 +39,28 @@ func newRoot() *cobra.Command {
 	f.StringVar(&c.logFormat, "log-format", "", "text or json; text on a terminal, json elsewhere")
 	f.StringVar(&c.temporalAddress, "temporal-address", "127.0.0.1:7233", "host:port of the Temporal frontend")
 	f.StringVar(&c.namespace, "temporal-namespace", "default", "Temporal namespace")
-	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue (default liqo-autoscaler)")
+	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue, of this installation alone (default liqo-autoscaler, with -<hub> behind it unless that is the default)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newConfig())
 	return root
+}
+
+func (c *common) registerHub(cmd *cobra.Command) {
+	c.hub = fleet.DefaultHub
+	cmd.Flags().Var((*hubFlag)(&c.hub), "hub", "name of this installation, as in the file of the node groups")
+}
+
+// hubFlag is a flag that names a hub.
+type hubFlag workflows.Hub
+
+func (f *hubFlag) String() string { return string(*f) }
+func (f *hubFlag) Type() string   { return "string" }
+func (f *hubFlag) Set(name string) error {
+	if !fleet.ValidHub(name) {
+		return fmt.Errorf("use at most %d lower-case letters, digits and dashes, with a letter or digit at both ends", fleet.MaxHub)
+	}
+	*f = hubFlag(name)
+	return nil
 }
 
 // logger makes the process's one log sink; libraries that keep a global one get it through slog.Default().

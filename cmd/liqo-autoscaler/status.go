@@ -45,13 +45,14 @@ With --watch it goes on with each change until it is interrupted; -o json then p
 				return err
 			}
 			defer t.Close()
-			groups := flow.NewGroups(t, c.taskQueue)
+			groups := flow.NewGroups(t, c.hub, c.taskQueue)
 			if f.watch {
 				return watchStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return printStatus(cmd.Context(), groups, f, cmd.OutOrStdout())
 		},
 	}
+	c.registerHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on with each change")

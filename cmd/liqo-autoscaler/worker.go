@@ -15,13 +15,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 type workerFlags struct {
-	kind, kubeconfig, hub, liqoNamespace, world string
-	sources                                     sources
-	observe                                     observeFlags
-	searchAttributes                            searchattr.Mode
+	kind, kubeconfig, liqoNamespace, world string
+	sources                                sources
+	observe                                observeFlags
+	searchAttributes                       searchattr.Mode
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -35,6 +36,7 @@ func newWorker(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runWorker(cmd.Context(), c, f) },
 	}
 	f.register(cmd)
+	c.registerHub(cmd)
 	registerSearchAttributes(cmd, &f.searchAttributes)
 	f.observe.register(cmd, "")
 	return cmd
@@ -43,7 +45,6 @@ func newWorker(c *common) *cobra.Command {
 func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kind, "backend", "liqo", "what lends nodes: liqo, or sim for a simulated world")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
-	cmd.Flags().StringVar(&f.hub, "hub", "", "name of this installation in labels (default \"default\")")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	f.sources.register(cmd)
@@ -62,7 +63,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err := f.sources.check(); err != nil { // before the clusters: it is the sooner mended
 		return err
 	}
-	b, consumer, err := f.backend()
+	b, consumer, err := f.backend(c.hub)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	g.Go(func() error { return offers.watch(ctx) })
 	g.Go(func() error {
 		return worker.Run(ctx, worker.Options{
-			Temporal: t, Namespace: c.namespace, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, Started: polls,
+			Temporal: t, Namespace: c.namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes,
 		})
 	})
@@ -100,7 +101,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 }
 
 // backend also returns the access to the consumer cluster, nil when that is simulated.
-func (f workerFlags) backend() (backend.Backend, *rest.Config, error) {
+func (f workerFlags) backend(hub workflows.Hub) (backend.Backend, *rest.Config, error) {
 	switch f.kind {
 	case "sim":
 		if f.world == "" {
@@ -110,13 +111,13 @@ func (f workerFlags) backend() (backend.Backend, *rest.Config, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return sim.New(w, sim.Options{Hub: f.hub}), nil, nil
+		return sim.New(w, sim.Options{Hub: string(hub)}), nil, nil
 	case "liqo":
 		access, err := consumer(f.kubeconfig)
 		if err != nil {
 			return nil, nil, err
 		}
-		b, err := liqo.New(liqo.Config{Consumer: access, Hub: f.hub, LiqoNamespace: f.liqoNamespace})
+		b, err := liqo.New(liqo.Config{Consumer: access, Hub: string(hub), LiqoNamespace: f.liqoNamespace})
 		return b, access, err
 	default:
 		return nil, nil, f.checkKind()

@@ -5,7 +5,7 @@ import "strings"
 // about says what each field is for, by its path in the schema. A test sees to it that none is missing.
 var about = withDefaultsToo(map[string]string{
 	"":                                  "What Cluster Autoscaler may grow.",
-	"hub":                               "Name of this installation; the worker's --hub puts it on all objects as a label. Installations need a Temporal namespace each. Default: default.",
+	"hub":                               "Name of this installation, the same as the worker's --hub: a label on all objects, and in workflow ids and the task queue unless it is the default. Installations that share a Temporal namespace need one each. Default: default.",
 	"defaults":                          "What groups have that do not say themselves: shape, labels and budgets key by key, the others as a whole.",
 	"limits":                            "Bounds of all groups together: the counted instances times their shapes. An increase that would pass one is refused.",
 	"limits.nodes":                      "Most instances that may count.",

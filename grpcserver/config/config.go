@@ -10,17 +10,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// DefaultHub is the hub's name when the file does not say.
-const DefaultHub = "default"
-
 // maxSize bounds the file in bytes; a thousand groups fit.
 const maxSize = 1 << 20
 
 // Config is the content of the file.
 type Config struct {
-	// Hub names this installation: a DNS-1123 label of at most 24 characters, the same as the worker's --hub, which puts
-	// it on all objects as a label. It is not part of workflow ids, and two consumers of one provider would share its
-	// provider/<cluster>: each installation needs a Temporal namespace of its own. Default DefaultHub.
+	// Hub names this installation: a DNS-1123 label of at most 24 characters, the same as the worker's --hub. It is a label
+	// on all objects, and part of the workflow ids and the task queue of all hubs but the default one, so that hubs can share
+	// a Temporal namespace. Default fleet.DefaultHub.
 	Hub string `json:"hub,omitempty" validate:"hub"`
 	// Defaults say what groups have that do not say themselves. Parse works them into the groups and leaves nil.
 	Defaults *Defaults `json:"defaults,omitempty"`
@@ -95,7 +92,7 @@ func Parse(raw []byte) (Config, error) {
 func (c Config) withDefaults() Config {
 	c.Defaults = nil // they are in the groups
 	if c.Hub == "" {
-		c.Hub = DefaultHub
+		c.Hub = fleet.DefaultHub
 	}
 	for i := range c.NodeGroups {
 		c.NodeGroups[i].Budgets = c.NodeGroups[i].Budgets.WithDefaults()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -54,7 +56,7 @@ func TestParse(t *testing.T) {
 func TestHubDefaults(t *testing.T) {
 	cfg, err := Parse([]byte(strings.Replace(good, "hub: munich", "", 1)))
 	require.NoError(t, err)
-	require.Equal(t, DefaultHub, cfg.Hub)
+	require.Equal(t, fleet.DefaultHub, cfg.Hub)
 }
 
 // The hash decides whether a group is configured anew: the way a quantity or duration is written must not matter.

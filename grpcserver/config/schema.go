@@ -118,7 +118,7 @@ func constrain(s map[string]any, tags string) {
 		case "groupid":
 			s["pattern"], s["maxLength"] = namePattern, fleet.MaxGroupID
 		case "hub":
-			s["pattern"], s["maxLength"] = namePattern, maxHub
+			s["pattern"], s["maxLength"] = namePattern, fleet.MaxHub
 		}
 	}
 }

@@ -7,16 +7,12 @@ import (
 	"strings"
 
 	"github.com/go-playground/validator/v10"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // tagSay marks complaints that bring their own sentence, from the rules in rules.go.
 const tagSay = "say"
-
-// maxHub leaves room for the hub in labels and, one day, in workflow ids.
-const maxHub = 24
 
 // validate checks the struct tags of Config and fleet.GroupSpec and the rules of rules.go.
 func validate(cfg Config) []*FieldError {
@@ -27,9 +23,7 @@ func validate(cfg Config) []*FieldError {
 	})
 	rules := map[string]validator.Func{
 		"groupid": func(fl validator.FieldLevel) bool { return fleet.ValidGroupID(fl.Field().String()) },
-		"hub": func(fl validator.FieldLevel) bool {
-			return len(fl.Field().String()) <= maxHub && len(validation.IsDNS1123Label(fl.Field().String())) == 0
-		},
+		"hub":     func(fl validator.FieldLevel) bool { return fleet.ValidHub(fl.Field().String()) },
 	}
 	for tag, rule := range rules {
 		if err := v.RegisterValidation(tag, rule); err != nil { // the tags above are well formed
@@ -69,7 +63,7 @@ func translate(f validator.FieldError) *FieldError {
 			"with a letter or digit at both ends", f.Value(), fleet.MaxGroupID)
 	case "hub":
 		c.Message = fmt.Sprintf("%q cannot name a hub: use at most %d lower-case letters, digits and dashes, "+
-			"with a letter or digit at both ends", f.Value(), maxHub)
+			"with a letter or digit at both ends", f.Value(), fleet.MaxHub)
 	case "gte":
 		c.Message = fmt.Sprintf("is %v: give at least %s", f.Value(), f.Param())
 	case "lte":

@@ -162,7 +162,7 @@ func (d *driver) providers(ctx context.Context) (kept int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	all := flow.NewProviders(d.s.api, "")
+	all := flow.NewProviders(d.s.api, "", "")
 	for _, id := range d.s.providers {
 		p, err := all.Status(ctx, id)
 		switch {

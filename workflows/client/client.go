@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,15 @@ const (
 // base is what both typed clients share.
 type base struct {
 	temporal  Temporal
+	hub       workflows.Hub
 	taskQueue string
 	now       func() time.Time
 	// offset is the workflows' clock minus ours, in nanoseconds, as last seen.
 	offset atomic.Int64
+}
+
+func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
+	return base{temporal: t, hub: hub, taskQueue: cmp.Or(taskQueue, hub.TaskQueue()), now: time.Now}
 }
 
 // operation mints the id of one genuine call and says until when it may run, in the workflows' clock.

@@ -32,7 +32,7 @@ func (g *Groups) Follow(ctx context.Context, group string, after int64, each fun
 	}
 	run := ""
 	for {
-		next, err := followRun(ctx, histories, workflows.NodeGroupID(group), run, &after, each)
+		next, err := followRun(ctx, histories, g.group(group), run, &after, each)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -15,21 +14,16 @@ import (
 // fleet.ErrUnavailable changed nothing; fleet.ErrOutcomeUnknown may have.
 type Groups struct{ base }
 
-// NewGroups makes a Groups on a task queue; "" means the default one.
-func NewGroups(t Temporal, taskQueue string) *Groups {
-	return &Groups{base{temporal: t, taskQueue: queue(taskQueue), now: time.Now}}
+// NewGroups makes the Groups of a hub; an empty task queue means the hub's own.
+func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
+	return &Groups{newBase(t, hub, taskQueue)}
 }
 
-func queue(q string) string {
-	if q == "" {
-		return workflows.TaskQueue
-	}
-	return q
-}
+func (g *Groups) group(name string) (id string) { return g.hub.ID(workflows.NodeGroupID(name)) }
 
 // Configure puts a spec in force and starts the group when it does not run. Idempotent.
 func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec) (fleet.Snapshot, error) {
-	id := workflows.NodeGroupID(spec.ID)
+	id := g.group(spec.ID)
 	return g.do(ctx, spec.ID, workflows.UpdateConfigure, func(op fleet.Operation) any {
 		return workflows.ConfigureRequest{Operation: op, Spec: spec}
 	}, g.entity(id, "node group "+spec.ID))
@@ -59,7 +53,7 @@ func (g *Groups) Release(ctx context.Context, group string, names []string) (fle
 // Snapshot reads the group's state as last published. Needs no worker, changes nothing.
 func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, error) {
 	var s fleet.Snapshot
-	if err := g.read(ctx, workflows.NodeGroupID(group), &s); err != nil {
+	if err := g.read(ctx, g.group(group), &s); err != nil {
 		return fleet.Snapshot{}, err
 	}
 	return s, nil
@@ -83,12 +77,12 @@ func (g *Groups) do(ctx context.Context, group, name string, request func(fleet.
 
 func (g *Groups) send(ctx context.Context, group, name string, op fleet.Operation, request func(fleet.Operation) any, start *client.StartWorkflowOptions) (fleet.Snapshot, error) {
 	var s fleet.Snapshot
-	err := g.update(ctx, workflows.NodeGroupID(group), name, "", request(op), &s, start, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: group})
+	err := g.update(ctx, g.group(group), name, "", request(op), &s, start, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: group})
 	return s, err
 }
 
 // Fact tells the group what somebody who watches nodes saw. Idempotent. fleet.ErrUnavailable when the group does not run.
 func (g *Groups) Fact(ctx context.Context, group string, fact fleet.Fact) error {
-	id := workflows.NodeGroupID(group)
+	id := g.group(group)
 	return g.wall(id, g.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFact, fact))
 }

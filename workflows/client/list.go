@@ -32,18 +32,18 @@ const listPage = 100
 // Running lists the groups that run on this task queue, sorted. What started or ended a moment ago may be missed: Temporal
 // lists from an index that lags behind. Needs no worker. Error: fleet.ErrUnavailable.
 func (g *Groups) Running(ctx context.Context) ([]string, error) {
-	return g.running(ctx, workflows.TypeNodeGroup, workflows.NodeGroupID(""))
+	return g.running(ctx, workflows.TypeNodeGroup, g.group(""))
 }
 
 // Running is as for Groups.
 func (p *Providers) Running(ctx context.Context) ([]string, error) {
-	return p.running(ctx, workflows.TypeProvider, workflows.ProviderID(""))
+	return p.running(ctx, workflows.TypeProvider, p.provider(""))
 }
 
 // Listed returns the state of every provider that runs on this task queue, as Temporal's list has it: Status is newer. One
 // whose state cannot be decoded is left out. Needs no worker. Error: fleet.ErrUnavailable.
 func (p *Providers) Listed(ctx context.Context) (out []fleet.ProviderState, err error) {
-	err = p.list(ctx, workflows.TypeProvider, func(e *workflow.WorkflowExecutionInfo) {
+	err = p.list(ctx, workflows.TypeProvider, p.provider(""), func(_ string, e *workflow.WorkflowExecutionInfo) {
 		var s fleet.ProviderState
 		payload, ok := e.GetMemo().GetFields()[workflows.MemoSnapshot]
 		if ok && converter.GetDefaultDataConverter().FromPayload(payload, &s) == nil {
@@ -56,7 +56,7 @@ func (p *Providers) Listed(ctx context.Context) (out []fleet.ProviderState, err 
 // Close ends a group's entity, which leaves all nodes alone; Configure starts it anew. Idempotent. Error:
 // fleet.ErrUnavailable.
 func (g *Groups) Close(ctx context.Context, group string) error {
-	id := workflows.NodeGroupID(group)
+	id := g.group(group)
 	canceller, ok := g.temporal.(Canceller)
 	if !ok {
 		return errors.New("close: this Temporal client cannot cancel workflows")
@@ -71,17 +71,13 @@ func (g *Groups) Close(ctx context.Context, group string) error {
 
 // running lists the running entities of a type, without the prefix of their ids.
 func (b *base) running(ctx context.Context, workflowType, prefix string) (out []string, err error) {
-	err = b.list(ctx, workflowType, func(e *workflow.WorkflowExecutionInfo) {
-		if name, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), prefix); ok {
-			out = append(out, name)
-		}
-	})
+	err = b.list(ctx, workflowType, prefix, func(name string, _ *workflow.WorkflowExecutionInfo) { out = append(out, name) })
 	slices.Sort(out)
 	return slices.Compact(out), err // a group may be listed twice while it continues as new
 }
 
-// list calls found for each running entity of a type.
-func (b *base) list(ctx context.Context, workflowType string, found func(*workflow.WorkflowExecutionInfo)) error {
+// list calls found for each running entity of a type, with what follows the prefix in its id. Others are another hub's.
+func (b *base) list(ctx context.Context, workflowType, prefix string, found func(name string, e *workflow.WorkflowExecutionInfo)) error {
 	lister, ok := b.temporal.(Lister)
 	if !ok {
 		return errors.New("list: this Temporal client cannot list workflows")
@@ -96,7 +92,9 @@ func (b *base) list(ctx context.Context, workflowType string, found func(*workfl
 			return fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable, err)
 		}
 		for _, e := range page.GetExecutions() {
-			found(e)
+			if name, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), prefix); ok {
+				found(name, e)
+			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			return nil

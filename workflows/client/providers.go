@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,10 +13,12 @@ import (
 // Providers is the provider entities, as the activities use them.
 type Providers struct{ base }
 
-// NewProviders makes a Providers on a task queue; "" means the default one.
-func NewProviders(t Temporal, taskQueue string) *Providers {
-	return &Providers{base{temporal: t, taskQueue: queue(taskQueue), now: time.Now}}
+// NewProviders makes the Providers of a hub; an empty task queue means the hub's own.
+func NewProviders(t Temporal, hub workflows.Hub, taskQueue string) *Providers {
+	return &Providers{newBase(t, hub, taskQueue)}
 }
+
+func (p *Providers) provider(name string) (id string) { return p.hub.ID(workflows.ProviderID(name)) }
 
 // Acquire books a hold, and starts the provider's entity when it does not run. Idempotent by key.
 func (p *Providers) Acquire(ctx context.Context, provider, key string, shape corev1.ResourceList, offer fleet.Offer) (fleet.Hold, error) {
@@ -34,14 +35,14 @@ func (p *Providers) Release(ctx context.Context, provider, key string) error {
 func (p *Providers) send(ctx context.Context, provider, name string, arg, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
 	defer cancel()
-	id := workflows.ProviderID(provider)
+	id := p.provider(provider)
 	return p.update(ctx, id, name, "", arg, result, p.entity(id, "provider "+provider), workflows.TypeProvider, workflows.ProviderInput{Provider: provider})
 }
 
 // Status reads the provider's state as last published. Needs no worker.
 func (p *Providers) Status(ctx context.Context, provider string) (fleet.ProviderState, error) {
 	var s fleet.ProviderState
-	if err := p.read(ctx, workflows.ProviderID(provider), &s); err != nil {
+	if err := p.read(ctx, p.provider(provider), &s); err != nil {
 		return fleet.ProviderState{}, err
 	}
 	return s, nil
@@ -49,7 +50,7 @@ func (p *Providers) Status(ctx context.Context, provider string) (fleet.Provider
 
 // Waits reads what peering/<provider> waits for from its activity's last heartbeat; empty when there is none. Needs no worker.
 func (p *Providers) Waits(ctx context.Context, provider string) (stage, message string, err error) {
-	return p.waits(ctx, workflows.PeeringID(provider))
+	return p.waits(ctx, p.hub.ID(workflows.PeeringID(provider)))
 }
 
 // Ensure starts the provider's entity when it does not run, and tells whether it did.
@@ -57,7 +58,7 @@ func (p *Providers) Ensure(ctx context.Context, provider string) (started bool, 
 	if _, err = p.Status(ctx, provider); err == nil {
 		return false, nil
 	}
-	id := workflows.ProviderID(provider)
+	id := p.provider(provider)
 	if _, err = p.temporal.ExecuteWorkflow(ctx, *p.entity(id, "provider "+provider), workflows.TypeProvider, workflows.ProviderInput{Provider: provider}); err != nil {
 		return false, p.wall(id, err)
 	}
@@ -66,7 +67,7 @@ func (p *Providers) Ensure(ctx context.Context, provider string) (started bool, 
 
 // Broken signals the provider's entity that its peering does not work. One that does not run has nothing to repair.
 func (p *Providers) Broken(ctx context.Context, provider string) error {
-	id := workflows.ProviderID(provider)
+	id := p.provider(provider)
 	err := p.wall(id, p.temporal.SignalWorkflow(ctx, id, "", workflows.SignalBroken, nil))
 	if errors.Is(err, fleet.ErrUnavailable) {
 		return nil

@@ -51,14 +51,14 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 			Metadata: snapshot.GetMetadata(), Data: []byte("{")}}}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewGroups(c.described, "").Snapshot(t.Context(), "gpu")
+			_, err := NewGroups(c.described, "", "").Snapshot(t.Context(), "gpu")
 			require.ErrorIs(t, err, fleet.ErrUnavailable)
 			require.ErrorContains(t, err, "nodegroup/gpu")
 			require.Equal(t, c.notRunning, errors.Is(err, fleet.ErrNotRunning))
 			require.Equal(t, c.notInitialised, fleet.IsRefused(err, fleet.RefusedNotInitialised))
 		})
 	}
-	s, err := NewGroups(described{status: running, memo: map[string]*common.Payload{workflows.MemoSnapshot: snapshot}}, "").Snapshot(t.Context(), "gpu")
+	s, err := NewGroups(described{status: running, memo: map[string]*common.Payload{workflows.MemoSnapshot: snapshot}}, "", "").Snapshot(t.Context(), "gpu")
 	require.NoError(t, err)
 	require.Equal(t, "gpu", s.Group)
 }

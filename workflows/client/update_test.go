@@ -41,7 +41,7 @@ func (answered) Get(_ context.Context, out any) error {
 // hands off the group for minutes if it were told.
 func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
-	s, err := NewGroups(r, "").Grow(t.Context(), "gpu", 1)
+	s, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1)
 	require.NoError(t, err)
 	require.Equal(t, "gpu", s.Group)
 	require.Equal(t, []fleet.Operation{r.sent[0], r.sent[0], r.sent[0]}, r.sent, "one operation, however often it is sent")
@@ -51,7 +51,7 @@ func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
 	r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*retryInterval)
 	defer cancel()
-	_, err := NewGroups(r, "").Grow(ctx, "gpu", 1)
+	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1)
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "nodegroup/gpu: its workflow task fails (unavailable), look at it in the Temporal UI")
@@ -63,7 +63,7 @@ func TestAnUnknownOutcomeIsNotSentAgain(t *testing.T) {
 	r := &refuser{fails: 1, err: context.DeadlineExceeded}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := NewGroups(r, "").Grow(ctx, "gpu", 1)
+	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1)
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	require.False(t, errors.Is(err, fleet.ErrUnavailable))
 	require.Len(t, r.sent, 1)

@@ -16,9 +16,9 @@ import (
 func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (stage, message string, err error) {
 	switch {
 	case i.Phase.Growing():
-		return g.waits(ctx, workflows.ScaleOutID(i.Name))
+		return g.waits(ctx, g.hub.ID(workflows.ScaleOutID(i.Name)))
 	case i.Phase.Shrinking():
-		return g.waits(ctx, workflows.ScaleInID(i.Name))
+		return g.waits(ctx, g.hub.ID(workflows.ScaleInID(i.Name)))
 	}
 	return "", "", nil
 }

@@ -12,16 +12,24 @@ import (
 // at 50 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
 const (
 	MaxGroupID    = 24
+	MaxHub        = 24
 	MaxObjectName = 50
 )
 
 // ProviderIDScheme is the scheme of instance ids. No cloud controller manager knows it, so none removes our Nodes.
 const ProviderIDScheme = "liqo://"
 
-var groupID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+// DefaultHub names an installation that was given no name.
+const DefaultHub = "default"
+
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
 // ValidGroupID tells whether id can name a node group: a DNS-1123 label of at most MaxGroupID characters.
-func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && groupID.MatchString(id) }
+func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && label.MatchString(id) }
+
+// ValidHub tells whether name can name an installation: a DNS-1123 label of at most MaxHub characters. It is a label's value
+// on objects and part of workflow ids.
+func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchString(name) }
 
 // NewEpoch is the middle part of instance names: the start of the group's first run, in seconds, base 36. Two lives of a
 // group (its workflow was terminated and started again) therefore never share a name.

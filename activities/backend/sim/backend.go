@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Options of a Backend; the zero value is ready for use.
 type Options struct {
-	// Hub tells our objects from those of another hub on the same consumer. Default "sim".
+	// Hub tells our objects from those of another hub on the same consumer. Default fleet.DefaultHub.
 	Hub string
 	// Poll is how often a verb that waits looks whether the world has changed. Default 20ms.
 	Poll time.Duration
@@ -32,7 +33,7 @@ var (
 // New makes a backend on the world.
 func New(world *World, opts Options) *Backend {
 	if opts.Hub == "" {
-		opts.Hub = "sim"
+		opts.Hub = fleet.DefaultHub
 	}
 	if opts.Poll <= 0 {
 		opts.Poll = 20 * time.Millisecond
