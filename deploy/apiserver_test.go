@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 )
 
 // cluster is an etcd and a kube-apiserver, without controllers: enough to validate, admit, store and authorize.
@@ -41,7 +43,8 @@ func startCluster(t *testing.T) *cluster {
 	ca.issue(t, "server", pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth)
 	ca.issue(t, "admin", pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}}, x509.ExtKeyUsageClientAuth)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	etcd, peers, api := freePort(t), freePort(t), freePort(t)
+	ports := workertest.FreePorts(t, 3)
+	etcd, peers, api := ports[0], ports[1], ports[2]
 
 	c.start(t, "etcd", "--data-dir", file("etcd"), "--listen-client-urls=http://"+etcd, "--advertise-client-urls=http://"+etcd,
 		"--listen-peer-urls=http://"+peers, "--initial-advertise-peer-urls=http://"+peers, "--initial-cluster=default=http://"+peers,
@@ -119,14 +122,6 @@ func (c *cluster) kubectl(t *testing.T, input []byte, args ...string) string {
 	out, err := c.run(t, filepath.Join(c.bin, "kubectl"), input, args...)
 	require.NoError(t, err, "kubectl %s: %s", strings.Join(args, " "), out)
 	return out
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
 }
 
 // authority is a certificate authority made for one test.

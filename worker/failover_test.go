@@ -16,7 +16,7 @@ import (
 // is well again nothing of ours is on it.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	quick := func(g *fleet.GroupSpec) { g.Budgets.Peer, g.Budgets.Join = seconds(2), seconds(2) }
+	quick := func(g *fleet.GroupSpec) { g.Budgets.Peer, g.Budgets.Join = seconds(10), seconds(10) }
 	for name, knobs := range map[string]sim.Knobs{
 		"unreachable":                  {Unreachable: true},
 		"refuses the tenant":           {Refuse: backend.StageTenant, Message: "the tenant is cordoned"},
@@ -48,7 +48,7 @@ func TestFailover(t *testing.T) {
 
 func TestLastFailureReachesCA(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Join = seconds(1) })
+	s := newScene(t, 1)
 	s.knobs(0, sim.Knobs{Refuse: backend.StageResources, Message: "quota exceeded"})
 	s.work()
 	s.grow(1)
@@ -62,7 +62,7 @@ func TestLastFailureReachesCA(t *testing.T) {
 // The step's time is over before the peering's own, which all holds share: the failure says what the peering waits for.
 func TestStepOutOfTimeNamesWhatThePeeringWaitsFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Peer = seconds(4) })
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Peer = seconds(15) })
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	s.work()
 	s.grow(1)
@@ -109,7 +109,7 @@ func TestCancelledScaleOutFailsAndIsUndone(t *testing.T) {
 
 func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1).work()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(30) }).work() // cancelled long before
 	name := s.grow(1).Instances[0].Name
 	s.allIn(fleet.Ready, 1)
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "protected", Protected: true}))
@@ -125,7 +125,7 @@ func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
 // A worker dies while a peering hangs, another takes over: the same instance becomes Ready, with one tenant, one slice.
 func TestWorkerKilledWhilePeering(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, patient)
+	s := newScene(t, 1)
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	kill := s.spawn()
 	s.configure()

@@ -118,17 +118,13 @@ func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...fun
 		ID: id, Max: 4, Shape: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
 		},
-		Budgets: fleet.Budgets{Peer: seconds(20), Join: seconds(20), Total: seconds(60), Drain: seconds(5)},
+		// A step may meet a slow machine, and a worker that died and is taken over from.
+		Budgets: fleet.Budgets{Peer: seconds(60), Join: seconds(60), Total: seconds(150), Drain: seconds(5)},
 	}
 	for _, c := range change {
 		c(&s.spec)
 	}
 	return s
-}
-
-// patient is for scenes in which a worker dies: that another takes over may take as long as a step has otherwise.
-func patient(g *fleet.GroupSpec) {
-	g.Budgets.Peer, g.Budgets.Join, g.Budgets.Total = seconds(60), seconds(60), seconds(150)
 }
 
 func seconds(n float64) metav1.Duration {

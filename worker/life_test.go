@@ -165,7 +165,7 @@ func TestTerminatedGroupRecoversFromWhatExists(t *testing.T) {
 
 func TestLostCallDoesNotComeBackAsAGhost(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, patient)
+	s := newScene(t, 1)
 	kill := s.spawn()
 	s.configure()
 	kill()

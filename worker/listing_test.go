@@ -55,7 +55,7 @@ func (s *scene) listed(query string, ids ...string) {
 		}
 		slices.Sort(found)
 		return slices.Equal(ids, last.is(found))
-	}, 20*time.Second, waitTick, "%s; last: %s", query, &last)
+	}, waitLimit, waitTick, "%s; last: %s", query, &last)
 }
 
 // Operators find workflows by group, instance, provider and phase.
@@ -148,7 +148,7 @@ func (s *scene) hangs(id string) {
 			}
 		}
 		return false
-	}, 20*time.Second, waitTick)
+	}, waitLimit, waitTick)
 }
 
 // Nobody has registered the attributes: a worker says how to, once, and everything works without them. One that is told to

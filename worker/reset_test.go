@@ -89,7 +89,7 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
-	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
 	defer cancel()
 	_, err := s.groups.Grow(ctx, s.spec.ID, 1)
 	require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
 // An operation meets a group at the very task at which it notices that it was reset: it is not booked on the past.
 func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, patient)
+	s := newScene(t, 1)
 	kill := s.spawn()
 	s.configure()
 	s.grow(1)

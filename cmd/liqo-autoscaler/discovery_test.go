@@ -73,14 +73,18 @@ func TestBrokenWritersAreTold(t *testing.T) {
 
 	good, err := os.ReadFile(d.files.writers)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(d.files.writers, []byte("writers: [{name: dev}]"), 0o600))
+	write := func(content []byte) { // at once: one that is half written would be told too
+		require.NoError(t, os.WriteFile(d.files.writers+".new", content, 0o600))
+		require.NoError(t, os.Rename(d.files.writers+".new", d.files.writers))
+	}
+	write([]byte("writers: [{name: dev}]"))
 	logged := func(what string) func() bool {
 		return func() bool { return strings.Count(log.String(), what) == 1 }
 	}
 	require.Eventually(t, logged("nobody is let in"), 20*time.Second, 5*time.Millisecond)
 	require.ErrorIs(t, d.put(t.Context(), c), client.ErrDenied)
 
-	require.NoError(t, os.WriteFile(d.files.writers, good, 0o600))
+	write(good)
 	require.Eventually(t, logged("in force again"), 20*time.Second, 5*time.Millisecond)
 	require.NoError(t, d.put(t.Context(), c))
 }

@@ -110,10 +110,12 @@ func (s *stage) configure(text string) {
 func (s *stage) until(want func(show.Status) bool) show.Status {
 	s.t.Helper()
 	var last show.Status
-	require.Eventually(s.t, func() bool {
-		last = s.status()
-		return want(last)
-	}, time.Minute, 100*time.Millisecond)
+	require.NoError(s.t, waitFor(s.ctx, 2*time.Minute, func() error {
+		if last = s.status(); !want(last) {
+			return fmt.Errorf("not as wanted: %+v", last)
+		}
+		return nil
+	}))
 	return last
 }
 
@@ -129,7 +131,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.configure(twoGroups)
 	_, stop := startDev(s.ctx, t, s.c, s.flags)
 	require.Equal(t, "No provider is known.\n", s.cli("offers"))
-	require.Eventually(t, func() bool { return len(s.status().Groups) == 2 }, 30*time.Second, 100*time.Millisecond, "Temporal's index lags behind")
+	s.until(func(st show.Status) bool { return len(st.Groups) == 2 }) // Temporal's index lags behind
 
 	watched := s.watch()
 	require.NoError(t, s.increase("two", 3))

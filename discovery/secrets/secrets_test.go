@@ -3,6 +3,7 @@ package secrets_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,10 @@ func start(t *testing.T, client *fake.Clientset) *secrets.Source {
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-done)
+	})
+	// The fake tells a watch nothing of what changed before it began, not even after the list.
+	eventually(t, func() bool {
+		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
 	})
 	return s
 }

@@ -68,7 +68,7 @@ func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 	d, hangUp, err := newDriver(s, m, rand.New(rand.NewPCG(with, 1)))
 	require.NoError(t, err)
 	defer hangUp()
-	require.NoError(t, d.rest(ctx, time.Minute), "the product starts")
+	require.NoError(t, d.rest(ctx, 3*time.Minute), "the product starts")
 
 	began := time.Now()
 	play(ctx, d, &monkey{s: s, rng: rand.New(rand.NewPCG(with, 2)), m: m, gentle: gentle}, length)

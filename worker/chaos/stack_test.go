@@ -176,7 +176,7 @@ func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
 	s.api, err = client.NewLazyClient(client.Options{HostPort: ports[0], Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(s.api.Close)
-	require.NoError(t, until(ctx, time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
+	require.NoError(t, until(ctx, 3*time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
 	return s
 }
 

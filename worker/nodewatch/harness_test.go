@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	waitLimit = 10 * time.Second
+	waitLimit = time.Minute
 	waitTick  = 2 * time.Millisecond
 )
 

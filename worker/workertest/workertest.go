@@ -4,6 +4,8 @@ package workertest
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -30,12 +32,16 @@ func (b *Buffer) String() string {
 	return b.b.String()
 }
 
-// FreePorts returns addresses on this machine where nobody listens.
+// FreePorts returns addresses on this machine where nobody listens. Their ports are below those that Linux gives to whoever
+// asks for any, as tests of other packages do all the time: until they are used nobody else gets them.
 func FreePorts(t *testing.T, n int) []string {
 	t.Helper()
 	var addresses []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for tries := 0; len(addresses) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000)))
+		if err != nil && tries < 1000 {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

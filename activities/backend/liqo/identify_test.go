@@ -52,7 +52,7 @@ func TestAccess(t *testing.T) {
 // An API server that has just started refuses everybody until it has read its roles: that is no fault of the credentials.
 func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	c := newClusters(t, nil, nil)
-	c.graces.identify = 2 * time.Second
+	c.graces.identify = time.Minute
 	var asked atomic.Int32
 	refuse := int32(3)
 	c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{

@@ -2,11 +2,13 @@ package liqo
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -15,6 +17,13 @@ import (
 
 func TestWatch(t *testing.T) {
 	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-labels", "7")), nil)
+	var watches atomic.Int32
+	c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			defer watches.Add(1)
+			return w.Watch(ctx, list, opts...)
+		},
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := make(chan backend.Found, 100), make(chan error, 1)
 	go func() { done <- c.Watch(ctx, func(f backend.Found) { told <- f }) }()
@@ -22,7 +31,7 @@ func TestWatch(t *testing.T) {
 		select {
 		case f := <-told:
 			return f
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			require.FailNow(t, "nothing was told")
 			return backend.Found{}
 		}
@@ -32,6 +41,8 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, found, []backend.Found{first}, "the start tells all that List lists, and nothing else")
 
+	// The fake tells a watch nothing of what changed before it began, not even after the list.
+	require.Eventually(t, func() bool { return watches.Load() == 3 }, 30*time.Second, time.Millisecond)
 	require.NoError(t, c.local.Delete(t.Context(), readyNode("g-abc-1-1", "1")))
 	f := next()
 	require.True(t, f.Slice && f.Virtual && !f.Node, "%+v", f)

@@ -135,7 +135,7 @@ func TestWatchOutlivesGap(t *testing.T) {
 		}
 		hidden = !hidden
 		return len(told) > 0 && !hidden
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	require.Equal(t, before, <-told)
 	require.Equal(t, spec.Attempt.ObjectName(), before.Attempt.ObjectName())
 	cancel(context.Canceled)

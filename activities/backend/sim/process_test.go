@@ -26,7 +26,7 @@ const (
 
 func child(t *testing.T, test string, env ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+test+"$", "-test.v")
 	cmd.Env = append(os.Environ(), env...)
@@ -118,7 +118,7 @@ func TestChildLife(t *testing.T) {
 // life is the life of a node from its peering to nothing.
 func life(t *testing.T, w *World, p backend.Provider) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	b := New(w, testOptions)
 	spec := nodeSpec("group-a-1", 1, p)

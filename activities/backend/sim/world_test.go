@@ -64,7 +64,7 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 	return backendtest.Harness{
 		Backend: New(w, testOptions), Other: New(other, testOptions),
 		Providers: [2]backend.Provider{provider(t, w, one), provider(t, w, two)},
-		Shape:     testShape, Group: group, Bound: 20 * time.Second,
+		Shape:     testShape, Group: group, Bound: time.Minute, Prompt: time.Minute,
 		World: backendtest.World{
 			Objects: func(context.Context) ([]backendtest.Object, error) { return objects(other) },
 			Node: func(_ context.Context, name string) (*corev1.Node, error) {
