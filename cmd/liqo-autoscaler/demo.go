@@ -42,6 +42,7 @@ With --keep it ends with the scale-out, so that there is a node to look at; --re
 			return demo(ctx, c, f, cmd.OutOrStdout())
 		},
 	}
+	c.registerHub(cmd)
 	cmd.Flags().StringVar(&f.address, "address", "127.0.0.1:8086", "address of the gRPC server")
 	cmd.Flags().StringVar(&f.group, "group", "standard", "node group to scale")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "only scale out, and keep the node")
