@@ -25,7 +25,7 @@ type described struct {
 }
 
 func (s *stack) describe(ctx context.Context, workflow string) (described, error) {
-	out, err := s.cli(ctx, "workflow", "describe", "-w", workflow, "-o", "json")
+	out, err := s.cli(ctx, "workflow", "describe", "-w", hub+"/"+workflow, "-o", "json")
 	if err != nil {
 		return described{}, err
 	}
@@ -34,6 +34,12 @@ func (s *stack) describe(ctx context.Context, workflow string) (described, error
 		return described{}, fmt.Errorf("read description of %s: %w", workflow, err)
 	}
 	return d, nil
+}
+
+// cancel is what an operator does to a workflow.
+func (s *stack) cancel(ctx context.Context, workflow string) error {
+	_, err := s.cli(ctx, "workflow", "cancel", "-w", hub+"/"+workflow)
+	return err
 }
 
 // waitsFor is what a workflow's activity waits for, as an operator sees it: the last heartbeat, the stage first.
@@ -89,7 +95,7 @@ func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 		case err != nil || phase == fleet.Absent:
 			return err
 		case phase == fleet.CoolOff:
-			if _, err := r.s.cli(ctx, "workflow", "cancel", "-w", "provider/"+provider.name); err != nil {
+			if err := r.s.cancel(ctx, "provider/"+provider.name); err != nil {
 				return err
 			}
 		}

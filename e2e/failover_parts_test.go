@@ -27,7 +27,7 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	frozen := freezeAt(ctx, r.steps, s.lab, first.name, lab.LiqoManager, tenantAnswered(first))
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
 	awaitFrozen(r.steps, frozen)
-	_, err := s.cli(ctx, "workflow", "cancel", "-w", "peering/"+first.name)
+	err := s.cancel(ctx, "peering/"+first.name)
 	require.NoError(t, err)
 	r.done("peering cancelled")
 	ids := r.readyOnSecond(ctx)

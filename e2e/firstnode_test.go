@@ -17,10 +17,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-const group = "burst"
+// hub is not the default one: an operator then finds every workflow under it.
+const (
+	hub   = "lab"
+	group = "burst"
+)
 
 // groups is the node-group config of the suite. The taint repels nobody; it is there to be seen on nodes and template.
 const groups = `
+hub: lab
 nodeGroups:
 - id: burst
   max: 3
@@ -141,7 +146,7 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
 	awaitUnanswered(ctx, r.steps, s.providers[0], frozen)
-	_, err := s.cli(ctx, "workflow", "cancel", "-w", "peering/"+s.providers[0].name)
+	err := s.cancel(ctx, "peering/"+s.providers[0].name)
 	require.NoError(t, err)
 	r.done("peering cancelled")
 	ids := r.scaledOut(ctx, 1)

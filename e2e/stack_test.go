@@ -154,7 +154,7 @@ func (s *stack) startWorker() {
 	s.t.Helper()
 	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
 		"worker", "--temporal-address", s.temporal, "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
-		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--metrics-listen", "", "--health-listen", ""}})
+		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--metrics-listen", "", "--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	s.worker = p
