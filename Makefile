@@ -35,7 +35,7 @@ test: temporal ## all tests but e2e, with the race detector
 	go test -race -timeout 30m ./...
 
 .PHONY: test-ci
-test-ci: temporal $(BIN)/gotestsum # as test; of at most 3 tests that fail each gets a second try and a line of its own, a data race gets none
+test-ci: temporal $(BIN)/gotestsum # as test; when at most 3 tests fail each gets a second try and a line of its own, a data race gets none
 	$(BIN)/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race \
 		--packages ./... -- -race -timeout 30m
 

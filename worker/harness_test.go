@@ -87,8 +87,10 @@ var scenes atomic.Int64
 // newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
 func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
-	return newSceneOf(t, fmt.Sprintf("t%d", scenes.Add(1)), "", n, change...)
+	return newSceneOf(t, newID(), "", n, change...)
 }
+
+func newID() string { return fmt.Sprintf("t%d", scenes.Add(1)) }
 
 // newSceneOf makes a scene whose group and providers may be named as those of another hub's scene.
 func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...func(*fleet.GroupSpec)) *scene {

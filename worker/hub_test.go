@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +21,6 @@ func TestHubsShareANamespace(t *testing.T) {
 	var scenes []*scene
 	for i, hub := range hubs {
 		s := newSceneOf(t, "shared", hub, 1)
-		s.queue = hub.TaskQueue()
-		s.groups = flow.NewGroups(s.temporal, hub, "")
 		s.work()
 		s.grow(i + 1)
 		scenes = append(scenes, s)
@@ -28,31 +28,22 @@ func TestHubsShareANamespace(t *testing.T) {
 	for i, s := range scenes {
 		s.allIn(fleet.Ready, i+1)
 		s.counts("its own nodes", func(c sim.Counts) bool { return c.Ready == i+1 && c.Slices == i+1 })
-		providers := flow.NewProviders(s.temporal, s.hub, "")
+		providers := flow.NewProviders(s.temporal, s.hub, s.queue)
 		state, err := providers.Status(s.ctx, s.providers[0])
 		require.NoError(t, err)
 		require.Len(t, state.Holds, i+1)
 	}
 
-	// Lists are of one hub, though another one may have been given its task queue.
-	for _, queue := range []string{"", hubs[0].TaskQueue()} {
-		require.Eventually(t, func() bool {
-			for i, hub := range hubs {
-				groups, err := flow.NewGroups(scenes[0].temporal, hub, queue).Running(t.Context())
-				states, err2 := flow.NewProviders(scenes[0].temporal, hub, queue).Listed(t.Context())
-				if err != nil || err2 != nil {
-					return false
-				}
-				if queue != "" && i > 0 {
-					require.Empty(t, groups)
-					require.Empty(t, states)
-				} else if len(groups) != 1 || groups[0] != "shared" || len(states) != 1 || len(states[0].Holds) != i+1 {
-					return false
-				}
+	require.Eventually(t, func() bool {
+		for i, s := range scenes {
+			groups, err := s.groups.Running(t.Context())
+			states, err2 := flow.NewProviders(s.temporal, s.hub, s.queue).Listed(t.Context())
+			if errors.Join(err, err2) != nil || !slices.Equal(groups, []string{"shared"}) || len(states) != 1 || len(states[0].Holds) != i+1 {
+				return false
 			}
-			return true
-		}, waitLimit, waitTick, "Temporal's list lags behind")
-	}
+		}
+		return true
+	}, waitLimit, waitTick, "Temporal's list lags behind")
 
 	for _, i := range scenes[1].snapshot().Instances {
 		scenes[1].release(i.Name)

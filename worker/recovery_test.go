@@ -23,7 +23,7 @@ import (
 const soon = 50 * time.Second
 
 func (s *scene) status(id string) enums.WorkflowExecutionStatus {
-	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
+	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, s.hub.ID(id), "")
 	if err != nil {
 		return enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED
 	}
@@ -39,7 +39,7 @@ func (s *scene) isStatus(id string, want enums.WorkflowExecutionStatus) {
 func (s *scene) provider(n int, what string, want func(fleet.ProviderState) bool) {
 	s.t.Helper()
 	var last seen[fleet.ProviderState]
-	providers := flow.NewProviders(s.temporal, "", s.queue)
+	providers := flow.NewProviders(s.temporal, s.hub, s.queue)
 	require.Eventuallyf(s.t, func() bool {
 		state, err := providers.Status(s.ctx, s.providers[n])
 		return err == nil && want(last.is(state))
@@ -118,12 +118,12 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 // on making.
 func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1).work()
+	s := newSceneOf(t, newID(), "edge", 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
 	name := s.grow(1).Instances[0].Name
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
 	s.allIn(fleet.Joining, 1)
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	s.knobs(0, sim.Knobs{})

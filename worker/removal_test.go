@@ -15,14 +15,14 @@ import (
 // A provider's entity is lost while unpeering/<id> hangs, as after an upgrade: the next node's peering is not fought over.
 func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1).work()
+	s := newSceneOf(t, newID(), "edge", 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
 	s.grow(1)
 	s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
 	s.allIn("", 0)
 	s.provider(0, "is being removed", func(p fleet.ProviderState) bool { return p.Phase == fleet.Removing })
 	s.isStatus(workflows.UnpeeringID(s.providers[0]), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.ProviderID(s.providers[0]), "", "test"))
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[0])), "", "test"))
 	s.grow(1)
 	i := s.until("there is a verdict", func(snap fleet.Snapshot) bool {
 		return len(snap.Instances) == 1 && (snap.Instances[0].Phase == fleet.Ready || snap.Instances[0].Phase == fleet.Failed)

@@ -2,7 +2,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type Options struct {
 	Temporal  client.Client
 	Namespace string        // the one that Temporal has; "" means "default"
 	Hub       workflows.Hub // the installation; as the Backend's
-	TaskQueue string        // "" means the hub's own
+	TaskQueue string        // as Hub.TaskQueue has it
 	Catalog   activities.Catalog
 	Backend   backend.Backend
 	Logger    *slog.Logger // nil means slog.Default()
@@ -46,7 +45,7 @@ type Options struct {
 
 // New makes a worker, not yet started. Its workflows ask registered whether the namespace has our search attributes.
 func New(o Options, registered func() bool) worker.Worker {
-	queue := cmp.Or(o.TaskQueue, o.Hub.TaskQueue())
+	queue := o.Hub.TaskQueue(o.TaskQueue)
 	stop := o.StopTimeout
 	if stop <= 0 {
 		stop = 10 * time.Second
@@ -63,7 +62,7 @@ func New(o Options, registered func() bool) worker.Worker {
 		OnFatalError:                       o.onFatal,
 	})
 	workflows.Register(w, &activities.Activities{
-		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, o.Hub, queue),
+		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, o.Hub, o.TaskQueue),
 	}, registered)
 	return w
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,10 @@ import (
 
 var reviewAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// stage is a workflow under test, in time that skips, with its children and signals recorded.
+// edge is the hub of all workflows under test, so that each of them has to find the others within it.
+const edge workflows.Hub = "edge"
+
+// stage is a workflow under test, in time that skips, with its children and signals recorded, by their ids within the hub.
 type stage struct {
 	*testsuite.TestWorkflowEnvironment
 	started []string                     // ids of children
@@ -39,11 +43,17 @@ func newStage(t *testing.T, run any, name string) *stage {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	s := &stage{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), leave: func(string) error { return nil }}
+	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: edge.ID(strings.ToLower(name) + "/x")})
+	within := func(id string) string {
+		in, ok := strings.CutPrefix(id, edge.ID(""))
+		require.True(t, ok, "%s is another hub's", id)
+		return in
+	}
 	s.SetStartTime(reviewAt)
 	s.SetTestTimeout(30 * time.Second)
 	s.child = func(workflow.Context) error { return nil }
 	record := func(ctx workflow.Context, _ any) error {
-		s.started = append(s.started, workflow.GetInfo(ctx).WorkflowExecution.ID)
+		s.started = append(s.started, within(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		return s.child(ctx)
 	}
 	for _, n := range []string{workflows.TypePeering, workflows.TypeUnpeering, workflows.TypeScaleOut, workflows.TypeScaleIn, workflows.TypeUndo} {
@@ -53,12 +63,13 @@ func newStage(t *testing.T, run any, name string) *stage {
 	}
 	s.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	s.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalReport, mock.Anything).Return(
-		func(_, _, _, _ string, arg any) error {
+		func(_, id, _, _ string, arg any) error {
+			within(id)
 			s.reports = append(s.reports, arg.(workflows.Report))
 			return nil
 		}).Maybe()
 	s.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalLeave, mock.Anything).Return(
-		func(_, id, _, _ string, _ any) error { s.told = append(s.told, id); return s.leave(id) }).Maybe()
+		func(_, id, _, _ string, _ any) error { s.told = append(s.told, within(id)); return s.leave(within(id)) }).Maybe()
 	s.RegisterActivityWithOptions(func(context.Context, string) ([]backend.Found, error) { return nil, errors.New("not now") },
 		activity.RegisterOptions{Name: activities.NameRecoverGroup})
 	return s
@@ -116,7 +127,7 @@ func TestLateReportOfASilentPeeringEndsNoCompensation(t *testing.T) {
 			s := newStage(t, workflows.Provider, workflows.TypeProvider)
 			state := removing()
 			state.Phase, state.Run = fleet.Establishing, 7
-			s.OnRequestCancelExternalWorkflow(mock.Anything, workflows.PeeringID("milan"), mock.Anything).Return(func(_, _, _ string) error {
+			s.OnRequestCancelExternalWorkflow(mock.Anything, edge.ID(workflows.PeeringID("milan")), mock.Anything).Return(func(_, _, _ string) error {
 				s.SignalWorkflow(workflows.SignalReport, workflows.PeeringReport{Run: 7, Event: event})
 				return nil
 			})
@@ -156,7 +167,7 @@ func TestLeaveThatFindsNobodyWhileReportsCome(t *testing.T) {
 			return errors.New("not found")
 		}
 		once = true
-		s.SignalWorkflow(workflows.SignalReport, workflows.Report{Instance: other.Name, From: "scale-out/standard-x-2/r", Number: 9, Closed: true})
+		s.SignalWorkflow(workflows.SignalReport, workflows.Report{Instance: other.Name, From: edge.ID("scale-out/standard-x-2/r"), Number: 9, Closed: true})
 		return errors.New("not found")
 	}
 	s.RegisterDelayedCallback(s.CancelWorkflow, 20*time.Second)
@@ -169,6 +180,22 @@ func TestLeaveThatFindsNobodyWhileReportsCome(t *testing.T) {
 	}})
 	require.Contains(t, s.started, workflows.ScaleInID(leaving.Name))
 	require.NotContains(t, s.started, workflows.ScaleOutID(leaving.Name))
+}
+
+// A scale-out that its group knows nothing of is told to leave; another hub's is not, though its instance has the same name.
+func TestReportOfAnUnknownInstanceIsAnsweredWithLeave(t *testing.T) {
+	s := newStage(t, workflows.NodeGroup, workflows.TypeNodeGroup)
+	spec := reviewSpec()
+	s.RegisterDelayedCallback(func() {
+		for name, from := range map[string]string{"standard-x-1": edge.ID("scale-out/standard-x-1/r"), "standard-x-2": "scale-out/standard-x-2/r"} {
+			s.SignalWorkflow(workflows.SignalReport, workflows.Report{Instance: name, From: from, Number: 1, Event: fleet.Event{Kind: fleet.Done}})
+		}
+	}, time.Second)
+	s.RegisterDelayedCallback(s.CancelWorkflow, 20*time.Second)
+	s.ExecuteWorkflow(workflows.NodeGroup, workflows.NodeGroupInput{Group: "standard", State: &workflows.GroupState{
+		Ledger: fleet.Ledger{Spec: &spec, Epoch: "x"}.Pack(),
+	}})
+	require.Equal(t, []string{workflows.ScaleOutID("standard-x-1")}, s.told)
 }
 
 // A group of the largest size that a spec may have must be able to continue as new and to publish: Temporal takes no

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -29,7 +30,9 @@ func TestRecordedHistories(t *testing.T) {
 			types[h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()]++
 			replayer := worker.NewWorkflowReplayer()
 			workflows.RegisterWorkflows(replayer, func() bool { return true })
-			require.NoError(t, replayer.ReplayWorkflowHistory(nil, &h))
+			started := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes() // its id has the hub
+			of := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: started.GetWorkflowId()}}
+			require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of))
 		})
 	}
 	for _, name := range []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypePeering, workflows.TypeUnpeering,

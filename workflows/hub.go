@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -22,12 +23,14 @@ func (h Hub) ID(id string) string {
 	return id
 }
 
-// TaskQueue is what all workflows and activities of this hub wait in.
-func (h Hub) TaskQueue() string {
+// TaskQueue is what all workflows and activities of this hub wait in: one name, "" means TaskQueue, makes a queue for each
+// hub, because a worker answers for its own cluster only.
+func (h Hub) TaskQueue(name string) string {
+	name = cmp.Or(name, TaskQueue)
 	if h.named() {
-		return TaskQueue + "-" + string(h)
+		return name + "-" + string(h)
 	}
-	return TaskQueue
+	return name
 }
 
 // here makes one of the ids of names.go that of the hub of the workflow that asks.

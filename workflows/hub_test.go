@@ -27,7 +27,9 @@ func TestIDsWithinAHub(t *testing.T) {
 		require.NoError(t, env.GetWorkflowResult(&got))
 		require.Equal(t, want, got, own)
 	}
-	require.Equal(t, "liqo-autoscaler", Hub("").TaskQueue())
-	require.Equal(t, "liqo-autoscaler", Hub("default").TaskQueue())
-	require.Equal(t, "liqo-autoscaler-edge", Hub("edge").TaskQueue())
+	require.Equal(t, "liqo-autoscaler", Hub("").TaskQueue(""))
+	require.Equal(t, "liqo-autoscaler", Hub("default").TaskQueue(""))
+	require.Equal(t, "liqo-autoscaler-edge", Hub("edge").TaskQueue(""))
+	require.Equal(t, "mine", Hub("default").TaskQueue("mine"))
+	require.Equal(t, "mine-edge", Hub("edge").TaskQueue("mine"))
 }

@@ -29,7 +29,7 @@ const (
 	MemoSnapshot = "snapshot"
 )
 
-// TaskQueue is the task queue of all workflows and activities of the default hub.
+// TaskQueue is the default name of task queues, see Hub.TaskQueue.
 const TaskQueue = "liqo-autoscaler"
 
 // The ids below are those within a hub: see Hub.ID.

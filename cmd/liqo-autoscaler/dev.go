@@ -20,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -128,12 +129,13 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 	if err := d.simulate(ctx, world); err != nil {
 		return err
 	}
-	b := sim.New(world, sim.Options{})
-	offers, err := sources{server: d.client}.open(b, nil)
+	file, cfg, err := devConfig(f.dir)
 	if err != nil {
 		return err
 	}
-	file, cfg, err := devConfig(f.dir)
+	hub := workflows.Hub(cfg.Hub)
+	b := sim.New(world, sim.Options{Hub: cfg.Hub})
+	offers, err := sources{server: d.client}.open(b, nil)
 	if err != nil {
 		return err
 	}
@@ -147,7 +149,7 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 	}
 	defer t.Close()
 	server, err := grpcserver.New(grpcserver.Options{
-		Groups: flow.NewGroups(t, c.hub, c.taskQueue),
+		Groups: flow.NewGroups(t, hub, c.taskQueue),
 		Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
 		Logger: logger,
 	})
@@ -170,7 +172,7 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 			return nil
 		}
 		return worker.Run(run, worker.Options{
-			Temporal: t, Namespace: c.namespace, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
+			Temporal: t, Namespace: c.namespace, Hub: hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
 			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
 		})
 	})

@@ -1,12 +1,14 @@
 package main
 
 import (
-	"bytes"
+	"log"
 	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 )
 
 // A reflector of one command may still log while another command makes its logger: run with -race.
@@ -29,7 +31,7 @@ func TestLibrariesLogWhereTheProcessLogs(t *testing.T) {
 		}
 	}()
 	<-said
-	var out bytes.Buffer
+	var out workertest.Buffer
 	c := &common{logLevel: "warn", logFormat: "json"}
 	_, err := c.logger(&out)
 	require.NoError(t, err)
@@ -39,6 +41,8 @@ func TestLibrariesLogWhereTheProcessLogs(t *testing.T) {
 	klog.ErrorS(nil, "the watch failed", "kind", "Secret")
 	klog.Background().WithName("reflector").WithValues("namespace", "lend").Error(nil, "named")
 	require.NotContains(t, out.String(), "too low")
+	log.Print("http: panic serving")
+	require.Contains(t, out.String(), `"level":"WARN","msg":"http: panic serving"`)
 	require.Contains(t, out.String(), `"level":"ERROR","msg":"the watch failed","kind":"Secret"`)
 	require.Contains(t, out.String(), `"msg":"named","logger":"reflector","namespace":"lend"`)
 

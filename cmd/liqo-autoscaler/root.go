@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 	f.StringVar(&c.logFormat, "log-format", "", "text or json; text on a terminal, json elsewhere")
 	f.StringVar(&c.temporalAddress, "temporal-address", "127.0.0.1:7233", "host:port of the Temporal frontend")
 	f.StringVar(&c.namespace, "temporal-namespace", "default", "Temporal namespace")
-	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue, of this installation alone (default liqo-autoscaler, with -<hub> behind it unless that is the default)")
+	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newConfig())
 	return root
@@ -70,6 +70,7 @@ func (c *common) logger(out io.Writer) (*slog.Logger, error) {
 		return nil, err
 	}
 	logger := slog.New(handler)
+	slog.SetLogLoggerLevel(slog.LevelWarn) // what still goes to package log is net/http's complaints
 	slog.SetDefault(logger)
 	return logger, nil
 }

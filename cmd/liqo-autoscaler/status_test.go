@@ -66,7 +66,7 @@ func newStage(t *testing.T) *stage {
 // cli runs a command against the stage's Temporal and returns what it printed.
 func (s *stage) cli(args ...string) string {
 	s.t.Helper()
-	out, errOut, err := command(s.ctx, append(args, "--temporal-address", s.c.temporalAddress)...)
+	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.c.temporalAddress)...)
 	require.NoError(s.t, err, errOut)
 	require.Empty(s.t, errOut)
 	return out
@@ -120,6 +120,7 @@ func (s *stage) until(want func(show.Status) bool) show.Status {
 }
 
 const twoGroups = `
+hub: edge
 limits: {nodes: 4}
 defaults: {max: 3, shape: {cpu: 2, memory: 4Gi, pods: 110}}
 nodeGroups: [{id: one}, {id: two, groupTaint: NoSchedule}]
@@ -218,7 +219,7 @@ func (s *stage) watch() func() []fleet.Phase {
 	ctx, cancel := context.WithCancel(s.ctx)
 	in, out := io.Pipe()
 	root := newRoot()
-	root.SetArgs([]string{"status", "--watch", "-o", "json", "--temporal-address", s.c.temporalAddress})
+	root.SetArgs([]string{"status", "--watch", "-o", "json", "--hub", "edge", "--temporal-address", s.c.temporalAddress})
 	root.SetOut(out)
 	root.SetErr(io.Discard)
 	done := make(chan error, 1)

@@ -33,7 +33,7 @@ func (b *Buffer) String() string {
 }
 
 // FreePorts returns addresses on this machine where nobody listens. Their ports are below those that Linux gives to whoever
-// asks for any, as tests of other packages do all the time: until they are used nobody else gets them.
+// asks for any, as tests of other packages do all the time: until they are used only another FreePorts may get them.
 func FreePorts(t *testing.T, n int) []string {
 	t.Helper()
 	var addresses []string

@@ -3,7 +3,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +56,7 @@ type base struct {
 }
 
 func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
-	return base{temporal: t, hub: hub, taskQueue: cmp.Or(taskQueue, hub.TaskQueue()), now: time.Now}
+	return base{temporal: t, hub: hub, taskQueue: hub.TaskQueue(taskQueue), now: time.Now}
 }
 
 // operation mints the id of one genuine call and says until when it may run, in the workflows' clock.

@@ -14,7 +14,7 @@ import (
 // fleet.ErrUnavailable changed nothing; fleet.ErrOutcomeUnknown may have.
 type Groups struct{ base }
 
-// NewGroups makes the Groups of a hub; an empty task queue means the hub's own.
+// NewGroups makes the Groups of a hub; the task queue is named as Hub.TaskQueue has it.
 func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 	return &Groups{newBase(t, hub, taskQueue)}
 }

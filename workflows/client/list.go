@@ -29,7 +29,7 @@ type Canceller interface {
 // listPage is how many workflows are asked for at once. Their memos come too, of up to some 200 KB each.
 const listPage = 100
 
-// Running lists the groups that run on this task queue, sorted. What started or ended a moment ago may be missed: Temporal
+// Running lists the groups of this hub that run, sorted. What started or ended a moment ago may be missed: Temporal
 // lists from an index that lags behind. Needs no worker. Error: fleet.ErrUnavailable.
 func (g *Groups) Running(ctx context.Context) ([]string, error) {
 	return g.running(ctx, workflows.TypeNodeGroup, g.group(""))
@@ -40,7 +40,7 @@ func (p *Providers) Running(ctx context.Context) ([]string, error) {
 	return p.running(ctx, workflows.TypeProvider, p.provider(""))
 }
 
-// Listed returns the state of every provider that runs on this task queue, as Temporal's list has it: Status is newer. One
+// Listed returns the state of every provider of this hub that runs, as Temporal's list has it: Status is newer. One
 // whose state cannot be decoded is left out. Needs no worker. Error: fleet.ErrUnavailable.
 func (p *Providers) Listed(ctx context.Context) (out []fleet.ProviderState, err error) {
 	err = p.list(ctx, workflows.TypeProvider, p.provider(""), func(_ string, e *workflow.WorkflowExecutionInfo) {

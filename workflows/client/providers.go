@@ -13,7 +13,7 @@ import (
 // Providers is the provider entities, as the activities use them.
 type Providers struct{ base }
 
-// NewProviders makes the Providers of a hub; an empty task queue means the hub's own.
+// NewProviders makes the Providers of a hub; the task queue is named as Hub.TaskQueue has it.
 func NewProviders(t Temporal, hub workflows.Hub, taskQueue string) *Providers {
 	return &Providers{newBase(t, hub, taskQueue)}
 }

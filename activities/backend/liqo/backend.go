@@ -36,7 +36,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Hub == "" {
-		c.Hub = "default"
+		c.Hub = fleet.DefaultHub
 	}
 	if c.LiqoNamespace == "" {
 		c.LiqoNamespace = "liqo"
