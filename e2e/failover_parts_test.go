@@ -27,8 +27,7 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	frozen := freezeAt(ctx, r.steps, s.lab, first.name, lab.LiqoManager, tenantAnswered(first))
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
 	awaitFrozen(r.steps, frozen)
-	err := s.cancel(ctx, "peering/"+first.name)
-	require.NoError(t, err)
+	require.NoError(t, s.cancel(ctx, "peering/"+first.name))
 	r.done("peering cancelled")
 	ids := r.readyOnSecond(ctx)
 	r.until(ctx, "taking back waits for the finalizer", time.Minute, func(ctx context.Context) error {

@@ -28,10 +28,7 @@ func TestHubsShareANamespace(t *testing.T) {
 	for i, s := range scenes {
 		s.allIn(fleet.Ready, i+1)
 		s.counts("its own nodes", func(c sim.Counts) bool { return c.Ready == i+1 && c.Slices == i+1 })
-		providers := flow.NewProviders(s.temporal, s.hub, s.queue)
-		state, err := providers.Status(s.ctx, s.providers[0])
-		require.NoError(t, err)
-		require.Len(t, state.Holds, i+1)
+		s.provider(0, "its own holds", func(p fleet.ProviderState) bool { return p.Live() == i+1 })
 	}
 
 	require.Eventually(t, func() bool {

@@ -118,12 +118,12 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 // on making.
 func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	t.Parallel()
-	s := newSceneOf(t, newID(), "edge", 1).work()
+	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
 	name := s.grow(1).Instances[0].Name
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
 	s.allIn(fleet.Joining, 1)
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
 	s.configure()
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	s.knobs(0, sim.Knobs{})
