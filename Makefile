@@ -1,6 +1,8 @@
 # The menu. `make` alone prints it.
 SHELL := /bin/bash
 BIN := $(CURDIR)/bin
+# Of chaos and mutate; 0 draws one.
+SEED ?= 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # Tools, pinned here and nowhere else (the temporal CLI: temporal-dev.sh).
@@ -32,12 +34,14 @@ demo: build ## drive a scale-out and a scale-in against `make run`, and show eac
 
 .PHONY: test
 test: temporal ## all tests but e2e, with the race detector
-	go test -race -timeout 30m ./...
+	go test -race -count=1 -timeout 30m ./...
 
 .PHONY: test-ci
-test-ci: temporal $(BIN)/gotestsum # as test; when at most 3 tests fail each gets a second try and a line of its own, a data race gets none
-	$(BIN)/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race \
-		--packages ./... -- -race -timeout 30m
+test-ci: temporal $(BIN)/gotestsum # as test; its last lines say how many tests ran, and which failed
+	$(BIN)/gotestsum --format pkgname --packages ./... -- -race -count=1 -timeout 30m
+
+.PHONY: test-all
+test-all: check verify test chaos deploy-check e2e ## everything there is to test; some two hours
 
 .PHONY: check
 check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
@@ -48,7 +52,7 @@ check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting
 	go -C e2e vet -tags externalgrpc ./...
 	cd e2e && $(BIN)/golangci-lint run --build-tags externalgrpc ./...
 	@for m in . e2e; do go -C $$m mod tidy -diff >/dev/null || { echo "$$m/go.mod is not tidy: run go mod tidy"; exit 1; }; done
-	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler go test ./deploy/...
+	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler go test -count=1 ./deploy/...
 
 .PHONY: e2e
 SUITE ?= all
@@ -57,7 +61,6 @@ e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=backend, first-node,
 
 .PHONY: chaos
 DURATION ?= 90s
-SEED ?= 0
 chaos: temporal ## kill, hang and cut off everything for a while, and check what must always be true: DURATION=90s SEED=n
 	go test ./worker/chaos -run TestChaos -count=1 -v -timeout 20m -chaos $(DURATION) -chaos-seed $(SEED)
 
@@ -67,13 +70,39 @@ deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the bin
 	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler KUBE_BIN=$$kube go test -count=1 ./deploy/...
 
 .PHONY: bench
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>
-	go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./worker | tee /dev/stderr | grep '^BENCH' || true
+SHAPES ?=
+PROBE ?= 1
+ROUNDS ?= 2
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2
+ifeq ($(SUITE),burst)
+	go test ./worker/burst -run TestBurst -count=1 -v -timeout 6h -burst $(if $(SHAPES),-shapes $(SHAPES)) -probe=$(PROBE) -rounds $(ROUNDS) \
+		$(if $(FAST),-fsync=false -alone=false -idle 0)
+else
+	set -o pipefail; go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./worker | tee /dev/stderr | grep '^BENCH'
+	set -o pipefail; go test -run '^$$' -bench . -benchtime 1x ./activities/backend/sim | tee /dev/stderr | grep '^BENCH'
+endif
+
+.PHONY: mutate
+N ?= 150
+mutate: ## change the code at random, and list what no fast test notices: N=150 SEED=n
+	@go run ./internal/tools/mutate -n $(N) -seed $(SEED)
+
+.PHONY: lines
+lines: ## count the lines of code, without tests
+	@go run ./internal/tools/lines
 
 .PHONY: update
 update: ## rewrite what is generated: golden files, docs/machine.md, docs/configuration.md, docs/metrics.md
-	go test ./workflows/fleet ./grpcserver/config -update
-	go test ./cmd/liqo-autoscaler -run TestDocumentedMetrics -update
+	go test -count=1 ./workflows/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
+	go test -count=1 ./cmd/liqo-autoscaler -run TestDocumentedMetrics -update
+
+.PHONY: verify
+verify: ## fail if `make update` would change anything; runs it in a copy
+	@copy=$$(mktemp -d) && trap 'rm -rf "$$copy"' EXIT && \
+	git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read --warning=no-failed-read -T- -c 2>/dev/null | tar -x -C "$$copy" && \
+	git -C "$$copy" init -q && git -C "$$copy" add -A && $(MAKE) -C "$$copy" --no-print-directory update >"$$copy/.git/update.log" 2>&1 || \
+	{ cat "$$copy/.git/update.log"; exit 1; }; \
+	git -C "$$copy" add -A -N && git -C "$$copy" --no-pager diff --exit-code || { echo "what is generated is not up to date: run make update and read the diff"; exit 1; }
 
 .PHONY: histories
 histories: temporal ## record workflows' histories anew, which after a release must not be needed

@@ -34,5 +34,5 @@ exec "$temporal" server start-dev \
   --ip "${TEMPORAL_IP:-127.0.0.1}" --port "${TEMPORAL_PORT:-7233}" --ui-port "${TEMPORAL_UI_PORT:-8233}" \
   --db-filename "$db" --log-level "${TEMPORAL_LOG_LEVEL:-error}" \
   --search-attribute LiqoGroup=Keyword --search-attribute LiqoInstance=Keyword \
-  --search-attribute LiqoProvider=Keyword --search-attribute LiqoPhase=Keyword \
+  --search-attribute LiqoProvider=Keyword \
   "$@"

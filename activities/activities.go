@@ -1,12 +1,14 @@
-// Package activities holds the steps of the machine: what workflows ask the outside world for. Each is ensure-style, may
-// run twice or be cut anywhere, heartbeats while it waits, and speaks fleet.Failure when it fails (errors.go).
+// Package activities holds what workflows ask the outside world for: the steps of the machine, and the deliveries
+// between workflows. Each may run twice or be cut anywhere, and speaks fleet.Failure when it fails (errors.go).
+//
+// The activity that learns a fact delivers it: Select tells the view and the acquire, Join and Return the last view,
+// Establish and RemovePeering their report. What takes long runs in short passes (passes.go), so nothing waits in a
+// slot for another workflow; only Join holds its slot for its budget.
 package activities
 
 import (
 	"context"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
@@ -15,50 +17,77 @@ import (
 
 // Names under which the activities are registered. They are in histories: never rename one.
 const (
-	NameDiscover           = "Discover"
-	NameSelect             = "Select"
-	NamePeer               = "Peer"
-	NameWaitForVirtualNode = "WaitForVirtualNode"
-	NameDrain              = "Drain"
-	NameUnpeer             = "Unpeer"
-	NameEstablishPeering   = "EstablishPeering"
-	NameRemovePeering      = "RemovePeering"
-	NameRecoverGroup       = "RecoverGroup"
-	NameRecoverProvider    = "RecoverProvider"
+	NameDeliver       = "Deliver"
+	NameLook          = "Look"
+	NameCompare       = "Compare"
+	NameTell          = "Tell"
+	NameDiscover      = "Discover"
+	NameSelect        = "Select"
+	NameEstablish     = "Establish"
+	NameJoin          = "Join"
+	NameDrain         = "Drain"
+	NameReturn        = "Return"
+	NameRemovePeering = "RemovePeering"
 )
 
-// Catalog lists who lends. It blocks for the time its sources need, and reports offers it had to skip as problems.
+// Catalog lists the offers. It blocks for the time its sources need, and reports offers it had to skip as problems.
 type Catalog interface {
 	Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error)
 }
 
-// Holds is the provider entities as activities use them. Both mutations are idempotent by key and start the entity when
-// it does not run; Status needs no worker.
-type Holds interface {
-	// Acquire books the attempt's hold on the provider.
-	Acquire(ctx context.Context, provider, key string, shape corev1.ResourceList, offer fleet.Offer) (fleet.Hold, error)
-	// Release gives it back, and keeps a late acquire of the same key from succeeding.
-	Release(ctx context.Context, provider, key string) error
-	// Broken tells the provider that its peering does not work, so that it is repaired. It does not wait for that.
-	Broken(ctx context.Context, provider string) error
-	// Waits tells what the workflow that makes or repairs the provider's peering waits for, as it last said; empty when none
-	// runs or it has said nothing yet. The message has the other side's own words where there are any.
-	Waits(ctx context.Context, provider string) (stage, message string, err error)
-	// Status returns the provider's state as last published; fleet.ErrUnavailable when it does not run.
-	Status(ctx context.Context, provider string) (fleet.ProviderState, error)
-	// Listed returns the state of every provider whose entity runs, as Temporal's list has it, a moment old: what started or
-	// changed just now may be missed.
-	Listed(ctx context.Context) ([]fleet.ProviderState, error)
+// Messages delivers to entities. Every verb returns once the message is durable, and is idempotent; many callers of one
+// process share a message. Errors: fleet.ErrNotRunning when nobody runs the group; a provider is started.
+type Messages interface {
+	View(ctx context.Context, group string, v fleet.View) error
+	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
+	Report(ctx context.Context, provider string, r fleet.PeeringReport) error
+	GroupDiffers(ctx context.Context, group string, d fleet.Differences) error
+	ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error
+}
+
+// Entities reads what the entities publish, without a worker.
+type Entities interface {
+	// Groups and Providers return all that run, each as it published last.
+	Groups(ctx context.Context) ([]fleet.Snapshot, error)
+	Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error)
+	// Provider is one of them, at most a second old; Status is it read anew. fleet.ErrNotRunning when it does not run.
+	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
+	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
+	// Ensure starts a provider's entity when it does not run.
+	Ensure(ctx context.Context, provider string) (started bool, err error)
+}
+
+// Workflows starts, tells and looks at single workflows.
+type Workflows interface {
+	// Start starts a workflow. already: one of that id runs, or has completed and is not to run again.
+	Start(ctx context.Context, s Start) (already bool, err error)
+	// Signal fails with fleet.ErrNotRunning when the workflow is closed.
+	Signal(ctx context.Context, s Signal) error
+	// Status describes a workflow; one that Temporal does not know is closed.
+	Status(ctx context.Context, id string) (Status, error)
+	// Cancel asks a workflow to end, Terminate ends it; one that does not run is fine.
+	Cancel(ctx context.Context, id string) error
+	Terminate(ctx context.Context, id, reason string) error
+}
+
+// Status is how a workflow is.
+type Status struct {
+	Running   bool
+	Completed bool
+	// Failing: its workflow task has failed at least five times, for ten minutes.
+	Failing bool
 }
 
 // Activities are the steps with what they need.
 type Activities struct {
-	Catalog Catalog
-	Backend backend.Backend
-	Holds   Holds
-	// PollInterval is how often Peer looks at its hold; 0 means 500ms.
-	PollInterval time.Duration
-	// Now is the worker's clock, used only to leave out expired offers; nil means time.Now.
+	Catalog   Catalog
+	Backend   backend.Backend
+	Messages  Messages
+	Entities  Entities
+	Workflows Workflows
+	// Making bounds how much one provider may have under way in this worker; nil means no bound.
+	Making *Limiter
+	// Now is the worker's clock; nil means time.Now.
 	Now func() time.Time
 }
 

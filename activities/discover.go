@@ -7,47 +7,53 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// DiscoverInput asks who lends what the instance needs.
+// DiscoverInput asks which providers offer what an instance needs.
 type DiscoverInput struct {
-	Instance fleet.Instance `json:"instance"`
+	Instance string          `json:"instance"`
+	Spec     fleet.GroupSpec `json:"spec"`
+	Refused  []string        `json:"refused,omitempty"`
+	Rank     fleet.Rank      `json:"rank"`
+	// Taken is how many instances of the group each provider has, as its group counted when it started this one.
+	Taken map[string]int `json:"taken,omitempty"`
 }
 
 // DiscoverOutput is the shortlist. It enters the history: at most fleet.MaxCandidates candidates.
 type DiscoverOutput struct {
 	Candidates []fleet.Candidate `json:"candidates,omitempty"`
+	// Rank is the instance's, less those ahead that have a hold by now.
+	Rank fleet.Rank `json:"rank"`
 	// Counts says how many offers each filter took out, candidates beyond the shortlist included.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Problems are offers that could not be used at all, named, in words.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Discover asks the catalog for all offers, subtracts what is held already, and returns the shortlist. No offer at all is
-// not an error: Select says so. Blocks for as long as the catalog's sources take.
+// Discover asks the catalog for all offers, subtracts what is held already, and returns the shortlist. No offer at all
+// is not an error: Select says so. Blocks for as long as the catalog's sources take.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
-	ctx, _, stop := heartbeat(ctx)
-	defer stop()
 	offers, problems, err := a.Catalog.Offers(ctx)
 	if err != nil {
-		return DiscoverOutput{}, wall(ctx, "", fmt.Errorf("list offers: %w", err))
+		return DiscoverOutput{}, toApplicationError(ctx, "", fmt.Errorf("list offers: %w", err))
 	}
-	all := make([]fleet.Candidate, 0, len(offers))
+	all, rank := make([]fleet.Candidate, 0, len(offers)), in.Rank
 	for _, o := range offers {
-		c := fleet.Candidate{Offer: o}
-		state, err := a.Holds.Status(ctx, o.Provider)
-		switch {
-		case err == nil:
-			state.Offer = &o
-			c.Free, c.Nodes = state.Free(), state.Live()
-		case !errors.Is(err, fleet.ErrUnavailable):
-			return DiscoverOutput{}, wall(ctx, o.Provider, fmt.Errorf("read holds of provider %s: %w", o.Provider, err))
+		state, err := a.Entities.Provider(ctx, o.Provider)
+		if err != nil && !errors.Is(err, fleet.ErrUnavailable) {
+			return DiscoverOutput{}, toApplicationError(ctx, o.Provider, fmt.Errorf("read holds of provider %s: %w", o.Provider,
+				err))
 		}
-		all = append(all, c)
+		own := held(state, in.Spec.ID)
+		rank.Ahead -= max(0, own-in.Taken[o.Provider])
+		all = append(all, candidate(o, state, in.Spec.Shape, max(0, in.Taken[o.Provider]-own)))
 	}
-	short, counts := fleet.Shortlist(in.Instance.Spec, all, in.Instance.Refused, a.now())
-	out := DiscoverOutput{Candidates: short, Counts: counts}
+	rank.Ahead = max(0, rank.Ahead)
+	short, counts := fleet.Shortlist(in.Spec, all, in.Refused, rank, a.now())
+	out := DiscoverOutput{Candidates: short, Rank: rank, Counts: counts}
 	for _, p := range problems {
 		out.Problems = append(out.Problems, p.String())
 	}
@@ -58,10 +64,56 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	return out, nil
 }
 
+// held is how many holds of a provider are the group's.
+func held(state fleet.ProviderSnapshot, group string) (n int) {
+	for _, key := range state.Holds {
+		if _, _, ok := fleet.ParseObjectName(group, key); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// candidate is an offer with what is known to be taken of it: what its provider published, and what the instance's own
+// group has taken since.
+func candidate(o fleet.Offer, state fleet.ProviderSnapshot, shape corev1.ResourceList, newer int) fleet.Candidate {
+	c := fleet.Candidate{Offer: o, Nodes: len(state.Holds) + newer}
+	if state.Offer == nil && newer == 0 {
+		return c
+	}
+	c.Free = o.Lendable.DeepCopy()
+	take(c.Free, state, newer, shape)
+	return c
+}
+
+// take subtracts from what an offer has: what its provider's holds took of the offer as it was, and n shapes more.
+func take(free corev1.ResourceList, state fleet.ProviderSnapshot, n int, shape corev1.ResourceList) {
+	if state.Offer != nil {
+		for name, whole := range state.Offer.Lendable {
+			if have, ok := free[name]; ok {
+				whole.Sub(state.Free[name]) // what is taken
+				have.Sub(whole)
+				free[name] = have
+			}
+		}
+	}
+	for name, each := range shape {
+		if have, ok := free[name]; ok {
+			for range n {
+				have.Sub(each)
+			}
+			free[name] = have
+		}
+	}
+}
+
 // SelectInput is what Select chooses from.
 type SelectInput struct {
-	Instance fleet.Instance `json:"instance"`
-	Found    DiscoverOutput `json:"found"`
+	Spec    fleet.GroupSpec `json:"spec"`
+	Found   DiscoverOutput  `json:"found"`
+	Refused []string        `json:"refused,omitempty"`
+	// View is the driver's, in Selecting: with the choice it becomes the view that the group is told.
+	View fleet.View `json:"view"`
 }
 
 // SelectOutput is the choice; Offer is nil when nothing fits, and Failure then says why.
@@ -71,25 +123,31 @@ type SelectOutput struct {
 	Decision fleet.Decision `json:"decision"`
 }
 
-// Select chooses the provider of the next attempt. It only computes; it is an activity so that the scoring may change
-// without breaking the replay of running workflows.
-func (a *Activities) Select(_ context.Context, in SelectInput) (SelectOutput, error) {
-	candidates := slices.Clone(in.Found.Candidates)
-	for i, c := range candidates {
-		if free, ok := in.Instance.Free[c.Offer.Provider]; ok {
-			candidates[i].Free = free
-		}
-	}
-	decision := fleet.Choose(in.Instance.Spec, candidates, in.Instance.Refused, a.now())
+// Select chooses the provider of the next attempt, tells the group and asks the provider for a hold. It is an activity
+// so that the scoring may change without breaking the replay of running workflows, and a local one because it is short.
+func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
+	decision := fleet.Choose(in.Spec, in.Found.Candidates, in.Refused, in.Found.Rank, a.now())
 	out := SelectOutput{Decision: decision}
-	for i := range candidates {
-		if candidates[i].Offer.Provider == decision.Chosen {
-			out.Offer = &candidates[i].Offer
-			return out, nil
+	for n := range in.Found.Candidates {
+		if o := in.Found.Candidates[n].Offer; o.Provider == decision.Chosen {
+			out.Offer = &o
 		}
 	}
-	out.Failure = fleet.NewFailure(fleet.CodeNoOffer, "", "", nothingFits(in, decision))
-	return out, nil
+	if out.Offer == nil {
+		code := fleet.CodeNoOffer
+		if decision.Full {
+			code = fleet.CodeNoCapacity
+		}
+		out.Failure = fleet.NewFailure(code, "", "", nothingFits(in, decision))
+		return out, nil
+	}
+	view := in.View.Chosen(*out.Offer)
+	at := fleet.Attempt{Group: in.Spec.ID, Instance: view.Instance, Number: view.Attempt}
+	err := a.Tell(ctx, TellInput{
+		Group: in.Spec.ID, View: &view, Provider: out.Offer.Provider,
+		Holds: []fleet.HoldRequest{acquire(at, in.Spec, out.Offer)},
+	})
+	return out, err
 }
 
 func nothingFits(in SelectInput, d fleet.Decision) string {
@@ -105,5 +163,5 @@ func nothingFits(in SelectInput, d fleet.Decision) string {
 			why = append(why, "there is no offer")
 		}
 	}
-	return fmt.Sprintf("no provider for group %s: %s", in.Instance.Spec.ID, strings.Join(why, "; "))
+	return fmt.Sprintf("no provider for group %s: %s", in.Spec.ID, strings.Join(why, "; "))
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -11,57 +12,62 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// unreachableAttempts is how often a step comes back to a provider that does not answer before the instance moves on: a
-// hiccup is ridden out, a dead provider costs seconds and not the step's whole budget.
-const unreachableAttempts = 4
+// TypeGaveUp is the second detail of the error of a step that used up its budget.
+const TypeGaveUp = "GaveUp"
 
-// wall translates what a backend said into what a workflow reads: an application error whose type is the failure's code
-// and whose details are the fleet.Failure. It is the only place that does so.
-func wall(ctx context.Context, provider string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if stopping(ctx) {
-		return err // this worker ends, or an operator paused the activity: it will run again, nothing failed
-	}
-	code, final := classify(err)
-	if code == fleet.CodeUnreachable {
-		final = activity.GetInfo(ctx).Attempt >= unreachableAttempts
-	}
-	if ctx.Err() != nil {
-		final = true // cancelled: the workflow decides what that means, and reads the stage from the details
-	}
-	stage := ""
+// failureOf says what a backend's error is to people and to CA.
+func failureOf(provider string, err error) *fleet.Failure {
+	c, stage, text := code(err), "", err.Error()
 	var at *backend.StageError
 	if errors.As(err, &at) {
-		stage = string(at.Stage)
+		if stage = string(at.Stage); c == fleet.CodeTimeout { // how our own wait ended tells nobody anything
+			text = fmt.Sprintf("waiting for %s: %s", at.Stage, at.Message)
+		}
 	}
-	return failure(fleet.NewFailure(code, provider, stage, err.Error()), final)
+	return fleet.NewFailure(c, provider, stage, text)
 }
 
-func failure(f *fleet.Failure, final bool) error {
+// code says which code an error of the backend is.
+func code(err error) fleet.Code {
+	switch {
+	case isVerdict(err):
+		return fleet.CodeRefused
+	case errors.Is(err, backend.ErrUnreachable):
+		return fleet.CodeUnreachable
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fleet.CodeTimeout
+	default:
+		return fleet.CodeInternal
+	}
+}
+
+// isVerdict reports whether trying the same again is pointless: the provider said no.
+func isVerdict(err error) bool {
+	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrShort) || errors.Is(err, backend.ErrInvalid) ||
+		errors.Is(err, backend.ErrConflict)
+}
+
+// refused is the error of a step that its provider said no to.
+func refused(f *fleet.Failure) error {
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
-		NonRetryable: final, Details: []any{f},
+		NonRetryable: true, Details: []any{f},
 	})
 }
 
-// classify says which code an error of the backend is, and whether trying the same again is pointless.
-func classify(err error) (code fleet.Code, final bool) {
-	switch {
-	case errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrShort), errors.Is(err, backend.ErrInvalid), errors.Is(err, backend.ErrConflict):
-		return fleet.CodeRefused, true
-	case errors.Is(err, backend.ErrUnreachable):
-		return fleet.CodeUnreachable, false
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fleet.CodeTimeout, false
-	default:
-		return fleet.CodeInternal, false
+// toApplicationError is what an activity says that is retried until it succeeds.
+func toApplicationError(ctx context.Context, provider string, err error) error {
+	if err == nil || stopping(ctx) {
+		return err // this worker ends, or an operator paused the activity: it will run again, nothing failed
 	}
+	f := failureOf(provider, err)
+	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code),
+		temporal.ApplicationErrorOptions{Details: []any{f}})
 }
 
-// stopping tells whether the activity ends for a reason that has nothing to do with its work.
+// stopping reports whether the activity ends for a reason that has nothing to do with its work.
 func stopping(ctx context.Context) bool {
-	if errors.Is(context.Cause(ctx), activity.ErrActivityPaused) || errors.Is(context.Cause(ctx), activity.ErrActivityReset) {
+	if errors.Is(context.Cause(ctx), activity.ErrActivityPaused) || errors.Is(context.Cause(ctx),
+		activity.ErrActivityReset) {
 		return true
 	}
 	select {
@@ -72,21 +78,39 @@ func stopping(ctx context.Context) bool {
 	}
 }
 
+// VerdictOf reads what an activity's own code said, for drivers: Refused, or GaveUp when the step's budget is used up.
+// Anything else than a typed answer is GaveUp of our own machinery.
+func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
+	f := FailureOf(err, provider)
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || !app.NonRetryable() || f.Code == fleet.CodeInternal {
+		return fleet.GaveUp, f
+	}
+	var details fleet.Failure
+	var how string
+	if app.HasDetails() && app.Details(&details, &how) == nil && how == TypeGaveUp {
+		return fleet.GaveUp, f
+	}
+	return fleet.Refused, f
+}
+
 // FailureOf reads the fleet.Failure out of a failed activity's error, for workflows. It never returns nil.
 func FailureOf(err error, provider string) *fleet.Failure {
+	var f fleet.Failure
 	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
-		var f fleet.Failure
+	var canceled *temporal.CanceledError
+	switch {
+	case errors.As(err, &app):
 		if app.HasDetails() && app.Details(&f) == nil && f.Code != "" {
 			return &f
 		}
 		return fleet.NewFailure(fleet.CodeInternal, provider, "", app.Message())
-	}
-	if temporal.IsTimeoutError(err) {
-		return fleet.NewFailure(fleet.CodeTimeout, provider, "", "no worker finished the step in time: "+err.Error())
-	}
-	if temporal.IsCanceledError(err) {
+	case errors.As(err, &canceled):
+		if canceled.HasDetails() && canceled.Details(&f) == nil && f.Code != "" {
+			return &f
+		}
 		return fleet.NewFailure(fleet.CodeTimeout, provider, "", "cancelled before it started")
+	default:
+		return fleet.NewFailure(fleet.CodeInternal, provider, "", err.Error())
 	}
-	return fleet.NewFailure(fleet.CodeInternal, provider, "", err.Error())
 }

@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -14,74 +13,77 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// slow is a backend whose every verb takes until it is let go or its context ends.
-type slow struct {
-	backend.Backend
+// slowly is a world whose lists take until their context ends, or they are let go.
+type slowly struct {
+	world
 	began chan struct{}
 	let   chan struct{}
 }
 
-func newSlow() *slow { return &slow{began: make(chan struct{}, 8), let: make(chan struct{})} }
-
-func (s *slow) wait(ctx context.Context) error {
+func (s *slowly) List(ctx context.Context, _ string) ([]fleet.Found, error) {
 	s.began <- struct{}{}
 	select {
 	case <-s.let:
-		return nil
+		return nil, nil
 	case <-ctx.Done():
-		return &backend.StageError{Stage: backend.StageSliceAuth, Message: "not yet", Err: context.Cause(ctx)}
+		return nil, ctx.Err()
 	}
 }
 
-func (s *slow) List(ctx context.Context, _ string) ([]backend.Found, error) { return nil, s.wait(ctx) }
-
-func (s *slow) Peers(ctx context.Context) ([]backend.Provider, error) { return nil, s.wait(ctx) }
-
-func (s *slow) Join(ctx context.Context, _ backend.NodeSpec, _ backend.Progress) (backend.Node, error) {
-	return backend.Node{}, s.wait(ctx)
+// begins waits until the activity has called it; one that ends without fails the test.
+func (s *slowly) begins(t *testing.T, end <-chan error) {
+	t.Helper()
+	select {
+	case <-s.began:
+	case err := <-end:
+		t.Fatalf("it ends before it asks the backend: %v", err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not ask the backend")
+	}
 }
 
-func (s *slow) Drain(ctx context.Context, _ backend.Attempt, _ bool, _ backend.Progress) error {
-	return s.wait(ctx)
-}
-
-func (s *slow) Leave(ctx context.Context, _ backend.Attempt, _ backend.Progress) error {
-	return s.wait(ctx)
-}
-
-// Looking at what exists has a heartbeat timeout like everything else, so it must heartbeat: in a large cluster it would
-// otherwise time out again and again, and its group or provider never recover.
-func TestRecoveryHeartbeats(t *testing.T) {
+// Looking at what exists has a heartbeat timeout like everything else, so it must heartbeat: in a large cluster it
+// would otherwise time out again and again, and its group or provider never recover.
+func TestListsHeartbeat(t *testing.T) {
 	for name, call := range map[string]func(*activities.Activities) (any, any){
-		"group":    func(a *activities.Activities) (any, any) { return a.RecoverGroup, "standard" },
-		"provider": func(a *activities.Activities) (any, any) { return a.RecoverProvider, "milan" },
+		"group": func(a *activities.Activities) (any, any) {
+			return a.Look, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
+		},
+		"provider": func(a *activities.Activities) (any, any) {
+			return a.Look, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
+		},
+		"comparison": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestActivityEnvironment()
-			b := newSlow()
-			a := &activities.Activities{Backend: b, Catalog: offering{}, Holds: &holding{}}
-			beats := make(chan struct{}, 1)
-			env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
-				select {
-				case beats <- struct{}{}:
-				default:
-				}
-			})
-			do, arg := call(a)
-			env.RegisterActivity(do)
-			ended := make(chan error, 1)
-			go func() { _, err := env.ExecuteActivity(do, arg); ended <- err }()
-			<-b.began
+			b := &slowly{began: make(chan struct{}, 8), let: make(chan struct{})}
+			beaten := make(chan struct{}, 1)
+			listen := func(env *testsuite.TestActivityEnvironment) {
+				env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
+					select {
+					case beaten <- struct{}{}:
+					default:
+					}
+				})
+			}
+			end := make(chan error, 1)
+			do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}, Entities: running()})
+			go func() { end <- ended(t, do, arg, listen) }()
+			b.begins(t, end)
 			select {
-			case <-beats:
+			case <-beaten:
 			case <-time.After(30 * time.Second):
 				t.Error("no heartbeat")
 			}
 			close(b.let)
-			require.NoError(t, <-ended)
+			select {
+			case err := <-end:
+				require.NoError(t, err)
+			case <-time.After(30 * time.Second):
+				t.Error("it does not end")
+			}
 		})
 	}
 }
@@ -89,32 +91,47 @@ func TestRecoveryHeartbeats(t *testing.T) {
 // A worker that is told to stop lets its activities end, so that another takes them over at once and not after their
 // heartbeat timeout. Nothing has failed then: the error must leave the retry to Temporal.
 func TestActivitiesEndWithTheirWorker(t *testing.T) {
-	at := backend.Attempt{Group: "standard", Instance: "standard-x-1", Number: 1}
+	at := attempt("a-t0-1")
+	peer := fleet.PeeringInput{Provider: at.Provider}
 	for name, call := range map[string]func(*activities.Activities) (any, any){
-		"WaitForVirtualNode": func(a *activities.Activities) (any, any) { return a.WaitForVirtualNode, backend.NodeSpec{Attempt: at} },
-		"Drain":              func(a *activities.Activities) (any, any) { return a.Drain, activities.DrainInput{Attempt: at} },
-		"Unpeer":             func(a *activities.Activities) (any, any) { return a.Unpeer, activities.UnpeerInput{Attempt: at} },
+		"Establish": func(a *activities.Activities) (any, any) { return a.Establish, peer },
+		"Join": func(a *activities.Activities) (any, any) {
+			return a.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}
+		},
+		"Drain": func(a *activities.Activities) (any, any) {
+			return a.Drain, activities.DrainInput{Attempt: at}
+		},
+		"Return": func(a *activities.Activities) (any, any) {
+			return a.Return, activities.ReturnInput{Attempt: at}
+		},
+		"RemovePeering": func(a *activities.Activities) (any, any) { return a.RemovePeering, peer },
+		"Look": func(a *activities.Activities) (any, any) {
+			return a.Look, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
+		},
+		"Compare": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestActivityEnvironment()
-			b := newSlow()
+			b := &slowly{began: make(chan struct{}, 8), let: make(chan struct{})}
+			b.verb = func(ctx context.Context) error {
+				b.began <- struct{}{}
+				return hangs(ctx)
+			}
 			stop := make(chan struct{})
-			env.SetWorkerStopChannel(stop)
-			do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}})
-			env.RegisterActivity(do)
-			ended := make(chan error, 1)
-			go func() { _, err := env.ExecuteActivity(do, arg); ended <- err }()
-			<-b.began
+			do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}, Entities: running()})
+			end := make(chan error, 1)
+			began := time.Now()
+			go func() {
+				end <- ended(t, do, arg, func(env *testsuite.TestActivityEnvironment) { env.SetWorkerStopChannel(stop) })
+			}()
+			b.begins(t, end)
 			close(stop)
 			select {
-			case err := <-ended:
+			case err := <-end:
 				var app *temporal.ApplicationError
-				require.True(t, errors.As(err, &app), "%v", err)
+				require.ErrorAs(t, err, &app)
 				require.False(t, app.NonRetryable(), "%v", err)
+				require.Less(t, time.Since(began), activities.PassBound/2, "it is told to, not at the end of its pass")
 			case <-time.After(30 * time.Second):
-				close(b.let)
-				<-ended
 				t.Error("it goes on although its worker stops")
 			}
 		})

@@ -25,12 +25,14 @@ func TestConfigFiles(t *testing.T) {
 		t.Run(set, func(t *testing.T) {
 			objects := render(t, set)
 			name := strings.TrimSuffix(one[appsv1.Deployment](t, objects, namespace, nameOf(set)+"-worker").Name, "-worker")
-			groups, err := config.Parse([]byte(one[corev1.ConfigMap](t, objects, namespace, name+"-nodegroups").Data["nodegroups.yaml"]))
+			groups, err := config.Parse([]byte(one[corev1.ConfigMap](t, objects, namespace,
+				name+"-nodegroups").Data["nodegroups.yaml"]))
 			require.NoError(t, err)
 			worker := one[appsv1.Deployment](t, objects, namespace, name+"-worker").Spec.Template.Spec.Containers[0]
 			require.Equal(t, groups.Hub, flagValue(worker, "--hub"), "server and worker are of one hub")
 			if path := flagValue(worker, "--offers"); path != "" {
-				offers, err := discovery.Parse([]byte(one[corev1.ConfigMap](t, objects, namespace, name+"-offers").Data[filepath.Base(path)]))
+				offers, err := discovery.Parse([]byte(one[corev1.ConfigMap](t, objects, namespace,
+					name+"-offers").Data[filepath.Base(path)]))
 				require.NoError(t, err)
 				require.NotEmpty(t, offers.Offers)
 			}
@@ -86,7 +88,8 @@ func TestCloudConfig(t *testing.T) {
 
 // The names that the server lets in are in the certificate that cert-manager makes for CA.
 func TestAllowedNames(t *testing.T) {
-	for set, want := range map[string]string{"certmanager": "cluster-autoscaler", "existing": "ca.example.com,other", "plaintext": ""} {
+	for set, want := range map[string]string{"certmanager": "cluster-autoscaler", "existing": "ca.example.com,other",
+		"plaintext": ""} {
 		objects := render(t, set)
 		server := one[appsv1.Deployment](t, objects, namespace, nameOf(set)+"-grpcserver").Spec.Template.Spec.Containers[0]
 		require.Equal(t, want, flagValue(server, "--tls-allowed-names"))
@@ -107,17 +110,20 @@ func TestCertificates(t *testing.T) {
 			require.Equal(t, one[issuer](t, objects, namespace, release+"-ca").Name, c.Spec.IssuerRef.Name)
 		}
 	}
-	require.Equal(t, map[string]string{release + "-grpcserver-tls": "server auth", release + "-discovery-tls": "server auth",
+	require.Equal(t, map[string]string{release + "-grpcserver-tls": "server auth", release +
+		"-discovery-tls": "server auth",
 		release + "-client-tls": "client auth"}, secrets)
 	authority := one[certificate](t, objects, namespace, release+"-ca")
 	require.Equal(t, authority.Spec.SecretName, one[issuer](t, objects, namespace, release+"-ca").Spec.CA.SecretName)
 
-	other := render(t, "existing", "--set", "tls.existingSecret=,tls.certManager.enabled=true,tls.certManager.issuerRef.name=x,tls.certManager.issuerRef.kind=ClusterIssuer,tls.allowedNames={cluster-autoscaler}")
+	other := render(t, "existing", "--set",
+		"tls.existingSecret=,tls.certManager.enabled=true,tls.certManager.issuerRef.name=x,"+
+			"tls.certManager.issuerRef.kind=ClusterIssuer,tls.allowedNames={cluster-autoscaler}")
 	require.Empty(t, all[issuer](other))
 	require.Equal(t, "x", one[certificate](t, other, "kube-system", "lender-client-tls").Spec.IssuerRef.Name)
 }
 
-// The values for CA's chart go with a release of ours that has its default name.
+// The values for CA's chart go with our release that has its default name.
 func TestValuesForCA(t *testing.T) {
 	raw, err := os.ReadFile("ca/values.yaml")
 	require.NoError(t, err)
@@ -144,16 +150,20 @@ func TestValuesForCA(t *testing.T) {
 	for _, volume := range values.ExtraVolumeSecrets {
 		mounts[volume.MountPath] = volume.Name
 	}
-	require.Equal(t, one[corev1.Secret](t, objects, namespace, release+"-cloud-config").Name, mounts[filepath.Dir(values.ExtraArgs["cloud-config"].(string))])
+	require.Equal(t, one[corev1.Secret](t, objects, namespace, release+"-cloud-config").Name,
+		mounts[filepath.Dir(values.ExtraArgs["cloud-config"].(string))])
 	for _, path := range []string{c.Cert, c.Key, c.Cacert} {
-		require.Equal(t, one[certificate](t, objects, namespace, release+"-client-tls").Spec.SecretName, mounts[filepath.Dir(path)])
+		require.Equal(t, one[certificate](t, objects, namespace, release+"-client-tls").Spec.SecretName,
+			mounts[filepath.Dir(path)])
 	}
 
-	groups, err := config.Parse([]byte(one[corev1.ConfigMap](t, objects, namespace, release+"-nodegroups").Data["nodegroups.yaml"]))
+	groups, err := config.Parse([]byte(one[corev1.ConfigMap](t, objects, namespace,
+		release+"-nodegroups").Data["nodegroups.yaml"]))
 	require.NoError(t, err)
 	provision, err := time.ParseDuration(values.ExtraArgs["max-node-provision-time"].(string))
 	require.NoError(t, err)
-	require.Greater(t, provision, groups.NodeGroups[1].Budgets.Total.Duration+2*10*time.Second, "our default budget and two of CA's scans")
+	require.Greater(t, provision, groups.NodeGroups[1].Budgets.Total.Duration+2*10*time.Second,
+		"our default budget and two of CA's scans")
 
 	flags := flagsOfCA(t)
 	for name := range values.ExtraArgs {
@@ -184,13 +194,15 @@ func TestCloudConfigCommand(t *testing.T) {
 	require.Equal(t, file["cloudProvider"], printed["cloudProvider"])
 	require.Equal(t, file["extraVolumeSecrets"], printed["extraVolumeSecrets"])
 	require.NotContains(t, printed, "cloudConfigPath", "CA's chart has no use for it with externalgrpc")
-	require.Equal(t, file["extraArgs"].(map[string]any)["cloud-config"], printed["extraArgs"].(map[string]any)["cloud-config"])
+	require.Equal(t, file["extraArgs"].(map[string]any)["cloud-config"],
+		printed["extraArgs"].(map[string]any)["cloud-config"])
 }
 
 // flagsOfCA is the source of CA's flags, of the version in our go.mod.
 func flagsOfCA(t *testing.T) string {
 	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/autoscaler/cluster-autoscaler").Output()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"k8s.io/autoscaler/cluster-autoscaler").Output()
 	require.NoError(t, err)
 	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config", "flags", "flags.go"))
 	require.NoError(t, err)

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A real API server takes the chart and the provider's manifest, admits the pods under Pod Security's strictest level, and
-// grants what the worker needs and nothing of what it must not have.
+// A real API server takes the chart and the provider's manifest, admits the pods under Pod Security's strictest level,
+// and grants what the worker needs and nothing of what it must not have.
 func TestInstall(t *testing.T) {
 	c := startCluster(t)
 	for _, name := range []string{namespace, "liqo", "liqo-system", "providers", "partners"} {
@@ -60,7 +60,8 @@ func installs(t *testing.T, c *cluster, set string) {
 	for _, deployment := range all[appsv1.Deployment](objects) {
 		pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
 		pod.Name = deployment.Name
-		created, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+		created, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 		require.NoError(t, err)
 		require.Equal(t, pod.Spec.AutomountServiceAccountToken, created.Spec.AutomountServiceAccountToken)
 	}
@@ -97,25 +98,31 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
 	as, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	slices := as.Resource(apischema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}).Namespace("partners")
-	virtuals := as.Resource(apischema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}).Namespace("partners")
+	slices := as.Resource(apischema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
+		Resource: "resourceslices"}).Namespace("partners")
+	virtuals := as.Resource(apischema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
+		Resource: "virtualnodes"}).Namespace("partners")
 	forge := func(kind, group string, spec map[string]any, owners ...metav1.OwnerReference) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": kind, "spec": spec}}
 		u.SetName("x")
 		u.SetOwnerReferences(owners)
 		return u
 	}
-	owner, err := slices.Create(t.Context(), forge("ResourceSlice", "authentication.liqo.io", map[string]any{"class": "default", "providerClusterID": "p"}), metav1.CreateOptions{})
+	owner, err := slices.Create(t.Context(), forge("ResourceSlice", "authentication.liqo.io",
+		map[string]any{"class": "default", "providerClusterID": "p"}), metav1.CreateOptions{})
 	require.NoError(t, err)
 	yes := true
-	reference := metav1.OwnerReference{APIVersion: "authentication.liqo.io/v1beta1", Kind: "ResourceSlice", Name: "x", UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
+	reference := metav1.OwnerReference{APIVersion: "authentication.liqo.io/v1beta1", Kind: "ResourceSlice", Name: "x",
+		UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
 	require.Eventually(t, func() bool { // admission learns of a new CRD a little later
-		_, err = virtuals.Create(t.Context(), forge("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"}, reference), metav1.CreateOptions{})
+		_, err = virtuals.Create(t.Context(), forge("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"},
+			reference), metav1.CreateOptions{})
 		return err == nil
 	}, 30*time.Second, 200*time.Millisecond, "the last answer: %v", &err)
 	require.NoError(t, virtuals.Delete(t.Context(), "x", metav1.DeleteOptions{}))
 	require.NoError(t, slices.Delete(t.Context(), "x", metav1.DeleteOptions{}))
-	require.True(t, apierrors.IsForbidden(virtuals.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})))
+	require.True(t, apierrors.IsForbidden(virtuals.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{})))
 }
 
 // checkNotes: the values for CA's chart in NOTES.txt are YAML, and say what deploy/ca/values.yaml says.
@@ -154,7 +161,8 @@ func mayAll(t *testing.T, c *cluster, account string, places map[string][]string
 			for _, in := range namespaces {
 				if !may(t, c, account, in, r.verb, r.resource, r.name) { // the authorizer learns of new roles a little later
 					require.Eventually(t, func() bool { return may(t, c, account, in, r.verb, r.resource, r.name) },
-						10*time.Second, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name, in)
+						10*time.Second, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name,
+						in)
 				}
 			}
 		}
@@ -163,20 +171,24 @@ func mayAll(t *testing.T, c *cluster, account string, places map[string][]string
 
 func mayNot(t *testing.T, c *cluster, account, in, verb, resource, name string) {
 	t.Helper()
-	require.False(t, may(t, c, account, in, verb, resource, name), "%s may %s %s %q in namespace %q", account, verb, resource, name, in)
+	require.False(t, may(t, c, account, in, verb, resource, name), "%s may %s %s %q in namespace %q", account, verb,
+		resource, name, in)
 }
 
 func may(t *testing.T, c *cluster, account, in, verb, resource, name string) bool {
 	t.Helper()
 	group, resource, _ := strings.Cut(resource, "/")
 	resource, sub, _ := strings.Cut(resource, "/")
-	review, err := c.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               fmt.Sprintf("system:serviceaccount:%s:%s", namespace, account),
-			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: in, Verb: verb, Group: group, Resource: resource, Subresource: sub, Name: name},
-		},
-	}, metav1.CreateOptions{})
+	review, err := c.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: fmt.Sprintf("system:serviceaccount:%s:%s", namespace, account),
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace,
+					"system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: in, Verb: verb, Group: group, Resource: resource,
+					Subresource: sub, Name: name},
+			},
+		}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return review.Status.Allowed
 }
@@ -205,7 +217,8 @@ func providerGrants(t *testing.T, c *cluster) {
 	token := c.kubectl(t, nil, "-n", namespace, "create", "token", "consumer-rome")
 	authority, err := os.ReadFile(c.config.CAFile)
 	require.NoError(t, err)
-	patch, err := yaml.Marshal(map[string]any{"stringData": map[string]string{"token": strings.TrimSpace(token), "ca.crt": string(authority)}})
+	patch, err := yaml.Marshal(map[string]any{"stringData": map[string]string{"token": strings.TrimSpace(token),
+		"ca.crt": string(authority)}})
 	require.NoError(t, err)
 	c.kubectl(t, nil, "-n", namespace, "patch", "secret", "consumer-rome", "-p", string(patch))
 	kubeconfig, err := c.run(t, "provider/kubeconfig.sh", nil, "rome", c.config.Host)
@@ -221,7 +234,8 @@ func providerGrants(t *testing.T, c *cluster) {
 // operatorCRDs let the API server store what we make of operators' kinds; their types are in operators_test.go.
 func operatorCRDs() []byte {
 	var all bytes.Buffer
-	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer", "issuers"}, {"monitoring.coreos.com", "ServiceMonitor", "servicemonitors"}} {
+	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer",
+		"issuers"}, {"monitoring.coreos.com", "ServiceMonitor", "servicemonitors"}} {
 		fmt.Fprintf(&all, `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -19,12 +19,9 @@ nodeGroupDefaults: {min: 5, max: 8, selector: {matchLabels: {country: it}}}
 nodeGroups:
 - {id: small, min: 0, max: 4, shape: {cpu: 2, memory: 4Gi, pods: 110}, selector: {matchExpressions: [{key: a, operator: Exists}]}}
 `), 0o600))
-	for _, c := range all[corev1.ConfigMap](render(t, "plaintext", "--values", values)) {
-		if raw, ok := c.Data["nodegroups.yaml"]; ok {
-			cfg, err := config.Parse([]byte(raw))
-			require.NoError(t, err)
-			require.Empty(t, cfg.NodeGroups[0].Selector.MatchLabels)
-			require.Zero(t, cfg.NodeGroups[0].Min)
-		}
-	}
+	configMap := one[corev1.ConfigMap](t, render(t, "plaintext", "--values", values), namespace, release+"-nodegroups")
+	cfg, err := config.Parse([]byte(configMap.Data["nodegroups.yaml"]))
+	require.NoError(t, err)
+	require.Empty(t, cfg.NodeGroups[0].Selector.MatchLabels)
+	require.Zero(t, cfg.NodeGroups[0].Min)
 }

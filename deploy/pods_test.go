@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -39,7 +41,8 @@ func TestFlags(t *testing.T) {
 		for _, line := range strings.Split(string(out), "\n") {
 			if strings.Contains(line, "(required)") {
 				flag := strings.Fields(line)[0]
-				require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, flag+"=") }), "%s is missing", flag)
+				require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, flag+"=") }),
+					"%s is missing", flag)
 			}
 		}
 	})
@@ -67,7 +70,8 @@ func flagValue(c corev1.Container, flag string) string {
 // Each port is one that the container listens on; probes and Services lead there.
 func TestPorts(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
-		flags := map[string]string{"health": "--health-listen", "metrics": "--metrics-listen", "grpc": "--listen", "https": "--listen"}
+		flags := map[string]string{"health": "--health-listen", "metrics": "--metrics-listen", "grpc": "--listen",
+			"https": "--listen"}
 		ports := map[string]int32{}
 		for _, port := range c.Ports {
 			require.Equal(t, fmt.Sprintf(":%d", port.ContainerPort), flagValue(c, flags[port.Name]), port.Name)
@@ -108,7 +112,8 @@ func TestServiceMonitor(t *testing.T) {
 	for _, service := range all[corev1.Service](objects) {
 		require.Equal(t, service.Name == release+"-metrics", selector.Matches(labels.Set(service.Labels)))
 	}
-	require.Equal(t, one[corev1.Service](t, objects, namespace, release+"-metrics").Spec.Ports[0].Name, monitor.Spec.Endpoints[0].Port)
+	require.Equal(t, one[corev1.Service](t, objects, namespace, release+"-metrics").Spec.Ports[0].Name,
+		monitor.Spec.Endpoints[0].Port)
 }
 
 // Every file named in a flag is in a volume that is mounted, and every volume is mounted and exists.
@@ -117,7 +122,8 @@ func TestVolumes(t *testing.T) {
 		var mounted []string
 		for _, mount := range c.VolumeMounts {
 			mounted = append(mounted, mount.Name)
-			require.True(t, slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }), mount.Name)
+			require.True(t, slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }),
+				mount.Name)
 		}
 		for _, volume := range pod.Volumes {
 			require.Contains(t, mounted, volume.Name)
@@ -128,7 +134,8 @@ func TestVolumes(t *testing.T) {
 		for _, arg := range c.Args[1:] {
 			_, value, _ := strings.Cut(arg, "=")
 			if strings.HasPrefix(value, "/") {
-				require.True(t, slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(value, m.MountPath+"/") }),
+				require.True(t, slices.ContainsFunc(c.VolumeMounts,
+					func(m corev1.VolumeMount) bool { return strings.HasPrefix(value, m.MountPath+"/") }),
 					"%s lies in no volume", arg)
 			}
 		}
@@ -150,15 +157,41 @@ func TestPodsAreModest(t *testing.T) {
 	})
 }
 
-// Deployments, Services and budgets of one component select the same pods, and those of no other.
+// A Deployment, its Service, its budget and its network policy select the pods of one component, and those of no other.
 func TestSelectors(t *testing.T) {
 	for _, set := range valueSets {
-		for _, d := range all[appsv1.Deployment](render(t, set)) {
-			require.NotEmpty(t, d.Spec.Selector.MatchLabels["app.kubernetes.io/component"])
-			for key, value := range d.Spec.Selector.MatchLabels {
-				require.Equal(t, value, d.Spec.Template.Labels[key])
+		objects := render(t, set)
+		deployments := all[appsv1.Deployment](objects)
+		const component = "app.kubernetes.io/component"
+		requireSelects := func(selector map[string]string, components ...string) {
+			t.Helper()
+			var selected []string
+			for _, d := range deployments {
+				if labels.SelectorFromSet(selector).Matches(labels.Set(d.Spec.Template.Labels)) {
+					selected = append(selected, d.Labels[component])
+				}
 			}
-			require.NotContains(t, d.Spec.Selector.MatchLabels, "helm.sh/chart", "a selector cannot change with the version")
+			require.ElementsMatch(t, components, selected)
+			require.NotContains(t, selector, "helm.sh/chart", "a selector cannot change with the version")
+		}
+		var components []string
+		for _, d := range deployments {
+			components = append(components, d.Labels[component])
+			requireSelects(d.Spec.Selector.MatchLabels, d.Labels[component])
+		}
+		require.NotEmpty(t, components)
+		for _, s := range all[corev1.Service](objects) {
+			if s.Labels[component] == "metrics" {
+				requireSelects(s.Spec.Selector, components...)
+			} else {
+				requireSelects(s.Spec.Selector, s.Labels[component])
+			}
+		}
+		for _, b := range all[policyv1.PodDisruptionBudget](objects) {
+			requireSelects(b.Spec.Selector.MatchLabels, b.Labels[component])
+		}
+		for _, p := range all[networkingv1.NetworkPolicy](objects) {
+			requireSelects(p.Spec.PodSelector.MatchLabels, p.Labels[component])
 		}
 	}
 }

@@ -11,9 +11,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Every use of a client in the code has its rights in the table, and nothing is in the table that the code does not use.
+// Every use of a client in the code has its rights in the table, and nothing is in the table that the code does not
+// use.
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
-	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs, "../discovery/secrets": needsOfOffers} {
+	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
+		"../discovery/secrets": needsOfOffers} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
 		for _, site := range sites {
@@ -86,7 +88,8 @@ func TestWorkerRights(t *testing.T) {
 	credentials := func(namespace string) []right {
 		return granted(t, "credentials", one[rbacv1.Role](t, o, namespace, "lender-credentials").Rules)
 	}
-	require.Equal(t, needed("credentials"), credentials("partners"), "offers of the discovery server may name any Secret there")
+	require.Equal(t, needed("credentials"), credentials("partners"),
+		"offers of the discovery server may name any Secret there")
 	offers := slices.Concat(needed("credentials"), needed("offers"))
 	for i := range offers {
 		offers[i].where = "credentials"

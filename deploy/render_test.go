@@ -66,7 +66,8 @@ func helm(t *testing.T, args ...string) ([]byte, error) {
 
 func template(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
-	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube}, args...)...)
+	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube},
+		args...)...)
 }
 
 // render is the chart with a value set, every object decoded strictly into its type.
@@ -115,7 +116,8 @@ func decode(t *testing.T, stream []byte) (objects []object) {
 		require.NoError(t, yaml.UnmarshalStrict(document, typed), "%s", document)
 		require.NotEmpty(t, typed.GetName())
 		clusterWide := slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding"}, o.meta.Kind)
-		require.Equal(t, clusterWide, typed.GetNamespace() == "", "%s %s says its namespace, for those who apply without helm", o.meta.Kind, typed.GetName())
+		require.Equal(t, clusterWide, typed.GetNamespace() == "",
+			"%s %s says its namespace, for those who apply without helm", o.meta.Kind, typed.GetName())
 		o.typed = typed
 		objects = append(objects, o)
 	}

@@ -2,7 +2,8 @@ package deploy_test
 
 // A right is one verb on one resource in one place.
 type right struct {
-	where    string // consumer: "cluster", "liqo", "credentials", "offers"; provider: "tenant" (its namespace), "provider liqo", "itself"
+	// consumer: "cluster", "liqo", "credentials", "offers"; provider: "tenant" (its namespace), "provider liqo", "itself"
+	where    string
 	verb     string
 	resource string // group/resource, "" for the core group
 	name     string // resourceName; "" for any
@@ -35,8 +36,8 @@ const (
 	signedNonce = "liqo-signed-nonce" // activities/backend/liqo/nonce.go
 )
 
-// needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are here
-// too, or a use that provider/rbac.yaml makes needless, as said.
+// needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are
+// here too, or a use that provider/rbac.yaml makes needless, as said.
 var needs = map[string][]right{
 	// Passes on what its callers, who are here too, ask a provider.
 	"answers.go discerning c.Create": nil,
@@ -57,7 +58,7 @@ var needs = map[string][]right{
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
 	"drain.go disown mergePatch":                             on("cluster", "patch", "/pods"),
-	"drain.go drained a.local.Patch":                         on("cluster", "patch", "/nodes"),
+	"drain.go cordon a.local.Patch":                          on("cluster", "patch", "/nodes"),
 	"drain.go pods a.local.List":                             on("cluster", "list", "/pods"),
 	"drain.go remove a.local.Delete":                         on("cluster", "delete", "/pods"),
 	`drain.go remove a.local.SubResource("eviction").Create`: on("cluster", "create", "/pods/eviction"),
@@ -65,31 +66,35 @@ var needs = map[string][]right{
 	"events.go heard provider.List": on("tenant", "list", "/events"),
 
 	// In Liqo's namespace first; elsewhere only if it is not there.
-	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list", "/configmaps")),
+	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list",
+		"/configmaps")),
 
-	"identity.go ensureIdentity p.local.Create":   on("cluster", "create", ident),
-	"identity.go ensureIdentity patchIfChanged":   on("cluster", "patch", ident),
-	"identity.go patchIfChanged cluster.Patch":    nil,
-	"inuse.go inUse p.local.List":                 on("cluster", "list", slice, virtual, tenant),
-	"inuse.go inUseRemotely provider.Delete":      on("tenant", "delete", slice),
-	"inuse.go inUseRemotely provider.List":        on("tenant", "list", slice),
-	"inventory.go List b.local.List":              on("cluster", "list", slice, virtual, "/nodes"),
-	"inventory.go Peers b.local.List":             on("cluster", "list", "/namespaces", "/secrets", ident),
-	"leave.go nodeGone deleteThis":                on("cluster", "delete", "/nodes"),
-	"leave.go removeVirtualNode deleteThis":       on("cluster", "delete", virtual),
-	"leave.go sliceGone deleteThis":               on("cluster", "delete", slice),
-	"nonce.go ensureNonce provider.Create":        on("tenant", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Create":   on("cluster", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Patch":    on("cluster", "patch", "/secrets"),
-	"nonce.go nonceSecret cluster.List":           and(on("cluster", "list", "/secrets"), on("tenant", "list", "/secrets")),
-	"nonce.go readKeys GetClusterKeys":            {{where: "liqo", verb: "get", resource: "/secrets", name: "authentication-keys"}},
+	"identity.go ensureIdentity p.local.Create": on("cluster", "create", ident),
+	"identity.go ensureIdentity patchIfChanged": on("cluster", "patch", ident),
+	"identity.go patchIfChanged cluster.Patch":  nil,
+	"inuse.go inUse p.local.List":               on("cluster", "list", slice, virtual, tenant),
+	"inuse.go inUseRemotely provider.Delete":    on("tenant", "delete", slice),
+	"inuse.go inUseRemotely provider.List":      on("tenant", "list", slice),
+	"inventory.go List b.local.List":            on("cluster", "list", slice, virtual, "/nodes"),
+	"inventory.go Peers b.local.List":           on("cluster", "list", "/namespaces", "/secrets", ident),
+	"return.go removeLeftNode deleteThis":       on("cluster", "delete", "/nodes"),
+	"return.go kubelet a.local.List":            on("cluster", "list", "/pods"),
+	"return.go removeVirtualNode deleteThis":    on("cluster", "delete", virtual),
+	"return.go deleteSlice deleteThis":          on("cluster", "delete", slice),
+	"nonce.go ensureNonce provider.Create":      on("tenant", "create", "/secrets"),
+	"nonce.go ensureSignedNonce p.local.Create": on("cluster", "create", "/secrets"),
+	"nonce.go ensureSignedNonce p.local.Patch":  on("cluster", "patch", "/secrets"),
+	"nonce.go nonceSecret cluster.List": and(on("cluster", "list", "/secrets"), on("tenant", "list",
+		"/secrets")),
+	"nonce.go readKeys GetClusterKeys": {{where: "liqo", verb: "get", resource: "/secrets",
+		name: "authentication-keys"}},
 	"peering.go controlPlaneIdentity p.local.Get": on("cluster", "get", ident),
 	"peering.go controlPlaneSecrets p.local.List": on("cluster", "list", "/secrets"),
 	"peering.go tenant provider.List":             on("tenant", "list", tenant),
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
-	// Only before a tenant namespace of ours is removed, and rbac.yaml's is not ours.
+	// Only before one of our tenant namespaces is removed, and rbac.yaml's is not ours.
 	"occupied.go occupied cluster.List": on("cluster", "list", "/secrets", slice, ident, tenant, virtual, nsMap,
 		"networking.liqo.io/configurations", "networking.liqo.io/gatewayclients", "networking.liqo.io/gatewayservers"),
 
@@ -100,31 +105,33 @@ var needs = map[string][]right{
 	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
 	"remoteslice.go removeRemote deleteThis":         on("tenant", "delete", slice),
 
-	"restamp.go restamp a.local.List": on("cluster", "list", "/nodes"),
-	"restamp.go stamp a.local.Get":    on("cluster", "get", "/nodes"),
-	"restamp.go stamp mergePatch":     on("cluster", "patch", "/nodes"),
+	"restamp.go isStamped a.local.List": on("cluster", "list", "/nodes"),
+	"restamp.go stamp a.local.Get":      on("cluster", "get", "/nodes"),
+	"restamp.go stamp mergePatch":       on("cluster", "patch", "/nodes"),
 
 	"slice.go remind mergePatch":             on("cluster", "patch", slice),
 	"slice.go createSlice j.local.Create":    on("cluster", "create", slice),
-	"stamp.go earlierNode j.local.Get":       on("cluster", "get", "/nodes"),
+	"stamp.go otherAttempt j.local.List":     on("cluster", "list", "/nodes", virtual),
 	"stamp.go mergePatch cluster.Patch":      nil,
 	"stamp.go stamped mergePatch":            on("cluster", "patch", virtual),
 	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
 	"tenant.go refreshTenant provider.Patch": on("tenant", "patch", tenant),
 
 	// A provider's account may not list or make namespaces: it gets its own, which rbac.yaml makes, by name.
-	"tenantns.go tenantNamespace cluster.List":         on("cluster", "list", "/namespaces"),
-	"tenantns.go tenantNamespace cluster.Get":          {{where: "itself", verb: "get", resource: "/namespaces", name: "liqo-tenant-munich"}},
+	"tenantns.go tenantNamespace cluster.List": on("cluster", "list", "/namespaces"),
+	"tenantns.go tenantNamespace cluster.Get": {{where: "itself", verb: "get", resource: "/namespaces",
+		name: "liqo-tenant-munich"}},
 	"tenantns.go ensureTenantNamespace cluster.Create": on("cluster", "create", "/namespaces"),
 
-	"unpeer.go deleteThis cluster.Delete": nil,
-	"unpeer.go deleteIdentity deleteThis": on("cluster", "delete", ident),
-	"unpeer.go identityRest p.local.List": on("cluster", "list", renew),
-	"unpeer.go leftoverGone deleteThis": and(on("cluster", "delete", "/namespaces"), on("tenant", "delete", "/secrets"),
+	"removepeering.go deleteThis cluster.Delete": nil,
+	"removepeering.go deleteIdentity deleteThis": on("cluster", "delete", ident),
+	"removepeering.go identityRest p.local.List": on("cluster", "list", renew),
+	"removepeering.go leftoverGone deleteThis": and(on("cluster", "delete", "/namespaces"), on("tenant", "delete",
+		"/secrets"),
 		[]right{{where: "cluster", verb: "delete", resource: "/secrets", name: signedNonce}}),
-	"unpeer.go removeMap deleteThis":        on("cluster", "delete", nsMap),
-	"unpeer.go replicatedGone p.local.List": on("cluster", "list", nsMap),
-	"unpeer.go tenantGone deleteThis":       on("tenant", "delete", tenant),
+	"removepeering.go removeMap deleteThis":        on("cluster", "delete", nsMap),
+	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
+	"removepeering.go tenantGone deleteThis":       on("tenant", "delete", tenant),
 
 	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart

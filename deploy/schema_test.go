@@ -39,7 +39,8 @@ func readSchema(t *testing.T) *schema {
 	return &s
 }
 
-// Every object with known keys refuses others, and every key of values.yaml has its place in the schema, and vice versa.
+// Every object with known keys refuses others, and every key of values.yaml has its place in the schema, and vice
+// versa.
 func TestSchemaIsClosed(t *testing.T) {
 	root := readSchema(t)
 	var walk func(path string, s *schema)
@@ -72,7 +73,8 @@ func TestSchemaIsClosed(t *testing.T) {
 		if !ok || s.Properties == nil || len(given) == 0 { // optional altogether
 			return
 		}
-		want := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(key string) bool { return key == "global" }) // helm's own
+		// helm's own
+		want := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(key string) bool { return key == "global" })
 		require.Equal(t, want, slices.Sorted(maps.Keys(given)), "keys of values.yaml at %s", path)
 		for key := range given {
 			compare(path+"."+key, given[key], s.Properties[key])
@@ -90,12 +92,18 @@ func TestSchemaFollowsTheCode(t *testing.T) {
 	} {
 		require.Equal(t, keysOf(of), slices.Sorted(maps.Keys(root.Definitions[name].Properties)), name)
 	}
-	require.Equal(t, keysOf(reflect.TypeFor[config.Defaults]()), slices.Sorted(maps.Keys(root.Definitions["nodeGroupDefaults"].Properties)))
-	require.Equal(t, keysOf(reflect.TypeFor[fleet.Limits]()), slices.Sorted(maps.Keys(root.Properties["limits"].Properties)))
-	require.Equal(t, []string{"defaults", "hub", "limits", "nodeGroups"}, keysOf(reflect.TypeFor[config.Config]()), "the chart writes all of the file")
-	require.Equal(t, keysOf(reflect.TypeFor[fleet.Budgets]()), slices.Sorted(maps.Keys(root.Definitions["nodeGroup"].Properties["budgets"].Properties)))
-	require.Equal(t, keysOf(reflect.TypeFor[discovery.CredentialsSpec]()), slices.Sorted(maps.Keys(root.Definitions["offer"].Properties["credentials"].Properties)))
-	taint := slices.DeleteFunc(keysOf(reflect.TypeFor[corev1.Taint]()), func(key string) bool { return key == "timeAdded" })
+	require.Equal(t, keysOf(reflect.TypeFor[config.Defaults]()),
+		slices.Sorted(maps.Keys(root.Definitions["nodeGroupDefaults"].Properties)))
+	require.Equal(t, keysOf(reflect.TypeFor[fleet.Limits]()),
+		slices.Sorted(maps.Keys(root.Properties["limits"].Properties)))
+	require.Equal(t, []string{"defaults", "hub", "limits", "nodeGroups"}, keysOf(reflect.TypeFor[config.Config]()),
+		"the chart writes all of the file")
+	require.Equal(t, keysOf(reflect.TypeFor[fleet.Budgets]()),
+		slices.Sorted(maps.Keys(root.Definitions["nodeGroup"].Properties["budgets"].Properties)))
+	require.Equal(t, keysOf(reflect.TypeFor[discovery.CredentialsSpec]()),
+		slices.Sorted(maps.Keys(root.Definitions["offer"].Properties["credentials"].Properties)))
+	taint := slices.DeleteFunc(keysOf(reflect.TypeFor[corev1.Taint]()),
+		func(key string) bool { return key == "timeAdded" })
 	require.Equal(t, taint, slices.Sorted(maps.Keys(root.Definitions["taint"].Properties)))
 }
 
@@ -139,7 +147,8 @@ func TestRefused(t *testing.T) {
 		{"plaintext", "offerServer.enabled=true,offerServer.token.secretName=x", "offerServer.url"},
 		{"plaintext", "discovery.enabled=true", "discovery.writers.secretName"},
 		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x", "discovery.tls"},
-		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x,discovery.tls.certManager=true", "needs tls.certManager.enabled"},
+		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x,discovery.tls.certManager=true",
+			"needs tls.certManager.enabled"},
 		{"certmanager", "clusterAutoscaler.namespace=kube-system", "must be a ClusterIssuer"},
 		{"existing", "offerServer.url=http://offers.example.com", "offerServer.url"},
 	} {

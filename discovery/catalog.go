@@ -6,12 +6,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Catalog is what Discover asks: who lends now.
+// Catalog is what Discover asks: which providers offer capacity now.
 type Catalog interface {
 	// Offers returns the offers in force, each with Provider and Epoch set, at most one per provider, in name order, and
 	// the Problems of those left out. It blocks on the network for a bounded time (see Options). An error means that
-	// nothing can be said at all; no offers and no error means that nobody lends. Safe for concurrent use; the caller
-	// may change what it got.
+	// nothing can be said at all; no offers and no error means that no provider offers any. Safe for concurrent use; the
+	// caller may change what it got.
 	Offers(ctx context.Context) (offers []fleet.Offer, problems []Problem, err error)
 }
 

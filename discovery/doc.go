@@ -1,9 +1,9 @@
-// Package discovery knows which provider clusters are willing to lend, and on what terms.
+// Package discovery knows which provider clusters offer capacity, and on what terms.
 //
-// A Source lists offers as somebody wrote them down: a file (discovery/file), labelled Secrets (discovery/secrets), the
-// discovery server's API (discovery/client). None of them is believed about which cluster an offer is of: Resolve reads
-// the provider id from each cluster itself, over the offer's credentials, and makes a Catalog of the Source. Merge makes
-// one Catalog of several.
+// A Source lists offers as somebody wrote them down: a file (discovery/file), labelled Secrets (discovery/secrets),
+// the discovery server's API (discovery/client). What they say about an offer's cluster is not trusted: Resolve
+// reads the provider id from each cluster itself, over the offer's credentials, and makes a Catalog of the Source.
+// Merge makes one Catalog of several.
 //
 //	Source -> Resolve (expired? identify, bounded and cached; two of one provider? epoch) -> Catalog
 //	Catalog, Catalog, ... -> Merge -> Catalog

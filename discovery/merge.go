@@ -17,10 +17,10 @@ type NamedCatalog interface {
 	Name() string
 }
 
-// Merge joins catalogs, which it asks at the same time. Name those first whose writers are trusted most: of a provider
-// offered by more than one of them the first one's offer serves and the others are Problems, so that who writes to a later
-// one cannot take an earlier one's provider away. A catalog that fails is a Problem as long as another answers; when all
-// fail, so does Merge.
+// Merge joins catalogs and asks them in parallel. Order them by trust in their writers: when several offer the same
+// provider, the offer of the first is used and the others become Problems, so that a writer of a later catalog cannot
+// take a provider from an earlier one. A catalog that fails is a Problem while another answers; Merge fails when all
+// fail.
 func Merge(catalogs ...NamedCatalog) Catalog { return merged(catalogs) }
 
 type merged []NamedCatalog

@@ -49,9 +49,11 @@ func TestMerge(t *testing.T) {
 			offers:   []string{"a=turin", "b=rome", "c=milan"}, problems: []string{"file: offer x: expired"},
 		},
 		"a provider in two": {
-			catalogs: []discovery.NamedCatalog{file, fixed{name: "secrets", offers: []fleet.Offer{of("a", "milan"), of("d", "turin")}}},
-			offers:   []string{"b=rome", "c=milan", "d=turin"},
-			problems: []string{"file: offer x: expired", "secrets: offer a: is of provider milan, of which offer file/c serves already; keep one"},
+			catalogs: []discovery.NamedCatalog{file, fixed{name: "secrets", offers: []fleet.Offer{of("a", "milan"),
+				of("d", "turin")}}},
+			offers: []string{"b=rome", "c=milan", "d=turin"},
+			problems: []string{"file: offer x: expired",
+				"secrets: offer a: is of provider milan, of which offer file/c serves already; keep one"},
 		},
 		"one is down": {
 			catalogs: []discovery.NamedCatalog{down, file},

@@ -88,7 +88,8 @@ func (r *Resolved) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error)
 			problems = append(problems, problem(o, "%v", errs[i]))
 			continue
 		case o.Provider != "" && o.Provider != ids[i]:
-			problems = append(problems, problem(o, "says it is of provider %s, but its credentials lead to %s", o.Provider, ids[i]))
+			problems = append(problems, problem(o, "says it is of provider %s, but its credentials lead to %s",
+				o.Provider, ids[i]))
 			continue
 		}
 		o.Provider = ids[i]

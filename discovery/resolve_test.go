@@ -112,7 +112,8 @@ func offer(name string) fleet.Offer {
 		Name:        name,
 		Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "ns", Name: name, Key: "kubeconfig"}},
 		Lendable: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+			corev1.ResourcePods: resource.MustParse("110"),
 		},
 	}
 }
@@ -134,7 +135,8 @@ func texts(problems []discovery.Problem) []string {
 }
 
 func TestOffersAreIdentifiedAndStamped(t *testing.T) {
-	src := &source{offers: []fleet.Offer{offer("b"), offer("a")}, problems: []discovery.Problem{{Source: "test", Offer: "z", Message: "malformed"}}}
+	src := &source{offers: []fleet.Offer{offer("b"), offer("a")}, problems: []discovery.Problem{{Source: "test",
+		Offer: "z", Message: "malformed"}}}
 	cat := discovery.Resolve(src, &clusters{ids: map[string]string{"a": "milan", "b": "rome"}}, discovery.Options{})
 	offers, problems, err := cat.Offers(t.Context())
 	require.NoError(t, err)
@@ -150,12 +152,14 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 	old.Expires, fresh.Expires = &expired, &later
 	claims.Provider = "rome"
 	none.Credentials = fleet.Credentials{}
-	src := &source{offers: []fleet.Offer{old, fresh, claims, none, offer("a"), offer("b"), offer("dead"), offer("nameless")}}
+	src := &source{offers: []fleet.Offer{old, fresh, claims, none, offer("a"), offer("b"), offer("dead"),
+		offer("nameless")}}
 	ids := &clusters{
 		ids:  map[string]string{"fresh": "turin", "claims": "naples", "a": "milan", "b": "milan", "old": "turin"},
 		fail: map[string]error{"dead": errors.New("dial: connection refused")},
 	}
-	offers, problems, err := discovery.Resolve(src, ids, discovery.Options{Now: (&clock{now: start}).Now}).Offers(t.Context())
+	offers, problems, err := discovery.Resolve(src, ids,
+		discovery.Options{Now: (&clock{now: start}).Now}).Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"fresh=turin"}, names(offers), "the expired offer of turin is no rival")
 	require.Equal(t, []string{
@@ -171,7 +175,8 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 
 func TestThreeOffersOfOneProvider(t *testing.T) {
 	src := &source{offers: []fleet.Offer{offer("c"), offer("a"), offer("b")}}
-	offers, problems, err := discovery.Resolve(src, &clusters{ids: map[string]string{"a": "m", "b": "m", "c": "m"}}, discovery.Options{}).Offers(t.Context())
+	offers, problems, err := discovery.Resolve(src, &clusters{ids: map[string]string{"a": "m", "b": "m", "c": "m"}},
+		discovery.Options{}).Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
 	require.Equal(t, []string{"test: offer a, b, c: offers a, b and c are all of provider m; keep one"}, texts(problems))
@@ -242,12 +247,14 @@ func TestKubeconfigFileIsAskedAgainWhenItChanges(t *testing.T) {
 
 func TestADeadProviderCostsOneTimeout(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"a": "milan"}, hang: map[string]bool{"dead": true}}
-	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("dead")}}, ids, discovery.Options{PerOffer: 50 * time.Millisecond})
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("dead")}}, ids,
+		discovery.Options{PerOffer: 50 * time.Millisecond})
 	for range 3 {
 		offers, problems, err := cat.Offers(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"a=milan"}, names(offers))
-		require.Equal(t, []string{"test: offer dead: identify provider: no answer within 50ms: context deadline exceeded"}, texts(problems))
+		require.Equal(t, []string{"test: offer dead: identify provider: no answer within 50ms: context deadline exceeded"},
+			texts(problems))
 	}
 	require.Equal(t, 1, ids.count("dead"))
 }
@@ -270,7 +277,8 @@ func TestIdentificationsAreParallelButBounded(t *testing.T) {
 			}
 		}()
 	}
-	require.Eventually(t, func() bool { ids.mu.Lock(); defer ids.mu.Unlock(); return ids.running == 3 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { ids.mu.Lock(); defer ids.mu.Unlock(); return ids.running == 3 }, 30*time.Second,
+		time.Millisecond)
 	close(ids.gate)
 	both.Wait()
 	require.Equal(t, 3, ids.most)
@@ -281,11 +289,13 @@ func TestIdentificationsAreParallelButBounded(t *testing.T) {
 
 func TestASlowProviderServesTheNextCall(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"a": "milan"}, gate: make(chan struct{})}
-	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, ids, discovery.Options{Wait: 20 * time.Millisecond})
+	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, ids,
+		discovery.Options{Wait: 20 * time.Millisecond})
 	offers, problems, err := cat.Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
-	require.Equal(t, []string{"test: offer a: its provider is still being identified; it serves as soon as that is done"}, texts(problems))
+	require.Equal(t, []string{"test: offer a: its provider is still being identified; it serves as soon as that is done"},
+		texts(problems))
 	close(ids.gate)
 	require.Eventually(t, func() bool {
 		offers, _, err := cat.Offers(context.Background())

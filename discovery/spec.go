@@ -1,12 +1,11 @@
 package discovery
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -77,22 +76,14 @@ func ParseOffer(document []byte) (Spec, error) {
 }
 
 // Check validates an offer that was made by a program; the error lists all faults by path.
-func (s *Spec) Check() error {
-	if faults := validate(s); len(faults) > 0 {
-		return dedupe(faults)
-	}
-	return nil
-}
+func (s *Spec) Check() error { return s.check().Locate(nil).Err() }
 
-func parse(document []byte, target any) error {
-	faults := strict.Decode(document, target)
-	if slices.ContainsFunc(faults, func(f strict.Fault) bool { return f.Path == "" }) {
-		return faults // nothing was decoded: that everything is missing as well would only distract
+func parse(document []byte, target interface{ check() strictyaml.Faults }) error {
+	_, faults, err := strictyaml.Unmarshal(document, target)
+	if err != nil {
+		return err // nothing was decoded: that everything is missing as well would only distract
 	}
-	if faults = append(faults, validate(target)...); len(faults) > 0 {
-		return dedupe(faults)
-	}
-	return nil
+	return faults.And(target.check()).Locate(document).Err()
 }
 
 // Offer is the offer as the domain knows it, its provider and epoch still unknown.

@@ -29,7 +29,8 @@ func TestParseOfferKeepsAllFields(t *testing.T) {
 	o := spec.Offer()
 	require.Equal(t, "milan", o.Name)
 	require.Empty(t, o.Provider, "the provider is read from the cluster")
-	require.Equal(t, &fleet.SecretRef{Namespace: "liqo-autoscaler", Name: "milan", Key: "kubeconfig"}, o.Credentials.SecretRef)
+	require.Equal(t, &fleet.SecretRef{Namespace: "liqo-autoscaler", Name: "milan", Key: "kubeconfig"},
+		o.Credentials.SecretRef)
 	require.Equal(t, "16", o.Lendable.Cpu().String())
 	require.Equal(t, 4, o.MaxNodes)
 	require.Equal(t, map[string]string{"country": "it", "example.com/tier": "edge"}, o.Labels)
@@ -41,30 +42,33 @@ func TestParseOfferKeepsAllFields(t *testing.T) {
 
 func TestParseOfferFaults(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"no name":              {"name: milan", "", "name: is missing"},
-		"bad name":             {"name: milan", "name: Milan_1", `name: "Milan_1" is not a DNS-1123 subdomain`},
-		"provider is not ours": {"maxNodes: 4", "provider: milan", "provider: unknown key; known here:"},
-		"no credentials":       {"credentials: {secretRef: {namespace: liqo-autoscaler, name: milan}}", "", "credentials: give exactly one of"},
-		"both credentials":     {"{secretRef:", "{kubeconfigFile: a, secretRef:", "credentials: give exactly one of"},
-		"pasted kubeconfig":    {"{secretRef: {namespace: liqo-autoscaler, name: milan}}", `{kubeconfigFile: "apiVersion: v1\nkind: Config"}`, "credentials.kubeconfigFile: must be a path on one line"},
-		"secret name":          {"name: milan}}", "name: A}}", `credentials.secretRef.name: "A" is not`},
-		"secret namespace":     {"namespace: liqo-autoscaler, ", "", "credentials.secretRef.namespace: is missing"},
-		"secret key":           {"name: milan}}", "name: milan, key: a/b}}", `credentials.secretRef.key: "a/b" is not a key`},
-		"no lendable":          {"lendable: {cpu: 16, memory: 64Gi, pods: 110, nvidia.com/gpu: 0}", "", "lendable: is missing"},
-		"no pods":              {"pods: 110, ", "", "lendable.pods: is missing; every node has pods"},
-		"bad cpu":              {"cpu: 16", "cpu: many", `lendable.cpu: cannot read "many"`},
-		"negative":             {"cpu: 16", "cpu: -1", "lendable.cpu: must not be negative, is -1"},
-		"gpu without domain":   {"nvidia.com/gpu: 0", "gpu: 1", "lendable.gpu: not a resource Kubernetes knows"},
-		"max nodes":            {"maxNodes: 4", "maxNodes: -1", "maxNodes: must be at least 0"},
-		"max nodes fraction":   {"maxNodes: 4", "maxNodes: 1.5", "maxNodes: must be a whole number, is 1.5"},
-		"label key":            {"country: it", "coun try: it", `labels["coun try"]: the key:`},
-		"label value":          {"country: it", "country: i t", `labels.country: the value "i t":`},
-		"label number":         {"country: it", "country: 39", "labels.country: must be a string, is 39"},
-		"price":                {"price: 0.12", "price: -1", "price: must be at least 0"},
-		"price nan":            {"price: 0.12", "price: .nan", "NaN"},
-		"linger":               {"lingerSeconds: 0", "lingerSeconds: -5", "lingerSeconds: must be at least 0"},
-		"unpeer":               {"unpeer: never", "unpeer: always", "unpeer: must be one of: linger, never"},
-		"expires":              {"2027-01-01T00:00:00Z", "tomorrow", `expires: cannot read "tomorrow"`},
+		"no name":  {"name: milan", "", "name: is missing"},
+		"bad name": {"name: milan", "name: Milan_1", `name: "Milan_1" is not a DNS-1123 subdomain`},
+		"provider is not ours": {"maxNodes: 4", "provider: milan",
+			"line 5: provider: unknown field: remove it, or use one of credentials, expires,"},
+		"no credentials": {"credentials: {secretRef: {namespace: liqo-autoscaler, name: milan}}", "",
+			"credentials: give exactly one of"},
+		"both credentials":  {"{secretRef:", "{kubeconfigFile: a, secretRef:", "credentials: give exactly one of"},
+		"pasted kubeconfig": {"{secretRef: {namespace: liqo-autoscaler, name: milan}}", `{kubeconfigFile: "apiVersion: v1\nkind: Config"}`, "credentials.kubeconfigFile: must be a path on one line"},
+		"secret name":       {"name: milan}}", "name: A}}", `credentials.secretRef.name: "A" is not`},
+		"secret namespace":  {"namespace: liqo-autoscaler, ", "", "credentials.secretRef.namespace: is missing"},
+		"secret key":        {"name: milan}}", "name: milan, key: a/b}}", `credentials.secretRef.key: "a/b" is not a key`},
+		"no lendable": {"lendable: {cpu: 16, memory: 64Gi, pods: 110, nvidia.com/gpu: 0}", "",
+			"lendable: is missing"},
+		"no pods":            {"pods: 110, ", "", "lendable.pods: is missing; every node has pods"},
+		"bad cpu":            {"cpu: 16", "cpu: many", `line 4: lendable.cpu: got "many", want a quantity`},
+		"negative":           {"cpu: 16", "cpu: -1", "lendable.cpu: must not be negative, is -1"},
+		"gpu without domain": {"nvidia.com/gpu: 0", "gpu: 1", "lendable.gpu: not a resource Kubernetes knows"},
+		"max nodes":          {"maxNodes: 4", "maxNodes: -1", "maxNodes: is -1: give at least 0"},
+		"max nodes fraction": {"maxNodes: 4", "maxNodes: 1.5", "maxNodes: got 1.5, want a whole number"},
+		"label key":          {"country: it", "coun try: it", `labels["coun try"]: the key:`},
+		"label value":        {"country: it", "country: i t", `labels.country: the value "i t":`},
+		"label number":       {"country: it", "country: 39", "labels.country: got 39, want text: put it in quotes"},
+		"price":              {"price: 0.12", "price: -1", "price: is -1: give at least 0"},
+		"price nan":          {"price: 0.12", "price: .nan", "NaN"},
+		"linger":             {"lingerSeconds: 0", "lingerSeconds: -5", "lingerSeconds: is -5: give at least 0"},
+		"unpeer":             {"unpeer: never", "unpeer: always", `unpeer: got "always", want one of linger, never`},
+		"expires":            {"2027-01-01T00:00:00Z", "tomorrow", `expires: got "tomorrow", want a time such as`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, goodOffer, c.old, "the case must change something")
@@ -93,13 +97,13 @@ offer: []
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	for i, path := range []string{
-		"offer: unknown key; known here: offers",
-		"offers[1].credentials.secret: unknown key",
-		"offers[1].lendable.cpu: cannot read",
-		`offers[1].name: "a" is also the name of offers[0]`,
-		"offers[2].credentials: give exactly one",
-		"offers[2].lendable.pods: is missing",
-		"offers[2].prize: unknown key",
+		`line 6: offers[1].name: "a" is also the name of offers[0]`,
+		"line 7: offers[1].credentials.secret: unknown field",
+		"line 8: offers[1].lendable.cpu: got",
+		"line 10: offers[2].prize: unknown field",
+		"line 11: offers[2].credentials: give exactly one",
+		"line 12: offers[2].lendable.pods: is missing",
+		"line 13: offer: unknown field: remove it, or use one of offers",
 	} {
 		require.Contains(t, lines[i], path)
 	}
@@ -118,10 +122,13 @@ func TestEpochIsOfTheContent(t *testing.T) {
 		require.NoError(t, err)
 		return spec.Offer()
 	}
-	same := strings.Replace(strings.Replace(goodOffer, "cpu: 16", "cpu: 16000m", 1), "2027-01-01T00:00:00Z", "2027-01-01T01:00:00+01:00", 1)
+	same := strings.Replace(strings.Replace(goodOffer, "cpu: 16", "cpu: 16000m", 1),
+		"2027-01-01T00:00:00Z", "2027-01-01T01:00:00+01:00", 1)
 	require.Equal(t, discovery.Epoch(parse(goodOffer)), discovery.Epoch(parse(same)))
-	for _, change := range [][2]string{{"cpu: 16", "cpu: 17"}, {"price: 0.12", "price: 0.13"}, {"country: it", "country: fr"}, {"name: milan}}", "name: rome}}"}} {
-		require.NotEqual(t, discovery.Epoch(parse(goodOffer)), discovery.Epoch(parse(strings.Replace(goodOffer, change[0], change[1], 1))), change)
+	for _, change := range [][2]string{{"cpu: 16", "cpu: 17"}, {"price: 0.12", "price: 0.13"},
+		{"country: it", "country: fr"}, {"name: milan}}", "name: rome}}"}} {
+		changed := strings.Replace(goodOffer, change[0], change[1], 1)
+		require.NotEqual(t, discovery.Epoch(parse(goodOffer)), discovery.Epoch(parse(changed)), change)
 	}
 	o := parse(goodOffer)
 	o.Epoch = discovery.Epoch(o)

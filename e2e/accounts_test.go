@@ -44,8 +44,10 @@ func (s *stack) makeAccounts(ctx context.Context) {
 // offers, and the kubeconfig of the worker's. The gRPC server has no rights, no token and no kubeconfig.
 func (s *stack) workerAccount(ctx context.Context) {
 	s.t.Helper()
-	rendered := s.tool(ctx, nil, nil, "helm", "template", "liqo-autoscaler", filepath.Join(sources(s.t), "deploy", "helm", "liqo-autoscaler"),
-		"--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion, "--values", filepath.Join(s.dir, "groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
+	rendered := s.tool(ctx, nil, nil, "helm", "template", "liqo-autoscaler", filepath.Join(sources(s.t), "deploy", "helm",
+		"liqo-autoscaler"),
+		"--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion, "--values", filepath.Join(s.dir,
+			"groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
 		"--set", "temporal.address="+s.temporal, "--set", "tls.existingSecret=unused",
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml")
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "rbac.yaml"), rendered, 0o600))
@@ -53,7 +55,8 @@ func (s *stack) workerAccount(ctx context.Context) {
 
 	hours := int64((2 * time.Hour).Seconds())
 	granted, err := s.consumer.kube.CoreV1().ServiceAccounts(chartNamespace).CreateToken(ctx, "liqo-autoscaler-worker",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}},
+		metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	config, err := clientcmd.LoadFromFile(s.lab.Kubeconfig(lab.Consumer))
 	require.NoError(s.t, err)
@@ -76,33 +79,37 @@ func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	return err
 }
 
-// providerAccount makes the account that a provider gives us. Its kubeconfig is a file in s.accounts and a Secret of the
-// consumer, each by the provider's name; offers use either.
+// providerAccount makes the account that a provider gives us. Its kubeconfig is a file in s.accounts and a Secret of
+// the consumer, each by the provider's name; offers use either.
 func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	s.t.Helper()
 	require.NoError(s.t, s.grant(ctx, provider))
 	var kubeconfig []byte
 	newSteps(s.t).until(ctx, "account of "+provider.name, 30*time.Second, func(ctx context.Context) (err error) {
-		kubeconfig, err = s.try(ctx, s.admin(provider.name), nil, filepath.Join(sources(s.t), "deploy", "provider", "kubeconfig.sh"), lab.Consumer,
+		kubeconfig, err = s.try(ctx, s.admin(provider.name), nil, filepath.Join(sources(s.t), "deploy", "provider",
+			"kubeconfig.sh"), lab.Consumer,
 			restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
 		return err
 	})
 	path := filepath.Join(s.accounts, provider.name+".kubeconfig")
 	require.NoError(s.t, os.WriteFile(path, kubeconfig, 0o600))
 	s.limited(ctx, path)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: provider.name}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: provider.name},
+		Data: map[string][]byte{"kubeconfig": kubeconfig}}
 	_, err := s.consumer.kube.CoreV1().Secrets(chartNamespace).Create(ctx, secret, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 }
 
-// asMade wants the namespace that a provider has made for us to hold nothing but what deploy/provider/rbac.yaml says: what
-// was made with it, and the one Secret of Liqo that stays.
+// asMade wants the namespace that a provider has made for us to hold nothing but what deploy/provider/rbac.yaml says:
+// what was made with it, and the one Secret of Liqo that stays.
 func asMade(ctx context.Context, provider *cluster) error {
-	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" + lab.Consumer,
+	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" +
+		lab.Consumer,
 		"ConfigMap kube-root-ca.crt", "Secret liqo-remote-certificate"}
 	rbac := schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
 	var found []error
-	for _, r := range []schema.GroupVersionResource{resourceSlices, tenants, corev1.SchemeGroupVersion.WithResource("secrets"),
+	for _, r := range []schema.GroupVersionResource{resourceSlices, tenants,
+		corev1.SchemeGroupVersion.WithResource("secrets"),
 		corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("configmaps"),
 		rbac.WithResource("roles"), rbac.WithResource("rolebindings")} {
 		l, err := provider.liqo.Resource(r).Namespace("liqo-tenant-"+lab.Consumer).List(ctx, metav1.ListOptions{})

@@ -20,11 +20,16 @@ import (
 
 // Liqo's resources that a peering and a virtual node consist of, and the one that offloads a namespace.
 var (
-	resourceSlices       = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}
-	tenants              = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
-	identities           = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "identities"}
-	virtualNodes         = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}
-	namespaceOffloadings = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "namespaceoffloadings"}
+	resourceSlices = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
+		Resource: "resourceslices"}
+	tenants = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
+		Resource: "tenants"}
+	identities = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
+		Resource: "identities"}
+	virtualNodes = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
+		Resource: "virtualnodes"}
+	namespaceOffloadings = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
+		Resource: "namespaceoffloadings"}
 )
 
 // cluster is one cluster of the lab.

@@ -1,21 +1,23 @@
-// Package e2e is the end-to-end suites: our real processes between a real Temporal server, the real Cluster Autoscaler loop
-// (package ca) and real Kubernetes and Liqo (package lab).
+// Package e2e is the end-to-end suites: our real processes between a real Temporal server, the real Cluster Autoscaler
+// loop (package ca) and real Kubernetes and Liqo (package lab).
 //
-//	consumer API server <── Cluster Autoscaler ──> ca.Proxy ──> grpcserver ──> Temporal <── worker ──> consumer, providers
+//	consumer API server <── Cluster Autoscaler ──> ca.Proxy ──> grpcserver ──> Temporal
+//	consumer and provider API servers <── worker ──> Temporal
 //
-// What deploy promises is what runs: the worker has the chart's ServiceAccount in the consumer cluster and the account of
-// deploy/provider in each provider's, the gRPC server has none, and at the end no API server may have refused them anything.
-// All connections from CA to the gRPC server are mutual TLS, with the authority and certificates of this one run; CA reads
-// them from the file that `liqo-autoscaler config cloud-config` prints.
+// What deploy promises is what runs: the worker has the chart's ServiceAccount in the consumer cluster and the account
+// of deploy/provider in each provider's, the gRPC server has none, and at the end no API server may have refused them
+// anything. All connections from CA to the gRPC server are mutual TLS, with the authority and certificates of this one
+// run; CA reads them from the file that `liqo-autoscaler config cloud-config` prints.
 //
-// Each suite is one top-level test with a lab and a stack of its own, whose parts begin and end with nothing of ours in the
-// clusters:
+// Each suite is one top-level test with a lab and a stack of its own, whose parts begin and end with no object
+// owned by us in the clusters:
 //
-//	TestFirstNode       pending pod to Ready node and back; a worker killed, a peering cancelled on the way; who is let in
+//	TestFirstNode       pending pod to Ready node and back; a worker killed, a peering cancelled; access control
 //	TestFailover        the first provider refuses, hangs or dies at each stage; both do
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours
 //
-// Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output; lines "FAILOVER" are what the log says of a failed
-// attempt. All logs, the recorded calls and, after a failure, the lab's logs stay in the folder liqo-autoscaler-e2e of os.TempDir.
+// Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output; lines "FAILOVER" are what the log says of
+// a failed attempt. All logs, the recorded calls and, after a failure, the lab's logs stay in the folder
+// liqo-autoscaler-e2e of os.TempDir.
 package e2e

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,11 +17,11 @@ type described struct {
 	WorkflowExecutionInfo struct {
 		Status string
 		Memo   struct {
-			Fields struct{ Snapshot json.RawMessage }
+			Fields struct{ Snapshot struct{ Data []byte } }
 		}
 	}
 	PendingActivities []struct {
-		HeartbeatDetails []string
+		HeartbeatDetails []struct{ Stage, Message string } // activities.Beat
 		LastFailure      struct{ Message string }
 	}
 }
@@ -50,7 +52,9 @@ func (s *stack) waitsFor(ctx context.Context, workflow string) (string, error) {
 	}
 	var words []string
 	for _, a := range d.PendingActivities {
-		words = append(words, a.HeartbeatDetails...)
+		for _, beat := range a.HeartbeatDetails {
+			words = append(words, beat.Stage, beat.Message)
+		}
 	}
 	return strings.Join(words, ": "), nil
 }
@@ -62,7 +66,7 @@ func (s *stack) groupSnapshot(ctx context.Context) (snapshot fleet.Snapshot, err
 
 // peeringPhase is where the peering with a provider is; Absent when nobody looks after it.
 func (s *stack) peeringPhase(ctx context.Context, provider *cluster) (fleet.PeeringPhase, error) {
-	var state fleet.ProviderState
+	var state fleet.ProviderSnapshot
 	err := s.published(ctx, "provider/"+provider.name, &state)
 	if err != nil && strings.Contains(err.Error(), "not found") || err == nil && state.Phase == "" {
 		return fleet.Absent, nil
@@ -79,14 +83,18 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 	if d.WorkflowExecutionInfo.Status != "WORKFLOW_EXECUTION_STATUS_RUNNING" {
 		return nil // closed: whatever it was is over
 	}
-	if err := json.Unmarshal(d.WorkflowExecutionInfo.Memo.Fields.Snapshot, out); err != nil {
+	packed, err := gzip.NewReader(bytes.NewReader(d.WorkflowExecutionInfo.Memo.Fields.Snapshot.Data))
+	if err == nil {
+		err = json.NewDecoder(packed).Decode(out)
+	}
+	if err != nil {
 		return fmt.Errorf("read what %s has published: %w", workflow, err)
 	}
 	return nil
 }
 
-// peeringEnds waits until nothing of the peering with a provider is under way. A peering that failed cools off before it
-// is tried again; the next part of the suite does not wait for that: it closes the entity, which forgets it.
+// peeringEnds waits until nothing of the peering with a provider is under way. A peering that failed cools off before
+// it is tried again; the next part of the suite does not wait for that: it closes the entity, which forgets it.
 func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 	r.t.Helper()
 	r.until(ctx, "peering with "+provider.name+" is over", 90*time.Second, func(ctx context.Context) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// failings are the ways of the first provider, in the order of the stages; but a provider whose API server has never answered
-// is no offer, so that is not the first.
+// failings are the ways of the first provider, in the order of the stages; but a provider whose API server has never
+// answered is no offer, so that is not the first.
 var failings = []failing{
 	{"NonceHangs", backend.StageNonce, "has not filled Secret", stopped(lab.LiqoManager)},
 	{"APIServerHangs", backend.StageAPIServer, "cannot", stopped(lab.APIServer)},
@@ -73,7 +73,8 @@ func setTenantCondition(ctx context.Context, provider *cluster, condition string
 		return fmt.Errorf("%d tenants on %s: %w", len(items), provider.name, err)
 	}
 	patch := []byte(`{"spec":{"tenantCondition":"` + condition + `"}}`)
-	_, err = provider.liqo.Resource(tenants).Namespace(items[0].GetNamespace()).Patch(ctx, items[0].GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = provider.liqo.Resource(tenants).Namespace(items[0].GetNamespace()).Patch(ctx, items[0].GetName(),
+		types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 
@@ -86,8 +87,8 @@ func sliceHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// replicatorHangs: our own side does not carry the slice over. It does again as soon as the second provider is tried, which
-// needs it too.
+// replicatorHangs: our own side does not carry the slice over. It does again as soon as the second provider is tried,
+// which needs it too.
 func replicatorHangs(ctx context.Context, r *run) sabotage {
 	frozen := freezeAt(ctx, r.steps, r.s.lab, lab.Consumer, lab.LiqoCRDReplicator, sliceMade(r.s.consumer))
 	return sabotage{begun: func(ctx context.Context) {
@@ -111,7 +112,8 @@ func kubeletHangs(ctx context.Context, r *run) sabotage {
 	return sabotage{mend: strike(ctx, r, syscall.SIGSTOP)}
 }
 
-// strike sends a signal to each virtual kubelet of the first provider until it is called off; those that stand still then go on.
+// strike sends a signal to each virtual kubelet of the first provider until it is called off; those that stand still
+// then go on.
 func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

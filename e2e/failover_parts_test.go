@@ -19,8 +19,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// cancelledBehindFinalizer: the provider has answered the Tenant, which puts Liqo's finalizer on it, and then stands still. The
-// operator cancels the peering: taking it back waits for the finalizer, says so, and comes to its end with the provider.
+// cancelledBehindFinalizer: the provider has answered the Tenant, which puts Liqo's finalizer on it, and then stands
+// still. The operator cancels the peering: taking it back waits for the finalizer, says so, and comes to its end with
+// the provider.
 func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -44,8 +45,8 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// resourcesRefused: the provider's people cordon the Tenant of a peering that carries a node. The next slice is denied and the
-// instance goes elsewhere; the node that is there stays.
+// resourcesRefused: the provider's people cordon the Tenant of a peering that carries a node. The next slice is denied
+// and the instance goes elsewhere; the node that is there stays.
 func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
@@ -59,7 +60,8 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, deploy(ctx, s.consumer, "more", 1, "1500m"))
 	ids := r.readyOnSecond(ctx)
 	assert.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageResources)+":", "Denied"))
-	r.until(ctx, "denied slice gone", time.Minute, func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
+	r.until(ctx, "denied slice gone", time.Minute,
+		func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
 	_, err := s.consumer.node(ctx, there[0])
 	require.NoError(t, err, "the first node stays")
 	require.NoError(t, setTenantCondition(ctx, first, "Active"))
@@ -68,8 +70,8 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, append(ids, there...))
 }
 
-// noneLeft: both providers stand still. The instance fails with a code of the fixed set and Liqo's words, CA backs off and
-// deletes it, and the target is 0.
+// noneLeft: both providers stand still. The instance fails with a code of the fixed set and Liqo's words, CA backs off
+// and deletes it, and the target is 0.
 func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	for _, p := range s.providers {
@@ -120,7 +122,8 @@ func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 		require.NoError(t, err)
 		assert.NoError(t, names(e.failure, "waiting for "+string(backend.StageNonce)+":", "has not filled Secret"))
 	}
-	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, "waiting for "+string(backend.StageNonce)))
+	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name,
+		"waiting for "+string(backend.StageNonce)))
 }
 
 // failedInstance is an instance that a call has listed with an error.

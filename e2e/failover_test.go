@@ -20,8 +20,8 @@ const hurried = `  budgets: {peer: 20s, join: 25s, total: 2m30s}
 const hurriedTotal = 150 * time.Second
 
 // TestFailover is the suite failover: the first provider refuses, hangs or dies at each stage of the way. The instance
-// becomes Ready on the second inside its deadline, CA sees no error, the log says what the first did not do, and nothing of
-// ours is left on it once it is well again.
+// becomes Ready on the second inside its deadline, CA sees no error, the log says what the first did not do, and
+// nothing owned by us is left on it once it is well again.
 func TestFailover(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 38*time.Minute)
 	defer cancel()
@@ -94,7 +94,7 @@ func (r *run) named(id string, words ...string) error {
 	return names(e.failure, words...)
 }
 
-// firstForgets waits until nothing of ours is on the first provider, and nothing comes back.
+// firstForgets waits until nothing owned by us is on the first provider, and nothing comes back.
 func (r *run) firstForgets(ctx context.Context) {
 	r.t.Helper()
 	first := r.s.providers[0]

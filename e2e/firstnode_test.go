@@ -34,8 +34,8 @@ nodeGroups:
   taints: [{key: example.com/burst, value: "true", effect: PreferNoSchedule}]
 `
 
-// offers makes the first provider the better choice as long as it has room. A Liqo older than 1.2 carries one node each.
-// Credentials are what they can be: a file, and a Secret that the chart lets the worker read by name.
+// offers makes the first provider the better choice as long as it has room. A Liqo older than 1.2 carries one node
+// each. Credentials are what they can be: a file, and a Secret that the chart lets the worker read by name.
 const offers = `
 offers:
 - name: first
@@ -52,8 +52,8 @@ offers:
   maxNodes: $MAX_NODES
 `
 
-// TestFirstNode is the suite first-node: what must work before anything else does. Its parts share one lab and one Cluster
-// Autoscaler and build on each other's clean end, so the first that fails ends the suite.
+// TestFirstNode is the suite first-node: what must work before anything else does. Its parts share one lab and one
+// Cluster Autoscaler and build on each other's clean end, so the first that fails ends the suite.
 func TestFirstNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
@@ -117,8 +117,8 @@ func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// workerKilledWhilePeering: the worker dies while the provider has not yet answered; the next one goes on from there, and
-// nothing is made twice.
+// workerKilledWhilePeering: the worker dies while the provider has not yet answered; the next one goes on from there,
+// and nothing is made twice.
 func workerKilledWhilePeering(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
@@ -139,8 +139,8 @@ func workerKilledWhilePeering(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// peeringCancelled: the operator cancels a peering that is stuck; the instance goes on to the next provider, and what was
-// begun is taken back once the first one moves again.
+// peeringCancelled: the operator cancels a peering that is stuck; the instance goes on to the next provider, and what
+// was begun is taken back once the first one moves again.
 func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
@@ -159,7 +159,8 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// providersAsMade: the tenant namespaces that providers have made for us are there still, with nothing of ours in them.
+// providersAsMade: the tenant namespaces that providers have made for us are there still, with nothing owned by us in
+// them.
 func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 	for _, p := range s.providers {
 		_, err := p.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
@@ -182,9 +183,11 @@ func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 		}
 		require.NoError(t, err)
 		if filepath.Base(f) == "temporal.db" {
-			require.Contains(t, string(b), `"kubeconfigFile"`, "histories can be read from the file, so what is not in it is not in them")
+			require.Contains(t, string(b), `"kubeconfigFile"`,
+				"histories can be read from the file, so what is not in it is not in them")
 		}
-		for i, secret := range append(s.tokens, "client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV") { // the last: the second in base64
+		// the last: the second in base64
+		for i, secret := range append(s.tokens, "client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV") {
 			require.False(t, bytes.Contains(b, []byte(secret)), "%s contains secret %d", f, i)
 		}
 	}

@@ -24,8 +24,9 @@ func (s *stack) tooYoung(at time.Time) bool {
 	return at.After(s.restarted) && at.Before(s.restarted.Add(young))
 }
 
-// nothingForbidden wants that our processes were never refused a right: none of them says so, and no API server does. The
-// one refusal that there must be is a provider's: whose tenant namespace has been made for him may not look at others'.
+// nothingForbidden wants that our processes were never refused a right: none of them says so, and no API server does.
+// The one refusal that there must be is a provider's: whose tenant namespace has been made for him may not look at
+// others'.
 func (s *stack) nothingForbidden() {
 	for _, name := range []string{"worker", "grpcserver"} {
 		log, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
@@ -58,7 +59,8 @@ type request struct {
 }
 
 func (r request) String() string {
-	return strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource, r.ObjectRef.Subresource), "/")
+	return strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource,
+		r.ObjectRef.Subresource), "/")
 }
 
 // audited is what our account has asked of a cluster and was given, and what it was refused: each once.

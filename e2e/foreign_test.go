@@ -21,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// TestForeignPeering is the suite foreign: we share a provider with others, and nothing of theirs is touched (I9, I11). The
-// last two parts build on each other: a peering of ours that others need stays until they do no longer.
+// TestForeignPeering is the suite foreign: we share a provider with others, and nothing of theirs is touched (I9, I11).
+// The last two parts build on each other: our peering that others need stays until they do no longer.
 func TestForeignPeering(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -49,17 +49,20 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	r.thereAndBackOn(ctx, first)
 	require.NoError(t, same(ctx, before, theirs))
 	require.NoError(t, s.liqoctl(ctx, s.consumer, append(unpeering(s, first), "--delete-namespaces")...))
-	r.until(ctx, "unpeered by hand", time.Minute, func(ctx context.Context) error { return clean(ctx, append(s.providers, s.consumer)...) })
-	r.until(ctx, "our namespace made anew", time.Minute, func(ctx context.Context) error { // liqoctl has removed it, and our rights in it
-		if ns, err := first.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{}); err == nil {
+	r.until(ctx, "unpeered by hand", time.Minute,
+		func(ctx context.Context) error { return clean(ctx, append(s.providers, s.consumer)...) })
+	// liqoctl has removed it, and our rights in it
+	r.until(ctx, "our namespace made anew", time.Minute, func(ctx context.Context) error {
+		if ns, err := first.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer,
+			metav1.GetOptions{}); err == nil {
 			return fmt.Errorf("namespace %s is %s", ns.Name, ns.Status.Phase)
 		}
 		return s.grant(ctx, first)
 	})
 }
 
-// peeredTheOtherWay: the provider borrows from us as well. Its own peering stays as it is; ours shares namespaces with it, so
-// it stays too until the other one is gone.
+// peeredTheOtherWay: the provider borrows from us as well. Its own peering stays as it is; ours shares namespaces with
+// it, so it stays too until the other one is gone.
 func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -70,7 +73,8 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, err)
 	require.Len(t, before, 2)
 	r.empty = func(ctx context.Context) error {
-		return errors.Join(s.consumer.count(ctx, resourceSlices, 0), s.consumer.count(ctx, virtualNodes, 0), first.count(ctx, resourceSlices, 0))
+		return errors.Join(s.consumer.count(ctx, resourceSlices, 0), s.consumer.count(ctx, virtualNodes, 0),
+			first.count(ctx, resourceSlices, 0))
 	}
 	r.thereAndBackOn(ctx, first)
 	r.until(ctx, "unpeering has given up", time.Minute, func(ctx context.Context) error { return r.lingers(ctx, first) })
@@ -82,8 +86,8 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, first.count(ctx, tenants, 1), "ours is left for the next part")
 }
 
-// anotherTeamsSlice: another team has a slice on a provider that we peered with. Our last scale-in leaves it, its node and the
-// peering alone; once it is gone the peering goes too, at the next try, which is minutes later.
+// anotherTeamsSlice: another team has a slice on a provider that we peered with. Our last scale-in leaves it, its node
+// and the peering alone; once it is gone the peering goes too, at the next try, which is minutes later.
 func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -91,15 +95,19 @@ func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	ids := r.scaledOut(ctx, 1)
 	node, err := s.consumer.node(ctx, ids[0])
 	require.NoError(t, err)
-	r.until(ctx, "pod running", time.Minute, func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
+	r.until(ctx, "pod running", time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
 	require.NoError(t, s.liqoctl(ctx, s.consumer, "create", "resourceslice", "team", "--remote-cluster-id", first.name,
 		"--cpu", "1", "--memory", "1Gi", "--pods", "10"))
-	r.until(ctx, "their node is there", time.Minute, func(ctx context.Context) error { return nodeReady(ctx, s.consumer, "team") })
-	theirs := map[*cluster][]schema.GroupVersionResource{s.consumer: {resourceSlices, virtualNodes, identities}, first: {resourceSlices, tenants}}
+	r.until(ctx, "their node is there", time.Minute,
+		func(ctx context.Context) error { return nodeReady(ctx, s.consumer, "team") })
+	theirs := map[*cluster][]schema.GroupVersionResource{s.consumer: {resourceSlices, virtualNodes, identities},
+		first: {resourceSlices, tenants}}
 
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	r.empty = func(ctx context.Context) error {
-		return errors.Join(s.consumer.count(ctx, resourceSlices, 1), s.consumer.count(ctx, virtualNodes, 1), first.count(ctx, resourceSlices, 1))
+		return errors.Join(s.consumer.count(ctx, resourceSlices, 1), s.consumer.count(ctx, virtualNodes, 1),
+			first.count(ctx, resourceSlices, 1))
 	}
 	r.scaledIn(ctx, ids)
 	before, err := uids(ctx, theirs)
@@ -112,7 +120,8 @@ func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	slices, err := s.consumer.list(ctx, resourceSlices)
 	require.NoError(t, err)
 	require.Equal(t, "team", slices[0].GetName())
-	require.NoError(t, s.consumer.liqo.Resource(resourceSlices).Namespace(slices[0].GetNamespace()).Delete(ctx, "team", metav1.DeleteOptions{}))
+	require.NoError(t, s.consumer.liqo.Resource(resourceSlices).Namespace(slices[0].GetNamespace()).Delete(ctx, "team",
+		metav1.DeleteOptions{}))
 	r.until(ctx, "peering removed once free", 7*time.Minute, func(ctx context.Context) error {
 		return clean(ctx, append(s.providers, s.consumer)...)
 	})
@@ -126,14 +135,15 @@ func (r *run) thereAndBackOn(ctx context.Context, provider *cluster) {
 	node, err := r.s.consumer.node(ctx, ids[0])
 	require.NoError(r.t, err)
 	require.Equal(r.t, provider.name, node.Labels["liqo.io/remote-cluster-id"])
-	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error { return running(ctx, r.s.consumer, "work", 2) })
+	r.until(ctx, "pods running", time.Minute,
+		func(ctx context.Context) error { return running(ctx, r.s.consumer, "work", 2) })
 	require.NoError(r.t, undeploy(ctx, r.s.consumer, "work"))
 	r.scaledIn(ctx, ids)
 }
 
 // lingers wants the peering with a provider to be kept because someone else needs it.
 func (r *run) lingers(ctx context.Context, provider *cluster) error {
-	var state fleet.ProviderState
+	var state fleet.ProviderSnapshot
 	if err := r.s.published(ctx, "provider/"+provider.name, &state); err != nil {
 		return err
 	}
@@ -144,7 +154,8 @@ func (r *run) lingers(ctx context.Context, provider *cluster) error {
 }
 
 func peering(s *stack, provider *cluster) []string {
-	return []string{"peer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--networking-disabled", "--create-resource-slice=false", "--timeout", "2m"}
+	return []string{"peer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--networking-disabled",
+		"--create-resource-slice=false", "--timeout", "2m"}
 }
 
 func unpeering(s *stack, provider *cluster) []string {

@@ -60,7 +60,8 @@ func awaitFrozen(s *steps, frozen <-chan error) {
 // nonceFilled is when the provider has filled the nonce of a consumer that peers: the Tenant comes next.
 func nonceFilled(provider *cluster) moment {
 	return moment{name: "nonce of " + provider.name, watch: func(ctx context.Context) (watch.Interface, error) {
-		return provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx, metav1.ListOptions{LabelSelector: "liqo.io/nonce=true"})
+		return provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx,
+			metav1.ListOptions{LabelSelector: "liqo.io/nonce=true"})
 	}, come: func(o runtime.Object) bool {
 		secret, ok := o.(*corev1.Secret)
 		return ok && len(secret.Data["nonce"]) > 0
@@ -89,8 +90,8 @@ func liqoMoment(c *cluster, r schema.GroupVersionResource, come func(*unstructur
 	}}
 }
 
-// freezeOnNonce stops the provider's Liqo controller manager the moment it has filled the nonce of a consumer that peers, so
-// that the Tenant which comes next stays unanswered.
+// freezeOnNonce stops the provider's Liqo controller manager the moment it has filled the nonce of a consumer that
+// peers, so that the Tenant which comes next stays unanswered.
 func freezeOnNonce(ctx context.Context, s *steps, l *lab.Lab, provider *cluster) <-chan error {
 	s.t.Helper()
 	return freezeAt(ctx, s, l, provider.name, lab.LiqoManager, nonceFilled(provider))

@@ -24,7 +24,8 @@ type entry struct {
 }
 
 func (e entry) String() string {
-	return fmt.Sprintf("%s of %s/%d on %s: %s --%s--> %s: %s", e.message, e.instance, e.attempt, e.provider, e.from, e.event, e.phase, e.failure)
+	return fmt.Sprintf("%s of %s/%d on %s: %s --%s--> %s: %s", e.message, e.instance, e.attempt, e.provider, e.from,
+		e.event, e.phase, e.failure)
 }
 
 // journal is what the worker has logged of phases so far, workers killed since included.
@@ -53,10 +54,12 @@ func (s *stack) journal(keep func(entry) bool) ([]entry, error) {
 	return out, lines.Err()
 }
 
-// givenUp is why an attempt of an instance ended, in the words of the log.
+// givenUp is why an attempt of an instance ended, in the words of the log: of the next attempt's line, or the last
+// one's.
 func (s *stack) givenUp(instance string, attempt int) (entry, error) {
 	found, err := s.journal(func(e entry) bool {
-		return e.instance == instance && e.attempt == attempt && (e.event == string(fleet.Refused) || e.event == string(fleet.GaveUp))
+		ended := e.attempt == attempt+1 || e.attempt == attempt && e.phase == string(fleet.Failed)
+		return e.instance == instance && ended && e.failure != ""
 	})
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("attempt %d of instance %s has not ended", attempt, instance)

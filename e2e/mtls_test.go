@@ -13,6 +13,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc"
 	"k8s.io/autoscaler/cluster-autoscaler/config"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // caName is what Cluster Autoscaler's certificate says, the only one that the gRPC server lets in.
@@ -25,7 +27,8 @@ func (s *stack) cloudConfig(ctx context.Context, name, address string, client *m
 	if client == nil {
 		args = append(args, "--plaintext")
 	} else {
-		args = append(args, "--cert", client.file("tls.crt"), "--key", client.file("tls.key"), "--cacert", client.file("ca.crt"))
+		args = append(args, "--cert", client.file("tls.crt"), "--key", client.file("tls.key"), "--cacert",
+			client.file("ca.crt"))
 	}
 	out, err := s.try(ctx, nil, nil, s.binary, args...)
 	require.NoError(s.t, err)
@@ -38,7 +41,8 @@ func (s *stack) cloudConfig(ctx context.Context, name, address string, client *m
 func (s *stack) realClient(ctx context.Context, name string, client *mount) cloudprovider.CloudProvider {
 	s.t.Helper()
 	path := s.cloudConfig(ctx, "cloud-config-"+name, s.server, client)
-	return externalgrpc.BuildExternalGrpc(config.AutoscalingOptions{CloudConfig: path}, cloudprovider.NodeGroupDiscoveryOptions{}, nil)
+	return externalgrpc.BuildExternalGrpc(config.AutoscalingOptions{CloudConfig: path},
+		cloudprovider.NodeGroupDiscoveryOptions{}, nil)
 }
 
 // mutualTLS: CA's own client and our server agree on TLS. Others are refused, and the log says who and why.
@@ -56,8 +60,9 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 		client *mount
 		reason string // in the server's log
 	}{
-		{"name-not-allowed", newMount(t, ours.client("another-autoscaler", ours)), "names [another-autoscaler] are not among the allowed ones [cluster-autoscaler]"},
-		{"another-authority", newMount(t, other.client(caName, ours)), "certificate signed by unknown authority"},
+		{"name-not-allowed", newMount(t, clientSecret(t, ours, "another-autoscaler", ours)),
+			"names [another-autoscaler] are not among the allowed ones [cluster-autoscaler]"},
+		{"another-authority", newMount(t, clientSecret(t, other, caName, ours)), "certificate signed by unknown authority"},
 		{"plaintext", nil, "first record does not look like a TLS handshake"},
 	} {
 		err := s.realClient(ctx, refused.name, refused.client).Refresh()
@@ -67,25 +72,28 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 			return s.serverSays("client refused", refused.reason)
 		})
 	}
-	err := s.realClient(ctx, "another-server", newMount(t, ours.client(caName, other))).Refresh()
-	require.ErrorContains(t, err, "certificate signed by unknown authority", "CA does not believe a server of another authority")
+	err := s.realClient(ctx, "another-server", newMount(t, clientSecret(t, ours, caName, other))).Refresh()
+	require.ErrorContains(t, err, "certificate signed by unknown authority",
+		"CA does not believe a server of another authority")
 
 	certificatesRotated(ctx, t, s, ca, other)
 }
 
-// certificatesRotated: the server's files are exchanged while it runs. Who comes from then on meets the new ones, who is in
-// stays in.
-func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudprovider.CloudProvider, next *authority) {
+// certificatesRotated: the server's files are exchanged while it runs. Who comes from then on meets the new ones, who
+// is in stays in.
+func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudprovider.CloudProvider,
+	next *testkit.Certificate) {
 	steps := newSteps(t)
-	before, after := s.authority, newMount(t, next.client(caName, next))
+	before, after := s.authority, newMount(t, clientSecret(t, next, caName, next))
 	require.Error(t, s.realClient(ctx, "too-early", after).Refresh())
-	s.serverTLS.write(next.server())
+	s.serverTLS.write(serverSecret(t, next))
 	ca := s.realClient(ctx, "rotated", after)
 	require.NoError(t, ca.Refresh(), "the server shows its new certificate and believes the new authority")
 	require.Len(t, ca.NodeGroups(), 1)
-	require.Error(t, s.realClient(ctx, "too-late", newMount(t, before.client(caName, next))).Refresh(), "the old authority is believed no longer")
+	require.Error(t, s.realClient(ctx, "too-late", newMount(t, clientSecret(t, before, caName, next))).Refresh(),
+		"the old authority is believed no longer")
 	require.NoError(t, in.Refresh(), "an open connection stays")
-	s.serverTLS.write(before.server())
+	s.serverTLS.write(serverSecret(t, before))
 	require.NoError(t, s.realClient(ctx, "rotated-back", s.clientTLS).Refresh())
 	require.Error(t, s.serverSays("last good ones stay"), "no half of a rotation was read")
 	steps.done("certificates rotated, and back")

@@ -12,8 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// clean wants nothing of ours in the clusters (I9). Nobody else peers in the lab, so what Liqo calls a slice, a virtual
-// node, a tenant or an identity must be gone altogether, labelled or not, and so must every node but the plain one.
+// clean wants nothing owned by us in the clusters (I9). Nobody else peers in the lab, so what Liqo calls a slice, a
+// virtual node, a tenant or an identity must be gone altogether, labelled or not, and so must every node but the plain
+// one.
 func clean(ctx context.Context, clusters ...*cluster) error {
 	var found []error
 	for _, c := range clusters {

@@ -20,7 +20,8 @@ func kubelets(l *lab.Lab, provider *cluster) (pids []int) {
 			continue
 		}
 		all := strings.Join(args, " ")
-		if !strings.Contains(all, l.Kubeconfig(lab.Consumer)) || !strings.Contains(all, "--foreign-cluster-id="+provider.name) {
+		if !strings.Contains(all, l.Kubeconfig(lab.Consumer)) || !strings.Contains(all,
+			"--foreign-cluster-id="+provider.name) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {

@@ -12,14 +12,14 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// part is one part of a suite. It ends as it began: with nothing of ours in the clusters.
+// part is one part of a suite. It ends as it began: with nothing owned by us in the clusters.
 type part struct {
 	name string
 	run  func(context.Context, *testing.T, *stack)
 }
 
-// runParts runs the parts, which share a stack and build on each other's clean end: the first that does not reach its end ends
-// the suite.
+// runParts runs the parts, which share a stack and build on each other's clean end: the first that does not reach its
+// end ends the suite.
 func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	t.Helper()
 	for _, p := range parts {
@@ -45,9 +45,10 @@ type run struct {
 }
 
 func newRun(t *testing.T, s *stack) *run {
-	return &run{steps: newSteps(t), s: s, since: s.proxy.Last(), begun: time.Now(), empty: func(ctx context.Context) error {
-		return clean(ctx, append(s.providers, s.consumer)...)
-	}}
+	return &run{steps: newSteps(t), s: s, since: s.proxy.Last(), begun: time.Now(),
+		empty: func(ctx context.Context) error {
+			return clean(ctx, append(s.providers, s.consumer)...)
+		}}
 }
 
 // booked waits until CA has asked for n nodes, once, and returns the ids the server lists for them from then on.
@@ -75,7 +76,8 @@ func (r *run) booked(ctx context.Context, n int) []string {
 	return ids
 }
 
-// scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the start.
+// scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the
+// start.
 func (r *run) scaledOut(ctx context.Context, n int) []string {
 	r.t.Helper()
 	ids := r.booked(ctx, n)
@@ -91,8 +93,8 @@ func (r *run) scaledOut(ctx context.Context, n int) []string {
 	return ids
 }
 
-// scaledIn waits until CA has given the instances back, the target is 0 and nothing of ours is left anywhere. It then looks
-// back at the whole part: CA saw no other instance but those known, asked once, and no call failed.
+// scaledIn waits until CA has given the instances back, the target is 0 and nothing owned by us is left anywhere. It
+// then looks back at the whole part: CA saw no other instance but those known, asked once, and no call failed.
 func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -121,7 +123,8 @@ func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.lookBack(append(ids, known...))
 }
 
-// nothingListed wants the server to list no instance any more, deleting ones included. CA itself asks too rarely by now.
+// nothingListed wants the server to list no instance any more, deleting ones included. CA itself asks too rarely by
+// now.
 func (r *run) nothingListed(ctx context.Context) error {
 	res, err := r.s.client.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: group})
 	if err == nil && len(res.GetInstances()) > 0 {

@@ -17,11 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
-	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // stack is everything between Cluster Autoscaler and the clusters, each in a process of its own.
@@ -34,7 +36,7 @@ type stack struct {
 	proxy     *ca.Proxy
 	client    protos.CloudProviderClient // to grpcserver, past the proxy
 
-	authority *authority // of the connection between CA and grpcserver
+	authority *testkit.Certificate // of the connection between CA and grpcserver
 	serverTLS *mount
 	clientTLS *mount
 	accounts  string   // folder of kubeconfigs, each of an account with the rights that deploy gives it
@@ -88,7 +90,8 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 	s.makeAccounts(ctx)
 	timing.done("accounts made")
 	s.authority = newAuthority(t)
-	s.serverTLS, s.clientTLS = newMount(t, s.authority.server()), newMount(t, s.authority.client(caName, s.authority))
+	s.serverTLS, s.clientTLS = newMount(t, serverSecret(t, s.authority)), newMount(t, clientSecret(t, s.authority, caName,
+		s.authority))
 	s.startWorker()
 	s.startServer(ctx)
 	timing.done("product up")
@@ -97,9 +100,11 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	s.client = protos.NewCloudProviderClient(conn)
-	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil) // CA meets at the proxy what it would meet at our server
+	// CA meets at the proxy what it would meet at our server
+	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
 	require.NoError(t, err)
-	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door, Client: s.clientTLS.credentials()})
+	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
+		Client: s.clientTLS.credentials()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.proxy.Close()) })
 	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
@@ -134,11 +139,12 @@ func (s *stack) startTemporal(ctx context.Context) {
 	s.t.Helper()
 	host, port, err := net.SplitHostPort(s.temporal)
 	require.NoError(s.t, err)
-	p, err := proc.Start(proc.Spec{Name: "temporal", Path: filepath.Join(s.lab.Bin, "temporal"), LogDir: s.dir, Args: []string{
-		"server", "start-dev", "--ip", host, "--port", port, "--headless",
-		"--db-filename", filepath.Join(s.dir, "temporal.db"), "--log-level", "warn",
-		"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
-		"--search-attribute", "LiqoProvider=Keyword", "--search-attribute", "LiqoPhase=Keyword"}})
+	p, err := proc.Start(proc.Spec{Name: "temporal", Path: filepath.Join(s.lab.Bin, "temporal"), LogDir: s.dir,
+		Args: []string{
+			"server", "start-dev", "--ip", host, "--port", port, "--headless",
+			"--db-filename", filepath.Join(s.dir, "temporal.db"), "--log-level", "warn",
+			"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
+			"--search-attribute", "LiqoProvider=Keyword"}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -154,7 +160,8 @@ func (s *stack) startWorker() {
 	s.t.Helper()
 	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
 		"worker", "--temporal-address", s.temporal, "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
-		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--metrics-listen", "", "--health-listen", ""}})
+		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--metrics-listen", "",
+		"--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	s.worker = p
@@ -192,7 +199,8 @@ func (s *stack) serverReady(ctx context.Context) error {
 }
 
 func (s *stack) tlsFiles() grpcserver.TLSFiles {
-	return grpcserver.TLSFiles{Cert: s.serverTLS.file("tls.crt"), Key: s.serverTLS.file("tls.key"), ClientCA: s.serverTLS.file("ca.crt")}
+	return grpcserver.TLSFiles{Cert: s.serverTLS.file("tls.crt"), Key: s.serverTLS.file("tls.key"),
+		ClientCA: s.serverTLS.file("ca.crt")}
 }
 
 // stopAtEnd stops a process when the test ends, whatever ended it.

@@ -5,7 +5,13 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
+
+// pollEvery is how often conditions are checked, each time with calls to an API server.
+const pollEvery = 200 * time.Millisecond
 
 // steps times the steps of one test and bounds every wait.
 type steps struct {
@@ -22,49 +28,26 @@ func (s *steps) done(name string) {
 	s.last = now
 }
 
-// until polls a condition until it returns nil and ends the step; past the bound the test ends with the condition's last word.
+// until polls a condition until it returns nil and ends the step; past the bound the test ends with the condition's
+// last word.
 func (s *steps) until(ctx context.Context, name string, bound time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		err := condition(ctx)
-		if err == nil {
-			s.done(name)
-			return
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err // not the end of the time itself
-		}
-		select {
-		case <-ctx.Done():
-			s.t.Fatalf("step %s: not reached in %s: %v", name, bound, last)
-		case <-tick.C:
-		}
+	if err := testkit.Poll(ctx, bound, pollEvery, condition); err != nil {
+		s.t.Fatalf("step %s: not reached in %s: %v", name, bound, err)
 	}
+	s.done(name)
 }
 
 // during fails the test if the condition ends within the time: it must return nil all along.
 func (s *steps) during(ctx context.Context, name string, span time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
-	end := time.NewTimer(span)
-	defer end.Stop()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for end := time.Now().Add(span); time.Now().Before(end); {
 		if err := condition(ctx); err != nil {
 			s.t.Fatalf("step %s: %v", name, err)
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, pollEvery) {
 			s.t.Fatalf("step %s: %v", name, ctx.Err())
-		case <-end.C:
-			s.done(name)
-			return
-		case <-tick.C:
 		}
 	}
+	s.done(name)
 }

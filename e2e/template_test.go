@@ -18,7 +18,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// templates reads the Node of an answer in both wire generations: field 1 (CA up to 1.34.1) and field 2 (CA from 1.34.2).
+// templates reads the Node of an answer in both wire generations: field 1 (CA up to 1.34.1) and field 2 (CA from
+// 1.34.2).
 func templates(t *testing.T, call ca.Call) (first, second *corev1.Node) {
 	t.Helper()
 	require.True(t, call.OK(), call)
@@ -51,7 +52,8 @@ func sameAsTemplate(template, node *corev1.Node) (extra []string, err error) {
 	var wrong []error
 	for _, k := range slices.Sorted(maps.Keys(template.Labels)) {
 		if got, ok := node.Labels[k]; k != corev1.LabelHostname && (!ok || got != template.Labels[k]) {
-			wrong = append(wrong, fmt.Errorf("label %s: template has %q, node has %q (present: %v)", k, template.Labels[k], got, ok))
+			wrong = append(wrong, fmt.Errorf("label %s: template has %q, node has %q (present: %v)", k, template.Labels[k], got,
+				ok))
 		}
 	}
 	for name, diff := range map[string]string{
@@ -75,7 +77,8 @@ func sameAsTemplate(template, node *corev1.Node) (extra []string, err error) {
 func TestSameAsTemplateSeesEveryDifference(t *testing.T) {
 	make := func(change func(*corev1.Node)) *corev1.Node {
 		size := func() corev1.ResourceList {
-			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("10")}
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+				corev1.ResourcePods: resource.MustParse("10")}
 		}
 		n := &corev1.Node{}
 		n.Labels = map[string]string{"pool": "a", corev1.LabelHostname: "x"}
@@ -87,7 +90,8 @@ func TestSameAsTemplateSeesEveryDifference(t *testing.T) {
 	template := make(func(*corev1.Node) {})
 	extra, err := sameAsTemplate(template, make(func(n *corev1.Node) {
 		n.Labels[corev1.LabelHostname], n.Labels["more"] = "y", "z"
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoSchedule})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "node.kubernetes.io/not-ready",
+			Effect: corev1.TaintEffectNoSchedule})
 		n.Status.Capacity[corev1.ResourceCPU] = resource.MustParse("2000m")
 	}))
 	require.NoError(t, err)
@@ -103,7 +107,8 @@ func TestSameAsTemplateSeesEveryDifference(t *testing.T) {
 	}
 }
 
-// taints are the permanent ones: CA strips conditions and its own marks from every template (CA utils/taints/taints.go).
+// taints are the permanent ones: CA strips conditions and its own marks from every template (CA
+// utils/taints/taints.go).
 func taints(n *corev1.Node) []string {
 	var out []string
 	for _, t := range n.Spec.Taints {

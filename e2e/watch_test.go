@@ -16,8 +16,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// TestWatch is the suite watch: what happens to a node that is there. Nodes come back with their ids, lost ones are noticed,
-// dead virtual kubelets are no losses.
+// TestWatch is the suite watch: what happens to a node that is there. Nodes come back with their ids, lost ones are
+// noticed, dead virtual kubelets are no losses.
 func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 23*time.Minute)
 	defer cancel()
@@ -31,15 +31,16 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// deletedNodeComesBack: somebody deletes the Node. Its virtual kubelet registers it anew, we stamp it, and CA neither gives it
-// back nor buys another.
+// deletedNodeComesBack: somebody deletes the Node. Its virtual kubelet registers it anew, we stamp it, and CA neither
+// gives it back nor buys another.
 func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
 	ids := r.scaledOut(ctx, 1)
 	node, err := s.consumer.node(ctx, ids[0])
 	require.NoError(t, err)
-	r.until(ctx, "pod running", time.Minute, func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
+	r.until(ctx, "pod running", time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
 	require.NoError(t, s.consumer.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}))
 	r.done("node deleted")
 	before := node.UID
@@ -51,18 +52,22 @@ func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 		return err
 	})
 	r.during(ctx, "CA leaves it alone", 15*time.Second, func(ctx context.Context) error {
-		if given := s.proxy.Calls(func(c ca.Call) bool { return c.Seq > r.since && c.Method == ca.DeleteNodes }); len(given) > 0 {
+		if given := s.proxy.Calls(func(c ca.Call) bool {
+			return c.Seq > r.since &&
+				c.Method == ca.DeleteNodes
+		}); len(given) > 0 {
 			return fmt.Errorf("CA gave it back: %s", given[0])
 		}
 		return r.counts(ctx, 1)
 	})
-	r.until(ctx, "pod running still", time.Minute, func(ctx context.Context) error { return running(ctx, s.consumer, "work", 2) })
+	r.until(ctx, "pod running still", time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 2) })
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	r.scaledIn(ctx, ids)
 }
 
-// lost: somebody deletes what a node consists of. Its pods are pending again and CA buys another, perhaps before the loss is
-// noticed; the instance no longer counts.
+// lost: somebody deletes what a node consists of. Its pods are pending again and CA buys another, perhaps before the
+// loss is noticed; the instance no longer counts.
 func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionResource) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -72,14 +77,17 @@ func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionRes
 	require.Len(t, items, 1)
 	node, err := s.consumer.node(ctx, old[0])
 	require.NoError(t, err)
-	r.until(ctx, "pod running", time.Minute, func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
+	r.until(ctx, "pod running", time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) })
 
 	r = newRun(t, s)
-	require.NoError(t, s.consumer.liqo.Resource(of).Namespace(items[0].GetNamespace()).Delete(ctx, items[0].GetName(), metav1.DeleteOptions{}))
+	require.NoError(t, s.consumer.liqo.Resource(of).Namespace(items[0].GetNamespace()).Delete(ctx, items[0].GetName(),
+		metav1.DeleteOptions{}))
 	ids := r.scaledOut(ctx, 1)
 	require.NotEqual(t, old, ids)
 	r.until(ctx, "target lowered", time.Minute, func(ctx context.Context) error { return r.counts(ctx, 1) })
-	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error { return running(ctx, s.consumer, "work", 2) })
+	r.until(ctx, "pods running", time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 2) })
 	r.until(ctx, "lost one gone", 2*time.Minute, func(ctx context.Context) error {
 		if _, err := s.consumer.node(ctx, old[0]); err == nil {
 			return fmt.Errorf("the node of %s is there", old[0])
@@ -93,7 +101,8 @@ func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionRes
 	r.scaledIn(ctx, ids, old...)
 }
 
-// deadKubelet: a virtual kubelet that stands still makes its Node not ready, no more: it counts, and is Ready again later.
+// deadKubelet: a virtual kubelet that stands still makes its Node not ready, no more: it counts, and is Ready again
+// later.
 func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -101,10 +110,12 @@ func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	node, err := s.consumer.node(ctx, ids[0])
 	require.NoError(t, err)
 	revive := strike(ctx, r, syscall.SIGSTOP)
-	r.until(ctx, "shown as not ready", 3*time.Minute, func(ctx context.Context) error { return r.shown(ctx, ids[0], true) })
+	r.until(ctx, "shown as not ready", 3*time.Minute,
+		func(ctx context.Context) error { return r.shown(ctx, ids[0], true) })
 	r.during(ctx, "not lost", 10*time.Second, func(ctx context.Context) error { return r.counts(ctx, 1) })
 	revive(ctx)
-	r.until(ctx, "shown as ready again", 2*time.Minute, func(ctx context.Context) error { return r.shown(ctx, ids[0], false) })
+	r.until(ctx, "shown as ready again", 2*time.Minute,
+		func(ctx context.Context) error { return r.shown(ctx, ids[0], false) })
 	again, err := s.consumer.node(ctx, ids[0])
 	require.NoError(t, err)
 	require.Equal(t, node.UID, again.UID)

@@ -22,18 +22,20 @@ const namespace = "demo"
 // EnforceSameName --pod-offloading-strategy LocalAndRemote` does, and waits until Liqo's pod webhook looks after it.
 func offload(ctx context.Context, s *steps, c *cluster) {
 	s.t.Helper()
-	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		metav1.CreateOptions{})
 	require.NoError(s.t, err)
-	_, err = c.liqo.Resource(namespaceOffloadings).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": namespaceOffloadings.GroupVersion().String(),
-		"kind":       "NamespaceOffloading",
-		"metadata":   map[string]any{"name": "offloading"}, // the webhook accepts no other name
-		"spec": map[string]any{
-			"namespaceMappingStrategy": "EnforceSameName",
-			"podOffloadingStrategy":    "LocalAndRemote",
-			"clusterSelector":          map[string]any{"nodeSelectorTerms": []any{}},
-		},
-	}}, metav1.CreateOptions{})
+	_, err = c.liqo.Resource(namespaceOffloadings).Namespace(namespace).Create(ctx,
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": namespaceOffloadings.GroupVersion().String(),
+			"kind":       "NamespaceOffloading",
+			"metadata":   map[string]any{"name": "offloading"}, // the webhook accepts no other name
+			"spec": map[string]any{
+				"namespaceMappingStrategy": "EnforceSameName",
+				"podOffloadingStrategy":    "LocalAndRemote",
+				"clusterSelector":          map[string]any{"nodeSelectorTerms": []any{}},
+			},
+		}}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	s.until(ctx, "namespace offloaded", 30*time.Second, func(ctx context.Context) error {
 		ns, err := c.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
@@ -57,7 +59,8 @@ func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu st
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](1),
 					Containers: []corev1.Container{{Name: "work", Image: "work", Resources: corev1.ResourceRequirements{
-						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Mi")},
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+							corev1.ResourceMemory: resource.MustParse("64Mi")},
 					}}},
 				},
 			},
@@ -68,7 +71,8 @@ func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu st
 
 // undeploy deletes a Deployment and, through the garbage collector, its pods; one that is gone is success.
 func undeploy(ctx context.Context, c *cluster, name string) error {
-	err := c.kube.AppsV1().Deployments(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	err := c.kube.AppsV1().Deployments(namespace).Delete(ctx, name,
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 
 const foreignNodes = 500
 
-// One CA loop asks NodeGroupForNode up to seven times for each foreign node, one call after the other, uncached. So this is
-// what a big cluster pays for us, beside an RPC over the same connection whose handler does nothing.
+// One CA loop asks NodeGroupForNode up to seven times for each foreign node, one call after the other, uncached. So
+// this is what a big cluster pays for us, beside an RPC over the same connection whose handler does nothing.
 func BenchmarkNodeGroupForNode(b *testing.B) {
 	f := newFake()
 	s := loaded(b, f, spec("cpu", 0, 100), spec("gpu", 0, 100))
@@ -49,7 +49,8 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 	var empty, foreigners, ours []time.Duration
 	i := 0
 	for b.Loop() {
-		empty = append(empty, timed(b, i, func(int) error { _, err := c.GPULabel(ctx, &protos.GPULabelRequest{}); return err }))
+		empty = append(empty, timed(b, i,
+			func(int) error { _, err := c.GPULabel(ctx, &protos.GPULabelRequest{}); return err }))
 		foreigners = append(foreigners, timed(b, i, ask(foreign)))
 		ours = append(ours, timed(b, i, ask(own)))
 		i++
@@ -66,7 +67,8 @@ func BenchmarkNodeGroupNodes(b *testing.B) {
 	ctx := context.Background()
 	var empty, nodes []time.Duration
 	for b.Loop() {
-		empty = append(empty, timed(b, 0, func(int) error { _, err := c.GPULabel(ctx, &protos.GPULabelRequest{}); return err }))
+		empty = append(empty, timed(b, 0,
+			func(int) error { _, err := c.GPULabel(ctx, &protos.GPULabelRequest{}); return err }))
 		nodes = append(nodes, timed(b, 0, func(int) error {
 			_, err := c.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: "cpu"})
 			return err

@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// wall is the one place where what the port says becomes what CA reads. CA treats all codes alike (backoff, or the loop
-// ends); they are for people, alerts and tests. verb and group say what was tried.
-func wall(verb, group string, err error) error {
+// toStatus is the one place where an error of the port becomes one that CA reads. CA treats all codes alike (backoff,
+// or the loop ends); they are for people, alerts and tests. verb and group say what was tried.
+func toStatus(verb, group string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -53,8 +53,8 @@ func codeOfRefusal(kind fleet.RefusalKind) codes.Code {
 	}
 }
 
-// nothingChanged tells whether a mutation that failed so is known to have changed nothing. Everything the port does not
-// vouch for may have been booked.
+// nothingChanged reports whether a mutation that failed with err is known to have changed nothing. After any other
+// error it may have been booked.
 func nothingChanged(err error) bool {
 	if errors.Is(err, fleet.ErrOutcomeUnknown) {
 		return false

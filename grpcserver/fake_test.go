@@ -4,32 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// fakeGroups is an honest in-memory Groups: what it acknowledges has happened, what it refuses has not, and it commits
-// nothing a caller has given up. Knobs below.
+// fakeGroups is an honest in-memory Groups over real ledgers: what it acknowledges has happened, what it refuses has
+// not, and it commits nothing that its caller has given up. Knobs below.
 type fakeGroups struct {
 	mu     sync.Mutex
 	groups map[string]*fakeGroup
+	lives  map[string]int // how often each group was started
 
-	down    bool             // the store does not answer
-	failing map[string]error // by group: what its reads and Configure answer
-	delay   time.Duration    // of each mutation, before it commits
-	margin  time.Duration    // how long before its caller's deadline a mutation expires
-	lose    lose             // what becomes of the next mutation's answer
-	calls   map[string]int
-	onGrow  func()
+	down       bool             // Temporal does not answer
+	failing    map[string]error // by group: what its reads and Configure answer
+	runningErr error
+	delay      time.Duration // of each mutation, before it commits
+	lose       lose          // what becomes of the next mutation's answer
+	onGrow     func()
+	onAnswer   func(*fleet.Change) // changes what the next mutation answers, once
+
+	calls  map[string]int
+	closed []string
 }
 
+// fakeGroup is a ledger and the memo that it has published.
 type fakeGroup struct {
-	spec fleet.GroupSpec
-	seq  int
-	snap fleet.Snapshot
+	ledger *fleet.Ledger
+	snap   fleet.Snapshot
+	exists []fleet.Found // what its recovery finds
 }
 
 // lose says how the next mutation loses its answer; the zero value loses nothing.
@@ -39,10 +46,10 @@ type lose struct {
 	late   time.Duration // it runs after this long
 }
 
-const fakeEpoch = "t0"
-
 func newFake() *fakeGroups {
-	return &fakeGroups{groups: map[string]*fakeGroup{}, failing: map[string]error{}, calls: map[string]int{}}
+	return &fakeGroups{
+		groups: map[string]*fakeGroup{}, lives: map[string]int{}, failing: map[string]error{}, calls: map[string]int{},
+	}
 }
 
 func (f *fakeGroups) set(change func(*fakeGroups)) {
@@ -57,21 +64,28 @@ func (f *fakeGroups) called(verb string) int {
 	return f.calls[verb]
 }
 
-func (f *fakeGroups) Configure(_ context.Context, spec fleet.GroupSpec) (fleet.Snapshot, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.calls["configure"]++
-	if err := f.broken(spec.ID); err != nil {
-		return fleet.Snapshot{}, err
+func (f *fakeGroups) broken(group string) error {
+	if f.down {
+		return fmt.Errorf("describe group %s: %w: %w", group, fleet.ErrTemporal, fleet.ErrUnavailable)
 	}
-	g := f.groups[spec.ID]
-	if g == nil {
-		g = &fakeGroup{snap: fleet.Snapshot{Group: spec.ID, Epoch: fakeEpoch}}
-		f.groups[spec.ID] = g
-	}
-	g.spec = spec
-	g.publish()
-	return g.snap, nil
+	return f.failing[group]
+}
+
+func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
+	f.set(func(f *fakeGroups) { f.calls["configure"]++ })
+	return f.retry(ctx, func() (fleet.Change, error) {
+		if err := f.broken(spec.ID); err != nil {
+			return fleet.Change{}, err
+		}
+		g := f.groups[spec.ID]
+		if g == nil {
+			g = &fakeGroup{ledger: fleet.NewLedger(spec.ID, time.Now())}
+			g.ledger.Epoch = "t" + strconv.Itoa(f.lives[spec.ID])
+			f.lives[spec.ID]++
+			f.groups[spec.ID] = g
+		}
+		return g.operate(fleet.Configure, fleet.Request{Spec: &spec, Seen: seen})
+	})
 }
 
 func (f *fakeGroups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
@@ -85,153 +99,165 @@ func (f *fakeGroups) Snapshot(_ context.Context, group string) (fleet.Snapshot, 
 	if g == nil {
 		return fleet.Snapshot{}, fmt.Errorf("group %s: %w: %w", group, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
+	g.recover()
 	return g.snap, nil
 }
 
-func (f *fakeGroups) broken(group string) error {
-	if f.down {
-		return fmt.Errorf("describe group %s: %w", group, fleet.ErrUnavailable)
-	}
-	return f.failing[group]
+func (f *fakeGroups) Running(context.Context) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.groups)), f.runningErr
 }
 
-func (f *fakeGroups) Grow(ctx context.Context, group string, delta int) (fleet.Snapshot, error) {
+func (f *fakeGroups) Close(_ context.Context, group string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = append(f.closed, group)
+	delete(f.groups, group)
+	return nil
+}
+
+func (f *fakeGroups) Grow(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
 	f.mu.Lock()
 	hook := f.onGrow
 	f.mu.Unlock()
 	if hook != nil {
 		hook()
 	}
-	return f.mutate(ctx, "grow", group, func(g *fakeGroup) error {
-		if g.snap.Target+delta > g.spec.Max {
-			return fleet.Refuse(fleet.RefusedMax, "above max")
-		}
-		for range delta {
-			g.seq++
-			g.snap.Instances = append(g.snap.Instances, fleet.InstanceView{
-				Name: fleet.InstanceName(group, fakeEpoch, g.seq), Phase: fleet.Pending, State: fleet.StateCreating, Counts: true,
-			})
-		}
-		return nil
-	})
+	return f.mutate(ctx, fleet.Grow, group, fleet.Request{Delta: delta, Seen: seen})
 }
 
-func (f *fakeGroups) Shrink(ctx context.Context, group string, delta int) (fleet.Snapshot, error) {
-	return f.mutate(ctx, "shrink", group, func(g *fakeGroup) error {
-		var pending []string
-		for _, i := range slices.Backward(g.snap.Instances) {
-			if i.Counts && !i.Registered && len(pending) < delta {
-				pending = append(pending, i.Name)
-			}
-		}
-		if len(pending) == 0 {
-			return fleet.Refuse(fleet.RefusedPrecondition, "nothing can be cancelled")
-		}
-		g.release(pending)
-		return nil
-	})
+func (f *fakeGroups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
+	return f.mutate(ctx, fleet.Shrink, group, fleet.Request{Delta: delta, Seen: seen})
 }
 
-func (f *fakeGroups) Release(ctx context.Context, group string, names []string) (fleet.Snapshot, error) {
-	return f.mutate(ctx, "release", group, func(g *fakeGroup) error {
-		g.release(names)
-		return nil
-	})
+func (f *fakeGroups) Release(ctx context.Context, group string, names []string,
+	seen fleet.Position) (fleet.Change, error) {
+	return f.mutate(ctx, fleet.Release, group, fleet.Request{Names: names, Seen: seen})
 }
 
-func (g *fakeGroup) release(names []string) {
-	for i := range g.snap.Instances {
-		if v := &g.snap.Instances[i]; slices.Contains(names, v.Name) {
-			v.Counts, v.State, v.Phase = false, fleet.StateDeleting, fleet.Draining
-		}
-	}
-}
-
-func (f *fakeGroups) mutate(ctx context.Context, verb, group string, change func(*fakeGroup) error) (fleet.Snapshot, error) {
+func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Change, error) {
 	f.mu.Lock()
+	f.calls[string(verb)]++
+	r.Operation = fleet.Operation{ID: fmt.Sprint(verb, f.calls[string(verb)]), GiveUpAt: time.Now().Add(time.Hour)}
+	if deadline, ok := ctx.Deadline(); ok {
+		r.Operation.GiveUpAt = deadline.Add(-fleet.GiveUpBefore)
+	}
 	delay := f.delay
 	f.mu.Unlock()
 	if delay > 0 {
 		select {
 		case <-time.After(delay):
-		case <-ctx.Done(): // sent, and the answer never came; but it has expired by then
+		case <-ctx.Done(): // it has expired by then
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.calls[verb]++
+	return f.retry(ctx, func() (fleet.Change, error) { return f.once(ctx, verb, group, r) })
+}
+
+func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Change, error) {
 	if f.down {
-		return fleet.Snapshot{}, fmt.Errorf("%s %s: %w", verb, group, fleet.ErrUnavailable)
+		return fleet.Change{}, fmt.Errorf("%s %s: %w", verb, group, fleet.ErrUnavailable)
 	}
-	if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < f.margin {
-		return fleet.Snapshot{}, fleet.Refuse(fleet.RefusedExpired, "the caller has given up")
+	if ctx.Err() != nil {
+		return fleet.Change{}, fleet.Refuse(fleet.RefusedExpired, "the caller has given up")
 	}
 	g := f.groups[group]
 	if g == nil {
-		return fleet.Snapshot{}, fleet.Refuse(fleet.RefusedNotInitialised, "no spec yet")
-	}
-	run := func() error {
-		if err := change(g); err != nil {
-			return err
-		}
-		g.publish()
-		return nil
+		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, group, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	lost := f.lose
 	f.lose = lose{}
 	if lost.active {
 		if lost.booked {
-			_ = run()
+			_, _ = g.operate(verb, r)
 		}
-		if lost.late > 0 {
-			time.AfterFunc(lost.late, func() { f.set(func(*fakeGroups) { _ = run() }) })
+		if lost.late > 0 { // its task began before the caller gave up
+			r.Operation.GiveUpAt = time.Now().Add(time.Hour)
+			time.AfterFunc(lost.late, func() { f.set(func(*fakeGroups) { _, _ = g.operate(verb, r) }) })
 		}
-		return fleet.Snapshot{}, fmt.Errorf("%s %s: %w", verb, group, errors.Join(fleet.ErrOutcomeUnknown, context.DeadlineExceeded))
+		return fleet.Change{}, fmt.Errorf("%s %s: %w", verb, group, errors.Join(fleet.ErrOutcomeUnknown,
+			context.DeadlineExceeded))
 	}
-	if err := run(); err != nil {
-		return fleet.Snapshot{}, err
+	change, err := g.operate(verb, r)
+	if f.onAnswer != nil && err == nil {
+		f.onAnswer(&change)
+		f.onAnswer = nil
 	}
-	return g.snap, nil
+	return change, err
 }
 
-// publish counts the target and makes a new snapshot; old ones stay as they were.
-func (g *fakeGroup) publish() {
-	s := g.snap
-	s.Instances = slices.Clone(g.snap.Instances)
-	s.Sequence++
-	spec := g.spec
-	s.Min, s.Max, s.SpecHash, s.Spec, s.Booked, s.At = spec.Min, spec.Max, spec.Hash(), &spec, g.seq, time.Now()
-	s.Target = 0
-	for _, i := range s.Instances {
-		if i.Counts {
-			s.Target++
+// retry asks a group that is recovering again until ctx ends, as the client does.
+func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Change, error)) (fleet.Change, error) {
+	for {
+		f.mu.Lock()
+		change, err := once()
+		f.mu.Unlock()
+		var refusal *fleet.Refusal
+		if !errors.As(err, &refusal) || refusal.Kind != fleet.RefusedNotInitialised {
+			return change, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return change, fmt.Errorf("%w: %w", fleet.ErrUnavailable, err)
 		}
 	}
-	g.snap = s
 }
 
-// drop makes released instances vanish, as their workflows' end does.
+func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Change, error) {
+	g.recover()
+	now := time.Now()
+	err := g.ledger.Operate(verb, r, now)
+	g.publish()
+	if err != nil {
+		return fleet.Change{}, err
+	}
+	return g.ledger.Since(r.Seen, now), nil
+}
+
+// recover ends a recovery whose epoch's second is over.
+func (g *fakeGroup) recover() {
+	if !g.ledger.Recovering {
+		return
+	}
+	in := fleet.GroupInput{}
+	if open := g.ledger.Commands.Open; len(open) > 0 && open[0].Kind == fleet.CommandRecover {
+		in.Result = &fleet.Result{ID: open[0].ID, Outcome: fleet.OutcomeDone, Found: g.exists}
+	}
+	g.ledger.Step(in, time.Now())
+	g.publish()
+}
+
+func (g *fakeGroup) publish() { g.snap = g.ledger.Snapshot(time.Now()) }
+
+// drop makes released instances vanish, as the ends of their drivers do.
 func (f *fakeGroups) drop(group string) {
-	f.change(group, func(s *fleet.Snapshot) {
-		s.Instances = slices.DeleteFunc(s.Instances, func(v fleet.InstanceView) bool { return !v.Counts })
+	f.change(group, func(l *fleet.Ledger) {
+		for _, e := range l.Entries {
+			if e.Leaving {
+				e.Phase = fleet.Released
+			}
+		}
 	})
 }
 
-// change edits a group's instances as its workflow would.
-func (f *fakeGroups) change(group string, edit func(s *fleet.Snapshot)) {
+// change edits a group's ledger, and publishes every row anew.
+func (f *fakeGroups) change(group string, edit func(l *fleet.Ledger)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g := f.groups[group]
-	g.snap.Instances = slices.Clone(g.snap.Instances)
-	edit(&g.snap)
+	edit(g.ledger)
+	for _, e := range g.ledger.Entries {
+		g.ledger.Revision++
+		e.Revision = g.ledger.Revision
+	}
 	g.publish()
 }
 
 func (f *fakeGroups) ready(group string, n int) {
-	f.change(group, func(s *fleet.Snapshot) {
-		for i := range n {
-			v := &s.Instances[i]
-			v.Phase, v.State, v.Registered = fleet.Ready, fleet.StateRunning, true
+	f.change(group, func(l *fleet.Ledger) {
+		for _, e := range l.Entries[:n] {
+			e.Phase, e.Registered = fleet.Ready, true
 		}
 	})
 }
@@ -240,7 +266,7 @@ func (f *fakeGroups) target(group string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if g := f.groups[group]; g != nil {
-		return g.snap.Target
+		return g.ledger.Target()
 	}
 	return 0
 }

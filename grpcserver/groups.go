@@ -8,20 +8,29 @@ import (
 
 // Groups is the port to the durable node groups.
 //
-// Mutations are all or nothing and durable when they return; the snapshot they return contains them. They bound
-// themselves by ctx and never run after its deadline has passed. Errors of all verbs: *fleet.Refusal (nothing changed),
-// fleet.ErrUnavailable (nothing changed), fleet.ErrOutcomeUnknown (mutations only; any other error counts as that).
-// All verbs are safe for concurrent use.
+// Mutations are all or nothing and durable when they return. Each one carries the newest position of the group that
+// this server has seen, and answers what has changed since; a group that is behind that position begins anew from
+// what exists. They bound themselves by ctx and never run after its deadline has passed.
+//
+// Errors of all methods: *fleet.Refusal (nothing changed); fleet.ErrUnavailable (nothing changed), together with
+// fleet.ErrTemporal when Temporal cannot be asked; fleet.ErrOutcomeUnknown (mutations only; any other error counts as
+// that). All methods are safe for concurrent use.
 type Groups interface {
-	// Configure brings the group's spec in force and starts the group when it does not run. Idempotent by the spec's hash.
-	Configure(ctx context.Context, spec fleet.GroupSpec) (fleet.Snapshot, error)
+	// Configure puts the group's spec in force and starts the group when it does not run. Idempotent by the spec's
+	// hash.
+	Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error)
 	// Grow books delta > 0 new instances. Two calls are two operations.
-	Grow(ctx context.Context, group string, delta int) (fleet.Snapshot, error)
-	// Shrink cancels at most delta > 0 instances that count and are not registered, youngest first; it refuses only when
-	// there is none.
-	Shrink(ctx context.Context, group string, delta int) (fleet.Snapshot, error)
+	Grow(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error)
+	// Shrink cancels at most delta > 0 instances that count and are not registered, youngest first; it refuses only
+	// when there is none.
+	Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error)
 	// Release gives the named instances back. Idempotent; names that are already gone are fine.
-	Release(ctx context.Context, group string, names []string) (fleet.Snapshot, error)
+	Release(ctx context.Context, group string, names []string, seen fleet.Position) (fleet.Change, error)
 	// Snapshot reads what the group last published. It needs no worker and sees every mutation that returned before.
+	// fleet.ErrNotRunning when the group does not run, fleet.RefusedNotInitialised when it has published nothing yet.
 	Snapshot(ctx context.Context, group string) (fleet.Snapshot, error)
+	// Running lists the ids of the groups that run, configured or not. It may miss what started or ended seconds ago.
+	Running(ctx context.Context) ([]string, error)
+	// Close ends an empty group. Configure starts it anew, with a new epoch. Idempotent.
+	Close(ctx context.Context, group string) error
 }

@@ -22,11 +22,12 @@ func during(f *fakeGroups, what func()) {
 	})
 }
 
-// A group that is removed while it grows is not empty: to close its workflow then would leave the new instance to nobody.
+// A group that is removed while it grows is not empty: to close its workflow then would leave the new instance to
+// nobody.
 func TestGroupRemovedWhileItGrows(t *testing.T) {
-	f := &fakeRegister{fakeGroups: newFake()}
+	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
-	during(f.fakeGroups, func() {
+	during(f, func() {
 		config.write("v2", spec("cpu", 0, 5))
 		require.NoError(t, c.refresh())
 	})

@@ -45,10 +45,12 @@ func TestBadInput(t *testing.T) {
 		{"increase by the most", codes.OutOfRange, func() error { return c.increase("cpu", math.MaxInt32) }},
 		{"decrease by 0", codes.InvalidArgument, func() error { return c.decrease("cpu", 0) }},
 		{"decrease by more", codes.InvalidArgument, func() error { return c.decrease("cpu", math.MaxInt32) }},
-		{"delete a foreign node", codes.InvalidArgument, func() error { return c.remove("cpu", own, "kind://docker/kind/kind") }},
+		{"delete a foreign node", codes.InvalidArgument,
+			func() error { return c.remove("cpu", own, "kind://docker/kind/kind") }},
 		{"delete without providerID", codes.InvalidArgument, func() error { return c.remove("cpu", own, "") }},
 		{"delete an empty node", codes.InvalidArgument, func() error {
-			_, err := c.NodeGroupDeleteNodes(c.ctx(), &protos.NodeGroupDeleteNodesRequest{Id: "cpu", Nodes: []*protos.ExternalGrpcNode{{}}})
+			_, err := c.NodeGroupDeleteNodes(c.ctx(), &protos.NodeGroupDeleteNodesRequest{Id: "cpu",
+				Nodes: []*protos.ExternalGrpcNode{{}}})
 			return err
 		}},
 		{"delete an instance under another group", codes.InvalidArgument, func() error {

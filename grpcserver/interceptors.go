@@ -15,7 +15,8 @@ import (
 
 // recovery turns a panic into Internal: one broken answer, not a dead server.
 func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+		handler grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
 			if r := recover(); r != nil {
 				log.Error("rpc panicked", "rpc", path.Base(info.FullMethod), "panic", r, "stack", string(debug.Stack()))
@@ -26,8 +27,8 @@ func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logging writes one line per RPC: reads at debug, mutations at info, failures at warn. Optional RPCs that we leave out are
-// no failures.
+// logging writes one line per RPC: reads at debug, mutations at info, failures at warn. Optional RPCs that we leave out
+// are no failures.
 func logging(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
@@ -53,7 +54,8 @@ func logging(log *slog.Logger) grpc.UnaryServerInterceptor {
 
 func mutates(req any) bool {
 	switch req.(type) {
-	case *protos.NodeGroupIncreaseSizeRequest, *protos.NodeGroupDecreaseTargetSizeRequest, *protos.NodeGroupDeleteNodesRequest:
+	case *protos.NodeGroupIncreaseSizeRequest, *protos.NodeGroupDecreaseTargetSizeRequest,
+		*protos.NodeGroupDeleteNodesRequest:
 		return true
 	}
 	return false

@@ -9,9 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// withinLimits refuses growth that would pass a limit of all groups together: OutOfRange with the limit and the figures.
-// Until done is called no other group grows, so that two of them cannot pass a limit together.
-func (s *Server) withinLimits(ctx context.Context, id string, delta int) (done func(), err error) {
+// mayGrow refuses growth of a group that is no longer configured, and growth that would pass a limit of all groups
+// together: OutOfRange with the limit and the figures. Until done is called no other group grows, so that two of them
+// cannot pass a limit together.
+func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(), err error) {
+	if g.terms.Load().retired {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"increase node group %s: it is no longer configured and only shrinks", g.id)
+	}
 	if !s.roster.Load().limits.Any() {
 		s.unlimited.Add(1)
 		if !s.roster.Load().limits.Any() { // else a limit came between
@@ -22,43 +27,42 @@ func (s *Server) withinLimits(ctx context.Context, id string, delta int) (done f
 	select {
 	case <-s.growing:
 	case <-ctx.Done():
-		return nil, wall("increase", id, ctx.Err())
+		return nil, toStatus(increase, g.id, ctx.Err())
 	}
 	done = func() { s.growing <- struct{}{} }
-	if err := s.checkLimits(id, delta); err != nil {
+	if err := s.checkLimits(g, delta); err != nil {
 		done()
 		return nil, err
 	}
 	return done, nil
 }
 
-func (s *Server) checkLimits(id string, delta int) error {
-	g, err := s.group(id)
-	if err != nil {
-		return err
-	}
-	if _, ok := s.groups.(Register); ok && !s.found.Load() {
-		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until it is known which groups run", id)
-	}
+func (s *Server) checkLimits(g *group, delta int) error {
 	r := s.roster.Load()
-	if s.unlimited.Load() > 0 {
-		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until what began to grow before they came has grown", id)
-	}
 	use, unknown := r.use()
+	switch {
+	case !s.found.Load():
+		unknown = "it is known which groups run"
+	case s.unlimited.Load() > 0:
+		unknown = "the growth that began before there were limits has ended"
+	case unknown != "":
+		unknown = "node group " + unknown + " has been read"
+	}
 	if unknown != "" {
-		return status.Errorf(codes.Unavailable, "increase node group %s: the limits cannot be checked until node group %s has been read", id, unknown)
+		return status.Errorf(codes.Unavailable,
+			"increase node group %s: the limits cannot be checked until %s", g.id, unknown)
 	}
 	if why := r.limits.Over(use, delta, g.terms.Load().spec.Shape); why != "" {
-		return status.Errorf(codes.OutOfRange, "increase node group %s: %s", id, why)
+		return status.Errorf(codes.OutOfRange, "increase node group %s: %s", g.id, why)
 	}
 	return nil
 }
 
-// use sums what the counted instances of all groups take. unknown names a group of which that cannot be told now.
+// use sums what the counted instances of all groups take. unknown names a group of which that is not known now.
 func (r *roster) use() (use fleet.Use, unknown string) {
 	for _, g := range r.list {
 		p := g.picture.Load()
-		if p == nil || !g.dirtyUntil().IsZero() {
+		if p == nil || g.isDirty() {
 			return use, g.id
 		}
 		use.Add(p.Target, g.terms.Load().spec.Shape)
@@ -66,23 +70,23 @@ func (r *roster) use() (use fleet.Use, unknown string) {
 	return use, ""
 }
 
-// most is the group's max as CA is told it: no more than the limits leave room for. CA then does not ask for what would be
-// refused, which it would take for a failure of the group and back off.
+// most is the group's max as CA is told it: no more than would not be refused. CA takes a refusal for a failure of the
+// group and backs off.
 func (r *roster) most(g *group) int {
 	t := g.terms.Load()
 	target := 0
 	if p := g.picture.Load(); p != nil {
 		target = p.Target
 	}
-	if t.retired {
+	if t.retired || g.unusable.Load() != nil {
 		return target
 	}
 	if !r.limits.Any() {
 		return t.spec.Max
 	}
-	use, unknown := r.use()
-	if unknown != "" {
-		return t.spec.Max
+	room := 0
+	if use, unknown := r.use(); unknown == "" {
+		room = r.limits.Room(use, t.spec.Max-target, t.spec.Shape)
 	}
-	return max(t.spec.Min, target+r.limits.Room(use, t.spec.Max-target, t.spec.Shape))
+	return max(t.spec.Min, target+room)
 }

@@ -30,9 +30,12 @@ func TestLimitsBindAllGroups(t *testing.T) {
 		limits fleet.Limits
 		want   string
 	}{
-		{"nodes", fleet.Limits{Nodes: ptr.To(5)}, "increase node group gpu: limits.nodes is 5, 3 are counted and 3 more asked for"},
-		{"cpu", fleet.Limits{CPU: ptr.To(resource.MustParse("20"))}, "increase node group gpu: limits.cpu is 20, 12 is counted and 12 more asked for"},
-		{"memory", fleet.Limits{Memory: ptr.To(resource.MustParse("47Gi"))}, "increase node group gpu: limits.memory is 47Gi, 24Gi is counted and 24Gi more asked for"},
+		{"nodes", fleet.Limits{Nodes: ptr.To(5)},
+			"increase node group gpu: limits.nodes is 5, 3 are counted and 3 more asked for"},
+		{"cpu", fleet.Limits{CPU: ptr.To(resource.MustParse("20"))},
+			"increase node group gpu: limits.cpu is 20, 12 is counted and 12 more asked for"},
+		{"memory", fleet.Limits{Memory: ptr.To(resource.MustParse("47Gi"))},
+			"increase node group gpu: limits.memory is 47Gi, 24Gi is counted and 24Gi more asked for"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake()
@@ -54,7 +57,8 @@ func TestLimitsBindAllGroups(t *testing.T) {
 
 // CA is told a max that the limits leave room for, so that it does not ask for what would be refused and back off.
 func TestLimitsShowInMax(t *testing.T) {
-	c, _ := limited(t, newFake(), fleet.Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2), spec("min", 1, 10))
+	c, _ := limited(t, newFake(), fleet.Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2),
+		spec("min", 1, 10))
 	most := func() string {
 		g := c.groups()
 		return fmt.Sprint(g["cpu"].GetMaxSize(), g["gpu"].GetMaxSize(), g["min"].GetMaxSize())
@@ -100,7 +104,7 @@ func TestLimitsNeedFullKnowledge(t *testing.T) {
 	require.NoError(t, err)
 	f.set(func(f *fakeGroups) { f.failing["gpu"] = fleet.ErrUnavailable })
 	d := direct{t, s}
-	requireCode(t, codes.Unavailable, d.refresh())
+	require.NoError(t, d.refresh())
 	err = d.increase(time.Second, 1)
 	requireCode(t, codes.Unavailable, err)
 	require.ErrorContains(t, err, "until node group gpu has been read")
@@ -109,5 +113,6 @@ func TestLimitsNeedFullKnowledge(t *testing.T) {
 	require.NoError(t, d.increase(time.Second, 1))
 
 	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Hour))
+	require.Equal(t, 1, s.roster.Load().most(s.roster.Load().byID["cpu"]), "no more than would not be refused")
 	requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// metricsNamespace is the first part of the names of all metrics of ours.
+// metricsNamespace is the first part of the names of all our metrics.
 const metricsNamespace = "liqo_autoscaler"
 
-// Metrics is what a Server tells Prometheus: its groups as the view has them, so that a scrape asks nobody, and its RPCs.
-// Labels are groups, phases, states, codes, methods and providers of living instances; never an instance.
+// Metrics is what a Server tells Prometheus: its groups as the view has them, so that a scrape asks nobody, and its
+// RPCs. Labels are groups, phases, states, codes, methods and providers of living instances; never an instance.
 type Metrics struct {
 	server *Server
 	rpcs   *prometheus.HistogramVec
@@ -55,30 +55,37 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descMin       = desc("group_min_size", "Min of the node group's config.", "group")
-	descMax       = desc("group_max_size", "Max of the node group's config.", "group")
-	descOffered   = desc("group_offered_max_size", "Max as Cluster Autoscaler is told: lower than the config's where a limit of all groups binds.", "group")
+	descMin     = desc("group_min_size", "Min of the node group's config.", "group")
+	descMax     = desc("group_max_size", "Max of the node group's config.", "group")
+	descOffered = desc("group_offered_max_size",
+		"Max as Cluster Autoscaler is told: lower than the config's where a limit of all groups binds.", "group")
 	descTarget    = desc("group_target_size", "Target size: the instances that count.", "group")
-	descInstances = desc("instances", "Instances by phase, and by their state as Cluster Autoscaler sees it.", "group", "phase", "state")
-	descStuck     = desc("instances_stuck", "Instances that wait for a person or the next scale-in.", "group")
-	descNotReady  = desc("instances_not_ready", "Instances in phase Ready whose node is not.", "group")
-	descFailed    = desc("instances_failed", "Failed instances that Cluster Autoscaler has not deleted yet, by code.", "group", "code")
-	descProvider  = desc("provider_instances", "Instances by the provider of their present attempt.", "provider")
-	descAge       = desc("snapshot_age_seconds", "How long ago the node group was last read or changed.", "group")
-	descDirty     = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
-	descFrozen    = desc("group_frozen", "1 while the node group is frozen.", "group")
-	descRetired   = desc("group_retired", "1 when the node group is no longer configured and served until it is empty.", "group")
-	descKept      = desc("group_template_kept", "1 when the configured shape, labels or taints are not in force; the log says why.", "group")
-	descFresh     = desc("view_fresh", "1 while all node groups have been read within the last minute, which is when the server is ready.")
-	descBroken    = desc("config_broken", "1 when the newest version of the config is refused and an older one is in force.")
-	descConfigAt  = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")
+	descInstances = desc("instances", "Instances by phase, and by their state as Cluster Autoscaler sees it.", "group",
+		"phase", "state")
+	descStuck    = desc("instances_stuck", "Instances that wait for a person or the next scale-in.", "group")
+	descNotReady = desc("instances_not_ready", "Instances in phase Ready whose node is not.", "group")
+	descFailed   = desc("instances_failed", "Failed instances that Cluster Autoscaler has not deleted yet, by code.",
+		"group", "code")
+	descProvider = desc("provider_instances", "Instances by the provider of their present attempt.", "provider")
+	descAge      = desc("snapshot_age_seconds", "How long ago the node group was last read or changed.", "group")
+	descDirty    = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
+	descPaused   = desc("group_paused", "1 while the node group is paused and starts nothing.", "group")
+	descRetired  = desc("group_retired", "1 when the node group is no longer configured and served until it is empty.",
+		"group")
+	descKept = desc("group_template_kept",
+		"1 when the configured shape, labels or taints are not in force; the log says why.", "group")
+	descFresh = desc("view_fresh",
+		"1 while Temporal has answered for all node groups within the last minute, which is when the server is ready.")
+	descBroken = desc("config_broken",
+		"1 when the newest version of the config is refused and an older one is in force.")
+	descConfigAt = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")
 )
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
-		descDirty, descFrozen, descRetired, descKept, descFresh, descBroken, descConfigAt,
+		descDirty, descPaused, descRetired, descKept, descFresh, descBroken, descConfigAt,
 	} {
 		out <- d
 	}
@@ -103,7 +110,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		gauge(descMin, float64(message.GetMinSize()), g.id)
 		gauge(descMax, float64(t.spec.Max), g.id)
 		gauge(descOffered, float64(message.GetMaxSize()), g.id)
-		gauge(descDirty, bit(!g.dirtyUntil().IsZero()), g.id)
+		gauge(descDirty, bit(g.isDirty()), g.id)
 		gauge(descRetired, bit(t.retired), g.id)
 		gauge(descKept, bit(t.kept != ""), g.id)
 		if at := g.readAt.Load(); at != nil {
@@ -153,7 +160,7 @@ func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, la
 		}
 	}
 	gauge(descTarget, float64(p.Target), p.Group)
-	gauge(descFrozen, bit(p.Frozen), p.Group)
+	gauge(descPaused, bit(p.Paused), p.Group)
 	gauge(descStuck, float64(stuck), p.Group)
 	gauge(descNotReady, float64(notReady), p.Group)
 	for w, n := range phases {

@@ -4,107 +4,165 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Times of a mutation.
 const (
-	// withoutDeadline bounds mutations of callers that set none. CA always sets one (grpc_timeout, 5 s).
-	withoutDeadline = 30 * time.Second
-	// expiryMargin is how long before the caller's deadline an operation expires: later it is refused, not run.
-	expiryMargin = 500 * time.Millisecond
-	// taskTimeout is the workflow task timeout of a group: an operation that began to run ends within it, or is run anew
-	// and then checked for expiry again.
-	taskTimeout = 2 * time.Second
+	// mutationTimeout bounds a mutation whose caller waits longer. CA waits 5 s (grpc_timeout).
+	mutationTimeout = 30 * time.Second
+	// lookEvery is how often the group is read while the outcome of an operation is unknown.
+	lookEvery = 500 * time.Millisecond
 )
 
-// mutation is one change of a group.
+// What a mutation does, as its errors say it.
+const (
+	increase    = "increase"
+	decrease    = "decrease"
+	deleteNodes = "delete nodes of"
+)
+
+// mutation is one change of a group that CA asks for.
 type mutation struct {
-	verb string
-	// refuse, if any, says no early, by a picture that is not dirty; the group itself has the last word.
-	refuse func(*group, *picture) error
-	book   func(ctx context.Context, group string) (fleet.Snapshot, error)
-	// seen, if any, tells whether the group has changed as asked. It decides when the answer was lost.
-	seen func(before, after *picture) bool
+	verb  string
+	delta int      // of increase and decrease, positive
+	names []string // of deleteNodes
 }
 
-// mutate runs m in the group's turn and puts its snapshot into the view before it returns.
+// send books the mutation with the group.
+func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Change, error) {
+	switch m.verb {
+	case increase:
+		return groups.Grow(ctx, g.id, m.delta, g.seen())
+	case decrease:
+		return groups.Shrink(ctx, g.id, m.delta, g.seen())
+	default:
+		return groups.Release(ctx, g.id, m.names, g.seen())
+	}
+}
+
+// shows reports whether the pictures before and after tell that the mutation has run. One that decreases cannot be told
+// from others.
+func (m mutation) shows(before, after *picture) bool {
+	switch m.verb {
+	case increase:
+		added := 0
+		for name := range after.counting {
+			if !before.lists(name) {
+				added++
+			}
+		}
+		return added == m.delta
+	case deleteNodes:
+		for _, name := range m.names {
+			if after.counts(name) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// mutate runs m in the group's turn. When it returns nil, reads see what m has changed.
 func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
-	g, err := s.group(id)
+	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
+	defer cancel()
+	g, _, err := s.look(ctx, id)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := bounded(ctx)
-	defer cancel()
 	if err := g.takeTurn(ctx); err != nil {
-		return wall(m.verb, id, err)
+		return toStatus(m.verb, id, err)
 	}
 	defer g.giveTurn()
-
-	before, clean := g.picture.Load(), g.dirtyUntil().IsZero()
-	if m.refuse != nil && before != nil && clean {
-		if err := m.refuse(g, before); err != nil {
+	if p := g.unusable.Load(); p != nil {
+		return status.Errorf(codes.Unavailable,
+			"%s node group %s: the last Refresh failed for this group: %v", m.verb, id, p)
+	}
+	if m.verb == increase {
+		done, err := s.mayGrow(ctx, g, m.delta)
+		if err != nil {
 			return err
 		}
+		defer done()
 	}
-	began := time.Now()
-	snapshot, err := m.book(ctx, id)
+	before, wasDirty, began := g.picture.Load(), g.isDirty(), time.Now()
+	change, err := m.send(ctx, s.groups, g)
 	if err == nil {
-		if err := g.put(snapshot, began); err != nil { // booked all the same; Refresh reports it
-			s.log.Error("snapshot of a booked operation cannot be used", "group", id, "error", err)
+		if err := s.show(ctx, g, change, began); err != nil { // booked all the same; Refresh fails until it is seen
+			s.log.Error("what a booked operation has changed cannot be read",
+				"group", id, "operation", m.verb, "error", err)
 			g.lost(time.Now())
 		}
 		return nil
 	}
 	if nothingChanged(err) {
-		return wall(m.verb, id, err)
+		return toStatus(m.verb, id, err)
 	}
 	s.log.Warn("outcome of an operation is unknown", "group", id, "operation", m.verb, "error", err)
 	g.lost(settlesAt(ctx))
-	if clean && before != nil && s.seenAfterAll(ctx, g, m, before) {
+	if !wasDirty && s.foundLater(ctx, g, m, before) {
 		return nil
 	}
-	return wall(m.verb, id, err)
+	return toStatus(m.verb, id, err)
 }
 
-// bounded gives a mutation an end when its caller set none.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
+// show brings a change into the view. When it does not build on the picture there, the group is read.
+func (s *Server) show(ctx context.Context, g *group, c fleet.Change, began time.Time) error {
+	if g.apply(c, began) {
+		return nil
 	}
-	return context.WithTimeout(ctx, withoutDeadline)
+	_, err := s.read(ctx, g)
+	return err
+}
+
+// read reads the group's snapshot into the view.
+func (s *Server) read(ctx context.Context, g *group) (fleet.Snapshot, error) {
+	began := time.Now()
+	snapshot, err := s.groups.Snapshot(ctx, g.id)
+	if err != nil {
+		return fleet.Snapshot{}, err
+	}
+	return snapshot, g.put(snapshot, began)
+}
+
+// foundLater reads the group until the caller's deadline is near. It returns true when the lost operation is seen to
+// have run. Otherwise nothing is known yet: a task that was lost with its worker runs again only after the time that
+// CA waits.
+func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *picture) bool {
+	if m.verb == decrease {
+		return false
+	}
+	ctx, cancel := early(ctx)
+	defer cancel()
+	for pause(ctx, lookEvery) {
+		if _, err := s.read(ctx, g); err == nil && m.shows(before, g.picture.Load()) {
+			g.found()
+			return true
+		}
+	}
+	return false
 }
 
 // settlesAt is when an operation lost now has either run or expired.
 func settlesAt(ctx context.Context) time.Time {
 	last := time.Now()
-	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-expiryMargin).After(last) {
-		last = deadline.Add(-expiryMargin)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-fleet.GiveUpBefore).After(last) {
+		last = deadline.Add(-fleet.GiveUpBefore)
 	}
-	return last.Add(taskTimeout)
+	return last.Add(fleet.TaskTimeout)
 }
 
-// seenAfterAll looks at the group once more within the caller's deadline, no sooner than an operation that had begun can
-// have ended. True when the operation has run; otherwise nothing is known yet and the group stays dirty.
-func (s *Server) seenAfterAll(ctx context.Context, g *group, m mutation, before *picture) bool {
-	if m.seen == nil {
-		return false
+// early ends so long before ctx does that an answer still gets to the caller.
+func early(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
 	}
-	if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) <= taskTimeout {
-		return false
-	}
-	timer := time.NewTimer(taskTimeout)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return false
-	}
-	began := time.Now()
-	snapshot, err := s.groups.Snapshot(ctx, g.id)
-	if err != nil || g.put(snapshot, began) != nil || !m.seen(before, newPicture(snapshot)) {
-		return false
-	}
-	g.found()
-	return true
+	return context.WithDeadline(ctx, deadline.Add(-fleet.GiveUpBefore))
 }

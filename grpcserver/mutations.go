@@ -11,50 +11,14 @@ import (
 )
 
 // NodeGroupIncreaseSize books delta new instances, all or none, and returns once they have ids; the nodes come later.
-func (s *Server) NodeGroupIncreaseSize(ctx context.Context, req *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
+func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
+	req *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	delta := int(req.GetDelta())
 	if delta <= 0 {
-		return nil, status.Errorf(codes.InvalidArgument, "increase node group %s: delta is %d: give more than 0", req.GetId(), delta)
+		return nil, status.Errorf(codes.InvalidArgument, "increase node group %s: delta is %d: give more than 0", req.GetId(),
+			delta)
 	}
-	g, err := s.group(req.GetId())
-	if err != nil {
-		return nil, err
-	}
-	if g.terms.Load().retired {
-		return nil, status.Errorf(codes.FailedPrecondition, "increase node group %s: it is no longer configured and only shrinks", g.id)
-	}
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	done, err := s.withinLimits(ctx, g.id, delta)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	err = s.mutate(ctx, req.GetId(), mutation{
-		verb: "increase",
-		refuse: func(g *group, p *picture) error {
-			if most := g.terms.Load().spec.Max; p.Target+delta > most {
-				return status.Errorf(codes.OutOfRange, "increase node group %s: target %d + %d is above max %d",
-					g.id, p.Target, delta, most)
-			}
-			return nil
-		},
-		book: func(ctx context.Context, group string) (fleet.Snapshot, error) {
-			if g.terms.Load().retired { // while this call waited for its turn
-				return fleet.Snapshot{}, fleet.Refuse(fleet.RefusedPrecondition, "it is no longer configured and only shrinks")
-			}
-			return s.groups.Grow(ctx, group, delta)
-		},
-		seen: func(before, after *picture) bool {
-			added := 0
-			for name := range after.counting {
-				if !before.lists(name) {
-					added++
-				}
-			}
-			return added == delta
-		},
-	})
+	err := s.mutate(ctx, req.GetId(), mutation{verb: increase, delta: delta})
 	if err != nil {
 		return nil, err
 	}
@@ -62,46 +26,32 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, req *protos.NodeGrou
 }
 
 // NodeGroupDeleteNodes gives instances back: on return they no longer count, and their removal is booked. All ids are
-// checked before anything changes. Ids that are already gone are fine, CA repeats itself. Min is not enforced: CA does it
-// for real nodes, and failed ones must go even at min (kubernetes/autoscaler PR #8387).
-func (s *Server) NodeGroupDeleteNodes(ctx context.Context, req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
+// checked before anything changes. Ids that are already gone are fine, CA repeats itself. Min is not enforced: CA
+// does it for real nodes, and failed ones must go even at min (kubernetes/autoscaler PR #8387).
+func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
+	req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	names, err := instanceNames(req)
 	if err != nil {
 		return nil, err
 	}
-	err = s.mutate(ctx, req.GetId(), mutation{
-		verb: "delete nodes of",
-		book: func(ctx context.Context, group string) (fleet.Snapshot, error) {
-			return s.groups.Release(ctx, group, names)
-		},
-		seen: func(_, after *picture) bool {
-			for _, name := range names {
-				if after.counts(name) {
-					return false
-				}
-			}
-			return true
-		},
-	})
+	err = s.mutate(ctx, req.GetId(), mutation{verb: deleteNodes, names: names})
 	if err != nil {
 		return nil, err
 	}
 	return &protos.NodeGroupDeleteNodesResponse{}, nil
 }
 
-// NodeGroupDecreaseTargetSize cancels min(|delta|, counted and not registered) instances, youngest first. CA calls it when
-// it believes target and nodes differ, and from 1.36 on when a scale-up timed out; |delta| may exceed what is pending.
-func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, req *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
+// NodeGroupDecreaseTargetSize cancels min(|delta|, counted and not registered) instances, youngest first. CA calls it
+// when it believes target and nodes differ, and from 1.36 on when a scale-up timed out; |delta| may exceed what is
+// pending.
+func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context,
+	req *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
 	delta := -int(req.GetDelta())
 	if delta <= 0 {
-		return nil, status.Errorf(codes.InvalidArgument, "decrease node group %s: delta is %d: give less than 0", req.GetId(), -delta)
+		return nil, status.Errorf(codes.InvalidArgument, "decrease node group %s: delta is %d: give less than 0", req.GetId(),
+			-delta)
 	}
-	err := s.mutate(ctx, req.GetId(), mutation{
-		verb: "decrease",
-		book: func(ctx context.Context, group string) (fleet.Snapshot, error) {
-			return s.groups.Shrink(ctx, group, delta)
-		},
-	})
+	err := s.mutate(ctx, req.GetId(), mutation{verb: decrease, delta: delta})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +65,8 @@ func instanceNames(req *protos.NodeGroupDeleteNodesRequest) ([]string, error) {
 	for _, n := range req.GetNodes() {
 		group, name, ok := fleet.ParseInstanceID(n.GetProviderID())
 		if !ok || group != req.GetId() {
-			return nil, status.Errorf(codes.InvalidArgument, "delete nodes of node group %s: node %q with providerID %q is not one of its instances; nothing was deleted",
+			return nil, status.Errorf(codes.InvalidArgument,
+				"delete nodes of node group %s: node %q with providerID %q is not one of its instances; nothing was deleted",
 				req.GetId(), n.GetName(), n.GetProviderID())
 		}
 		if !seen[name] {

@@ -12,26 +12,33 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// firstLoadWait is how long a read waits for the very first snapshot. After a restart of this server CA's connection is
-// back before the view is; an error would make CA keep an empty instance list for up to two minutes
-// (CA clusterstate/utils/node_instances_cache.go).
+// firstLoadWait is how long a read waits for the very first load of the view. After a restart of this server CA's
+// connection is back before the view is; an error would make CA keep an empty instance list for up to two minutes (CA
+// clusterstate/utils/node_instances_cache.go).
 const firstLoadWait = time.Second
 
-// NodeGroups lists the configured groups, and those no longer configured that are not empty yet. It never fails and is never empty for want of data: CA takes an error for "no
-// groups" and forgets its scale-ups (CA externalgrpc_cloud_provider.go).
-func (s *Server) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
+// NodeGroups lists the configured groups, and those no longer configured that are not empty yet. One that has never
+// been read is left out, so that it costs CA no other group. It never fails: CA takes an error for "no groups" and
+// forgets its scale-ups (CA externalgrpc_cloud_provider.go).
+func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
+	s.awaitLoad(ctx)
 	r := s.roster.Load()
-	out := make([]*protos.NodeGroup, len(r.list))
-	for i, g := range r.list {
-		out[i] = r.message(g)
-		out[i].Debug = g.debug()
+	resp := &protos.NodeGroupsResponse{}
+	for _, g := range r.list {
+		if p := g.picture.Load(); p != nil {
+			m := r.message(g)
+			m.Debug = g.debug(p)
+			resp.NodeGroups = append(resp.NodeGroups, m)
+		}
 	}
-	return &protos.NodeGroupsResponse{NodeGroups: out}, nil
+	return resp, nil
 }
 
-// NodeGroupForNode answers by providerID alone, which placeholders, CA's fake nodes and real nodes all carry: the group
-// when the instance counts, the empty id for everything else, never an error. CA reads min and max from this answer too.
-func (s *Server) NodeGroupForNode(_ context.Context, req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
+// NodeGroupForNode answers by providerID alone, which placeholders, CA's fake nodes and real nodes all carry: the
+// group when the instance counts, the empty id for everything else, never an error. CA reads min and max from this
+// answer too.
+func (s *Server) NodeGroupForNode(_ context.Context,
+	req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
 	r := s.roster.Load()
 	if g := r.byID[id]; ok && g != nil && g.picture.Load().counts(name) {
@@ -41,8 +48,9 @@ func (s *Server) NodeGroupForNode(_ context.Context, req *protos.NodeGroupForNod
 }
 
 // NodeGroupTargetSize is the number of instances that count (I1).
-func (s *Server) NodeGroupTargetSize(ctx context.Context, req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
-	p, err := s.look(ctx, req.GetId())
+func (s *Server) NodeGroupTargetSize(ctx context.Context,
+	req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
+	_, p, err := s.look(ctx, req.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +58,9 @@ func (s *Server) NodeGroupTargetSize(ctx context.Context, req *protos.NodeGroupT
 }
 
 // NodeGroupNodes lists the instances, placeholders included, under their instance ids.
-func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse, error) {
-	p, err := s.look(ctx, req.GetId())
+func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse,
+	error) {
+	_, p, err := s.look(ctx, req.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +72,8 @@ func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesR
 }
 
 // NodeGroupTemplateNodeInfo is what the next node of the group will look like, in both wire generations.
-func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, req *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
+func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context,
+	req *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	g, err := s.group(req.GetId())
 	if err != nil {
 		return nil, err
@@ -77,7 +87,8 @@ func (s *Server) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPU
 }
 
 // GetAvailableGPUTypes is empty; it only feeds metric labels of CA.
-func (s *Server) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
+func (s *Server) GetAvailableGPUTypes(context.Context,
+	*protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
 	return &protos.GetAvailableGPUTypesResponse{}, nil
 }
 
@@ -86,55 +97,60 @@ func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.Clean
 	return &protos.CleanupResponse{}, nil
 }
 
-// look finds the group's picture; Unavailable only before its first snapshot.
-func (s *Server) look(ctx context.Context, id string) (*picture, error) {
+// look finds a group and its picture; Unavailable only before its first snapshot.
+func (s *Server) look(ctx context.Context, id string) (*group, *picture, error) {
 	g, err := s.group(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if g.picture.Load() == nil {
+		s.awaitLoad(ctx)
 	}
 	if p := g.picture.Load(); p != nil {
-		return p, nil
+		return g, p, nil
 	}
+	return nil, nil, status.Errorf(codes.Unavailable, "node group %s has not been read yet since this server started", id)
+}
+
+// awaitLoad waits until the view is loaded, but not for long.
+func (s *Server) awaitLoad(ctx context.Context) {
 	timer := time.NewTimer(firstLoadWait)
 	defer timer.Stop()
 	select {
-	case <-g.loaded:
-		return g.picture.Load(), nil
+	case <-s.loaded:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil, status.Errorf(codes.Unavailable, "node group %s has not been read yet since this server started", id)
 }
 
 // message is the group as CA is told it. A retired one may go down to nothing and not up.
 func (r *roster) message(g *group) *protos.NodeGroup {
 	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(r.most(g))}
 	if t := g.terms.Load(); !t.retired {
-		m.MinSize = int32(t.spec.Min)
+		m.MinSize = min(int32(t.spec.Min), m.MaxSize)
 	}
 	return m
 }
 
 // debug is one line for CA's logs.
-func (g *group) debug() string {
-	p := g.picture.Load()
-	if p == nil {
-		return "not read yet"
-	}
+func (g *group) debug(p *picture) string {
 	states := map[fleet.State]int{}
 	for _, i := range p.Instances {
 		states[i.State]++
 	}
 	text := fmt.Sprintf("target %d (%d running, %d creating), %d deleting, as of %s/%d", p.Target,
-		states[fleet.StateRunning], states[fleet.StateCreating], states[fleet.StateDeleting], p.Epoch, p.Sequence)
-	if p.Frozen {
-		text += ", frozen"
+		states[fleet.StateRunning], states[fleet.StateCreating], states[fleet.StateDeleting], p.Epoch, p.Revision)
+	if p.Paused {
+		text += ", paused"
 	}
 	if g.terms.Load().retired {
 		text += ", no longer configured"
 	}
-	if !g.dirtyUntil().IsZero() {
+	if g.isDirty() {
 		text += ", outcome of the last operation unknown"
+	}
+	if why := g.unusable.Load(); why != nil {
+		text += ", unavailable: " + why.Error()
 	}
 	return text
 }

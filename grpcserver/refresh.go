@@ -15,18 +15,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Times of refreshing.
+// Times of a Refresh.
 const (
-	refreshParallel = 32               // one that is configured anew takes up to a second
-	refreshTimeout  = 5 * time.Second  // of our own refreshes; CA's bring their deadline
-	refreshEvery    = 20 * time.Second // keeps the view warm while CA does not call
-	retryFirst      = 250 * time.Millisecond
-	retryMost       = 5 * time.Second
-	freshFor        = 60 * time.Second // see Fresh
+	refreshParallel = 32
+	// configureTimeout bounds how long a Refresh waits for one group to start: its first recovery takes one to two
+	// seconds.
+	configureTimeout = 3 * time.Second
+	// unknownFor bounds how long the unknown outcome of an operation fails Refresh.
+	unknownFor = 2 * time.Minute
 )
 
-// Refresh begins every CA loop: it puts a changed config in force, reads every group anew, and brings a group's spec in
-// force where the group runs another or none. It is the one RPC that may fail for want of data; CA then ends the loop and
+// Refresh begins every CA loop: it puts a changed config in force, reads every group anew, and configures a group
+// that runs another spec or does not run. It is the one RPC that may fail for want of data; CA then ends the loop and
 // keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	s.reread()
@@ -38,161 +38,149 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 	return &protos.RefreshResponse{}, nil
 }
 
-// Start loads the view: it refreshes until that works, and returns an error only when ctx ends first.
-func (s *Server) Start(ctx context.Context) error {
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
-		err := s.refreshInTime(ctx)
-		if err == nil {
-			return nil
-		}
-		s.log.Warn("node groups cannot be read yet", "error", err, "retry", wait)
-		if !pause(ctx, wait) {
-			return fmt.Errorf("load node groups: %w (last: %w)", context.Cause(ctx), err)
-		}
-	}
-}
-
-// KeepWarm loads the view and refreshes it until ctx ends. after, if not nil, is called after each try.
-func (s *Server) KeepWarm(ctx context.Context, after func()) {
-	wait := retryFirst
-	s.beat()
-	for {
-		err := s.refreshInTime(ctx)
-		s.beat()
-		if after != nil {
-			after()
-		}
-		next := refreshEvery
-		if err == nil {
-			wait = retryFirst
-		} else {
-			s.log.Warn("node groups cannot be read", "error", err, "retry", wait)
-			next, wait = wait, min(2*wait, retryMost)
-		}
-		if !pause(ctx, next) {
-			return
-		}
-	}
-}
-
-// Fresh tells whether the last good refresh is less than a minute old.
-func (s *Server) Fresh() bool {
-	at := s.freshAt.Load()
-	return at != nil && time.Since(*at) < freshFor
-}
-
-// aliveFor is how long KeepWarm may take to come round: three times as long as it should.
-const aliveFor = 3 * (refreshEvery + refreshTimeout)
-
-// Alive fails when KeepWarm has stopped coming round, good or bad, or never began: only a restart mends that. That Temporal
-// does not answer is no such reason.
-func (s *Server) Alive() error {
-	at := s.triedAt.Load()
-	if at == nil {
-		return errors.New("the loop that reads the node groups has not begun")
-	}
-	if since := time.Since(*at); since > aliveFor {
-		return fmt.Errorf("the loop that reads the node groups hangs since %s", since.Round(time.Second))
-	}
-	return nil
-}
-
-func (s *Server) beat() {
-	now := time.Now()
-	s.triedAt.Store(&now)
-}
-
-func (s *Server) refreshInTime(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
-	defer cancel()
-	return s.refresh(ctx, false)
-}
-
-// refresh reads all groups. A group that cannot be read keeps its picture; the others get theirs. byCA tells whether CA asks:
-// then, and when it is read the first time, the config is the newest one, see reread, and may replace another.
+// refresh reads all groups, and configures those that do not run or run another spec. Its error says that Temporal
+// could not be asked, or that the outcome of an operation is unknown; any other problem concerns its group alone.
+// byCA reports whether CA asks: only then is the config the newest one (see reread) and may replace another.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
+	ctx, cancel := early(ctx) // so that CA learns the reason
+	defer cancel()
 	s.findRetired(ctx)
 	began := time.Now()
 	list := s.roster.Load().list
-	errs := make([]error, len(list))
-	var workers errgroup.Group
-	workers.SetLimit(refreshParallel)
+	errs, configure := make([]error, len(list)), make([]bool, len(list))
+	inParallel(len(list), func(i int) { configure[i], errs[i] = s.readGroup(ctx, list[i], byCA) })
+	inParallel(len(list), func(i int) {
+		if configure[i] {
+			errs[i] = s.configure(ctx, list[i], errs[i])
+		}
+	})
 	for i, g := range list {
-		workers.Go(func() error {
-			errs[i] = s.refreshGroup(ctx, g, byCA)
-			return nil
-		})
+		errs[i] = s.judge(g, errs[i])
 	}
-	_ = workers.Wait()
 	if err := summary(list, errs); err != nil {
 		return err
 	}
 	for { // the latest start wins
 		at := s.freshAt.Load()
-		if at != nil && at.After(began) || s.freshAt.CompareAndSwap(at, &began) {
+		if at != nil && at.After(began) {
+			return nil
+		}
+		if s.freshAt.CompareAndSwap(at, &began) {
+			if at == nil {
+				close(s.loaded)
+			}
 			return nil
 		}
 	}
 }
 
-func (s *Server) refreshGroup(ctx context.Context, g *group, byCA bool) error {
-	if until := g.dirtyUntil(); time.Now().Before(until) {
-		return unsettled(until)
+func inParallel(n int, do func(i int)) {
+	var workers errgroup.Group
+	workers.SetLimit(refreshParallel)
+	for i := range n {
+		workers.Go(func() error {
+			do(i)
+			return nil
+		})
 	}
-	began := time.Now()
-	snapshot, err := s.groups.Snapshot(ctx, g.id)
-	missing := errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
-	if err != nil && !missing {
-		return err
+	_ = workers.Wait()
+}
+
+// readGroup brings the group's picture up to date and reports whether the group is to be configured: when it does not
+// run, has gone back or runs another spec. A config that was not read for CA may be older than the one in force, so it
+// replaces none.
+func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure bool, err error) {
+	if _, settlesAt := g.dirty(); time.Now().Before(settlesAt) {
+		return false, nil // a read would not tell the outcome
 	}
 	first := g.picture.Load() == nil
-	if err == nil {
-		if err := g.put(snapshot, began); err != nil {
-			return err
-		}
-		if first {
-			s.keepTemplate(g, snapshot)
-		}
+	snapshot, err := s.read(ctx, g)
+	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errWentBack) {
+		return byCA || first, err
 	}
-	switch {
-	case !missing && snapshot.SpecHash == g.terms.Load().hash:
-	case byCA, first, !missing && snapshot.Spec == nil:
-		if err := s.configure(ctx, g); err != nil {
-			return err
+	if err != nil {
+		if ctx.Err() != nil { // no worker is needed to read
+			err = fmt.Errorf("%w: %w", fleet.ErrTemporal, err)
 		}
-	case missing && !errors.Is(err, fleet.ErrNotRunning):
+		return false, err
+	}
+	if first {
+		s.keepTemplate(g, snapshot)
+	}
+	return g.needsConfig(snapshot, byCA || first)
+}
+
+// needsConfig reports whether the group runs another spec than the configured one, which is to be put in force now. Its
+// error is why the group refused the configured spec when CA last asked.
+func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, error) {
+	if snapshot.SpecHash == g.terms.Load().hash {
+		return false, nil
+	}
+	if mayReplace || snapshot.Spec == nil {
+		return true, nil
+	}
+	if p := g.unusable.Load(); p != nil { // it refused its spec, which is tried again when CA asks
+		return false, p.error
+	}
+	return false, nil
+}
+
+// judge returns the problem of a group that fails Refresh; any other problem it records for the group alone.
+func (s *Server) judge(g *group, err error) error {
+	if errors.Is(err, fleet.ErrTemporal) {
 		return err
-	default: // what another replica, to which CA talks, has done by a newer config: CA's next Refresh here tells
 	}
-	if until := g.dirtyUntil(); !until.IsZero() { // lost while we were reading
-		return unsettled(until)
+	if since, settlesAt := g.dirty(); !since.IsZero() && time.Since(since) < unknownFor {
+		text := fmt.Sprintf("the outcome of its last operation is unknown and can be read in %s",
+			max(0, time.Until(settlesAt)).Round(time.Millisecond))
+		if err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+		return errors.New(text)
+	}
+	was := g.unusable.Load()
+	switch {
+	case err == nil && was != nil:
+		g.unusable.Store(nil)
+		s.log.Info("node group is available again", "group", g.id)
+	case err != nil:
+		g.unusable.Store(&problem{err})
+		if was == nil || was.Error() != err.Error() {
+			s.log.Warn("node group is unavailable: it is served as it was last read, and does not grow or shrink",
+				"group", g.id, "error", err)
+		}
 	}
 	return nil
 }
 
-func unsettled(until time.Time) error {
-	return fmt.Errorf("what became of the last operation cannot be told for another %s: %w",
-		max(0, time.Until(until)).Round(time.Millisecond), fleet.ErrOutcomeUnknown)
-}
-
-// configure brings the configured spec in force. It takes the group's turn, so that no mutation is judged by two specs.
-func (s *Server) configure(ctx context.Context, g *group) error {
+// configure puts the configured spec in force. It takes the group's turn, so that no mutation is judged by two specs.
+// Its error includes why, if the group could not be read before.
+func (s *Server) configure(ctx context.Context, g *group, why error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
+	defer cancel()
+	defer func() {
+		if err != nil && why != nil {
+			err = fmt.Errorf("%w; configure: %w", why, err)
+		} else if err != nil {
+			err = fmt.Errorf("configure: %w", err)
+		}
+	}()
 	if err := g.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer g.giveTurn()
 	began, t := time.Now(), g.terms.Load()
-	snapshot, err := s.groups.Configure(ctx, t.spec)
+	change, err := s.groups.Configure(ctx, t.spec, g.seen())
 	if err != nil {
-		return fmt.Errorf("configure: %w", err)
-	}
-	if snapshot.SpecHash != t.hash {
-		return fmt.Errorf("configure: spec %s is in force instead of %s: %w", snapshot.SpecHash, t.hash, fleet.ErrUnavailable)
-	}
-	if err := g.put(snapshot, began); err != nil {
 		return err
 	}
-	s.log.Info("configured", "group", g.id, "spec", t.hash, "target", snapshot.Target)
+	if change.Snapshot.SpecHash != t.hash {
+		return fmt.Errorf("spec %s is in force instead of %s: %w", change.Snapshot.SpecHash, t.hash, fleet.ErrUnavailable)
+	}
+	if err := s.show(ctx, g, change, began); err != nil {
+		return err
+	}
+	s.log.Info("configured", "group", g.id, "spec", t.hash, "target", change.Snapshot.Target)
 	return nil
 }
 
@@ -221,16 +209,4 @@ func summary(list []*group, errs []error) error {
 		ids, more = ids[:named], fmt.Sprintf(" and %d more", len(ids)-named)
 	}
 	return fmt.Errorf("refresh node groups: cannot read %s%s: %s: %w", strings.Join(ids, ", "), more, reason, first)
-}
-
-// pause waits; false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -52,8 +52,8 @@ func (s *Server) tellConfig() {
 	}
 }
 
-// reread puts a new version of the config in force. A broken one leaves the old one in force and fails nothing. Only CA's
-// own Refresh may call it: within one of its loops CA counts on min, max and the list of groups to stay.
+// reread puts a new version of the config in force. A broken one leaves the old one in force and fails nothing. Only
+// CA's own Refresh may call it: within one of its loops CA counts on min, max and the list of groups to stay.
 func (s *Server) reread() {
 	if s.reload == nil {
 		return
@@ -146,14 +146,16 @@ func advice(from, to fleet.GroupSpec) string {
 	only("taints", func(s fleet.GroupSpec) fleet.GroupSpec {
 		return fleet.GroupSpec{Taints: s.Taints, GroupTaint: s.GroupTaint}
 	})
-	return fmt.Sprintf("%s changed, but Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts: "+
+	return fmt.Sprintf("%s changed, but Cluster Autoscaler may keep what it has learnt of the group's nodes until it "+
+		"restarts: "+
 		"give the changed group a new id, and remove the old one", strings.Join(what, " and "))
 }
 
-// known tells whether CA may have learnt what the group's nodes are like: there are or were instances, or that is unknown.
+// known reports whether CA may have learnt what the group's nodes are like: there are or were instances, or that is
+// unknown.
 func (g *group) known() bool {
 	p := g.picture.Load()
-	return p == nil || p.Booked > 0 || len(p.Instances) > 0 || !g.dirtyUntil().IsZero()
+	return p == nil || p.Booked > 0 || len(p.Instances) > 0 || g.isDirty()
 }
 
 // keepTemplate is renew for a config that changed while no server looked: the group runs with another template than is

@@ -1,7 +1,6 @@
 package grpcserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 	"k8s.io/utils/ptr"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -44,7 +44,8 @@ func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
 }
 
 func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
-	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload, OnConfig: func(s ConfigState) { c.told = append(c.told, s) }, Logger: quiet}
+	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload,
+		OnConfig: func(s ConfigState) { c.told = append(c.told, s) }, Logger: quiet}
 }
 
 // reloading is a loaded server whose config a test changes, and CA's view of it.
@@ -108,7 +109,7 @@ func TestReloadChangesAndAdds(t *testing.T) {
 }
 
 func TestBrokenConfigChangesNothing(t *testing.T) {
-	var logs buffer
+	var logs testkit.Buffer
 	config := &fakeConfig{}
 	o := config.options(newFake(), spec("cpu", 0, 5))
 	o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
@@ -204,27 +205,6 @@ func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	require.Len(t, config.told, 1)
 }
 
-// fakeRegister is a Groups that knows which groups run.
-type fakeRegister struct {
-	*fakeGroups
-	closed []string
-	err    error
-}
-
-func (f *fakeRegister) Running(context.Context) ([]string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Sorted(maps.Keys(f.groups)), f.err
-}
-
-func (f *fakeRegister) Close(_ context.Context, group string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = append(f.closed, group)
-	delete(f.groups, group)
-	return nil
-}
-
 // requireRetired checks that CA sees the group, with its size as max, and can only shrink it.
 func requireRetired(t *testing.T, c client, group string, size int) {
 	t.Helper()
@@ -238,7 +218,7 @@ func requireRetired(t *testing.T, c client, group string, size int) {
 }
 
 func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
-	f := &fakeRegister{fakeGroups: newFake()}
+	f := newFake()
 	c, s, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 2, 5), spec("idle", 0, 5))
 	require.NoError(t, c.increase("gpu", 3))
 	f.ready("gpu", 3)
@@ -291,7 +271,7 @@ func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
 
 // A group that was removed from the config while no server ran is found again.
 func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
-	f := &fakeRegister{fakeGroups: newFake()}
+	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5), spec("idle", 0, 5))
 	require.NoError(t, c.increase("gpu", 2))
 	f.ready("gpu", 2)
@@ -315,11 +295,11 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 
 // When it cannot be told which groups run, the configured ones are served all the same; but limits cannot be kept.
 func TestUnknownWhichGroupsRun(t *testing.T) {
-	f := &fakeRegister{fakeGroups: newFake()}
+	f := newFake()
 	c, _, _ := reloading(t, f, spec("gpu", 0, 5))
 	require.NoError(t, c.increase("gpu", 2))
 
-	f.set(func(*fakeGroups) { f.err = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable) })
+	f.set(func(f *fakeGroups) { f.runningErr = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable) })
 	s, err := New(Options{Groups: f, Specs: specs("cpu"), Limits: fleet.Limits{Nodes: ptr.To(3)}, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
@@ -327,7 +307,7 @@ func TestUnknownWhichGroupsRun(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 	requireCode(t, codes.Unavailable, again.increase("cpu", 2))
 
-	f.set(func(*fakeGroups) { f.err = nil })
+	f.set(func(f *fakeGroups) { f.runningErr = nil })
 	require.NoError(t, again.refresh())
 	requireRetired(t, again, "gpu", 2)
 	requireCode(t, codes.OutOfRange, again.increase("cpu", 2))

@@ -10,10 +10,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Two replicas, CA talks to one of them. The other has not been asked since the config changed, and must not put the old
-// one in force again: the two would undo each other's work for ever.
+// Two replicas, CA talks to one of them. The other has not been asked since the config changed, and must not put the
+// old one in force again: the two would undo each other's work for ever.
 func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
-	f := &fakeRegister{fakeGroups: newFake()}
+	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu", "gpu")...)
 	_, other, otherConfig := reloading(t, f, specs("cpu", "gpu")...)
 
@@ -39,7 +39,7 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 
 // A group that came and went in the config while CA did not talk to this replica is served until it is empty here, too.
 func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
-	f := &fakeRegister{fakeGroups: newFake()}
+	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
 	again, _, otherConfig := reloading(t, f, specs("cpu")...)
 	config.write("v2", specs("cpu", "gpu")...)

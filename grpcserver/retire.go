@@ -10,16 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Register is what a Groups may have beside: the groups that run, configured or not.
-type Register interface {
-	// Running lists the ids of the groups that run. It may miss what started or ended seconds ago.
-	Running(ctx context.Context) ([]string, error)
-	// Close ends an empty group. Configure starts it anew, with a new epoch. Idempotent.
-	Close(ctx context.Context, group string) error
-}
-
-// retire lets a group only shrink from now on. CA must go on seeing it while it has nodes: without their group they would
-// be foreign to it and never be removed.
+// retire lets a group only shrink from now on. CA must go on seeing it while it has nodes: without their group they
+// would be foreign to it and never be removed.
 func (s *Server) retire(g *group) {
 	now := g.terms.Load()
 	if now.retired {
@@ -33,14 +25,9 @@ func (s *Server) retire(g *group) {
 
 // dropEmpty forgets the retired groups that are empty.
 func (s *Server) dropEmpty(ctx context.Context) {
-	gone := s.takeEmpty()
-	register, ok := s.groups.(Register)
-	for _, g := range gone {
+	for _, g := range s.takeEmpty() {
 		s.log.Info("removed node group is empty and gone", "group", g.id)
-		if !ok {
-			continue
-		}
-		if err := register.Close(ctx, g.id); err != nil {
+		if err := s.groups.Close(ctx, g.id); err != nil {
 			s.log.Warn("workflow of a removed node group could not be closed; it does no harm", "group", g.id, "error", err)
 		}
 	}
@@ -73,36 +60,35 @@ func (s *Server) takeEmpty() []*group {
 	return gone
 }
 
-// isGone tells whether the group is retired and has no instance left, as far as that is known for sure.
+// isGone reports whether the group is retired and known to have no instance left.
 func (g *group) isGone() bool {
 	p := g.picture.Load()
-	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && g.dirtyUntil().IsZero()
+	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && !g.isDirty() && g.unusable.Load() == nil
 }
 
 // findTimeout bounds the look for retired groups, so that a Refresh has time left for the others.
 const findTimeout = 2 * time.Second
 
-// findRetired serves the groups that run with instances and were removed from the config while no server looked. Once done it
-// is not repeated until the config changes: only a server removes groups from then on. Until it succeeds CA misses those
-// groups and leaves their nodes alone, so a failure is no reason to serve nothing.
+// findRetired serves the groups that run with instances and were removed from the config while no server looked. Once
+// done it is not repeated until the config changes: only a server removes groups from then on. Until it succeeds CA
+// misses those groups and leaves their nodes alone, so a failure is no reason to serve nothing.
 func (s *Server) findRetired(ctx context.Context) {
-	register, ok := s.groups.(Register)
-	if !ok || s.found.Load() {
+	if s.found.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	if err := s.addRetired(ctx, register); err != nil {
+	if err := s.addRetired(ctx); err != nil {
 		s.log.Warn("node groups that are no longer configured cannot be looked for yet", "error", err)
 		return
 	}
 	s.found.Store(true)
 }
 
-func (s *Server) addRetired(ctx context.Context, register Register) error {
-	running, err := register.Running(ctx)
+func (s *Server) addRetired(ctx context.Context) error {
+	running, err := s.groups.Running(ctx)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ func newRoster(list []*group, limits fleet.Limits) *roster {
 }
 
 func newTerms(spec fleet.GroupSpec) (*terms, error) {
+	spec.Budgets = spec.Budgets.WithDefaults() // as the group does, whose hash is compared with ours
 	template, err := templateResponse(spec)
 	if err != nil {
 		return nil, fmt.Errorf("node group %q: %w", spec.ID, err)

@@ -38,9 +38,9 @@ type ServeOptions struct {
 	StopGrace time.Duration
 }
 
-// Serve answers CA on the listener, which it closes, until ctx ends, and then stops gracefully within StopGrace. It keeps
-// the view warm meanwhile and answers the gRPC health protocol: SERVING only while the view is fresh. It returns nil when
-// ctx ended it.
+// Serve answers CA on the listener, which it closes, until ctx ends, and then stops gracefully within StopGrace. It
+// keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the view is fresh. It returns
+// nil when ctx ended it.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
 	if o.Credentials == nil {
 		o.Credentials = insecure.NewCredentials()

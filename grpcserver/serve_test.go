@@ -1,12 +1,10 @@
 package grpcserver
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 func TestHealthFollowsTheView(t *testing.T) {
@@ -23,19 +23,22 @@ func TestHealthFollowsTheView(t *testing.T) {
 	f.down = true
 	conn := dial(t, newServer(t, f, spec("cpu", 0, 5)), ServeOptions{})
 	check := func(service string) healthpb.HealthCheckResponse_ServingStatus {
-		resp, err := healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{Service: service})
+		resp, err := healthpb.NewHealthClient(conn).Check(context.Background(),
+			&healthpb.HealthCheckRequest{Service: service})
 		require.NoError(t, err)
 		return resp.GetStatus()
 	}
 	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, check(""))
 	f.set(func(f *fakeGroups) { f.down = false })
-	require.Eventually(t, func() bool { return check("") == healthpb.HealthCheckResponse_SERVING }, 30*time.Second, 20*time.Millisecond)
-	require.Equal(t, healthpb.HealthCheckResponse_SERVING, check("clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"))
+	require.Eventually(t, func() bool { return check("") == healthpb.HealthCheckResponse_SERVING }, 30*time.Second,
+		20*time.Millisecond)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING,
+		check("clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"))
 }
 
 func TestPanicBreaksOneAnswerOnly(t *testing.T) {
 	f := newFake()
-	logs := &buffer{}
+	logs := &testkit.Buffer{}
 	s, err := New(Options{Groups: f, Specs: specs("cpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
@@ -52,7 +55,7 @@ func TestPanicBreaksOneAnswerOnly(t *testing.T) {
 }
 
 func TestLogLines(t *testing.T) {
-	logs := &buffer{}
+	logs := &testkit.Buffer{}
 	s, err := New(Options{Groups: newFake(), Specs: specs("cpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
@@ -65,8 +68,9 @@ func TestLogLines(t *testing.T) {
 	require.Error(t, err)
 
 	require.Regexp(t, `level=INFO msg=rpc rpc=NodeGroupIncreaseSize group=cpu delta=2 duration=\S+ code=OK`, logs.String())
-	require.Regexp(t, `level=WARN msg=rpc rpc=NodeGroupIncreaseSize group=cpu delta=1000 .*code=OutOfRange error="increase node group cpu: target 2 \+ 1000 is above max 5"`, logs.String())
-	require.Regexp(t, `level=INFO msg=rpc rpc=NodeGroupDeleteNodes group=cpu instances=\[liqo://cpu/cpu-t0-1\]`, logs.String())
+	require.Regexp(t, `level=WARN msg=rpc rpc=NodeGroupIncreaseSize group=cpu delta=1000 .*code=OutOfRange error="increase node group cpu: group cpu: target size 2 \+ 1000 is over max 5"`, logs.String())
+	require.Regexp(t, `level=INFO msg=rpc rpc=NodeGroupDeleteNodes group=cpu instances=\[liqo://cpu/cpu-t0-1\]`,
+		logs.String())
 	require.NotContains(t, logs.String(), "TargetSize", "reads are for debugging")
 	require.NotContains(t, logs.String(), "GetOptions")
 }
@@ -126,28 +130,4 @@ func TestServeThatIsEndedBeforeItBegins(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, Serve(ctx, hesitant{listener}, newServer(t, newFake(), spec("cpu", 0, 5)), ServeOptions{}))
 	}
-}
-
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func (b *buffer) Reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
 }

@@ -27,8 +27,7 @@ type Settings struct {
 
 // Options are what a Server is made of.
 type Options struct {
-	// Groups is the port to the durable node groups. Required. When it has the verbs of Register too, groups that run but
-	// are not configured any longer are served until they are empty.
+	// Groups is the port to the durable node groups. Required.
 	Groups Groups
 	// Specs, Limits and Version are the first version of the config, see Settings.
 	Specs   []fleet.GroupSpec
@@ -43,17 +42,18 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Server implements CA's CloudProvider service. Make it with New, load its view with Start or KeepWarm, serve it with Serve.
-// All its methods are safe for concurrent use.
+// Server implements CA's CloudProvider service. Make it with New, load its view with Start or KeepWarm, serve it with
+// Serve. All its methods are safe for concurrent use.
 type Server struct {
 	protos.UnimplementedCloudProviderServer
 
 	groups    Groups
 	log       *slog.Logger
 	roster    atomic.Pointer[roster]    // what is served now; never nil
-	found     atomic.Bool               // groups that run but are not configured have been looked for, see Register
-	growing   chan struct{}             // whoever takes the token may grow a group while limits bind all
+	found     atomic.Bool               // groups that run but are not configured have been looked for, see findRetired
+	growing   chan struct{}             // only the holder of the token may grow a group while limits bind all
 	unlimited atomic.Int64              // groups that grow without the token: there were no limits when they began
+	loaded    chan struct{}             // closed by the first good refresh
 	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
 	triedAt   atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
 
@@ -71,7 +71,8 @@ func New(o Options) (*Server, error) {
 	if o.Groups == nil {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
-	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1), reload: o.Reload, onConfig: o.OnConfig}
+	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1), loaded: make(chan struct{}),
+		reload: o.Reload, onConfig: o.OnConfig}
 	s.growing <- struct{}{}
 	if s.log == nil {
 		s.log = slog.Default()

@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// What Liqo puts on every virtual node by itself (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). Architecture is fixed
-// there too. Left out, because they differ between the providers a group spans: liqo.io/remote-cluster-id and
-// storage.liqo.io/available (true only where the provider lends storage classes, reconciler.go).
+// What Liqo puts on every virtual node by itself (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). Architecture is
+// fixed there too. Left out, because they differ between the providers a group spans: liqo.io/remote-cluster-id and
+// storage.liqo.io/available (true only where the provider offers storage classes, reconciler.go).
 const (
 	liqoTaint        = "virtual-node.liqo.io/not-allowed"
 	liqoTypeLabel    = "liqo.io/type"
@@ -37,7 +37,8 @@ func templateNode(spec fleet.GroupSpec) *corev1.Node {
 		excludeBalancers:                 "true",
 	}
 	maps.Copy(labels, spec.NodeLabels()) // as in Liqo, the virtual node's own labels win
-	taints := append([]corev1.Taint{{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute}}, spec.NodeTaints()...)
+	taints := append([]corev1.Taint{{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute}},
+		spec.NodeTaints()...)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: taints},

@@ -9,13 +9,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
 // TLSFiles name the PEM files of mutual TLS. CA knows plaintext and mutual TLS only, nothing in between
@@ -27,10 +27,10 @@ type TLSFiles struct {
 	ClientCA string
 }
 
-// TLS makes server credentials that read the files anew at each handshake, so a rotated certificate or authority needs no
-// restart. A file that cannot be read later on is logged, and the last good state stays in use. A client needs a
-// certificate that ClientCA signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the
-// subject's common name, compared exactly. Refused clients are logged with the reason and the names they came with.
+// TLS makes server credentials that follow the files, so a rotated certificate or authority needs no restart. Files
+// that cannot be used later on are logged, and the last good ones stay in use. A client needs a certificate that
+// ClientCA signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the subject's
+// common name, compared exactly. Refused clients are logged with the reason and the names they came with.
 func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.TransportCredentials, error) {
 	if log == nil {
 		log = slog.Default()
@@ -38,45 +38,36 @@ func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.Transp
 	if slices.Contains(allowed, "") {
 		return nil, errors.New("load tls: an allowed name is empty")
 	}
-	first, err := files.load(allowed)
+	if files.Cert == "" || files.Key == "" || files.ClientCA == "" {
+		return nil, errors.New("load tls: name the certificate, its key and the client CA, " +
+			"or none of the three for plaintext")
+	}
+	parse := func(pem [][]byte) (*tls.Config, error) { return files.config(pem[0], pem[1], pem[2], allowed) }
+	configs, err := reload.Open(parse, files.Cert, files.Key, files.ClientCA)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("load tls: %w", err)
 	}
-	var last atomic.Pointer[tls.Config]
-	last.Store(first)
-	outer := first.Clone()
-	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		fresh, err := files.load(allowed)
-		if err != nil {
-			log.Error("tls files cannot be used, the last good ones stay", "error", err)
-			return last.Load(), nil
-		}
-		last.Store(fresh)
-		return fresh, nil
+	latest := func() *tls.Config {
+		return configs.Latest(log, "tls files cannot be used, the last good ones stay in use")
 	}
+	outer := latest().Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return latest(), nil }
 	return doorman{credentials.NewTLS(outer), log}, nil
 }
 
-func (f TLSFiles) load(allowed []string) (*tls.Config, error) {
-	if f.Cert == "" || f.Key == "" || f.ClientCA == "" {
-		return nil, errors.New("load tls: name the certificate, its key and the client CA, or none of the three for plaintext")
-	}
-	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("load tls certificate: %w", err)
-	}
-	bundle, err := os.ReadFile(f.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("load tls client CA: %w", err)
+		return nil, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("load tls client CA: no PEM certificate in %s", f.ClientCA)
+	if !pool.AppendCertsFromPEM(clientCA) {
+		return nil, fmt.Errorf("no PEM certificate in the client CA %s", f.ClientCA)
 	}
 	return &tls.Config{
 		MinVersion:       tls.VersionTLS12,
 		NextProtos:       []string{"h2"}, // grpc insists on it, also when the config comes from GetConfigForClient
-		Certificates:     []tls.Certificate{cert},
+		Certificates:     []tls.Certificate{pair},
 		ClientCAs:        pool,
 		ClientAuth:       tls.RequireAndVerifyClientCert,
 		VerifyConnection: allow(allowed),

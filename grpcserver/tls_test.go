@@ -2,13 +2,9 @@ package grpcserver
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
 	"math/big"
 	"net"
@@ -27,34 +23,37 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // S35: the server's certificate rotates without a restart; what is not a valid client is refused.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
-	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	authority, stranger := newAuthority(t), newAuthority(t)
-	authority.issue(t, 1, time.Hour).write(t, files)
-	require.NoError(t, os.WriteFile(files.ClientCA, authority.pem(), 0o600))
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
+		"ca.crt")}
+	authority, stranger := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	authority.Issue(t, numbered(1)).Write(t, files.Cert, files.Key)
+	require.NoError(t, os.WriteFile(files.ClientCA, authority.PEM(), 0o600))
 
 	creds, err := TLS(files, nil, quiet)
 	require.NoError(t, err)
 	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
 
 	// ask makes a new connection and tells the server certificate's serial number.
-	ask := func(own *leaf) (int64, error) {
-		config := &tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}
+	ask := func(own *testkit.Certificate) (int64, error) {
+		config := &tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"}
 		if own != nil {
-			config.Certificates = []tls.Certificate{own.certificate()}
+			config.Certificates = []tls.Certificate{own.TLS()}
 		}
 		return call(t, address, credentials.NewTLS(config))
 	}
-	client := authority.issue(t, 100, time.Hour)
+	client := authority.Issue(t)
 	serial, err := ask(client)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, serial)
 
-	authority.issue(t, 2, time.Hour).write(t, files)
+	authority.Issue(t, numbered(2)).Write(t, files.Cert, files.Key)
 	serial, err = ask(client)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, serial, "rotated")
@@ -64,10 +63,10 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, serial, "the last good one")
 
-	for name, bad := range map[string]*leaf{
+	for name, bad := range map[string]*testkit.Certificate{
 		"no certificate": nil,
-		"expired":        authority.issue(t, 101, -time.Minute),
-		"stranger":       stranger.issue(t, 102, time.Hour),
+		"expired":        authority.Issue(t, expired),
+		"stranger":       stranger.Issue(t),
 	} {
 		_, err := ask(bad)
 		requireCode(t, codes.Unavailable, err)
@@ -79,25 +78,28 @@ func TestTLS(t *testing.T) {
 
 func TestTLSRefusesHalfAConfig(t *testing.T) {
 	dir := t.TempDir()
-	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
+		"ca.crt")}
 	_, err := TLS(TLSFiles{Cert: files.Cert}, nil, quiet)
 	require.ErrorContains(t, err, "or none of the three")
 	_, err = TLS(files, nil, quiet)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	newAuthority(t).issue(t, 1, time.Hour).write(t, files)
+	testkit.NewAuthority(t).Issue(t, numbered(1)).Write(t, files.Cert, files.Key)
 	require.NoError(t, os.WriteFile(files.ClientCA, []byte("nothing"), 0o600))
 	_, err = TLS(files, nil, quiet)
 	require.ErrorContains(t, err, "no PEM certificate")
 }
 
 // tlsSite serves over TLS with an authority of its own, and keeps what is logged, debug lines too.
-func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, by *leaf, logs *buffer) {
+func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, by *testkit.Certificate,
+	logs *testkit.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
-	files = TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	by, logs = newAuthority(t), &buffer{}
-	by.issue(t, 1, time.Hour).write(t, files)
-	require.NoError(t, os.WriteFile(files.ClientCA, by.pem(), 0o600))
+	files = TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
+		"ca.crt")}
+	by, logs = testkit.NewAuthority(t), &testkit.Buffer{}
+	by.Issue(t, numbered(1)).Write(t, files.Cert, files.Key)
+	require.NoError(t, os.WriteFile(files.ClientCA, by.PEM(), 0o600))
 	creds, err := TLS(files, allowed, slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(t, err)
 	return serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds), files, by, logs
@@ -106,11 +108,9 @@ func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, b
 // A client comes in by its name only, whoever else its authority signs.
 func TestTLSAllowedNames(t *testing.T) {
 	address, files, authority, logs := tlsSite(t, "cluster-autoscaler", "spiffe://cluster/ca")
-	named := func(change func(*x509.Certificate)) *leaf {
-		template := &x509.Certificate{SerialNumber: big.NewInt(7), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-		change(template)
-		return sign(t, template, authority)
+	named := func(change func(*x509.Certificate)) *testkit.Certificate {
+		nameless := func(c *x509.Certificate) { c.Subject, c.DNSNames, c.IPAddresses = pkix.Name{}, nil, nil }
+		return authority.Issue(t, nameless, change)
 	}
 	for name, tc := range map[string]struct {
 		change func(*x509.Certificate)
@@ -118,30 +118,38 @@ func TestTLSAllowedNames(t *testing.T) {
 	}{
 		"DNS name":    {change: func(c *x509.Certificate) { c.DNSNames = []string{"other", "cluster-autoscaler"} }},
 		"common name": {change: func(c *x509.Certificate) { c.Subject.CommonName = "cluster-autoscaler" }},
-		"URI":         {change: func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "cluster", Path: "/ca"}} }},
+		"URI": {change: func(c *x509.Certificate) {
+			c.URIs = []*url.URL{{Scheme: "spiffe", Host: "cluster",
+				Path: "/ca"}}
+		}},
 		"another": {
 			change: func(c *x509.Certificate) {
-				c.Subject.CommonName, c.DNSNames, c.IPAddresses = "me", []string{"cluster-autoscaler.evil"}, []net.IP{net.IPv4(10, 0, 0, 7)}
+				c.Subject.CommonName, c.DNSNames, c.IPAddresses = "me", []string{"cluster-autoscaler.evil"},
+					[]net.IP{net.IPv4(10, 0, 0, 7)}
 			},
-			why: "the client certificate's names [cluster-autoscaler.evil, 10.0.0.7, me] are not among the allowed ones [cluster-autoscaler, spiffe://cluster/ca]",
+			why: "the client certificate's names [cluster-autoscaler.evil, 10.0.0.7, me] are not among the allowed ones " +
+				"[cluster-autoscaler, spiffe://cluster/ca]",
 		},
 		"none": {
 			change: func(c *x509.Certificate) {},
 			why:    "the client certificate's names [] are not among the allowed ones",
 		},
 	} {
-		config := &tls.Config{RootCAs: authority.pool(), ServerName: "localhost", Certificates: []tls.Certificate{named(tc.change).certificate()}}
+		config := &tls.Config{RootCAs: authority.Pool(), ServerName: "localhost",
+			Certificates: []tls.Certificate{named(tc.change).TLS()}}
 		_, err := call(t, address, credentials.NewTLS(config))
 		if tc.why == "" {
 			require.NoError(t, err, name)
 			continue
 		}
 		requireCode(t, codes.Unavailable, err)
-		require.Eventually(t, func() bool { return strings.Contains(logs.String(), tc.why) }, 30*time.Second, time.Millisecond, "%s: %s", name, logs)
+		require.Eventually(t, func() bool { return strings.Contains(logs.String(), tc.why) }, 30*time.Second,
+			time.Millisecond, "%s: %s", name, logs)
 	}
-	_, err := call(t, address, credentials.NewTLS(&tls.Config{RootCAs: authority.pool(), ServerName: "localhost"}))
+	_, err := call(t, address, credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"}))
 	requireCode(t, codes.Unavailable, err)
-	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client didn't provide a certificate") }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client didn't provide a certificate") },
+		30*time.Second, time.Millisecond)
 	require.Contains(t, logs.String(), `level=WARN msg="client refused" address=127.0.0.1:`)
 
 	_, err = TLS(files, []string{"a", ""}, quiet)
@@ -151,13 +159,14 @@ func TestTLSAllowedNames(t *testing.T) {
 // The authority of clients rotates without a restart: with both in the file both are let in, then only the new one.
 func TestTLSRotatedClientAuthority(t *testing.T) {
 	dir := t.TempDir()
-	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	was, will := newAuthority(t), newAuthority(t)
-	was.issue(t, 1, time.Hour).write(t, files)
-	trust := func(authorities ...*leaf) {
+	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
+		"ca.crt")}
+	was, will := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	was.Issue(t, numbered(1)).Write(t, files.Cert, files.Key)
+	trust := func(authorities ...*testkit.Certificate) {
 		var bundle []byte
 		for _, a := range authorities {
-			bundle = append(bundle, a.pem()...)
+			bundle = append(bundle, a.PEM()...)
 		}
 		require.NoError(t, os.WriteFile(files.ClientCA, bundle, 0o600))
 	}
@@ -165,9 +174,10 @@ func TestTLSRotatedClientAuthority(t *testing.T) {
 	creds, err := TLS(files, []string{"localhost"}, quiet)
 	require.NoError(t, err)
 	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
-	client := func(by *leaf) credentials.TransportCredentials {
-		return credentials.NewTLS(&tls.Config{RootCAs: was.pool(), ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(8),
-			Certificates: []tls.Certificate{by.issue(t, 100, time.Hour).certificate()}})
+	client := func(by *testkit.Certificate) credentials.TransportCredentials {
+		return credentials.NewTLS(&tls.Config{RootCAs: was.Pool(), ServerName: "localhost",
+			ClientSessionCache: tls.NewLRUClientSessionCache(8),
+			Certificates:       []tls.Certificate{by.Issue(t).TLS()}})
 	}
 	old, next := client(was), client(will)
 	ask := func(creds credentials.TransportCredentials, want codes.Code, when string) {
@@ -190,7 +200,8 @@ func TestTLSProbesAreNoWarning(t *testing.T) {
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client refused") }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(logs.String(), "client refused") }, 30*time.Second,
+		time.Millisecond)
 	require.NotContains(t, logs.String(), "WARN")
 }
 
@@ -223,58 +234,8 @@ func call(t *testing.T, address string, creds credentials.TransportCredentials) 
 	return remote.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// leaf is a certificate with its key.
-type leaf struct {
-	cert *x509.Certificate
-	der  []byte
-	key  *ecdsa.PrivateKey
+func numbered(n int64) func(*x509.Certificate) {
+	return func(c *x509.Certificate) { c.SerialNumber = big.NewInt(n) }
 }
 
-func newAuthority(t *testing.T) *leaf {
-	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	return sign(t, template, nil)
-}
-
-func (l *leaf) issue(t *testing.T, serial int64, life time.Duration) *leaf {
-	t.Helper()
-	return sign(t, &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life)}, l)
-}
-
-func sign(t *testing.T, template *x509.Certificate, by *leaf) *leaf {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &leaf{cert: cert, der: der, key: key}
-}
-
-func (l *leaf) pem() []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.der}) }
-
-func (l *leaf) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(l.cert)
-	return pool
-}
-
-func (l *leaf) certificate() tls.Certificate {
-	return tls.Certificate{Certificate: [][]byte{l.der}, PrivateKey: l.key}
-}
-
-func (l *leaf) write(t *testing.T, files TLSFiles) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(l.key)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(files.Cert, l.pem(), 0o600))
-	require.NoError(t, os.WriteFile(files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-}
+func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }

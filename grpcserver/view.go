@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,21 +11,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// group is one node group and what is known of it. Reads take no lock.
+// group is one node group and what is known of it. Reads of its picture take no lock.
 type group struct {
 	id    string
 	terms atomic.Pointer[terms] // never nil; replaced as the config changes
 
-	// turn serialises the group's mutations: whoever takes the token may book.
+	// turn serialises the group's mutations: only the holder of the token sends one.
 	turn chan struct{}
 
-	picture atomic.Pointer[picture]   // nil until the first snapshot
-	readAt  atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
+	picture  atomic.Pointer[picture]   // nil until the first snapshot
+	readAt   atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
+	unusable atomic.Pointer[problem]   // why the last Refresh could not read or configure the group; nil when it could
 
-	mu        sync.Mutex    // guards what follows and the replacement of picture
-	storedAt  time.Time     // when picture was put
-	settlesAt time.Time     // not zero: dirty; from then on a read tells what became of the lost operation
-	loaded    chan struct{} // closed with the first snapshot
+	mu        sync.Mutex // guards what follows and the replacement of picture
+	storedAt  time.Time  // when picture was put
+	lostAt    time.Time  // not zero: dirty, the outcome of an operation is unknown
+	settlesAt time.Time  // a read that begins from then on tells the outcome
 }
 
 // picture is a snapshot, indexed. It is never changed once stored.
@@ -33,8 +35,15 @@ type picture struct {
 	counting map[string]struct{} // names of the instances that count
 }
 
+type problem struct{ error }
+
+// errWentBack means that a group has less than this server has seen of it.
+var errWentBack = errors.New("the history of the group's workflow went back (a reset, or Temporal restored from a " +
+	"backup): " +
+	"the group begins anew from what exists")
+
 func newGroup(t *terms) *group {
-	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1), loaded: make(chan struct{})}
+	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1)}
 	g.terms.Store(t)
 	g.turn <- struct{}{}
 	return g
@@ -50,7 +59,7 @@ func newPicture(s fleet.Snapshot) *picture {
 	return p
 }
 
-// counts tells whether the instance counts. A nil picture has none.
+// counts reports whether the instance counts. A nil picture has none.
 func (p *picture) counts(name string) bool {
 	if p == nil {
 		return false
@@ -74,40 +83,73 @@ func (g *group) takeTurn(ctx context.Context) error {
 
 func (g *group) giveTurn() { g.turn <- struct{}{} }
 
-// put lets s replace the picture when it is newer, and ends dirtiness when the call that returned s began late enough.
-// began is when that call began. A snapshot older than a picture that was stored before the call began cannot come from
-// the same history: an error, and the picture stays.
+// seen is the newest position of the group that this server has seen.
+func (g *group) seen() fleet.Position {
+	if p := g.picture.Load(); p != nil {
+		return p.Position()
+	}
+	return fleet.Position{}
+}
+
+// put takes a snapshot that was read; began is when the read began. Its errors leave the picture as it is: errWentBack
+// when the snapshot is older than a picture that was stored before the read began.
 func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	if s.Group != g.id || s.Epoch == "" {
-		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w", g.id, s.Group, s.Epoch, fleet.ErrUnavailable)
+		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w",
+			g.id, s.Group, s.Epoch, fleet.ErrUnavailable)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	old := g.picture.Load()
-	if old != nil && old.Newer(s) && began.After(g.storedAt) {
-		return fmt.Errorf("read group %s: its state went back from %s/%d to %s/%d: if its workflow was reset, it begins anew by itself; "+
-			"if Temporal was restored from a backup, restart this server: %w", g.id, old.Epoch, old.Sequence, s.Epoch, s.Sequence, fleet.ErrUnavailable)
+	if old := g.picture.Load(); old != nil && old.Newer(s) && began.After(g.storedAt) {
+		return fmt.Errorf("read group %s: it is at %s/%d after %s/%d: %w",
+			g.id, s.Epoch, s.Revision, old.Epoch, old.Revision, errWentBack)
 	}
-	if old == nil || s.Newer(old.Snapshot) {
+	if s.Revision == 0 { // published by a group that begins, before it has listed what exists
+		return fmt.Errorf("read group %s: %w", g.id,
+			fleet.Refuse(fleet.RefusedNotInitialised, "it is recovering from what exists"))
+	}
+	g.store(s, began)
+	return nil
+}
+
+// apply takes what an operation answered; began is when its call began. It reports false when the change does not build
+// on the picture, which then stays as it is: read the group.
+func (g *group) apply(c fleet.Change, began time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var old fleet.Snapshot
+	if p := g.picture.Load(); p != nil {
+		old = p.Snapshot
+	}
+	s, ok := c.Apply(old)
+	if !ok || s.Group != g.id || s.Epoch == "" {
+		return false
+	}
+	g.store(s, began)
+	return true
+}
+
+// store replaces the picture when s is newer, and ends dirtiness when the call that returned s began late enough.
+func (g *group) store(s fleet.Snapshot, began time.Time) {
+	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
 		g.picture.Store(newPicture(s))
 		g.storedAt = time.Now()
 	}
 	if at := g.readAt.Load(); at == nil || began.After(*at) {
 		g.readAt.Store(&began)
 	}
-	if old == nil {
-		close(g.loaded)
+	if !began.Before(g.settlesAt) {
+		g.lostAt, g.settlesAt = time.Time{}, time.Time{}
 	}
-	if !g.settlesAt.IsZero() && !began.Before(g.settlesAt) {
-		g.settlesAt = time.Time{}
-	}
-	return nil
 }
 
 // lost makes the group dirty: an operation may still run until settlesAt.
 func (g *group) lost(settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.lostAt.IsZero() {
+		g.lostAt = time.Now()
+	}
 	if settlesAt.After(g.settlesAt) {
 		g.settlesAt = settlesAt
 	}
@@ -117,17 +159,22 @@ func (g *group) lost(settlesAt time.Time) {
 func (g *group) found() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.settlesAt = time.Time{}
+	g.lostAt, g.settlesAt = time.Time{}, time.Time{}
 }
 
-// dirtyUntil is when a read can tell what became of a lost operation; zero when none is lost.
-func (g *group) dirtyUntil() time.Time {
+// dirty reports since when the outcome of an operation is unknown, and from when on a read tells it; zero when none is.
+func (g *group) dirty() (since, settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.settlesAt
+	return g.lostAt, g.settlesAt
 }
 
-// lists tells whether the snapshot lists the instance, counting or not.
+func (g *group) isDirty() bool {
+	since, _ := g.dirty()
+	return !since.IsZero()
+}
+
+// lists reports whether the snapshot lists the instance, counting or not.
 func (p *picture) lists(name string) bool {
 	for _, i := range p.Instances {
 		if i.Name == name {

@@ -13,8 +13,8 @@ import (
 // reads nodeInfo = 1 alone, CA from 1.35 on nodeBytes alone, and either panics when its field is missing.
 const fieldNodeBytes protowire.Number = 2
 
-// templateResponse carries the template in both wire generations. The upstream message knows the first only, so the second
-// is written as an unknown field. The response is shared by all calls and must not be changed.
+// templateResponse carries the template in both wire generations. The upstream message knows the first only, so the
+// second is written as an unknown field. The response is shared by all calls and must not be changed.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	node := templateNode(spec)
 	raw, err := node.Marshal()

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// BenchmarkBooking is what an IncreaseSize and a DeleteNodes cost: one update of a running group each, beside a bare read
-// of the same workflow. Prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkBooking is what an IncreaseSize and a DeleteNodes cost: one update of a running group each, beside a bare
+// read of the same workflow. Prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkBooking(b *testing.B) {
 	s := newScene(b, 0, func(g *fleet.GroupSpec) { g.Max = 1000 })
 	s.ctx = context.Background()
@@ -25,10 +25,13 @@ func BenchmarkBooking(b *testing.B) {
 		*into = append(*into, time.Since(began))
 	}
 	for b.Loop() {
-		var snap fleet.Snapshot
-		timed(&grow, func() (err error) { snap, err = s.groups.Grow(s.ctx, s.spec.ID, 1); return err })
-		name := snap.Instances[len(snap.Instances)-1].Name
-		timed(&release, func() error { _, err := s.groups.Release(s.ctx, s.spec.ID, []string{name}); return err })
+		var snap fleet.Change
+		timed(&grow, func() (err error) { snap, err = s.groups.Grow(s.ctx, s.spec.ID, 1, fleet.Position{}); return err })
+		name := snap.Snapshot.Instances[len(snap.Snapshot.Instances)-1].Name
+		timed(&release, func() error {
+			_, err := s.groups.Release(s.ctx, s.spec.ID, []string{name}, fleet.Position{})
+			return err
+		})
 		timed(&read, func() error { _, err := s.groups.Snapshot(s.ctx, s.spec.ID); return err })
 	}
 	base := quantile(read, 50)

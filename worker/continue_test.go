@@ -20,16 +20,16 @@ func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
 	const groups, each = 4, 10
 	s := newScene(t, 0, func(g *fleet.GroupSpec) { g.Max = groups * each })
 	first, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-		ID: workflows.NodeGroupID(s.spec.ID), TaskQueue: s.queue, WorkflowTaskTimeout: 2 * time.Second,
-	}, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: s.spec.ID, ContinueAt: 40})
+		ID: workflows.NodeGroupID(s.spec.ID), TaskQueue: s.queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
+	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, ContinueAt: 40})
 	require.NoError(t, err)
 	s.work()
 
 	send := func(op fleet.Operation) error {
 		for {
 			h, err := s.temporal.UpdateWorkflow(s.ctx, client.UpdateWorkflowOptions{
-				WorkflowID: workflows.NodeGroupID(s.spec.ID), UpdateName: workflows.UpdateGrow,
-				Args: []any{workflows.SizeRequest{Operation: op, Delta: 1}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+				WorkflowID: workflows.NodeGroupID(s.spec.ID), UpdateName: string(fleet.Grow),
+				Args: []any{fleet.Request{Operation: op, Delta: 1}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 			})
 			if err == nil {
 				err = h.Get(s.ctx, nil)

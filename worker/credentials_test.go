@@ -15,19 +15,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// locked is a backend whose Unpeer needs the provider's credentials and, as Liqo's does, never gives up without them.
+// locked is a backend whose RemovePeering needs the provider's credentials and, as Liqo's does, never gives up without
+// them.
 type locked struct{ backend.Backend }
 
-func (l locked) Unpeer(ctx context.Context, p backend.Provider, progress backend.Progress) error {
+func (l locked) RemovePeering(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
 	if _, err := os.Stat(p.Credentials.KubeconfigFile); err != nil {
 		<-ctx.Done()
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	return l.Backend.Unpeer(ctx, p, progress)
+	return l.Backend.RemovePeering(ctx, p, progress)
 }
 
-// A provider's credentials move, and so does its offer, while it is peered: its peering is removed all the same, and the
-// provider goes on lending.
+// A provider's credentials move, and so does its offer, while it is peered: its peering is removed all the same, and
+// the provider goes on lending.
 func TestPeeringIsRemovedWithTheCredentialsOfToday(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work(func(o *worker.Options) { o.Backend = locked{o.Backend} })

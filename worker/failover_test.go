@@ -29,7 +29,11 @@ func TestFailover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, 2, quick)
+			change := quick
+			if knobs.Refuse != "" {
+				change = func(*fleet.GroupSpec) {} // a no is final, and not a matter of time
+			}
+			s := newScene(t, 2, change)
 			s.knobs(0, knobs)
 			s.work()
 			s.grow(1)
@@ -38,7 +42,8 @@ func TestFailover(t *testing.T) {
 			require.Nil(t, i.Failure, "CA sees no error")
 			s.knobs(0, sim.Knobs{})
 			s.counts("only the second provider's objects", func(c sim.Counts) bool {
-				return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1}
+				return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1,
+					Stamped: 1}
 			})
 			s.release(i.Name)
 			s.empty()
@@ -89,7 +94,8 @@ func TestCancelledPeeringGoesElsewhere(t *testing.T) {
 		require.Equal(t, 2, i.Attempt)
 	}
 	s.knobs(0, sim.Knobs{})
-	s.counts("nothing stays on the first", func(c sim.Counts) bool { return c.Tenants == 1 && c.Peerings == 1 && c.RemoteSlices == 2 })
+	s.counts("nothing stays on the first",
+		func(c sim.Counts) bool { return c.Tenants == 1 && c.Peerings == 1 && c.RemoteSlices == 2 })
 	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.PeeringID(s.providers[0]), "")
 	require.NoError(t, err)
 	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, d.WorkflowExecutionInfo.Status)
@@ -100,23 +106,26 @@ func TestCancelledScaleOutFailsAndIsUndone(t *testing.T) {
 	s := newScene(t, 2).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
 	name := s.grow(1).Instances[0].Name
-	s.allIn(fleet.Joining, 1)
+	s.counts("the node is on its way", func(c sim.Counts) bool { return c.Nodes == 1 })
 	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleOutID(name), ""))
 	f := s.allIn(fleet.Failed, 1).Instances[0].Failure
 	require.Equal(t, fleet.CodeCancelled, f.Code)
+	require.Contains(t, f.Message, "cancelled by an operator during Joining")
 	s.empty()
 }
 
 func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(30) }).work() // cancelled long before
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(120) }).work() // cancelled long before
 	name := s.grow(1).Instances[0].Name
 	s.allIn(fleet.Ready, 1)
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "protected", Protected: true}))
 	s.release(name)
 	s.allIn(fleet.Draining, 1)
-	require.Eventually(t, func() bool { return s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), "") == nil }, waitLimit, waitTick)
+	require.Eventually(t, func() bool { return s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), "") == nil },
+		waitLimit, waitTick)
 	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
+	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(name, 1), "protected"))
 	s.release(name)
 	s.empty()
 	s.allIn("", 0)
@@ -138,7 +147,8 @@ func TestWorkerKilledWhilePeering(t *testing.T) {
 	require.Equal(t, name, i.Name)
 	require.Equal(t, 1, i.Attempt)
 	s.counts("one of each", func(c sim.Counts) bool {
-		return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1}
+		return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1,
+			Stamped: 1}
 	})
 	s.release(name)
 	s.empty()

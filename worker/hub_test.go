@@ -13,11 +13,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Two clusters, each with an installation of its own, borrow from one provider and share a Temporal namespace, and neither
-// takes the other's group or provider of the same name for its own.
+// Two clusters, each with an installation of its own, borrow from one provider and share a Temporal namespace, and
+// neither takes the other's group or provider of the same name for its own.
 func TestHubsShareANamespace(t *testing.T) {
 	t.Parallel()
-	hubs := []workflows.Hub{fleet.DefaultHub, "edge"}
+	hubs := []workflows.Hub{fleet.DefaultHub, "edge"} // no other test has this one
 	var scenes []*scene
 	for i, hub := range hubs {
 		s := newSceneOf(t, "shared", hub, 1)
@@ -28,14 +28,15 @@ func TestHubsShareANamespace(t *testing.T) {
 	for i, s := range scenes {
 		s.allIn(fleet.Ready, i+1)
 		s.counts("its own nodes", func(c sim.Counts) bool { return c.Ready == i+1 && c.Slices == i+1 })
-		s.provider(0, "its own holds", func(p fleet.ProviderState) bool { return p.Live() == i+1 })
+		s.provider(0, "its own holds", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == i+1 })
 	}
 
 	require.Eventually(t, func() bool {
 		for i, s := range scenes {
 			groups, err := s.groups.Running(t.Context())
-			states, err2 := flow.NewProviders(s.temporal, s.hub, s.queue).Listed(t.Context())
-			if errors.Join(err, err2) != nil || !slices.Equal(groups, []string{"shared"}) || len(states) != 1 || len(states[0].Holds) != i+1 {
+			states, err2 := flow.NewEntities(s.temporal, s.hub, s.queue).Providers(t.Context())
+			if errors.Join(err, err2) != nil || !slices.Equal(groups, []string{"shared"}) || len(states) != 1 ||
+				len(states[0].Holds) != i+1 {
 				return false
 			}
 		}

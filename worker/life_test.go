@@ -47,11 +47,13 @@ func TestInstancesOfOneProviderShareItsPeering(t *testing.T) {
 	s.grow(3)
 	ready := s.allIn(fleet.Ready, 3)
 	s.counts("three nodes, one peering", func(c sim.Counts) bool {
-		return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 3, RemoteSlices: 3, VirtualNodes: 3, Nodes: 3, Ready: 3, Stamped: 3}
+		return c == sim.Counts{Peerings: 1, Tenants: 1, Slices: 3, RemoteSlices: 3, VirtualNodes: 3, Nodes: 3, Ready: 3,
+			Stamped: 3}
 	})
 	s.release(ready.Instances[0].Name)
 	s.allIn(fleet.Ready, 2)
-	s.counts("the peering stays for the others", func(c sim.Counts) bool { return c.Peerings == 1 && c.Slices == 2 && c.RemoteSlices == 2 })
+	s.counts("the peering stays for the others",
+		func(c sim.Counts) bool { return c.Peerings == 1 && c.Slices == 2 && c.RemoteSlices == 2 })
 	s.release(ready.Instances[1].Name, ready.Instances[2].Name)
 	s.empty()
 }
@@ -87,19 +89,20 @@ func TestNoOfferFailsVisiblyUntilCADeletesIt(t *testing.T) {
 func TestAskedBackInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name  string
-		hang  backend.Stage
-		phase fleet.Phase
+		name string
+		hang backend.Stage
+		made func(sim.Counts) bool
 	}{
-		{"peering", backend.StageTenant, fleet.Peering},
-		{"joining", backend.StageSliceAuth, fleet.Joining},
-		{"joining, node there", backend.StageReady, fleet.Joining},
+		{"peering", backend.StageTenant, func(c sim.Counts) bool { return c.Tenants == 1 }},
+		{"joining", backend.StageSliceAuth, func(c sim.Counts) bool { return c.Slices == 1 }},
+		{"joining, node there", backend.StageReady, func(c sim.Counts) bool { return c.Nodes == 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, 1).work()
 			s.knobs(0, sim.Knobs{Hang: c.hang})
 			s.grow(1)
-			i := s.allIn(c.phase, 1).Instances[0]
+			s.counts("the step is under way", c.made)
+			i := s.allIn(fleet.Peering, 1).Instances[0]
 			require.Equal(t, 0, s.release(i.Name).Target)
 			s.allIn("", 0)
 			s.knobs(0, sim.Knobs{})
@@ -115,12 +118,12 @@ func TestShrinkTakesBackOnlyWhatIsStillToCome(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 	s.knobs(0, sim.Knobs{Hang: backend.StageNode})
 	s.grow(2)
-	snap, err := s.groups.Shrink(s.ctx, s.spec.ID, 3)
+	snap, err := s.groups.Shrink(s.ctx, s.spec.ID, 3, fleet.Position{})
 	require.NoError(t, err)
-	require.Equal(t, 1, snap.Target)
+	require.Equal(t, 1, snap.Snapshot.Target)
 	s.knobs(0, sim.Knobs{})
 	s.allIn(fleet.Ready, 1)
-	_, err = s.groups.Shrink(s.ctx, s.spec.ID, 1)
+	_, err = s.groups.Shrink(s.ctx, s.spec.ID, 1, fleet.Position{})
 	require.True(t, fleet.IsRefused(err, fleet.RefusedPrecondition), "%v", err)
 }
 
@@ -132,17 +135,25 @@ func TestRefusedOperationsChangeNothing(t *testing.T) {
 		kind fleet.RefusalKind
 		call func() error
 	}{
-		{fleet.RefusedInvalid, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 0); return err }},
-		{fleet.RefusedInvalid, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, -3); return err }},
-		{fleet.RefusedMax, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 5); return err }},
-		{fleet.RefusedMax, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, math.MaxInt32); return err }},
-		{fleet.RefusedPrecondition, func() error { _, err := s.groups.Shrink(s.ctx, s.spec.ID, 1); return err }},
-		{fleet.RefusedInvalid, func() error { _, err := s.groups.Release(s.ctx, s.spec.ID, []string{"other-x-1"}); return err }},
+		{fleet.RefusedInvalid, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 0, fleet.Position{}); return err }},
+		{fleet.RefusedInvalid, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, -3, fleet.Position{}); return err }},
+		{fleet.RefusedMax, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 5, fleet.Position{}); return err }},
+		{fleet.RefusedMax, func() error {
+			_, err := s.groups.Grow(s.ctx, s.spec.ID, math.MaxInt32,
+				fleet.Position{})
+			return err
+		}},
+		{fleet.RefusedPrecondition,
+			func() error { _, err := s.groups.Shrink(s.ctx, s.spec.ID, 1, fleet.Position{}); return err }},
+		{fleet.RefusedInvalid, func() error {
+			_, err := s.groups.Release(s.ctx, s.spec.ID, []string{"other-x-1"}, fleet.Position{})
+			return err
+		}},
 	} {
 		require.True(t, fleet.IsRefused(c.call(), c.kind), "%s: %v", c.kind, c.call())
 	}
 	require.Equal(t, before, s.snapshot(), "a refused operation leaves no trace")
-	_, err := s.groups.Grow(s.ctx, "nobody", 1)
+	_, err := s.groups.Grow(s.ctx, "nobody", 1, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 	require.ErrorContains(t, err, "nodegroup/nobody does not run")
 }
@@ -158,7 +169,7 @@ func TestTerminatedGroupRecoversFromWhatExists(t *testing.T) {
 	after := s.configure()
 	require.Equal(t, 2, after.Target)
 	require.Equal(t, before.Instances[0].Name, after.Instances[0].Name)
-	require.True(t, after.Newer(before) || after.Epoch == before.Epoch)
+	require.True(t, fleet.EpochBefore(before.Epoch, after.Epoch), "%s after %s", after.Epoch, before.Epoch)
 	s.release(after.Instances[0].Name, after.Instances[1].Name)
 	s.empty()
 }
@@ -171,7 +182,7 @@ func TestLostCallDoesNotComeBackAsAGhost(t *testing.T) {
 	kill()
 	ctx, cancel := context.WithTimeout(s.ctx, 1500*time.Millisecond)
 	defer cancel()
-	_, err := s.groups.Grow(ctx, s.spec.ID, 1)
+	_, err := s.groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown, "nobody answered: it may or may not have been booked")
 	s.spawn()
 	s.grow(1) // answered, so whatever was before it has been decided

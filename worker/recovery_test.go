@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
@@ -18,9 +19,6 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
-
-// soon is how long what must not take minutes may take on a slow machine.
-const soon = 50 * time.Second
 
 func (s *scene) status(id string) enums.WorkflowExecutionStatus {
 	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, s.hub.ID(id), "")
@@ -33,17 +31,18 @@ func (s *scene) status(id string) enums.WorkflowExecutionStatus {
 func (s *scene) isStatus(id string, want enums.WorkflowExecutionStatus) {
 	s.t.Helper()
 	var last seen[enums.WorkflowExecutionStatus]
-	require.Eventuallyf(s.t, func() bool { return last.is(s.status(id)) == want }, soon, waitTick, "%s: %s", id, &last)
+	require.Eventuallyf(s.t, func() bool { return last.is(s.status(id)) == want }, waitLimit, waitTick, "%s: %s", id,
+		&last)
 }
 
-func (s *scene) provider(n int, what string, want func(fleet.ProviderState) bool) {
+func (s *scene) provider(n int, what string, want func(fleet.ProviderSnapshot) bool) {
 	s.t.Helper()
-	var last seen[fleet.ProviderState]
-	providers := flow.NewProviders(s.temporal, s.hub, s.queue)
+	var last seen[fleet.ProviderSnapshot]
+	entities := flow.NewEntities(s.temporal, s.hub, s.queue)
 	require.Eventuallyf(s.t, func() bool {
-		state, err := providers.Status(s.ctx, s.providers[n])
+		state, err := entities.Status(s.ctx, s.providers[n])
 		return err == nil && want(last.is(state))
-	}, soon, waitTick, "%s: %s", what, &last)
+	}, waitLimit, waitTick, "%s: %s", what, &last)
 }
 
 // An operator cancels a group: it closes and leaves everything alone, scale-outs that are on their way included (A22).
@@ -93,24 +92,26 @@ func TestTwoLivesInOneSecondHaveTwoEpochs(t *testing.T) {
 	s.configure()
 }
 
-// A provider loses its history while its peering is to be kept for ever. A worker starts its entity again, that asks the
-// catalog, and the peering is kept.
+// A provider loses its history while its peering is to be kept for ever. The comparison starts its entity again, which
+// asks the catalog, and the peering is kept.
 func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1)
+	s := newHubScene(t, 1)
 	offers := filepath.Join(s.dir, "offers.yaml")
 	text, err := os.ReadFile(offers)
 	require.NoError(t, err)
 	text = bytes.ReplaceAll(text, []byte("lingerSeconds: 0"), []byte("lingerSeconds: 7, unpeer: never"))
 	require.NoError(t, os.WriteFile(offers, text, 0o600))
-	s.work(func(o *worker.Options) { o.AdoptEvery = 200 * time.Millisecond })
+	s.work()
 	s.grow(1)
 	s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
 	s.allIn("", 0)
-	s.provider(0, "lingers", func(p fleet.ProviderState) bool { return p.Phase == fleet.Lingering })
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.ProviderID(s.providers[0]), "", "test"))
-	s.provider(0, "keeps its policy", func(p fleet.ProviderState) bool {
-		return p.Phase == fleet.Lingering && p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever && p.Offer.Linger() == 7*time.Second
+	s.provider(0, "lingers", func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Lingering })
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[0])), "", "test"))
+	s.compare()
+	s.provider(0, "keeps its policy", func(p fleet.ProviderSnapshot) bool {
+		return p.Phase == fleet.Lingering && p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever &&
+			p.Offer.Linger() == 7*time.Second
 	})
 }
 
@@ -122,10 +123,9 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
 	name := s.grow(1).Instances[0].Name
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
-	s.allIn(fleet.Joining, 1)
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
 	s.configure()
-	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // stopped
 	s.knobs(0, sim.Knobs{})
 	s.allIn("", 0)
 	s.empty()
@@ -142,8 +142,9 @@ func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 	s.release(name)
 	require.Eventually(t, func() bool {
 		w, err := s.world.Snapshot()
-		return err == nil && w.Consumer.Virtuals[object] != nil && w.Consumer.Virtuals[object].Annotations[backend.AnnotationStamp] == ""
-	}, soon, waitTick, "the mark is off")
+		return err == nil && w.Consumer.Virtuals[object] != nil &&
+			w.Consumer.Virtuals[object].Annotations[backend.AnnotationStamp] == ""
+	}, waitLimit, waitTick, "the mark is off")
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
 	require.Equal(t, 0, s.configure().Target)
 	require.Equal(t, fleet.StateDeleting, s.snapshot().Instances[0].State)
@@ -153,39 +154,58 @@ func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 
 // groupLostWhilePeering is a scene whose group loses its history while its one instance waits for a peering that hangs.
 func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
-	s = newScene(t, 1).work()
+	s = newHubScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	name = s.grow(1).Instances[0].Name
 	s.allIn(fleet.Peering, 1)
-	s.provider(0, "held", func(p fleet.ProviderState) bool { return p.Live() == 1 })
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	s.provider(0, "held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 1 })
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	return s, name
 }
 
-// A group loses its history while a scale-out waits for its peering, of which nothing is to be found: the hold is not
-// kept for ever.
-func TestForgottenScaleOutGivesItsHoldBack(t *testing.T) {
+// A group loses its history while a scale-out waits for its peering, of which nothing is to be found: when the
+// scale-out reports, its instance is taken back as it was, and its hold is not kept for ever.
+func TestForgottenScaleOutIsTakenBack(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
 	require.Empty(t, s.configure().Instances)
-	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
-	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	s.knobs(0, sim.Knobs{})
-	s.provider(0, "not held", func(p fleet.ProviderState) bool { return p.Live() == 0 })
+	i := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, name, i.Name)
+	require.Equal(t, 1, i.Attempt)
+	require.Equal(t, 0, s.release(name).Target)
+	s.provider(0, "not held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 0 })
 	s.empty()
 }
 
-// A group loses its history, and of a scale-out nothing is left but its hold: as when it was told to leave and ended, and
-// the group that was to give the hold back is gone. The next looks find it.
-func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
+// A provider's grant finds a scale-out that was terminated, and whose group lost its history: the hold is released at
+// once.
+func TestGrantForATerminatedScaleOutIsReleased(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
-	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.ScaleOutID(name), "", "test"))
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), "", "test"))
 	require.Empty(t, s.configure().Instances)
 	s.knobs(0, sim.Knobs{})
-	s.provider(0, "still held", func(p fleet.ProviderState) bool { return p.Phase == fleet.Established && p.Live() == 1 })
+	s.provider(0, "not held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 0 })
 	s.empty()
-	s.provider(0, "not held", func(p fleet.ProviderState) bool { return p.Live() == 0 })
+}
+
+// A group loses its history, and of an instance nothing is left but its hold. Two comparisons find it.
+func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
+	require.NoError(t, s.world.DeleteSlice(s.ctx, fleet.ObjectName(name, 1)))
+	require.Empty(t, s.configure().Instances)
+	s.provider(0, "still held",
+		func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Established && len(p.Holds) == 1 })
+	s.compare()
+	s.compare()
+	s.empty()
+	s.provider(0, "not held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 0 })
 }
 
 // An operator terminates a scale-out that was told to leave: it is not begun anew, and CA's wish is carried out.
@@ -205,12 +225,13 @@ func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
 // punctual is a backend whose Drain reaches its end just when it is cancelled.
 type punctual struct{ backend.Backend }
 
-func (punctual) Drain(ctx context.Context, _ backend.Attempt, _ bool, _ backend.Progress) error {
+func (punctual) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Progress) error {
 	<-ctx.Done()
 	return nil
 }
 
-// An operator cancels a scale-in whose step reaches its end all the same: the instance is stuck, it does not just go on.
+// An operator cancels a scale-in whose step reaches its end all the same: the instance is stuck, it does not just go
+// on.
 func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(60) })
@@ -230,4 +251,18 @@ func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
 	s.release(name)
 	s.empty()
+}
+
+// compare has one round of the comparison run, and waits for its end.
+func (s *scene) compare() {
+	s.t.Helper()
+	schedule := s.temporal.ScheduleClient().GetHandle(s.ctx, s.hub.ID(workflows.CompareID))
+	before, err := schedule.Describe(s.ctx)
+	require.NoError(s.t, err)
+	require.NoError(s.t, schedule.Trigger(s.ctx,
+		client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}))
+	require.Eventually(s.t, func() bool {
+		now, err := schedule.Describe(s.ctx)
+		return err == nil && now.Info.NumActions > before.Info.NumActions && len(now.Info.RunningWorkflows) == 0
+	}, waitLimit, waitTick, "a round of the comparison ends")
 }

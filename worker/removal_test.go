@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,19 +10,33 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade: the next node's peering is not fought over.
+// slow is a backend whose removal of a peering that is used by now has not noticed that yet.
+type slow struct{ backend.Backend }
+
+func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backend.Progress) error {
+	err := s.Backend.RemovePeering(ctx, p, report)
+	if errors.Is(err, backend.ErrInUse) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade: the next node's peering is not fought
+// over.
 func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 	t.Parallel()
-	s := newSceneOf(t, newID(), "edge", 1).work()
+	s := newHubScene(t, 1).work(func(o *worker.Options) { o.Backend = slow{o.Backend} })
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
 	s.grow(1)
 	s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
 	s.allIn("", 0)
-	s.provider(0, "is being removed", func(p fleet.ProviderState) bool { return p.Phase == fleet.Removing })
+	s.provider(0, "is being removed", func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Removing })
 	s.isStatus(workflows.UnpeeringID(s.providers[0]), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[0])), "", "test"))
 	s.grow(1)
@@ -29,6 +45,10 @@ func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 	}).Instances[0]
 	require.Equal(t, fleet.Ready, i.Phase, "%+v", i.Failure)
 	require.Equal(t, 1, i.Attempt)
-	s.isStatus(workflows.UnpeeringID(s.providers[0]), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
-	s.provider(0, "holds its node", func(p fleet.ProviderState) bool { return p.Phase == fleet.Established && p.Live() == 1 })
+	require.Eventually(t, func() bool { // called off by the entity that recovers, or before that by itself
+		return s.status(workflows.UnpeeringID(s.providers[0])) != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}, waitLimit, waitTick, "the removal ends")
+	s.provider(0, "holds its node, and had to repair its peering once at most", func(p fleet.ProviderSnapshot) bool {
+		return p.Phase == fleet.Established && len(p.Holds) == 1 && p.Run <= 4
+	})
 }

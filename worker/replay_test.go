@@ -1,26 +1,36 @@
 package worker_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
 	"flag"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
+	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// record says that the scenes below leave their histories for workflows.TestRecordedHistories; `make histories` sets it.
+// record says that the scenes below leave their histories for workflows.TestRecordedHistories; `make histories` sets
+// it.
 var record = flag.Bool("record", false, "write histories to workflows/testdata/histories")
 
-// recorded are the scenes whose histories are kept, by test: between them every workflow, done, failed, cancelled and undone.
+// recorded are the scenes whose histories are kept, by test: between them every workflow, done, failed, cancelled and
+// undone.
 var recorded = map[string]string{
 	"TestLifeOfAnInstance":                               "life",
 	"TestStepOutOfTimeNamesWhatThePeeringWaitsFor":       "failed",
@@ -30,61 +40,135 @@ var recorded = map[string]string{
 	"TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack": "recovered",
 	"TestFailover/refuses_the_slice":                     "refused",
 	"TestContinueAsNewLosesAndDoublesNothing":            "continued",
-	"TestRecoveredProviderKeepsItsPolicy":                "kept",
+	"TestRecoveredProviderKeepsItsPolicy":                "kept", // with comparisons
 	"TestAskedBackInEveryPhase/joining":                  "asked-back",
 }
 
+// secretless looks through everything that a history says, packed states included, for the scene's credentials (I10).
+func (s *scene) secretless(id string, h *history.History) {
+	text, err := protojson.Marshal(h)
+	require.NoError(s.t, err)
+	for _, p := range s.providers {
+		require.False(s.t, says(text, s.secret(p)), "the credentials of %s are in the history of %s", p, id)
+	}
+}
+
+// says reports whether the secret is in the text, or in what the text has packed: JSON's strings, base64 and gzip.
+func says(text []byte, secret string) bool {
+	if bytes.Contains(text, []byte(secret)) {
+		return true
+	}
+	if z, err := gzip.NewReader(bytes.NewReader(text)); err == nil {
+		plain, err := io.ReadAll(z)
+		return err != nil || says(plain, secret)
+	}
+	var v any
+	if json.Unmarshal(text, &v) != nil {
+		return false
+	}
+	found := false
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, of := range v {
+				walk(of)
+			}
+		case []any:
+			for _, of := range v {
+				walk(of)
+			}
+		case string:
+			if packed, err := base64.StdEncoding.DecodeString(v); err == nil && len(packed) > 0 {
+				found = found || says(packed, secret)
+			}
+		}
+	}
+	walk(v)
+	return found
+}
+
+func TestSaysFindsWhatIsPacked(t *testing.T) {
+	state, err := fleet.Encode(map[string]string{"why": "token s3cr3t-1"})
+	require.NoError(t, err)
+	input, err := json.Marshal(workflows.EntityInput{Name: "x", State: state})
+	require.NoError(t, err)
+	payloads := &common.Payloads{Payloads: []*common.Payload{{Data: input}}}
+	text, err := protojson.Marshal(payloads)
+	require.NoError(t, err)
+	require.True(t, says(text, "s3cr3t-1"))
+	require.False(t, says(text, "s3cr3t-2"))
+}
+
+// keptRuns is how many histories of one kind of workflow a scene leaves: the newest.
+const keptRuns = 2
+
 // keep writes a history down, when asked to.
-func (s *scene) keep(id string, h *history.History) {
+func (s *scene) keep(h *history.History) {
 	scene, ok := recorded[s.t.Name()]
 	if !*record || !ok {
+		return
+	}
+	kind := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()
+	if s.kept == nil {
+		s.kept = map[string]int{}
+	}
+	if s.kept[kind]++; s.kept[kind] > keptRuns {
 		return
 	}
 	dir := filepath.Join("..", "workflows", "testdata", "histories", scene)
 	require.NoError(s.t, os.MkdirAll(dir, 0o755))
 	text, err := protojson.Marshal(h)
 	require.NoError(s.t, err)
-	require.NoError(s.t, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(id, "/", "_")+".json"), text, 0o644))
+	require.NoError(s.t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.json", kind, s.kept[kind])), text, 0o644))
 }
 
-// replay runs the history of every workflow of the scene once more through today's code: what decided once must decide
-// the same again, or a worker that takes over would fail; also one that finds the search attributes registered, or not.
+// replay runs the history of every run of every workflow of the scene once more through today's code: what decided once
+// must decide the same again, or a worker that takes over would fail.
 func (s *scene) replay() {
 	if s.t.Failed() {
 		return
 	}
-	with, without := sdkworker.NewWorkflowReplayer(), sdkworker.NewWorkflowReplayer()
-	workflows.RegisterWorkflows(with, func() bool { return true })
-	workflows.RegisterWorkflows(without, func() bool { return false })
-	ids := []string{workflows.NodeGroupID(s.spec.ID)}
-	for _, p := range s.providers {
-		ids = append(ids, workflows.ProviderID(p), workflows.PeeringID(p), workflows.UnpeeringID(p))
-	}
-	for seq := range 4 {
-		name := s.spec.ID + "-" + s.snapshot().Epoch + "-" + string(rune('1'+seq))
-		ids = append(ids, workflows.ScaleOutID(name), workflows.ScaleInID(name), workflows.UndoID(name, 1))
+	replayer := sdkworker.NewWorkflowReplayer()
+	for _, lane := range workflows.Lanes {
+		workflows.RegisterWorkflows(replayer, lane)
 	}
 	replayed := 0
-	for _, id := range ids {
-		id = s.hub.ID(id)
-		var h history.History
-		events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			e, err := events.Next()
-			if err != nil {
-				break // no such workflow in this scene
+	for _, lane := range workflows.Lanes {
+		queue := lane.Queue(s.hub.TaskQueue(s.queue))
+		request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TaskQueue = '%s'", queue)}
+		for {
+			page, err := s.temporal.ListWorkflow(s.ctx, request)
+			require.NoError(s.t, err)
+			for _, e := range page.GetExecutions() {
+				s.replayRun(replayer, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
+				replayed++
 			}
-			h.Events = append(h.Events, e)
-		}
-		if len(h.Events) > 0 {
-			replayed++
-			s.keep(id, &h)
-			again := proto.CloneOf(&h) // a replay writes into what it reads
-			// One that was reset has the id of the run before it in its history.
-			of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: s.run(id)}}
-			require.NoError(s.t, with.ReplayWorkflowHistoryWithOptions(nil, &h, of), "replay %s", id)
-			require.NoError(s.t, without.ReplayWorkflowHistoryWithOptions(nil, again, of), "replay %s without search attributes", id)
+			if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+				break
+			}
 		}
 	}
 	require.NotZero(s.t, replayed)
+}
+
+// fewestEvents are in the history of every run whose first task has begun: a run with fewer has decided nothing.
+const fewestEvents = 3
+
+func (s *scene) replayRun(replayer sdkworker.WorkflowReplayer, id, run string) {
+	var h history.History
+	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(s.t, err, "read the history of %s, run %s", id, run)
+		h.Events = append(h.Events, e)
+	}
+	s.secretless(id, &h)
+	if len(h.Events) < fewestEvents {
+		return
+	}
+	s.keep(&h)
+	// One that was reset has the id of the run before it in its history.
+	of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
+	require.NoError(s.t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of), "replay %s, run %s", id, run)
 }

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -22,19 +23,8 @@ import (
 // the event that pick picks.
 func (s *scene) reset(id string, pick func(*history.HistoryEvent) bool) {
 	s.t.Helper()
-	events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	run, at := s.run(id), int64(0)
-	for events.HasNext() {
-		e, err := events.Next()
-		require.NoError(s.t, err)
-		if e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			at = e.EventId
-		}
-		if at != 0 && pick(e) {
-			break
-		}
-	}
-	s.resetTo(id, run, at)
+	run := s.run(id)
+	s.resetTo(id, run, s.lastTask(id, run, pick))
 }
 
 // resetTo is reset to a certain task of a certain run; what came later is applied again but for what is left out.
@@ -43,9 +33,17 @@ func (s *scene) resetTo(id, run string, task int64, out ...enums.ResetReapplyExc
 	require.NotZero(s.t, task)
 	_, err := s.temporal.ResetWorkflowExecution(s.ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: "default", WorkflowExecution: &common.WorkflowExecution{WorkflowId: id, RunId: run},
-		Reason: "an operator tries it again", WorkflowTaskFinishEventId: task, RequestId: "r-" + id + run, ResetReapplyExcludeTypes: out,
+		Reason: "an operator tries it again", WorkflowTaskFinishEventId: task, RequestId: "r-" + id + run,
+		ResetReapplyExcludeTypes: out,
 	})
 	require.NoError(s.t, err)
+}
+
+// scheduled picks the first activity of that name.
+func scheduled(name string) func(*history.HistoryEvent) bool {
+	return func(e *history.HistoryEvent) bool {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == name
+	}
 }
 
 // another waits until the run has ended that was reset, and the group has started another.
@@ -73,11 +71,8 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
-	peer := func(e *history.HistoryEvent) bool {
-		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Peer"
-	}
-	s.reset(workflows.ScaleOutID(name), peer)
-	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameJoin))
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it tells, and ends
 	require.Never(t, func() bool {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts().Ready != 1
@@ -91,7 +86,7 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	s := newScene(t, 1).work()
 	ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
 	defer cancel()
-	_, err := s.groups.Grow(ctx, s.spec.ID, 1)
+	_, err := s.groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
 	require.NoError(t, err)
 	is := s.allIn(fleet.Ready, 1)
 	name, epoch := is.Instances[0].Name, is.Epoch
@@ -99,7 +94,8 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})
-	kept := s.until("it has begun anew, without being asked anything", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
+	kept := s.until("it has begun anew, without being asked anything",
+		func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
 	require.Equal(t, 1, kept.Target, "the group has forgotten its node")
 	s.configure()
 	require.Equal(t, name, kept.Instances[0].Name)
@@ -121,32 +117,33 @@ func TestResetProviderKeepsItsHolds(t *testing.T) {
 	s.allIn(fleet.Failed, 1)
 	s.release(name)
 	s.knobs(0, sim.Knobs{})
-	s.provider(0, "cooled off", func(p fleet.ProviderState) bool { return p.Phase == fleet.Absent })
+	s.provider(0, "cooled off", func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Absent })
 	s.grow(1)
 	s.allIn(fleet.Ready, 1)
 	s.reset(workflows.ProviderID(s.providers[0]), func(e *history.HistoryEvent) bool {
-		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
+		return e.GetWorkflowExecutionSignaledEventAttributes() != nil
 	})
-	s.provider(0, "holds its node", func(p fleet.ProviderState) bool { return p.Phase == fleet.Established && p.Live() == 1 })
+	s.provider(0, "holds its node",
+		func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Established && len(p.Holds) == 1 })
 }
 
-// An operator resets the scale-out of an instance on its way, as one tries again what hangs: it is begun anew where its group
-// has it, and nothing is made twice.
+// An operator resets the scale-out of an instance on its way, as one tries again what hangs: it is begun anew where its
+// group has it, and nothing is made twice.
 func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
 	name := s.grow(1).Instances[0].Name
-	s.allIn(fleet.Joining, 1)
+	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
 	run := s.run(workflows.ScaleOutID(name))
-	s.reset(workflows.ScaleOutID(name), func(e *history.HistoryEvent) bool {
-		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Select"
-	})
+	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameDiscover)) // before anything was told
 	s.another(workflows.ScaleOutID(name), run)
 	s.knobs(0, sim.Knobs{})
 	i := s.allIn(fleet.Ready, 1).Instances[0]
 	require.Equal(t, name, i.Name)
-	require.Equal(t, 1, i.Attempt)
+	require.Equal(t, 2, i.Attempt)
+	s.counts("the first attempt is undone",
+		func(c sim.Counts) bool { return c.Slices == 1 && c.RemoteSlices == 1 && c.Nodes == 1 })
 	s.release(name)
 	s.empty()
 }
@@ -165,9 +162,7 @@ func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
 		return err == nil && len(d.GetPendingActivities()) == 1
 	}, waitLimit, waitTick)
 	run := s.run(workflows.ScaleInID(name))
-	s.reset(workflows.ScaleInID(name), func(e *history.HistoryEvent) bool {
-		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Drain"
-	})
+	s.reset(workflows.ScaleInID(name), scheduled(activities.NameDrain))
 	s.another(workflows.ScaleInID(name), run)
 	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(name, 1), "app"))
 	s.allIn("", 0)
@@ -186,11 +181,11 @@ func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})
-	grown := make(chan fleet.Snapshot, 1)
+	grown := make(chan fleet.Change, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 		defer cancel()
-		snap, err := s.groups.Grow(ctx, s.spec.ID, 1)
+		snap, err := s.groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
 		assert.NoError(t, err)
 		grown <- snap
 	}()
@@ -200,7 +195,7 @@ func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	}, waitLimit, waitTick)
 	s.spawn()
 	s.configure() // as CA's next Refresh does
-	snap := <-grown
+	snap := (<-grown).Snapshot
 	require.Greater(t, snap.Epoch, epoch)
 	require.Equal(t, 2, snap.Target)
 	s.allIn(fleet.Ready, 2)

@@ -2,38 +2,33 @@ package worker_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// An operator resets a run of a group that has continued as new to its last task, the one in which it did: it does not go
-// on with the state that it handed over then.
+// An operator resets a run of a group that has continued as new to its last task, the one in which it did: it does not
+// go on with the state that it handed over then.
 func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1).work()
-	s.grow(1)
-	s.allIn(fleet.Ready, 1)
-	// A history is as long as that when the task begins that is told of the first scale-out's start.
-	_, told := s.tasks(s.run(workflows.NodeGroupID(s.spec.ID)))
-
-	s = newScene(t, 1)
+	s := newScene(t, 1)
 	id := workflows.NodeGroupID(s.spec.ID)
 	first, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: s.queue, WorkflowTaskTimeout: 2 * time.Second,
-	}, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: s.spec.ID, ContinueAt: told - 1})
+		ID: id, TaskQueue: s.queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
+	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, ContinueAt: 20})
 	require.NoError(t, err)
 	s.work()
 	s.grow(1)
 	s.allIn(fleet.Ready, 1)
-	require.Eventually(t, func() bool { return s.run(id) != first.GetRunID() }, soon, waitTick, "it continues as new")
+	require.Eventually(t, func() bool { return s.run(id) != first.GetRunID() }, waitLimit, waitTick, "it continues as new")
 	s.grow(1)
 	is := s.allIn(fleet.Ready, 2)
 
@@ -45,66 +40,52 @@ func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 		}
 		quiet++
 		return quiet > 20
-	}, soon, waitTick)
+	}, waitLimit, waitTick)
 
-	last, _ := s.tasks(first.GetRunID())
+	last := s.lastTask(id, first.GetRunID(), nil)
 	s.resetTo(id, first.GetRunID(), last, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 	kept := s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > is.Epoch })
 	require.Equal(t, 2, kept.Target)
 }
 
-// tasks tells which event completed the run's last task, and how long its history was when the task began that was told of
-// the first child's start.
-func (s *scene) tasks(run string) (last int64, told int) {
+// lastTask is the event that completed the last task of the run before the event that pick picks.
+func (s *scene) lastTask(id, run string, pick func(*history.HistoryEvent) bool) (last int64) {
 	s.t.Helper()
-	events := s.temporal.GetWorkflowHistory(s.ctx, workflows.NodeGroupID(s.spec.ID), run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	child := false
+	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		require.NoError(s.t, err)
-		child = child || e.EventType == enums.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED
-		switch {
-		case e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+		if pick != nil && last != 0 && pick(e) {
+			return last
+		}
+		if e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 			last = e.EventId
-		case e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_STARTED && child && told == 0:
-			told = int(e.EventId)
 		}
 	}
-	return last, told
+	return last
 }
 
-// An operator resets a group to a moment in which it was busy telling and starting drivers: it starts none of the past.
+// An operator resets a group to a moment in which it was busy starting drivers: it starts none of the past. The
+// scale-out was cancelled since, so that its id may be used again.
 func TestResetGroupStartsNoDriverOfThePast(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Join, g.Budgets.Total = seconds(100), seconds(120) }).work()
+	s := newScene(t, 1).work()
 	id := workflows.NodeGroupID(s.spec.ID)
 	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
-	s.grow(2)
-	is := s.allIn(fleet.Joining, 2)
-	launched := time.Now()
-	back, stays := is.Instances[0].Name, is.Instances[1].Name
-	s.release(back)
-	s.until("it has left", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 || snap.Instances[0].Phase.Shrinking() })
+	name := s.grow(1).Instances[0].Name
+	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleOutID(name), ""))
+	s.allIn(fleet.Failed, 1)
+	s.release(name)
+	epoch := s.allIn("", 0).Epoch
+	s.empty()
 	s.knobs(0, sim.Knobs{})
-	s.allIn(fleet.Ready, 1)
-	// The group makes sure of its drivers every minute: by then it would start the one that has ended.
-	require.Eventually(t, func() bool { return time.Since(launched) > time.Minute+5*time.Second }, 2*time.Minute, time.Second)
+	before := s.run(workflows.ScaleOutID(name))
 
-	drove := s.run(workflows.ScaleOutID(stays))
-	var told, at int64
-	events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() && at == 0 {
-		e, err := events.Next()
-		require.NoError(t, err)
-		switch {
-		case e.EventType == enums.EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED:
-			told = e.EventId
-		case e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED && told != 0:
-			at = e.EventId
-		}
-	}
-	require.NotZero(t, at)
-	s.resetTo(id, s.run(id), at)
-	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > is.Epoch })
-	require.Equal(t, drove, s.run(workflows.ScaleOutID(stays)), "a scale-out of a Ready instance was started")
+	task := s.lastTask(id, "", func(e *history.HistoryEvent) bool { return scheduled(activities.NameDeliver)(e) })
+	s.resetTo(id, s.run(id), task, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
+	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
+	s.configure() // it has recovered, and done what follows
+	require.Equal(t, before, s.run(workflows.ScaleOutID(name)), "a scale-out that ended was started again")
+	require.Empty(t, s.snapshot().Instances)
 }

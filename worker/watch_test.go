@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Somebody deletes a Node of ours: its kubelet registers it again, it gets its instance id back, and CA never hears of it.
+// Somebody deletes a Node of ours: its kubelet registers it again, it gets its instance id back, and CA never hears of
+// it.
 func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -64,5 +65,8 @@ func TestDeadKubeletIsNotReadyAndNotLost(t *testing.T) {
 	require.Equal(t, fleet.Ready, s.snapshot().Instances[0].Phase)
 	require.Equal(t, 1, s.snapshot().Target)
 	require.NoError(t, s.world.ReviveKubelet(s.ctx, object))
-	s.until("ready again", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && !snap.Instances[0].NotReady })
+	s.until("ready again", func(snap fleet.Snapshot) bool {
+		return len(snap.Instances) == 1 &&
+			!snap.Instances[0].NotReady
+	})
 }

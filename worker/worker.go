@@ -37,38 +37,91 @@ type Options struct {
 	// SearchAttributes says whether workflows set search attributes; "" means searchattr.Auto.
 	SearchAttributes searchattr.Mode
 
-	// AdoptEvery is how often peerings of ours are looked through for those without a provider entity. 0 means 5 minutes.
-	AdoptEvery time.Duration
+	// Slots bounds the nodes and peerings that this worker makes at once, and the removals; 0 means 200 and 100.
+	Slots int
+	// DriverSlots bounds the drivers' workflow tasks, and their short activities, under way at once; 0 means 4.
+	DriverSlots int
 
 	onFatal func(error) // told once, when the SDK stops the worker for good
 }
 
-// New makes a worker, not yet started. Its workflows ask registered whether the namespace has our search attributes.
-func New(o Options, registered func() bool) worker.Worker {
+// Sizes of the lanes' workers. A small Temporal is the bottleneck in a burst, not the worker: few slots for drivers
+// keep the groups' updates fast.
+const (
+	driverSlots   = 4
+	makingSlots   = 200
+	removingSlots = 100
+	// perProvider bounds the making slots of one provider, so that a slow or dead one leaves room for the others.
+	perProvider = 20
+)
+
+// lanes makes the workers of all lanes, not yet started.
+func lanes(o Options, registered func() bool) []worker.Worker {
 	queue := o.Hub.TaskQueue(o.TaskQueue)
+	slots := o.Slots
+	if slots <= 0 {
+		slots = makingSlots
+	}
+	a := &activities.Activities{
+		Catalog: o.Catalog, Backend: o.Backend, Messages: flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue),
+		Entities:  flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue),
+		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, registered),
+		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
+	}
+	var all []worker.Worker
+	for _, lane := range workflows.Lanes {
+		w := worker.New(o.Temporal, lane.Queue(queue), laneOptions(o, lane, slots))
+		workflows.Register(w, lane, a)
+		all = append(all, w)
+	}
+	return all
+}
+
+func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 	stop := o.StopTimeout
 	if stop <= 0 {
 		stop = 10 * time.Second
 	}
-	w := worker.New(o.Temporal, queue, worker.Options{
-		// An update must not wait for a worker that was killed: CA gives up after 5s.
-		StickyScheduleToStartTimeout: time.Second,
+	options := worker.Options{
+		StickyScheduleToStartTimeout: 5 * time.Second,
 		// A cancelled step must hear of it soon; the SDK otherwise holds heartbeats back for most of their timeout.
-		MaxHeartbeatThrottleInterval:       time.Second,
-		DefaultHeartbeatThrottleInterval:   time.Second,
-		WorkerStopTimeout:                  stop,
-		MaxConcurrentActivityExecutionSize: 500,
-		DisableRegistrationAliasing:        true,
-		OnFatalError:                       o.onFatal,
-	})
-	workflows.Register(w, &activities.Activities{
-		Catalog: o.Catalog, Backend: o.Backend, Holds: flow.NewProviders(o.Temporal, o.Hub, o.TaskQueue),
-	}, registered)
-	return w
+		MaxHeartbeatThrottleInterval:     time.Second,
+		DefaultHeartbeatThrottleInterval: time.Second,
+		WorkerStopTimeout:                stop,
+		WorkflowTaskPollerBehavior:       pollers(),
+		ActivityTaskPollerBehavior:       pollers(),
+		DisableRegistrationAliasing:      true,
+		OnFatalError:                     o.onFatal,
+	}
+	switch lane {
+	case workflows.LaneEntities:
+	case workflows.LaneDrivers:
+		drivers := o.DriverSlots
+		if drivers <= 0 {
+			drivers = driverSlots
+		}
+		options.MaxConcurrentWorkflowTaskExecutionSize = max(2, drivers) // the SDK wants two
+		options.MaxConcurrentActivityExecutionSize = drivers
+		options.MaxConcurrentLocalActivityExecutionSize = drivers
+	case workflows.LaneMaking:
+		options.DisableWorkflowWorker = true
+		options.MaxConcurrentActivityExecutionSize = slots
+	case workflows.LaneRemoving:
+		options.DisableWorkflowWorker = true
+		options.MaxConcurrentActivityExecutionSize = min(removingSlots, slots)
+	}
+	return options
 }
 
-// Run runs a worker until the context ends, and fails when Temporal will have it no longer, as when its namespace is
-// deleted. Peerings of ours get their provider entity, whenever Temporal has none, so that none outlives its use.
+// pollers grow with the load: fixed ones are too few in a burst, and many idle ones swallow tasks when a worker hangs.
+func pollers() worker.PollerBehavior {
+	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
+		InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 20,
+	})
+}
+
+// Run runs a worker for each lane until the context ends, and fails when Temporal will have one no longer, as when its
+// namespace is deleted. It makes the schedule of the comparison, unless that is there.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -77,15 +130,24 @@ func Run(parent context.Context, o Options) error {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	attributes, err := searchattr.Open(ctx, searchattr.Options{Temporal: o.Temporal, Namespace: o.Namespace, Mode: o.SearchAttributes, Logger: logger})
+	attributes, err := searchattr.Open(ctx, searchattr.Options{Temporal: o.Temporal, Namespace: o.Namespace,
+		Mode: o.SearchAttributes, Logger: logger})
 	if err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
-	w := New(o, attributes.Registered)
-	if err := start(ctx, w, logger); err != nil {
-		return err
+	for _, w := range lanes(o, attributes.Registered) {
+		if err := start(ctx, w, logger); err != nil {
+			return err
+		}
+		defer w.Stop()
 	}
-	defer w.Stop()
+	single := flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, nil)
+	if err := try(ctx, logger, func() error {
+		return single.EnsureSchedule(ctx,
+			o.Temporal.ScheduleClient())
+	}); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
 	if o.Started != nil {
 		o.Started()
 	}
@@ -93,10 +155,9 @@ func Run(parent context.Context, o Options) error {
 	defer watching.Wait()
 	watching.Go(func() { attributes.Watch(ctx) })
 	if watcher, ok := o.Backend.(backend.Watcher); ok {
-		groups := factsTo{flow.NewGroups(o.Temporal, o.Hub, o.TaskQueue)}
+		groups := factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}
 		watching.Go(func() { nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger}) })
 	}
-	watching.Go(func() { adopt(ctx, o, logger) })
 	<-ctx.Done()
 	if parent.Err() == nil {
 		return fmt.Errorf("run worker: %w", context.Cause(ctx))
@@ -105,11 +166,11 @@ func Run(parent context.Context, o Options) error {
 }
 
 // factsTo tells nodewatch in its own words that a group does not run.
-type factsTo struct{ groups *flow.Groups }
+type factsTo struct{ groups *flow.Messages }
 
 func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error {
 	err := f.groups.Fact(ctx, group, fact)
-	if errors.Is(err, fleet.ErrUnavailable) {
+	if errors.Is(err, fleet.ErrNotRunning) {
 		return fmt.Errorf("%w: %w", nodewatch.ErrNoGroup, err)
 	}
 	return err
@@ -117,15 +178,23 @@ func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error 
 
 // start starts the worker, however long Temporal takes to answer.
 func start(ctx context.Context, w worker.Worker, logger *slog.Logger) error {
+	if err := try(ctx, logger, w.Start); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	return nil
+}
+
+// try does something until it succeeds or the context ends.
+func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 	for {
-		err := w.Start()
+		err := do()
 		if err == nil {
 			return nil
 		}
 		logger.Warn("Temporal does not answer; trying again", "error", err)
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("start worker: %w", err)
+			return err
 		case <-time.After(2 * time.Second):
 		}
 	}

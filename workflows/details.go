@@ -1,52 +1,55 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"go.temporal.io/sdk/temporal"
-
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
+
+// describedRows bounds the rows that are shown; the command status shows all.
+const describedRows = 200
 
 // describeGroup is the Markdown that the Temporal UI shows beside a running node group.
 func describeGroup(s fleet.Snapshot) string {
 	var b strings.Builder
 	b.WriteString(fmt.Sprintf("**%s**: target %d, min %d, max %d\n", s.Group, s.Target, s.Min, s.Max))
+	if s.Paused {
+		b.WriteString("\n**paused**: nothing new is started\n")
+	}
+	if s.Condition != "" {
+		b.WriteString("\n**condition**: " + s.Condition + "\n")
+	}
 	if len(s.Instances) == 0 {
 		return b.String()
 	}
 	b.WriteString("\n| instance | phase | provider | attempt | since | why |\n|---|---|---|---|---|---|\n")
-	for _, i := range s.Instances {
+	for _, i := range s.Instances[:min(len(s.Instances), describedRows)] {
 		why := i.Stuck
 		if i.Failure != nil {
 			why = string(i.Failure.Code) + ": " + i.Failure.Message
 		}
-		b.WriteString(fmt.Sprintf("| %s | %s | %s | %d | %s | %s |\n", i.Name, i.Phase, i.Provider, i.Attempt, i.Since.UTC().Format("15:04:05"), why))
+		b.WriteString(fmt.Sprintf("| %s | %s | %s | %d | %s | %s |\n", i.Name, i.Phase, i.Provider, i.Attempt,
+			i.Since.UTC().Format("15:04:05"), why))
 	}
 	return b.String()
 }
 
 // describeProvider is the same for a provider.
-func describeProvider(p fleet.ProviderState) string {
+func describeProvider(p fleet.ProviderSnapshot) string {
 	var b strings.Builder
-	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase, p.Since.UTC().Format("15:04:05"), p.Live()))
+	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase,
+		p.Since.UTC().Format("15:04:05"), len(p.Holds)))
 	if p.Failure != nil {
 		b.WriteString(fmt.Sprintf("\nlast failure: %s: %s\n", p.Failure.Code, p.Failure.Message))
 	}
-	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
-		b.WriteString(fmt.Sprintf("- %s: %s\n", key, p.Holds[key].State))
+	for _, key := range p.Holds[:min(len(p.Holds), describedRows)] {
+		state := fleet.HoldGranted
+		if slices.Contains(p.Waiting, key) {
+			state = fleet.HoldWaiting
+		}
+		b.WriteString(fmt.Sprintf("- %s: %s\n", key, state))
 	}
 	return b.String()
-}
-
-func applicationType(err error) string {
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
-		return app.Type()
-	}
-	return ""
 }

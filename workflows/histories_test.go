@@ -29,14 +29,18 @@ func TestRecordedHistories(t *testing.T) {
 			require.NoError(t, protojson.Unmarshal(text, &h))
 			types[h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()]++
 			replayer := worker.NewWorkflowReplayer()
-			workflows.RegisterWorkflows(replayer, func() bool { return true })
+			for _, lane := range workflows.Lanes {
+				workflows.RegisterWorkflows(replayer, lane)
+			}
 			started := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes() // its id has the hub
 			of := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: started.GetWorkflowId()}}
 			require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of))
 		})
 	}
-	for _, name := range []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypePeering, workflows.TypeUnpeering,
-		workflows.TypeScaleOut, workflows.TypeScaleIn, workflows.TypeUndo} {
+	for _, name := range []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypePeering,
+		workflows.TypeUnpeering,
+		workflows.TypeScaleOut, workflows.TypeScaleIn, workflows.TypeUndo,
+		workflows.TypeCompare} {
 		require.NotZero(t, types[name], "no history of %s", name)
 	}
 }

@@ -23,8 +23,8 @@ func (h Hub) ID(id string) string {
 	return id
 }
 
-// TaskQueue is what all workflows and activities of this hub wait in: one name, "" means TaskQueue, makes a queue for each
-// hub, because a worker answers for its own cluster only.
+// TaskQueue is what all workflows and activities of this hub wait in: one name, "" means TaskQueue, makes a queue for
+// each hub, because a worker answers for its own cluster only.
 func (h Hub) TaskQueue(name string) string {
 	name = cmp.Or(name, TaskQueue)
 	if h.named() {

@@ -2,8 +2,8 @@ package workflows
 
 import "github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 
-// Names under which everything is registered and addressed. They are in histories and on operators' command lines: never
-// rename one.
+// Names under which everything is registered and addressed. They are in histories and on operators' command lines:
+// never rename one.
 const (
 	TypeNodeGroup = "NodeGroup"
 	TypeProvider  = "Provider"
@@ -12,22 +12,33 @@ const (
 	TypeScaleOut  = "ScaleOut"
 	TypeScaleIn   = "ScaleIn"
 	TypeUndo      = "Undo"
+	TypeCompare   = "Compare"
 
-	UpdateConfigure = "configure"
-	UpdateGrow      = "grow"
-	UpdateShrink    = "shrink"
-	UpdateRelease   = "release" // of a node group: instances; of a provider: a hold
-	UpdateAcquire   = "acquire"
+	SignalViews       = "views"       // to a node group: []fleet.View, from drivers
+	SignalFacts       = "facts"       // to a node group: []fleet.Fact, from watching nodes
+	SignalRetry       = "retry"       // to a node group, by an operator: set stuck instances free
+	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers and undos
+	SignalReport      = "report"      // to a provider: fleet.PeeringReport
+	SignalDifferences = "differences" // to both: fleet.Differences, from the comparison
+	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
+	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider
 
-	SignalReport = "report" // a driver tells its entity what happened
-	SignalLeave  = "leave"  // to scale-out: CA asked the instance back
-	SignalRetry  = "retry"  // to a node group: set stuck instances free
-	SignalFact   = "fact"   // to a node group: what somebody who watches nodes saw
-	SignalBroken = "broken" // to a provider: a step found the peering broken
-
-	// MemoSnapshot is the memo key under which an entity publishes its state.
+	// MemoSnapshot is the memo key under which an entity publishes its state, see fleet.Encode.
 	MemoSnapshot = "snapshot"
 )
+
+// Search attributes by which people find our workflows in Temporal's list, all of type Keyword, set when a workflow
+// starts. Nothing decides by them.
+const (
+	AttributeGroup    = "LiqoGroup"
+	AttributeInstance = "LiqoInstance"
+	AttributeProvider = "LiqoProvider"
+)
+
+// SearchAttributes are the names of all of them.
+func SearchAttributes() []string {
+	return []string{AttributeGroup, AttributeInstance, AttributeProvider}
+}
 
 // TaskQueue is the default name of task queues, see Hub.TaskQueue.
 const TaskQueue = "liqo-autoscaler"
@@ -47,12 +58,18 @@ func PeeringID(provider string) string { return "peering/" + provider }
 func UnpeeringID(provider string) string { return "unpeering/" + provider }
 
 // ScaleOutID is the id of the workflow that makes an instance Ready.
-func ScaleOutID(instance string) string { return "scale-out/" + instance }
+func ScaleOutID(instance string) string { return DriverID(fleet.ScaleOut, instance) }
 
 // ScaleInID is the id of the workflow that takes an instance back.
-func ScaleInID(instance string) string { return "scale-in/" + instance }
+func ScaleInID(instance string) string { return DriverID(fleet.ScaleIn, instance) }
+
+// DriverID is the id of the workflow of that kind that drives an instance.
+func DriverID(kind fleet.DriverKind, instance string) string { return string(kind) + "/" + instance }
 
 // UndoID is the id of the workflow that takes a failed attempt back.
 func UndoID(instance string, attempt int) string {
 	return "undo/" + fleet.ObjectName(instance, attempt)
 }
+
+// CompareID is the id of the schedule that compares what exists with what is booked, and of its runs' prefix.
+const CompareID = "compare"

@@ -6,12 +6,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// wasReset tells whether an operator has reset this run: its history then ends in the past, and so does all it knows. An
-// entity that was reset begins anew from what exists, as one that was terminated does; a driver ends, and its entity starts
-// it anew where that is still wanted.
+// wasReset tells whether an operator has reset this run: its history then ends in the past, and so does all it knows.
+// An entity that was reset begins anew from what exists, as one that was terminated does; a driver ends, and its entity
+// starts it anew where that is still wanted.
 //
-// What is replayed up to the reset must decide as it did then. So the answer is asked for under a name of its own for each
-// task: replayed ones have no marker of it and get no, the first one after the reset gets yes. Other runs leave no event.
+// What is replayed up to the reset must decide as it did then. So the answer is asked for under a name of its own for
+// each task: replayed ones have no marker of it and get no, the first one after the reset gets yes. Other runs leave no
+// event.
 func wasReset(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if info.OriginalRunID == "" || info.OriginalRunID == info.WorkflowExecution.RunID {

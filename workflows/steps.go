@@ -9,63 +9,60 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Timeouts and retries live here and nowhere else. Every activity waits for its cancellation, so that no compensation
-// overlaps the action it undoes; every one heartbeats; bounds of whole steps are timers in the workflows.
+// Timeouts and retries of activities live here. How long a step may take in all is the activities' to judge, by a clock
+// that they keep in their heartbeats: a timeout below is never an event, the activity is tried again.
 const (
-	heartbeatTimeout = 10 * time.Second
-	// activityTimeout bounds one run of an activity that never ends by itself; it then starts anew.
-	activityTimeout = 30 * time.Minute
-	// establishBound bounds one run of peering/<id>.
-	establishBound = fleet.EstablishBound
+	// WorkflowTaskTimeout lets a task go to another worker soon after one died.
+	WorkflowTaskTimeout = fleet.TaskTimeout
+	// shortTimeout bounds an activity that only asks Temporal, or does one short pass.
+	shortTimeout = 5 * time.Second
+	// passTimeout bounds one pass of establishing or removing: see activities.PassBound.
+	passTimeout = 15 * time.Second
+	// listTimeout bounds lists of everything that exists.
+	listTimeout = 30 * time.Second
+	// joinTimeout bounds one run of Join; it goes on in the next one.
+	joinTimeout = 30 * time.Minute
+	// heartbeatTimeout is how soon a Join goes to another worker after its own died.
+	heartbeatTimeout = 8 * time.Second
 )
 
-// step are the options of a step that may give up: the caller bounds it with a timer.
-func step(ctx workflow.Context, summary string) workflow.Context {
+// short are the options of an activity that asks Temporal, or the catalog, on the lane of the workflow's own kind.
+func short(ctx workflow.Context, l Lane, summary string) workflow.Context {
+	return activityOptions(ctx, l, summary, shortTimeout, 0, 200*time.Millisecond, 10*time.Second)
+}
+
+// list are the options of an activity that lists what exists.
+func list(ctx workflow.Context, summary string) workflow.Context {
+	return activityOptions(ctx, LaneEntities, summary, listTimeout, heartbeatTimeout, time.Second, time.Minute)
+}
+
+// pass are the options of an activity that works in short passes: a pass that has not reached its end says when the
+// next one is due, and what it waits for.
+func pass(ctx workflow.Context, l Lane, summary string) workflow.Context {
+	return activityOptions(ctx, l, summary, passTimeout, heartbeatTimeout, time.Second, time.Minute)
+}
+
+// join are the options of the one activity that may hold its slot for its budget.
+func join(ctx workflow.Context, summary string) workflow.Context {
+	return activityOptions(ctx, LaneMaking, summary, joinTimeout, heartbeatTimeout, 500*time.Millisecond, 5*time.Second)
+}
+
+// activityOptions wait for a cancelled activity's end, so that nothing overlaps what undoes it.
+func activityOptions(ctx workflow.Context, l Lane, summary string, timeout, heartbeat, first,
+	most time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		Summary:             summary,
-		StartToCloseTimeout: activityTimeout,
-		HeartbeatTimeout:    heartbeatTimeout,
+		TaskQueue: queue(ctx, l), Summary: summary, StartToCloseTimeout: timeout, HeartbeatTimeout: heartbeat,
 		WaitForCancellation: true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second,
-		},
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: first, BackoffCoefficient: 2, MaximumInterval: most},
 	})
 }
 
-// forever are the options of a step that must succeed in the end.
-func forever(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		Summary:             summary,
-		StartToCloseTimeout: activityTimeout,
-		HeartbeatTimeout:    heartbeatTimeout,
-		WaitForCancellation: true,
+// local are the options of a local activity.
+func local(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: shortTimeout,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute,
+			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 		},
 	})
-}
-
-// Bounds of the short steps; Peer, WaitForVirtualNode and Drain have theirs in the group's budgets.
-const (
-	discoverBound = 2 * time.Minute
-	selectBound   = 30 * time.Second
-)
-
-// bound is how long a step of scale-out or scale-in may take.
-func bound(s fleet.Step, b fleet.Budgets) time.Duration {
-	b = b.WithDefaults()
-	switch s {
-	case fleet.StepDiscover:
-		return discoverBound
-	case fleet.StepSelect:
-		return selectBound
-	case fleet.StepPeer:
-		return b.Peer.Duration
-	case fleet.StepWaitForVirtualNode:
-		return b.Join.Duration
-	case fleet.StepDrain:
-		return b.Drain.Duration
-	default:
-		return 0 // no bound
-	}
 }

@@ -50,10 +50,13 @@ it. --config adapts the values to your node groups. Certificates are those of Cl
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Address, "address", "liqo-autoscaler.liqo-autoscaler.svc:8086", "host:port of the gRPC server; the host must be in its certificate")
-	f.StringVar(&c.Cert, "cert", "/etc/liqo-autoscaler/tls/tls.crt", "path of the client's certificate in Cluster Autoscaler's container")
+	f.StringVar(&c.Address, "address", "liqo-autoscaler.liqo-autoscaler.svc:8086",
+		"host:port of the gRPC server; the host must be in its certificate")
+	f.StringVar(&c.Cert, "cert", "/etc/liqo-autoscaler/tls/tls.crt",
+		"path of the client's certificate in Cluster Autoscaler's container")
 	f.StringVar(&c.Key, "key", "/etc/liqo-autoscaler/tls/tls.key", "path of its key")
-	f.StringVar(&c.CACert, "cacert", "/etc/liqo-autoscaler/tls/ca.crt", "path of the authority of the server's certificate")
+	f.StringVar(&c.CACert, "cacert", "/etc/liqo-autoscaler/tls/ca.crt",
+		"path of the authority of the server's certificate")
 	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where nobody else can reach the server")
 	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", 5*time.Second, "how long Cluster Autoscaler waits for an answer")
 	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart asks for")
@@ -138,7 +141,7 @@ extraVolumeSecrets:
     mountPath: {{ dir .Cert }}
 {{- end }}
 extraArgs:
-  cloud-config: /etc/liqo-autoscaler/config/cloud-config.yaml # the chart's cloudConfigPath does nothing for this provider
+  cloud-config: /etc/liqo-autoscaler/config/cloud-config.yaml # cloudConfigPath of the chart has no effect here
   max-node-provision-time: {{ minutes .MaxProvision }} # longer than budgets.total of all node groups
   enforce-node-group-min-size: {{ .EnforceMin }} # needed when a group's min is above 0
   skip-nodes-with-local-storage: false # or nodes with an emptyDir pod are never given back

@@ -16,10 +16,11 @@ import (
 
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:              "config",
-		Short:            "Check and show the node-group config, and make Cluster Autoscaler's",
-		Args:             cobra.NoArgs,
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // or cobra lets a misspelt command pass
+		Use:   "config",
+		Short: "Check and show the node-group config, and make Cluster Autoscaler's",
+		Args:  cobra.NoArgs,
+		// or cobra lets a misspelt command pass
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: endAtOnce,
 	}
 	cmd.AddCommand(newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())

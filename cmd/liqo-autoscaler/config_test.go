@@ -36,9 +36,9 @@ nodeGroups: [{id: cpu, min: 1}, {id: own, groupTaint: NoSchedule, max: 2}]`))
 	out, _, err = command(t.Context(), "config", "validate", broken)
 	require.Empty(t, out)
 	require.EqualError(t, err, "read node groups from "+broken+`:
-nodeGroups[0].id: "A" cannot name a group: use at most 24 lower-case letters, digits and dashes, with a letter or digit at both ends
 nodeGroups[0].shape: is missing: give cpu, memory and pods, which is what each node has
-nodeGroups[0].sise: is not a field here: remove it, or use one of budgets, groupTaint, id, labels, max, min, selector, shape, taints`)
+nodeGroups[0].id: "A" cannot name a group: use at most 24 lower-case letters, digits and dashes, with a letter or digit at both ends
+nodeGroups[0].sise: unknown field: remove it, or use one of budgets, groupTaint, id, labels, max, min, selector, shape, taints`)
 }
 
 func TestConfigView(t *testing.T) {
@@ -83,9 +83,11 @@ func TestCloudConfig(t *testing.T) {
 	}
 	require.Equal(t, caFile{
 		Address: "liqo-autoscaler.liqo-autoscaler.svc:8086", GRPCTimeout: "5s",
-		Cert: "/etc/liqo-autoscaler/tls/tls.crt", Key: "/etc/liqo-autoscaler/tls/tls.key", CACert: "/etc/liqo-autoscaler/tls/ca.crt",
+		Cert: "/etc/liqo-autoscaler/tls/tls.crt", Key: "/etc/liqo-autoscaler/tls/tls.key",
+		CACert: "/etc/liqo-autoscaler/tls/ca.crt",
 	}, read())
-	require.Equal(t, caFile{Address: "[::1]:8086", GRPCTimeout: "10s"}, read("--plaintext", "--address", "[::1]:8086", "--grpc-timeout", "10s"))
+	require.Equal(t, caFile{Address: "[::1]:8086", GRPCTimeout: "10s"}, read("--plaintext", "--address", "[::1]:8086",
+		"--grpc-timeout", "10s"))
 
 	for _, args := range [][]string{
 		{"--address", "nowhere"}, {"--grpc-timeout", "1ms"}, {"--key", ""}, {"-o", "xml"}, {"--config", "absent.yaml"},
@@ -110,7 +112,8 @@ func TestHelmValues(t *testing.T) {
 	require.Equal(t, "15m", args["max-node-provision-time"])
 	require.Equal(t, false, args["enforce-node-group-min-size"])
 
-	groups := configFile(t, "nodeGroups: [{id: a, min: 1, max: 2, shape: {cpu: 1, memory: 1Gi, pods: 10}, budgets: {total: 59m}}]")
+	groups := configFile(t, "nodeGroups: [{id: a, min: 1, max: 2, shape: {cpu: 1, memory: 1Gi, pods: 10}, budgets: "+
+		"{total: 59m}}]")
 	values = read("--plaintext", "--config", groups)
 	require.Len(t, values["extraVolumeSecrets"], 1)
 	args = values["extraArgs"].(map[string]any)

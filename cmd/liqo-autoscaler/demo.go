@@ -64,7 +64,8 @@ func demo(ctx context.Context, c *common, f demoFlags, out io.Writer) error {
 		return err
 	}
 	defer t.Close()
-	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.hub, c.taskQueue), group: f.group, out: out, began: time.Now()}
+	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.hub, c.taskQueue),
+		group: f.group, out: out, began: time.Now()}
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ type demonstration struct {
 	began  time.Time
 	shown  map[string]fleet.Phase
 	before map[string]fleet.Phase // instances that were there before
-	after  int64                  // sequence of the last snapshot shown
+	after  fleet.Position         // of the last snapshot shown
 }
 
 func (d *demonstration) say(format string, args ...any) {
@@ -105,7 +106,7 @@ func (d *demonstration) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.after, d.shown, d.before = first.Sequence, map[string]fleet.Phase{}, map[string]fleet.Phase{}
+	d.after, d.shown, d.before = first.Position(), map[string]fleet.Phase{}, map[string]fleet.Phase{}
 	for _, i := range first.Instances {
 		d.before[i.Name] = i.Phase
 	}
@@ -155,7 +156,7 @@ func (d *demonstration) giveBack(ctx context.Context, world string) error {
 func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	reached := errors.New("reached")
 	err := d.groups.Follow(ctx, d.group, d.after, func(s fleet.Snapshot) error {
-		d.after = s.Sequence
+		d.after = s.Position()
 		listed := map[string]bool{}
 		for _, i := range s.Instances {
 			if _, ok := d.before[i.Name]; ok {

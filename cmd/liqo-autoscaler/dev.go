@@ -16,6 +16,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
@@ -25,10 +27,10 @@ import (
 )
 
 type devFlags struct {
-	dir, listen, discoveryListen, temporalScript, uiPort string
-	plaintext                                            bool
-	observe                                              observeFlags
-	searchAttributes                                     searchattr.Mode
+	dir, config, offers, listen, temporalScript, uiPort string
+	plaintext                                           bool
+	observe                                             observeFlags
+	searchAttributes                                    searchattr.Mode
 }
 
 func newDev(c *common) *cobra.Command {
@@ -36,18 +38,24 @@ func newDev(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine, with simulated Liqo",
-		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, the gRPC server, and the
-discovery server with sample offers, which are put anew every minute. State lies in --dir and outlives the process; remove
-the directory to start anew. Edit nodegroups.yaml there: it is read again at the next Refresh.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), c, f, cmd.OutOrStdout()) },
+		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State lies in
+--dir and outlives the process; remove the directory to start anew. Edit nodegroups.yaml and offers.yaml there, or give
+files of your own: they are read again when they have changed. Each offer is one simulated provider, named as the offer;
+its credentials are ignored.`,
+		Example: "  liqo-autoscaler dev\n  liqo-autoscaler dev --config nodegroups.yaml --offers offers.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), c, f, cmd.OutOrStdout()) },
 	}
 	cmd.Flags().StringVar(&f.dir, "dir", ".run", "directory for state and logs")
+	cmd.Flags().StringVar(&f.config, "config", "",
+		"YAML file with the node groups (default: nodegroups.yaml in --dir, at first the sample)")
+	cmd.Flags().StringVar(&f.offers, "offers", "",
+		"YAML file with the offers (default: offers.yaml in --dir, at first the sample)")
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8086", "address of the gRPC server")
 	registerPlaintext(cmd, &f.plaintext)
 	f.observe.register(cmd, "127.0.0.1")
-	cmd.Flags().StringVar(&f.discoveryListen, "discovery-listen", "127.0.0.1:9010", "address of the discovery API")
-	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "./temporal-dev.sh", "script that runs the Temporal dev server")
+	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "./temporal-dev.sh",
+		"script that runs the Temporal dev server")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
 	registerSearchAttributes(cmd, &f.searchAttributes)
 	return cmd
@@ -81,12 +89,7 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another one running? use --listen)", err)
 	}
 	defer ca.Close()
-	api, err := net.Listen("tcp", f.discoveryListen)
-	if err != nil {
-		return fmt.Errorf("listen for the discovery API: %w (is another one running? use --discovery-listen)", err)
-	}
-	defer api.Close()
-	d, err := newDevDiscovery(f.dir, api, logger)
+	p, err := openDev(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -97,21 +100,21 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 	defer temporal.stop()
 	serving, enough := context.WithCancel(ctx)
 	defer enough()
-	if err := serveDev(ctx, c, f, logger, ca, d, seen, func() {
+	if err := serveDev(ctx, c, f, p, logger, ca, seen, func() {
 		fmt.Fprintf(out, `liqo-autoscaler is up after %.1fs, with simulated Liqo
 
   gRPC for Cluster Autoscaler   %s
-  discovery API                 %s
   Temporal                      %s (namespace %s)%s
   Temporal UI                   http://127.0.0.1:%s
   metrics                       %s
   health                        %s
+  node groups                   %s
+  offers                        %s
   state and log                 %s, %s
 
 Try "make demo" or "make demo GROUP=gpu" in another terminal. Ctrl-C stops everything.
-Who lends:
-  %s
-`, time.Since(began).Seconds(), ca.Addr(), d.client.URL, c.temporalAddress, c.namespace, temporal.note(), f.uiPort, seen.metricsURL(), seen.healthURL(), f.dir, logPath, d.curl())
+`, time.Since(began).Seconds(), ca.Addr(), c.temporalAddress, c.namespace, temporal.note(), f.uiPort,
+			seen.metricsURL(), seen.healthURL(), p.configPath, p.offersPath, f.dir, logPath)
 		go temporal.mourn(serving, out)
 	}); err != nil {
 		return err
@@ -120,25 +123,47 @@ Who lends:
 	return nil
 }
 
-// serveDev runs the discovery server, a worker and the gRPC server until ctx ends; up is called once the last one serves.
-func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, ca net.Listener, d *devDiscovery, seen *observer, up func()) error {
+// devParts are what a dev run is made of beside Temporal.
+type devParts struct {
+	configPath, offersPath string
+	config                 *config.File
+	settings               config.Config
+	backend                *sim.Backend
+	offers                 discovery.Catalog
+}
+
+// openDev reads the files and opens the simulated world.
+func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
+	if p.configPath, err = devFile(f.config, f.dir, "nodegroups.yaml", examples.NodeGroups); err != nil {
+		return p, err
+	}
+	if p.offersPath, err = devFile(f.offers, f.dir, "offers.yaml", examples.Offers); err != nil {
+		return p, err
+	}
+	if p.config, p.settings, err = config.Open(p.configPath); err != nil {
+		return p, err
+	}
+	source, err := file.Open(p.offersPath)
+	if err != nil {
+		return p, err
+	}
 	world, err := sim.Open(filepath.Join(f.dir, "world.json"))
 	if err != nil {
-		return err
+		return p, err
 	}
-	if err := d.simulate(ctx, world); err != nil {
-		return err
-	}
-	file, cfg, err := devConfig(f.dir)
-	if err != nil {
-		return err
-	}
-	hub := workflows.Hub(cfg.Hub)
-	b := sim.New(world, sim.Options{Hub: cfg.Hub})
-	offers, err := sources{server: d.client}.open(b, nil)
-	if err != nil {
-		return err
-	}
+	p.backend = sim.New(world, sim.Options{Hub: p.settings.Hub})
+	offers := &simulated{Source: source, world: world, known: map[string]bool{}}
+	p.offers = discovery.Resolve(offers, p.backend, discovery.Options{})
+	_, _, err = offers.List(ctx) // so that the providers are there from the start
+	return p, err
+}
+
+// serveDev runs a worker and the gRPC server until ctx ends; up is called once the last one serves.
+func serveDev(
+	ctx context.Context, c *common, f devFlags, p devParts, logger *slog.Logger, ca net.Listener,
+	seen *observer, up func(),
+) error {
+	hub := workflows.Hub(p.settings.Hub)
 	measured, err := seen.temporal(true)
 	if err != nil {
 		return err
@@ -150,7 +175,7 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 	defer t.Close()
 	server, err := grpcserver.New(grpcserver.Options{
 		Groups: flow.NewGroups(t, hub, c.taskQueue),
-		Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
+		Specs:  p.settings.NodeGroups, Limits: p.settings.Limits, Version: p.config.Hash(), Reload: reload(p.config),
 		Logger: logger,
 	})
 	if err != nil {
@@ -161,18 +186,11 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 	polls := seen.observeWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(run) })
-	lent, working := make(chan struct{}), make(chan struct{})
-	g.Go(func() error { return d.serve(run) })
-	g.Go(func() error { return d.lend(run, func() { close(lent) }) })
-	g.Go(func() error { return offers.watch(run) })
+	working := make(chan struct{})
 	g.Go(func() error {
-		select { // a Discover before the offers are there would find that nobody lends
-		case <-lent:
-		case <-run.Done():
-			return nil
-		}
 		return worker.Run(run, worker.Options{
-			Temporal: t, Namespace: c.namespace, Hub: hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, StopTimeout: 2 * time.Second,
+			Temporal: t, Namespace: c.namespace, Hub: hub, TaskQueue: c.taskQueue, Backend: p.backend,
+			Catalog: p.offers, Logger: logger, StopTimeout: 2 * time.Second,
 			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
 		})
 	})
@@ -201,18 +219,6 @@ func serveDev(ctx context.Context, c *common, f devFlags, logger *slog.Logger, c
 		return nil // stopped as asked
 	}
 	return err
-}
-
-// devConfig reads the node groups from the directory, where it puts the sample ones first when there are none. Edit them
-// there: they are read again at the next Refresh.
-func devConfig(dir string) (*config.File, config.Config, error) {
-	path := filepath.Join(dir, "nodegroups.yaml")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if err := os.WriteFile(path, examples.NodeGroups, 0o600); err != nil {
-			return nil, config.Config{}, fmt.Errorf("write sample node groups: %w", err)
-		}
-	}
-	return config.Open(path)
 }
 
 // waitFor calls check until it succeeds, ctx ends, or the time is up; then its last error tells.

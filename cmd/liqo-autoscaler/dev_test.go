@@ -10,14 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // `make run` and `make demo` as a user has them, twice in one directory: the second start finds what the first one left.
@@ -28,32 +28,31 @@ func TestDevAndDemo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	ports, dir := workertest.FreePorts(t, 6), t.TempDir()
-	_, uiPort, err := net.SplitHostPort(ports[3])
+	ports, dir := testkit.FreePorts(t, 5), t.TempDir()
+	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
 	c := &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}
-	f := devFlags{dir: dir, listen: ports[1], discoveryListen: ports[2], temporalScript: "../../temporal-dev.sh", uiPort: uiPort,
-		observe: observeFlags{metrics: ports[4], health: ports[5]}}
+	f := devFlags{dir: dir, listen: ports[1], temporalScript: "../../temporal-dev.sh", uiPort: uiPort,
+		observe: observeFlags{metrics: ports[3], health: ports[4]}}
 
 	for group, provider := range map[string]string{"standard": "milan", "gpu": "genoa"} {
 		t.Run(group, func(t *testing.T) {
 			banner, stop := startDev(ctx, t, c, f)
-			runCurl(ctx, t, banner)
-			require.Contains(t, banner, "http://"+ports[4]+"/metrics")
-			require.Contains(t, banner, "http://"+ports[5]+"/readyz")
-			require.Equal(t, "ok\n", page(ctx, t, ports[5], "/readyz"))
-			require.Equal(t, "ok\n", page(ctx, t, ports[5], "/healthz"))
-			grew := seenOn(ctx, t, ports[4], `liqo_autoscaler_group_target_size{group="`+group+`"} 1`)
-			var out workertest.Buffer
+			require.Contains(t, banner, "http://"+ports[3]+"/metrics")
+			require.Contains(t, banner, "http://"+ports[4]+"/readyz")
+			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/readyz"))
+			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/healthz"))
+			grew := seenOn(ctx, t, ports[3], `liqo_autoscaler_group_target_size{group="`+group+`"} 1`)
+			var out testkit.Buffer
 			d := demoFlags{address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: time.Minute}
 			require.NoError(t, demo(ctx, c, d, &out), "%s", &out)
 			require.Regexp(t, `Ready +target 1  `+provider, out.String())
 			require.Contains(t, out.String(), "the simulated world is empty")
 			require.NoError(t, <-grew)
-			metrics := page(ctx, t, ports[4], "/metrics")
+			metrics := page(ctx, t, ports[3], "/metrics")
 			for _, line := range []string{
 				`liqo_autoscaler_group_target_size{group="` + group + `"} 0`,
-				`liqo_autoscaler_step_duration_seconds_count{code="OK",step="WaitForVirtualNode"} 1`,
+				`liqo_autoscaler_step_duration_seconds_count{code="OK",step="Join"} 1`,
 				`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",method="NodeGroupIncreaseSize"} 1`,
 				`temporal_num_pollers{`,
 			} {
@@ -68,7 +67,6 @@ func TestDevAndDemo(t *testing.T) {
 		_, err := net.DialTimeout("tcp", address, time.Second)
 		require.Error(t, err, "something still listens on %s", address)
 	}
-	noSecretIn(t, dir)
 	log, err := os.ReadFile(filepath.Join(dir, "liqo-autoscaler.log"))
 	require.NoError(t, err)
 	require.Equal(t, 2, bytes.Count(log, []byte("workflows are listed with search attributes")), "once a start")
@@ -78,13 +76,13 @@ func TestDevAndDemo(t *testing.T) {
 func keepAndReturn(ctx context.Context, t *testing.T, c *common, d demoFlags) {
 	t.Helper()
 	half := func(keep, giveBack bool) string {
-		var out workertest.Buffer
+		var out testkit.Buffer
 		d.keep, d.giveBack = keep, giveBack
 		require.NoError(t, demo(ctx, c, d, &out), "%s", &out)
 		return out.String()
 	}
 	require.NotContains(t, half(true, false), "NodeGroupDeleteNodes")
-	var status workertest.Buffer
+	var status testkit.Buffer
 	command := newRoot()
 	command.SetOut(&status)
 	command.SetArgs([]string{"status", "--temporal-address", c.temporalAddress})
@@ -99,7 +97,7 @@ func keepAndReturn(ctx context.Context, t *testing.T, c *common, d demoFlags) {
 func startDev(ctx context.Context, t *testing.T, c *common, f devFlags) (banner string, stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	var out workertest.Buffer
+	var out testkit.Buffer
 	done := make(chan error, 1)
 	go func() { done <- dev(ctx, c, f, &out) }()
 	stopped := false
@@ -119,7 +117,7 @@ func startDev(ctx context.Context, t *testing.T, c *common, f devFlags) (banner 
 			require.Fail(t, "dev ended by itself", "%s", &out)
 		default:
 		}
-		if !strings.Contains(out.String(), "Who lends:") {
+		if !strings.Contains(out.String(), "Ctrl-C stops everything.") {
 			return io.ErrNoProgress
 		}
 		return nil
@@ -165,50 +163,66 @@ func seenOn(ctx context.Context, t *testing.T, address, line string) <-chan erro
 	return seen
 }
 
-// runCurl runs the command that the banner shows.
-func runCurl(ctx context.Context, t *testing.T, banner string) {
-	t.Helper()
-	line := regexp.MustCompile(`(?m)^  (curl .*)$`).FindStringSubmatch(banner)
-	require.NotNil(t, line, "%s", banner)
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Log("no curl here")
-		return
+// A config or offers file that is missing or broken ends dev before anything starts, with the file and what is wrong.
+func TestDevFilesAtFault(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
 	}
-	out, err := exec.CommandContext(ctx, "bash", "-c", line[1]+" --silent --show-error --fail --noproxy '*'").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	for _, name := range []string{"milan", "turin", "genoa"} {
-		require.Contains(t, string(out), `"name":"`+name+`"`)
+	missing, broken := filepath.Join(dir, "no", "such.yaml"), write("broken.yaml", "offers: [{name: milan, size: 3}]")
+	for says, f := range map[string]devFlags{
+		missing:                      {config: missing},
+		"open " + missing:            {offers: missing},
+		broken:                       {config: broken},
+		"offers[0].size":             {offers: broken},
+		"offers[0].lendable":         {offers: broken},
+		"open offers file " + broken: {offers: broken},
+	} {
+		f.dir, f.listen, f.temporalScript = t.TempDir(), "127.0.0.1:0", missing
+		c := &common{logLevel: "info", namespace: "default", temporalAddress: "127.0.0.1:1"}
+		err := dev(t.Context(), c, f, io.Discard)
+		require.ErrorContains(t, err, says)
 	}
 }
 
-// noSecretIn checks that the token is in its file and nowhere else, and that no other user may read it.
-func noSecretIn(t *testing.T, dir string) {
-	t.Helper()
-	tokenFile := filepath.Join(dir, "discovery", "token")
-	token, err := os.ReadFile(tokenFile)
+// Groups and offers of one's own are simulated, also an offer that comes while it runs.
+func TestDevOwnFiles(t *testing.T) {
+	dir := t.TempDir()
+	offers := filepath.Join(dir, "mine.yaml")
+	write := func(names ...string) {
+		content := "offers:\n"
+		for _, name := range names {
+			content += fmt.Sprintf("- {name: %s, credentials: {kubeconfigFile: none.yaml}, "+
+				"lendable: {cpu: 4, memory: 8Gi, pods: 110}}\n", name)
+		}
+		require.NoError(t, os.WriteFile(offers, []byte(content), 0o600))
+	}
+	write("rome")
+	p, err := openDev(t.Context(), devFlags{dir: dir, offers: offers})
 	require.NoError(t, err)
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	require.Equal(t, filepath.Join(dir, "nodegroups.yaml"), p.configPath)
+	for _, names := range [][]string{{"rome"}, {"bari", "rome"}} {
+		write(names...)
+		found, problems, err := p.offers.Offers(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		var providers []string
+		for _, o := range found {
+			providers = append(providers, o.Provider)
+			require.NoError(t, p.backend.Establish(t.Context(), fleet.Provider{ID: o.Provider, Credentials: o.Credentials}, nil))
 		}
-		content, err := os.ReadFile(path)
-		if path != tokenFile {
-			require.False(t, bytes.Contains(content, bytes.TrimSpace(token)), "the token is in %s", path)
-		}
-		if filepath.Dir(path) == filepath.Dir(tokenFile) {
-			info, err := entry.Info()
-			require.NoError(t, err)
-			require.Zero(t, info.Mode().Perm()&0o077, "others may read %s", path)
-		}
-		return err
-	}))
+		require.Equal(t, names, providers)
+	}
 }
 
 // Temporal that cannot start ends `make run` at once, with the reason.
 func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "temporal.sh")
-	require.NoError(t, os.WriteFile(script, []byte("echo 'listen tcp 127.0.0.1:8233: bind: address already in use'; exit 1\n"), 0o600))
+	fails := []byte("echo 'listen tcp 127.0.0.1:8233: bind: address already in use'; exit 1\n")
+	require.NoError(t, os.WriteFile(script, fails, 0o600))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := l.Addr().String()
@@ -216,7 +230,7 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	err = dev(ctx, &common{logLevel: "info", namespace: "default", temporalAddress: address},
-		devFlags{dir: dir, listen: "127.0.0.1:0", discoveryListen: "127.0.0.1:0", temporalScript: script, uiPort: "8233"}, io.Discard)
+		devFlags{dir: dir, listen: "127.0.0.1:0", temporalScript: script, uiPort: "8233"}, io.Discard)
 	require.NoError(t, ctx.Err(), "dev waited for a Temporal that had ended")
 	require.ErrorContains(t, err, "8233: bind: address already in use")
 }

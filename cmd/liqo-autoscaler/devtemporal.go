@@ -58,11 +58,13 @@ func startTemporal(ctx context.Context, c *common, f devFlags) (*devTemporal, er
 	}()
 	err = waitFor(waiting, 10*time.Minute, func() error { return answers(waiting, c) })
 	if err != nil && d.hasEnded() {
-		return nil, fmt.Errorf("the Temporal dev server did not start (ports: --temporal-address, --temporal-ui-port): %s", lastLine(logFile.Name()))
+		return nil, fmt.Errorf("the Temporal dev server did not start (ports: --temporal-address, --temporal-ui-port): %s",
+			lastLine(logFile.Name()))
 	}
 	if err != nil {
 		d.stop()
-		return nil, fmt.Errorf("the Temporal dev server does not answer at %s, see %s: %w", c.temporalAddress, logFile.Name(), err)
+		return nil, fmt.Errorf("the Temporal dev server does not answer at %s, see %s: %w",
+			c.temporalAddress, logFile.Name(), err)
 	}
 	return d, nil
 }
@@ -88,7 +90,8 @@ func (d *devTemporal) note() string {
 func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended:
-		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: what was under way goes on then")
+		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: "+
+			"what was under way goes on then")
 	case <-ctx.Done():
 	}
 }
@@ -103,7 +106,7 @@ func lastLine(path string) string {
 	return lines[len(lines)-1] + " (" + path + ")"
 }
 
-// answers tells whether Temporal serves our namespace.
+// answers reports whether Temporal serves our namespace.
 func answers(ctx context.Context, c *common) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

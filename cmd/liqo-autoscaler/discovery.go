@@ -65,8 +65,10 @@ func newDiscovery(c *common) *cobra.Command {
 	observe.register(cmd, "")
 	cmd.Flags().StringVar(&files.cert, "tls-cert", "", "file with the server's certificate chain, PEM (required)")
 	cmd.Flags().StringVar(&files.key, "tls-key", "", "file with the certificate's key, PEM (required)")
-	cmd.Flags().StringVar(&files.writers, "writers", "", "YAML file with those who may come in and the hashes of their tokens (required)")
-	cmd.Flags().StringVar(&files.database, "database", "", "SQLite file that keeps the offers; made when missing (required)")
+	cmd.Flags().StringVar(&files.writers, "writers", "",
+		"YAML file with those who may come in and the hashes of their tokens (required)")
+	cmd.Flags().StringVar(&files.database, "database", "",
+		"SQLite file that keeps the offers; made when missing (required)")
 	for _, name := range []string{"tls-cert", "tls-key", "writers", "database"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
@@ -117,7 +119,7 @@ func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error 
 	return g.Wait()
 }
 
-// watchWriters tells the log when the writers file breaks, for then nobody is let in, and when it is mended.
+// watchWriters logs when the writers file breaks, because the server then refuses everybody, and when it is repaired.
 func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -175,7 +177,8 @@ func hashToken(in io.Reader) (string, error) {
 	case strings.ContainsAny(token, " \t\r\n"):
 		return "", errors.New("read token: it has spaces or more than one line; give the token alone")
 	case len(token) < minToken:
-		return "", fmt.Errorf("read token: it has %d characters and can be guessed; use %d random ones or more, such as: openssl rand -hex 32", len(token), minToken)
+		return "", fmt.Errorf("read token: it has %d characters and can be guessed; use %d random ones or more, such as: "+
+			"openssl rand -hex 32", len(token), minToken)
 	case len(token) > maxToken:
 		return "", fmt.Errorf("read token: it has more than %d characters", maxToken)
 	}

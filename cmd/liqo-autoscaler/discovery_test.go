@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -12,14 +13,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 func TestHashToken(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	cmd := newRoot()
-	var out workertest.Buffer
+	var out testkit.Buffer
 	cmd.SetIn(strings.NewReader(token + "\n"))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"discovery", "hash-token"})
@@ -41,15 +45,44 @@ func TestHashToken(t *testing.T) {
 	}
 }
 
-// discoverySiteAt writes the files of a discovery server as dev does and serves it until the test ends.
-func discoverySiteAt(t *testing.T, dir string) (*devDiscovery, *workertest.Buffer) {
+// testSite is a discovery server with one writer.
+type testSite struct {
+	files  discoveryFiles
+	client client.Options
+}
+
+// put puts the sample offers.
+func (s testSite) put(ctx context.Context, c *client.Client) error {
+	samples, err := discovery.Parse(examples.Offers)
+	for _, spec := range samples.Offers {
+		if err == nil {
+			_, err = c.Put(ctx, api.Posted{Spec: spec})
+		}
+	}
+	return err
+}
+
+// discoverySiteAt writes the files of a discovery server and serves it until the test ends.
+func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	var log workertest.Buffer
-	d, err := newDevDiscovery(dir, listener, slog.New(slog.NewTextHandler(&log, nil)))
+	var log testkit.Buffer
+	const token = "0123456789abcdef0123456789abcdef"
+	hash, err := hashToken(strings.NewReader(token))
 	require.NoError(t, err)
-	site, err := d.files.open(t.Context(), d.log)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	d := testSite{
+		files: discoveryFiles{cert: in("tls.crt"), key: in("tls.key"), writers: in("writers.yaml"),
+			database: in("offers.db")},
+		client: client.Options{URL: "https://" + listener.Addr().String(), CAFile: in("ca.crt"), TokenFile: in("token"),
+			SecretNamespaces: []string{"liqo-autoscaler"}},
+	}
+	require.NoError(t, testCertificate(d.client.CAFile, d.files.cert, d.files.key, "127.0.0.1"))
+	require.NoError(t, os.WriteFile(d.client.TokenFile, []byte(token), 0o600))
+	writers := fmt.Appendf(nil, "writers:\n- name: dev\n  tokenSHA256: %q\n", hash)
+	require.NoError(t, os.WriteFile(d.files.writers, writers, 0o600))
+	site, err := d.files.open(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served, watched := make(chan error, 1), make(chan struct{})
@@ -64,7 +97,7 @@ func discoverySiteAt(t *testing.T, dir string) (*devDiscovery, *workertest.Buffe
 	return d, &log
 }
 
-// A writers file that breaks while the server runs lets nobody in, is told in the log, and can be mended.
+// A writers file that breaks while the server runs lets nobody in, is logged, and can be repaired.
 func TestBrokenWritersAreTold(t *testing.T) {
 	d, log := discoverySiteAt(t, t.TempDir())
 	c, err := client.New(d.client)

@@ -67,7 +67,8 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			if err != nil {
 				return fmt.Errorf("listen for Cluster Autoscaler: %w", err)
 			}
-			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "hub", cfg.Hub, "groups", len(cfg.NodeGroups), "config", file.Hash(),
+			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "hub", cfg.Hub, "groups",
+				len(cfg.NodeGroups), "config", file.Hash(),
 				"tls", serve.Credentials != nil)
 			g, ctx := errgroup.WithContext(cmd.Context())
 			g.Go(func() error { return seen.serve(ctx) })

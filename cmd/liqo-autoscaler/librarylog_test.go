@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // A reflector of one command may still log while another command makes its logger: run with -race.
@@ -31,7 +31,7 @@ func TestLibrariesLogWhereTheProcessLogs(t *testing.T) {
 		}
 	}()
 	<-said
-	var out workertest.Buffer
+	var out testkit.Buffer
 	c := &common{logLevel: "warn", logFormat: "json"}
 	_, err := c.logger(&out)
 	require.NoError(t, err)

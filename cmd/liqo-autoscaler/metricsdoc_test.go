@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,10 +18,9 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/metrics.md")
 
 const metricsIntro = `# Metrics and health
 
@@ -58,26 +55,23 @@ these are worth a graph:
 func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
 	const page = "../../docs/metrics.md"
 	got := metricsIntro + strings.Join(metricRows(t), "\n") + "\n" + metricsEnd
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(page)
-	require.NoError(t, err, "run make update")
-	require.Equal(t, string(want), got, "run make update")
+	golden.Check(t, page, got)
 }
 
-// metricRows are all metrics of ours, each of which has been given a value.
+// metricRows are all our metrics, each of which has been given a value.
 func metricRows(t *testing.T) []string {
 	t.Helper()
 	of := map[string]string{}
 	server, work := observed(t), observed(t)
-	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}}, Logger: quiet})
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}},
+		Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	var options grpcserver.ServeOptions
 	server.observeServer(s, &options)
 	server.observeCertificate("missing.pem")
-	_, err = options.Interceptors[0](t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/service/Refresh"}, func(context.Context, any) (any, error) { return nil, nil })
+	_, err = options.Interceptors[0](t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/service/Refresh"},
+		func(context.Context, any) (any, error) { return nil, nil })
 	require.NoError(t, err)
 
 	measured, err := work.temporal(true)
@@ -86,7 +80,8 @@ func metricRows(t *testing.T) []string {
 	measured(&c)
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{c.Interceptors[0].(interceptor.WorkerInterceptor)}})
+	counting := c.Interceptors[0].(interceptor.WorkerInterceptor)
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{counting}})
 	env.RegisterActivityWithOptions(func(context.Context) (activities.SelectOutput, error) {
 		return activities.SelectOutput{Failure: fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")}, nil
 	}, activity.RegisterOptions{Name: activities.NameSelect})
@@ -109,7 +104,8 @@ func metricRows(t *testing.T) []string {
 				labels = append(labels, l.GetName())
 			}
 			name := f.GetName()
-			rows[name] = fmt.Sprintf("| `%s` | %s | %s | %%s | %s |", name, strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
+			rows[name] = fmt.Sprintf("| `%s` | %s | %s | %%s | %s |", name, strings.ToLower(f.GetType().String()),
+				strings.Join(labels, ", "), f.GetHelp())
 			of[name] = strings.TrimPrefix(of[name]+", "+process.name, ", ")
 		}
 	}

@@ -23,7 +23,8 @@ func TestMisspeltConfigCommandFails(t *testing.T) {
 // A flag that has no use here is still wrong when its value is.
 func TestUselessFlagsAreChecked(t *testing.T) {
 	for _, args := range [][]string{
-		{"status", "--log-level", "loud"}, {"status", "--log-format", "loud"}, {"offers", "--log-level", "loud"}, {"offers", "--backend", "loud"},
+		{"status", "--log-level", "loud"}, {"status", "--log-format", "loud"}, {"offers", "--log-level", "loud"}, {"offers",
+			"--backend", "loud"},
 	} {
 		_, _, err := command(t.Context(), args...)
 		require.ErrorContains(t, err, args[1]+` "loud": use `, args)
@@ -49,7 +50,12 @@ func TestInterruptEndsARead(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	require.Eventually(t, func() bool { return len(ended) > 0 }, 30*time.Second, 50*time.Millisecond, "Ctrl-C does not end a read")
+	select {
+	case err := <-ended:
+		require.EqualError(t, err, "signal: interrupt")
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "Ctrl-C does not end a read")
+	}
 }
 
 func TestHubFlag(t *testing.T) {

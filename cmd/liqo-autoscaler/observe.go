@@ -24,11 +24,13 @@ type observeFlags struct{ metrics, health string }
 
 // register adds the flags, on the given host by default; "" means all addresses.
 func (f *observeFlags) register(cmd *cobra.Command, host string) {
-	cmd.Flags().StringVar(&f.metrics, "metrics-listen", host+":9090", `address to serve /metrics on, for Prometheus; "" for none`)
-	cmd.Flags().StringVar(&f.health, "health-listen", host+":8081", `address to serve /healthz and /readyz on; "" for none`)
+	cmd.Flags().StringVar(&f.metrics, "metrics-listen", host+":9090",
+		`address to serve /metrics on, for Prometheus; "" for none`)
+	cmd.Flags().StringVar(&f.health, "health-listen", host+":8081",
+		`address to serve /healthz and /readyz on; "" for none`)
 }
 
-// check is one thing that must be well; nil means that it is.
+// check is a named health check; nil means healthy.
 type check struct {
 	name string
 	look func(context.Context) error
@@ -91,7 +93,7 @@ func url(l net.Listener, path string) string {
 	return "http://" + l.Addr().String() + path
 }
 
-// alive adds a condition that only a restart mends, readyWhen one for being sent work.
+// alive adds a liveness check, readyWhen a readiness check.
 func (o *observer) alive(name string, look func(context.Context) error) {
 	o.live = append(o.live, check{name, look})
 }
@@ -102,7 +104,8 @@ func (o *observer) readyWhen(name string, look func(context.Context) error) {
 
 // temporal has a client measured, and with steps the activities of its workers.
 func (o *observer) temporal(steps bool) (func(*client.Options), error) {
-	handler, err := metrics.Temporal(o.registry, func(err error) { o.log.Warn("metric of the Temporal SDK left out", "error", err) })
+	handler, err := metrics.Temporal(o.registry,
+		func(err error) { o.log.Warn("metric of the Temporal SDK left out", "error", err) })
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +137,8 @@ func (o *observer) serve(ctx context.Context) error {
 	if o.health != nil {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /healthz", verdict(o.live))
-		mux.HandleFunc("GET /readyz", verdict(append(o.ready, check{"running", func(context.Context) error { return ctx.Err() }})))
+		mux.HandleFunc("GET /readyz",
+			verdict(append(o.ready, check{"running", func(context.Context) error { return ctx.Err() }})))
 		g.Go(func() error { return serveHTTP(ctx, o.health, mux) })
 	}
 	g.Go(func() error { <-ctx.Done(); return nil }) // also when neither is served

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,8 +19,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -60,7 +62,8 @@ type fakeTemporal struct {
 	given atomic.Int64
 }
 
-func (f *fakeTemporal) CheckHealth(ctx context.Context, _ *client.CheckHealthRequest) (*client.CheckHealthResponse, error) {
+func (f *fakeTemporal) CheckHealth(ctx context.Context, _ *client.CheckHealthRequest) (*client.CheckHealthResponse,
+	error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		f.given.Store(int64(time.Until(deadline)))
 	}
@@ -114,35 +117,45 @@ type groups struct{ down atomic.Bool }
 
 func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
 	if g.down.Load() {
-		return fleet.Snapshot{}, fleet.ErrUnavailable
+		return fleet.Snapshot{}, fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable)
 	}
-	return fleet.Snapshot{Group: group, Epoch: "t0", Sequence: 1, Target: 3, Instances: []fleet.InstanceView{
+	return fleet.Snapshot{Group: group, Epoch: "t0", Revision: 1, Target: 3, Instances: []fleet.InstanceView{
 		{Name: group + "-t0-1", Phase: fleet.Ready, State: fleet.StateRunning, Counts: true, Provider: "milan"},
 	}}, nil
 }
 
-func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec) (fleet.Snapshot, error) {
-	s, err := g.Snapshot(ctx, spec.ID)
-	s.SpecHash = spec.Hash()
-	return s, err
+func (g *groups) change(ctx context.Context, group string) (fleet.Change, error) {
+	s, err := g.Snapshot(ctx, group)
+	return fleet.Change{Snapshot: s, Whole: true}, err
 }
 
-func (g *groups) Grow(ctx context.Context, group string, _ int) (fleet.Snapshot, error) {
-	return g.Snapshot(ctx, group)
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.Position) (fleet.Change, error) {
+	c, err := g.change(ctx, spec.ID)
+	c.Snapshot.SpecHash = spec.Hash()
+	return c, err
 }
 
-func (g *groups) Shrink(ctx context.Context, group string, _ int) (fleet.Snapshot, error) {
-	return g.Snapshot(ctx, group)
+func (g *groups) Grow(ctx context.Context, group string, _ int, _ fleet.Position) (fleet.Change, error) {
+	return g.change(ctx, group)
 }
 
-func (g *groups) Release(ctx context.Context, group string, _ []string) (fleet.Snapshot, error) {
-	return g.Snapshot(ctx, group)
+func (g *groups) Shrink(ctx context.Context, group string, _ int, _ fleet.Position) (fleet.Change, error) {
+	return g.change(ctx, group)
 }
+
+func (g *groups) Release(ctx context.Context, group string, _ []string, _ fleet.Position) (fleet.Change, error) {
+	return g.change(ctx, group)
+}
+
+func (g *groups) Running(context.Context) ([]string, error) { return nil, nil }
+
+func (g *groups) Close(context.Context, string) error { return nil }
 
 func TestServerIsReadyWithAFreshView(t *testing.T) {
 	var fleetDown groups
 	fleetDown.down.Store(true)
-	s, err := grpcserver.New(grpcserver.Options{Groups: &fleetDown, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}}, Logger: quiet})
+	s, err := grpcserver.New(grpcserver.Options{Groups: &fleetDown, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}},
+		Logger: quiet})
 	require.NoError(t, err)
 	var options grpcserver.ServeOptions
 	o, _ := served(t, func(o *observer) { o.observeServer(s, &options) })
@@ -163,13 +176,14 @@ func TestServerIsReadyWithAFreshView(t *testing.T) {
 	require.Contains(t, body, "node groups: ")
 
 	fleetDown.down.Store(false)
-	require.Eventually(t, func() bool { code, _ := get(t, o.health, "/readyz"); return code == 200 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { code, _ := get(t, o.health, "/readyz"); return code == 200 }, 30*time.Second,
+		10*time.Millisecond)
 	_, page := get(t, o.metrics, "/metrics")
 	require.Contains(t, page, `liqo_autoscaler_group_target_size{group="cpu"} 3`)
 }
 
 func TestDiscoveryIsReadyWhileItsStoreAnswers(t *testing.T) {
-	o, _ := served(t, func(o *observer) { o.observeOffers(store.NewMemory()) })
+	o, _ := served(t, func(o *observer) { o.observeOffers(storetest.New(t)) })
 	code, _ := get(t, o.health, "/readyz")
 	require.Equal(t, 200, code)
 	o, _ = served(t, func(o *observer) { o.observeOffers(closedStore{}) })
@@ -184,9 +198,11 @@ func (closedStore) List(context.Context, string, int, time.Time) ([]store.Record
 	return nil, errors.New("database is closed")
 }
 
-// Everything that a process of all parts shows passes Prometheus' own lint, the SDK's metrics apart, which have no help.
+// Everything that a process of all parts shows passes Prometheus' own lint, the SDK's metrics apart, which have no
+// help.
 func TestMetricsPassTheLint(t *testing.T) {
-	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}}, Logger: quiet})
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}},
+		Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	o, _ := served(t, func(o *observer) {
@@ -211,7 +227,8 @@ func TestMetricsPassTheLint(t *testing.T) {
 	code, page := get(t, o.metrics, "/metrics")
 	require.Equal(t, 200, code)
 	for _, line := range []string{
-		`liqo_autoscaler_view_fresh 1`, `temporal_worker_start_total 1`, `liqo_autoscaler_tls_certificate_expiry_timestamp_seconds 0`,
+		`liqo_autoscaler_view_fresh 1`, `temporal_worker_start_total 1`,
+		`liqo_autoscaler_tls_certificate_expiry_timestamp_seconds 0`,
 		"liqo_autoscaler_build_info{", "go_goroutines ", "process_cpu_seconds_total ",
 	} {
 		require.Contains(t, page, "\n"+line)
@@ -221,7 +238,7 @@ func TestMetricsPassTheLint(t *testing.T) {
 func TestCertificateExpiry(t *testing.T) {
 	dir := t.TempDir()
 	cert := filepath.Join(dir, "tls.crt")
-	require.NoError(t, devCertificate(filepath.Join(dir, "ca.crt"), cert, filepath.Join(dir, "tls.key"), "localhost"))
+	require.NoError(t, testCertificate(filepath.Join(dir, "ca.crt"), cert, filepath.Join(dir, "tls.key"), "localhost"))
 	o, _ := served(t, func(o *observer) { o.observeCertificate(cert) })
 	families, err := o.registry.Gather()
 	require.NoError(t, err)
@@ -243,7 +260,7 @@ func TestPortsThatAreTaken(t *testing.T) {
 	require.ErrorContains(t, err, `listen for metrics: listen tcp `+address)
 	require.ErrorContains(t, err, `give another address with --metrics-listen, or --metrics-listen "" for none`)
 
-	free := workertest.FreePorts(t, 1)[0]
+	free := testkit.FreePorts(t, 1)[0]
 	_, err = observeFlags{metrics: free, health: address}.open(quiet)
 	require.ErrorContains(t, err, "--health-listen")
 	l, err := net.Listen("tcp", free)

@@ -22,12 +22,13 @@ func newOffers(c *common) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "offers",
-		Short: "Show who lends, what is held of it, and the peerings",
-		Long: `Show who lends, what is held of it, and the peerings. Without a source it shows the providers that were ever asked for a
+		Short: "Show the offers, what is held of them, and the peerings",
+		Long: `Show the offers, what is held of them, and the peerings. Without a source it shows the providers that were ever asked for a
 node, each with the offer it was asked by; that needs Temporal alone. With the worker's flags for sources of offers it
 asks these too, as the worker does, and shows in CURRENT whether the offer is there now.`,
-		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig -o wide",
-		Args:    cobra.NoArgs,
+		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
+			"-o wide",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(show.CheckFormat(output), f.checkKind()); err != nil {
 				return err
@@ -64,12 +65,13 @@ func (f workerFlags) lent(ctx context.Context, c *common) (show.Offers, error) {
 		return show.Offers{}, err
 	}
 	defer t.Close()
-	providers := flow.NewProviders(t, c.hub, c.taskQueue)
+	providers := flow.NewEntities(t, c.hub, c.taskQueue)
 	names, err := providers.Running(ctx)
 	if err != nil {
 		return show.Offers{}, err
 	}
-	states, unread := readAll(names, true, func(name string) (fleet.ProviderState, error) { return providers.Status(ctx, name) })
+	states, unread := readAll(names, true,
+		func(name string) (fleet.ProviderSnapshot, error) { return providers.Status(ctx, name) })
 	offered, problems, err := f.offered(ctx, c.hub)
 	document := show.OffersOf(states, offered)
 	document.Problems = problems

@@ -17,7 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// observeServer shows a gRPC server and has its RPCs measured: alive while its loop comes round, ready with a fresh view.
+// observeServer shows a gRPC server and has its RPCs measured: alive while its loop comes round, ready with a fresh
+// view.
 func (o *observer) observeServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
 	o.alive("refresh", func(context.Context) error { return s.Alive() })
 	o.readyWhen("node groups", func(context.Context) error {

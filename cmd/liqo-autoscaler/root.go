@@ -39,7 +39,8 @@ func newRoot() *cobra.Command {
 	f.StringVar(&c.logFormat, "log-format", "", "text or json; text on a terminal, json elsewhere")
 	f.StringVar(&c.temporalAddress, "temporal-address", "127.0.0.1:7233", "host:port of the Temporal frontend")
 	f.StringVar(&c.namespace, "temporal-namespace", "default", "Temporal namespace")
-	f.StringVar(&c.taskQueue, "task-queue", "", "Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
+	f.StringVar(&c.taskQueue, "task-queue", "",
+		"Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newConfig())
 	return root
@@ -57,7 +58,8 @@ func (f *hubFlag) String() string { return string(*f) }
 func (f *hubFlag) Type() string   { return "string" }
 func (f *hubFlag) Set(name string) error {
 	if !fleet.ValidHub(name) {
-		return fmt.Errorf("use at most %d lower-case letters, digits and dashes, with a letter or digit at both ends", fleet.MaxHub)
+		return fmt.Errorf("use at most %d lower-case letters, digits and dashes, with a letter or digit at both ends",
+			fleet.MaxHub)
 	}
 	*f = hubFlag(name)
 	return nil
@@ -93,7 +95,7 @@ func (c *common) handler(out io.Writer) (slog.Handler, error) {
 	}
 }
 
-// durationsInSeconds is for machines, which slog tells nanoseconds.
+// durationsInSeconds makes the JSON handler write seconds instead of nanoseconds.
 func durationsInSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
@@ -113,8 +115,8 @@ func isTerminal(out io.Writer) bool {
 // memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
 const memoWarning = 512 << 10
 
-// dial makes a client that connects when it is first used, so that a process starts while Temporal is down. Commands that
-// log nothing come here first of all: what is wrong with the flags for logs is told by them too.
+// dial makes a client that connects when it is first used, so that a process starts while Temporal is down. It
+// validates the log flags too, so that commands that never log still refuse bad values.
 func (c *common) dial(logger *slog.Logger, change ...func(*client.Options)) (client.Client, error) {
 	if _, err := c.handler(io.Discard); err != nil {
 		return nil, err

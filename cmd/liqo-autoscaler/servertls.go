@@ -22,16 +22,20 @@ type serverTLS struct {
 
 func (s *serverTLS) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.files.Cert, "tls-cert", "", "file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it turns on mutual TLS")
+	f.StringVar(&s.files.Cert, "tls-cert", "",
+		"file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it turns on mutual TLS")
 	f.StringVar(&s.files.Key, "tls-key", "", "file with the certificate's key, PEM")
-	f.StringVar(&s.files.ClientCA, "tls-client-ca", "", "file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
-	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+	f.StringVar(&s.files.ClientCA, "tls-client-ca", "",
+		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
+	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have "+
+		"one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
 	s.named = func() bool { return f.Changed("tls-allowed-names") }
 	registerPlaintext(cmd, &s.plaintext)
 }
 
 func registerPlaintext(cmd *cobra.Command, plaintext *bool) {
-	cmd.Flags().BoolVar(plaintext, "insecure-plaintext", false, "serve without TLS: anybody who reaches the port can add and remove nodes")
+	cmd.Flags().BoolVar(plaintext, "insecure-plaintext", false,
+		"serve without TLS: anybody who reaches the port can add and remove nodes")
 }
 
 // options fails when neither or both of TLS and plaintext are asked for, when only some of the files are named, or when
@@ -40,14 +44,16 @@ func (s *serverTLS) options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	none := s.files == (grpcserver.TLSFiles{})
 	switch {
 	case s.named != nil && s.named() && len(s.allowed) == 0:
-		return o, errors.New("--tls-allowed-names is empty: name who may come in, or leave the flag out to let in every certificate of --tls-client-ca")
+		return o, errors.New("--tls-allowed-names is empty: name who may come in, or leave the flag out to let in every " +
+			"certificate of --tls-client-ca")
 	case none && len(s.allowed) > 0:
 		return o, errors.New("--tls-allowed-names needs mutual TLS: give --tls-cert, --tls-key and --tls-client-ca")
 	case none && s.plaintext:
 		log.Warn("serving plaintext: anybody who reaches the port can add and remove nodes")
 		return o, nil
 	case none:
-		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let anybody who reaches the port add and remove nodes")
+		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let " +
+			"anybody who reaches the port add and remove nodes")
 	case s.plaintext:
 		return o, errors.New("--insecure-plaintext and --tls-* exclude each other")
 	}
@@ -64,5 +70,6 @@ func loopbackOrPlaintext(listen string, plaintext bool) error {
 	if ip := net.ParseIP(host); plaintext || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("--listen %s: dev serves plaintext, on 127.0.0.1 or with --insecure-plaintext only: anybody who reaches the port can add and remove nodes", listen)
+	return fmt.Errorf("--listen %s: dev serves plaintext, on 127.0.0.1 or with --insecure-plaintext only: anybody who "+
+		"reaches the port can add and remove nodes", listen)
 }

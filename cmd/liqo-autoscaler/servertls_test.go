@@ -16,21 +16,24 @@ import (
 func TestTransportMustBeChosen(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	require.NoError(t, devCertificate(in("ca.crt"), in("tls.crt"), in("tls.key"), "localhost"))
+	require.NoError(t, testCertificate(in("ca.crt"), in("tls.crt"), in("tls.key"), "localhost"))
 	all := grpcserver.TLSFiles{Cert: in("tls.crt"), Key: in("tls.key"), ClientCA: in("ca.crt")}
 	for name, tc := range map[string]struct {
 		flags serverTLS
 		why   string
 		tls   bool
 	}{
-		"nothing":                 {serverTLS{}, "no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext", false},
-		"plaintext":               {serverTLS{plaintext: true}, "", false},
-		"tls":                     {serverTLS{files: all}, "", true},
-		"tls and names":           {serverTLS{files: all, allowed: []string{"cluster-autoscaler"}}, "", true},
-		"both":                    {serverTLS{files: all, plaintext: true}, "exclude each other", false},
-		"half":                    {serverTLS{files: grpcserver.TLSFiles{Cert: all.Cert}}, "name the certificate, its key and the client CA", false},
-		"names without tls":       {serverTLS{allowed: []string{"a"}}, "--tls-allowed-names needs mutual TLS", false},
-		"names without tls, open": {serverTLS{allowed: []string{"a"}, plaintext: true}, "--tls-allowed-names needs mutual TLS", false},
+		"nothing": {serverTLS{},
+			"no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext", false},
+		"plaintext":     {serverTLS{plaintext: true}, "", false},
+		"tls":           {serverTLS{files: all}, "", true},
+		"tls and names": {serverTLS{files: all, allowed: []string{"cluster-autoscaler"}}, "", true},
+		"both":          {serverTLS{files: all, plaintext: true}, "exclude each other", false},
+		"half": {serverTLS{files: grpcserver.TLSFiles{Cert: all.Cert}},
+			"name the certificate, its key and the client CA", false},
+		"names without tls": {serverTLS{allowed: []string{"a"}}, "--tls-allowed-names needs mutual TLS", false},
+		"names without tls, open": {serverTLS{allowed: []string{"a"}, plaintext: true},
+			"--tls-allowed-names needs mutual TLS", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, err := tc.flags.options(quiet)
@@ -49,7 +52,8 @@ func TestServerRefusesPlaintextByDefault(t *testing.T) {
 	groups := filepath.Join(t.TempDir(), "nodegroups.yaml")
 	require.NoError(t, os.WriteFile(groups, examples.NodeGroups, 0o600))
 	root := newRoot()
-	root.SetArgs([]string{"grpcserver", "--config", groups, "--listen", "127.0.0.1:0", "--metrics-listen", "", "--health-listen", ""})
+	root.SetArgs([]string{"grpcserver", "--config", groups, "--listen", "127.0.0.1:0", "--metrics-listen", "",
+		"--health-listen", ""})
 	require.ErrorContains(t, root.ExecuteContext(t.Context()), "--insecure-plaintext to let anybody who reaches the port")
 }
 
@@ -57,11 +61,13 @@ func TestServerRefusesPlaintextByDefault(t *testing.T) {
 func TestServerRefusesNoAllowedNames(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	require.NoError(t, devCertificate(in("ca.crt"), in("tls.crt"), in("tls.key"), "localhost"))
+	require.NoError(t, testCertificate(in("ca.crt"), in("tls.crt"), in("tls.key"), "localhost"))
 	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), examples.NodeGroups, 0o600))
 	root := newRoot()
-	root.SetArgs([]string{"grpcserver", "--config", in("nodegroups.yaml"), "--listen", "127.0.0.1:0", "--metrics-listen", "", "--health-listen", "",
-		"--temporal-address", "127.0.0.1:1", "--tls-cert", in("tls.crt"), "--tls-key", in("tls.key"), "--tls-client-ca", in("ca.crt"), "--tls-allowed-names", ""})
+	root.SetArgs([]string{"grpcserver", "--config", in("nodegroups.yaml"), "--listen", "127.0.0.1:0", "--metrics-listen",
+		"", "--health-listen", "",
+		"--temporal-address", "127.0.0.1:1", "--tls-cert", in("tls.crt"), "--tls-key", in("tls.key"), "--tls-client-ca",
+		in("ca.crt"), "--tls-allowed-names", ""})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.ErrorContains(t, root.ExecuteContext(ctx), "--tls-allowed-names is empty")

@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// sources say where offers come from. At least one is needed; several are merged: of a provider offered by two the Secret
-// serves before the file, and both before the discovery server.
+// sources say where offers come from. At least one is needed; several are merged: of a provider offered by two the
+// Secret serves before the file, and both before the discovery server.
 type sources struct {
 	files            []string
 	secretsNamespace string
@@ -28,21 +28,25 @@ type sources struct {
 func (s *sources) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&s.files, "offers", nil, "source of offers: a YAML file; may be repeated")
-	f.StringVar(&s.secretsNamespace, "offer-secrets-namespace", "", "source of offers: Secrets labelled "+secrets.DefaultSelector+" in this namespace of the consumer cluster")
+	f.StringVar(&s.secretsNamespace, "offer-secrets-namespace", "",
+		"source of offers: Secrets labelled "+secrets.DefaultSelector+" in this namespace of the consumer cluster")
 	f.StringVar(&s.server.URL, "discovery-url", "", "source of offers: the discovery server, https://host:port")
-	f.StringVar(&s.server.CAFile, "discovery-ca", "", "file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
+	f.StringVar(&s.server.CAFile, "discovery-ca", "",
+		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
 	f.StringVar(&s.server.TokenFile, "discovery-token-file", "", "file with the bearer token for the discovery server")
-	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil, "namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
+	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil,
+		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
 }
 
-// given tells whether any source is named.
+// given reports whether any source is named.
 func (s sources) given() bool {
 	return len(s.files) > 0 || s.secretsNamespace != "" || s.server.URL != ""
 }
 
 func (s sources) check() error {
 	if !s.given() {
-		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of them")
+		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of " +
+			"them")
 	}
 	o := s.server
 	switch {

@@ -68,7 +68,8 @@ func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(corev1.SecretList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: secrets,
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1",
+				Kind: "SecretList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: secrets,
 		})
 	})
 	web := httptest.NewServer(mux)
@@ -76,7 +77,8 @@ func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	return &rest.Config{Host: web.URL}
 }
 
-// All kinds at once: two files, labelled Secrets and the discovery server; what is offered twice is told with both places.
+// All kinds at once: two files, labelled Secrets and the discovery server; what is offered twice is told with both
+// places.
 func TestSourcesAreMerged(t *testing.T) {
 	d, _ := discoverySiteAt(t, t.TempDir())
 	api, err := client.New(d.client)
@@ -85,8 +87,9 @@ func TestSourcesAreMerged(t *testing.T) {
 	consumer := consumerWith(t, corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lend", Name: "venice", Labels: map[string]string{"autoscaling": "true"}},
 		Data: map[string][]byte{
-			"kubeconfig": []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://venice.example'}}]\n"),
-			"info":       []byte("resources: {cpu: 8, memory: 16Gi, pods: 110}"),
+			"kubeconfig": []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: " +
+				"'https://venice.example'}}]\n"),
+			"info": []byte("resources: {cpu: 8, memory: 16Gi, pods: 110}"),
 		},
 	})
 	s := sources{
@@ -104,7 +107,8 @@ func TestSourcesAreMerged(t *testing.T) {
 	for _, o := range found {
 		providers = append(providers, o.Provider)
 	}
-	require.Equal(t, []string{"milan", "genoa", "rome", "turin", "venice"}, providers, "the file's milan serves: it is the operator's own word")
+	require.Equal(t, []string{"milan", "genoa", "rome", "turin", "venice"}, providers,
+		"the file's milan serves: it is the operator's own word")
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].String(), "api: offer milan")
 	require.Contains(t, problems[0].String(), "b.yaml/again")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -86,9 +87,12 @@ func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) 
 	for n := range instances {
 		i := &instances[n]
 		readers.Go(func() error {
-			stage, message, err := groups.Waits(ctx, fleet.InstanceView{Name: i.Name, Phase: i.Phase})
-			if err == nil && message != "" {
-				i.Waits = "waiting for " + stage + ": " + message
+			w, err := groups.Waits(ctx, fleet.InstanceView{Name: i.Name, Phase: i.Phase, Provider: i.Provider})
+			if err == nil && i.Phase == fleet.Peering && w.Step == activities.NameJoin {
+				i.Phase = fleet.Joining // the group does not publish it
+			}
+			if err == nil && w.Message != "" {
+				i.Waits = "waiting for " + w.Stage + ": " + w.Message
 			}
 			return nil
 		})
@@ -102,7 +106,8 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]flee
 	if err != nil {
 		return nil, err
 	}
-	return readAll(names, len(f.groups) == 0, func(name string) (fleet.Snapshot, error) { return groups.Snapshot(ctx, name) })
+	return readAll(names, len(f.groups) == 0,
+		func(name string) (fleet.Snapshot, error) { return groups.Snapshot(ctx, name) })
 }
 
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
@@ -115,8 +120,8 @@ func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, 
 // readParallel is how many entities are read at a time.
 const readParallel = 8
 
-// readAll reads each name, and returns what could be read, in the order of the names, with the errors of the others. listed
-// says that the names are from Temporal's index, which lags behind: what does not run any more is left out.
+// readAll reads each name, and returns what could be read, in the order of the names, with the errors of the others.
+// listed says that the names are from Temporal's index, which lags behind: what does not run any more is left out.
 func readAll[T any](names []string, listed bool, read func(name string) (T, error)) ([]T, error) {
 	results, errs := make([]T, len(names)), make([]error, len(names))
 	var readers errgroup.Group

@@ -8,8 +8,8 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// temporalLog writes what workflows, activities and the SDK log, in our words: the SDK puts six facts of its own on every
-// line, some of which look like ours and are not. At debug level they come along, in a group of their own.
+// temporalLog writes what workflows, activities and the SDK log, in our words: the SDK puts six facts of its own on
+// every line, some of which look like ours and are not. At debug level they come along, in a group of their own.
 type temporalLog struct {
 	log   *slog.Logger
 	noise []any // not written at info level

@@ -15,7 +15,8 @@ import (
 // said returns what a workflow's line looks like with a logger made as the SDK makes it.
 func said(level slog.Level, say func(sdklog.Logger)) string {
 	var out bytes.Buffer
-	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string,
+		a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
@@ -23,21 +24,25 @@ func said(level slog.Level, say func(sdklog.Logger)) string {
 	}})
 	var log sdklog.Logger = temporalLog{log: slog.New(handler)}
 	log = sdklog.With(log, "Namespace", "default", "TaskQueue", "liqo-autoscaler", "WorkerID", "1@vm@")
-	log = sdklog.With(log, "WorkflowType", "ScaleOut", "WorkflowID", "scale-out/standard-t0-1", "RunID", "01a1", "Attempt", 1)
+	log = sdklog.With(log, "WorkflowType", "ScaleOut", "WorkflowID", "scale-out/standard-t0-1", "RunID", "01a1", "Attempt",
+		1)
 	say(log)
 	return strings.TrimSpace(out.String())
 }
 
 func TestTemporalLinesKeepTheWorkflowAndNoNoise(t *testing.T) {
 	phase := func(l sdklog.Logger) {
-		l.Info("phase", "group", "standard", "instance", "standard-t0-1", "attempt", 2, "from", "Peering", "event", "done", "phase", "Joining")
+		l.Info("phase", "group", "standard", "instance", "standard-t0-1", "attempt", 2, "from", "Peering", "event", "done",
+			"phase", "Joining")
 	}
 	require.JSONEq(t, `{"level":"INFO","msg":"phase","workflow_id":"scale-out/standard-t0-1","group":"standard","instance":"standard-t0-1","attempt":2,
 		"from":"Peering","event":"done","phase":"Joining"}`, said(slog.LevelInfo, phase))
 	require.JSONEq(t, `{"level":"INFO","msg":"phase","workflow_id":"scale-out/standard-t0-1","group":"standard","instance":"standard-t0-1","attempt":2,
-		"from":"Peering","event":"done","phase":"Joining","temporal":{"Namespace":"default","TaskQueue":"liqo-autoscaler","WorkerID":"1@vm@",
+		"from":"Peering","event":"done","phase":"Joining","temporal":{"Namespace":"default","TaskQueue":"liqo-autoscaler",
+		"WorkerID":"1@vm@",
 		"WorkflowType":"ScaleOut","RunID":"01a1","Attempt":1}}`, said(slog.LevelDebug, phase))
-	require.Equal(t, 1, strings.Count(said(slog.LevelDebug, phase), `"temporal"`), "one group, although With was called twice")
+	require.Equal(t, 1, strings.Count(said(slog.LevelDebug, phase), `"temporal"`),
+		"one group, although With was called twice")
 }
 
 func TestTemporalLinesSpeakOurWords(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -22,8 +23,8 @@ const (
 	watchAgain     = time.Second     // before a group that could not be followed is tried again
 )
 
-// watchStatus prints the status and then each change, none left out, until ctx ends. What cannot be followed for a while is
-// said on errOut and tried again.
+// watchStatus prints the status and then each change, none left out, until ctx ends. What cannot be followed for a
+// while is said on errOut and tried again.
 func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, errOut io.Writer) error {
 	w := &watcher{
 		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), complaints: make(chan error),
@@ -87,7 +88,7 @@ func (w *watcher) findGroups(ctx context.Context) error {
 				w.followers.Go(func() error { w.follow(ctx, name); return nil })
 			}
 		}
-		if !sleep(ctx, watchNewGroups) {
+		if !wait.For(ctx, watchNewGroups) {
 			return nil
 		}
 	}
@@ -114,7 +115,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 			return // should it start again, it is found again
 		}
 		if err == nil && send(ctx, w.snapshots, first) {
-			err = w.groups.Follow(ctx, name, first.Sequence, func(s fleet.Snapshot) error {
+			err = w.groups.Follow(ctx, name, first.Position(), func(s fleet.Snapshot) error {
 				if !send(ctx, w.snapshots, s) {
 					return ctx.Err()
 				}
@@ -124,7 +125,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 		if !errors.Is(err, flow.ErrClosed) {
 			send(ctx, w.complaints, fmt.Errorf("watch %s: %w", name, err))
 		}
-		if !sleep(ctx, watchAgain) {
+		if !wait.For(ctx, watchAgain) {
 			return
 		}
 	}
@@ -171,18 +172,6 @@ func (w *watcher) printChanges(out io.Writer, before, after fleet.Snapshot) erro
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
 	case to <- v:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// sleep waits; false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 		return true
 	case <-ctx.Done():
 		return false

@@ -23,6 +23,7 @@ type workerFlags struct {
 	sources                                sources
 	observe                                observeFlags
 	searchAttributes                       searchattr.Mode
+	slots, driverSlots                     int
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -38,12 +39,17 @@ func newWorker(c *common) *cobra.Command {
 	f.register(cmd)
 	c.registerHub(cmd)
 	registerSearchAttributes(cmd, &f.searchAttributes)
+	cmd.Flags().IntVar(&f.slots, "slots", 200,
+		"how many nodes and peerings this worker makes at once; a provider gets at most 20, and half of them")
+	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
+		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
+			"Cluster Autoscaler")
 	f.observe.register(cmd, "")
 	return cmd
 }
 
 func (f *workerFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.kind, "backend", "liqo", "what lends nodes: liqo, or sim for a simulated world")
+	cmd.Flags().StringVar(&f.kind, "backend", "liqo", "what provides nodes: liqo, or sim for a simulated world")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
@@ -52,7 +58,8 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 
 func registerSearchAttributes(cmd *cobra.Command, mode *searchattr.Mode) {
 	*mode = searchattr.Auto
-	cmd.Flags().Var(mode, "search-attributes", "whether workflows set search attributes: auto when Temporal has them, on to not start without, off")
+	cmd.Flags().Var(mode, "search-attributes",
+		"whether workflows set search attributes: auto when Temporal has them, on to not start without, off")
 }
 
 func runWorker(ctx context.Context, c *common, f workerFlags) error {
@@ -60,7 +67,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.sources.check(); err != nil { // before the clusters: it is the sooner mended
+	if err := f.sources.check(); err != nil { // before the clusters are asked: the check needs nothing but the flags
 		return err
 	}
 	b, consumer, err := f.backend(c.hub)
@@ -86,15 +93,17 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	}
 	defer t.Close()
 	polls := seen.observeWorker(t)
-	logger.Info("worker started", "backend", f.kind, "offers", f.sources.files, "offerSecretsNamespace", f.sources.secretsNamespace,
+	logger.Info("worker started", "backend", f.kind, "offers", f.sources.files, "offerSecretsNamespace",
+		f.sources.secretsNamespace,
 		"discovery", f.sources.server.URL, "temporal", c.temporalAddress)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(ctx) })
 	g.Go(func() error { return offers.watch(ctx) })
 	g.Go(func() error {
 		return worker.Run(ctx, worker.Options{
-			Temporal: t, Namespace: c.namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers, Logger: logger, Started: polls,
-			SearchAttributes: f.searchAttributes,
+			Temporal: t, Namespace: c.namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
+			Logger: logger, Started: polls,
+			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
 		})
 	})
 	return g.Wait()

@@ -8,7 +8,7 @@ import _ "embed"
 //go:embed nodegroups.yaml
 var NodeGroups []byte
 
-// Offers is offers.yaml: three providers, of which one has GPUs. Their credentials are Secrets with the providers' names.
+// Offers is offers.yaml: three providers, one of them with GPUs. Their credentials are Secrets named as they are.
 //
 //go:embed offers.yaml
 var Offers []byte

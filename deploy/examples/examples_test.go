@@ -88,7 +88,7 @@ func TestSamplesFit(t *testing.T) {
 	}
 	chosen := map[string]string{}
 	for _, g := range groups.NodeGroups {
-		chosen[g.ID] = fleet.Choose(g, candidates, nil, time.Now()).Chosen
+		chosen[g.ID] = fleet.Choose(g, candidates, nil, fleet.Rank{}, time.Now()).Chosen
 	}
 	require.Equal(t, map[string]string{"standard": "milan", "gpu": "genoa"}, chosen)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
 // Limits of the API.
@@ -74,62 +74,45 @@ const (
 // Decode reads what a writer puts. Unknown fields are refused; the error can be split with FieldErrors.
 func Decode(body []byte) (Posted, error) {
 	var p Posted
-	faults := strict.Decode(body, &p)
-	for _, f := range faults {
-		if f.Path == "" {
-			return Posted{}, faults
-		}
-	}
-	seen := map[string]bool{}
-	for _, f := range faults {
-		seen[f.Path] = true
-	}
-	var wrong strict.Faults
-	if err := p.Check(); errors.As(err, &wrong) {
-		for _, f := range wrong {
-			if !seen[f.Path] {
-				faults = append(faults, f)
-			}
-		}
-	} else if err != nil {
+	_, faults, err := strictyaml.Unmarshal(body, &p)
+	if err != nil {
 		return Posted{}, err
 	}
-	if len(faults) > 0 {
-		return Posted{}, faults
+	var wrong strictyaml.Faults
+	if err := p.Check(); err != nil && !errors.As(err, &wrong) {
+		return Posted{}, err
+	}
+	if err := faults.And(wrong).Locate(body).Err(); err != nil {
+		return Posted{}, err
 	}
 	return p, nil
 }
 
-// Check validates the fields; the error can be split with FieldErrors. Credentials must be a secretRef: a file name means
-// nothing on another machine, and must not be anybody's way to have a worker open its files.
+// Check validates the fields; the error can be split with FieldErrors. Credentials must be a secretRef: a file name
+// means nothing on another machine, and must not be anybody's way to have a worker open its files.
 func (p *Posted) Check() error {
-	var faults strict.Faults
+	var faults strictyaml.Faults
 	if err := p.Spec.Check(); err != nil && !errors.As(err, &faults) {
 		return err
 	}
 	if p.Credentials.KubeconfigFile != "" {
-		faults.Add("credentials.kubeconfigFile", "is not accepted over the network; use secretRef, a Secret in the consumer cluster")
+		faults.Add("credentials.kubeconfigFile",
+			"is not accepted over the network; use secretRef, a Secret in the consumer cluster")
 	}
 	if wrong := validation.IsDNS1123Label(p.Provider); p.Provider != "" && len(wrong) > 0 {
 		faults.Add("provider", "not a Liqo cluster id: %s", strings.Join(wrong, "; "))
 	}
-	if len(faults) > 0 {
-		return faults
-	}
-	return nil
+	return faults.Err()
 }
 
-// FieldErrors splits an error of Decode or Check; nil when it is none.
+// FieldErrors splits an error of Decode or Check; nil for any other error.
 func FieldErrors(err error) []FieldError {
-	var faults strict.Faults
+	var faults strictyaml.Faults
 	if !errors.As(err, &faults) {
 		return nil
 	}
 	var out []FieldError
-	for i, f := range faults {
-		if i == maxErrors {
-			break
-		}
+	for _, f := range faults[:min(len(faults), maxErrors)] {
 		out = append(out, FieldError{Path: f.Path, Detail: f.Message})
 	}
 	return out

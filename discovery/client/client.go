@@ -1,5 +1,5 @@
-// Package client talks to the discovery server: Source lists its offers for a worker, Put and Delete are for those who
-// lend.
+// Package client talks to the discovery server: Source lists its offers for a worker, Put and Delete are for
+// providers' administrators.
 //
 // What the server says is not believed: offers are validated like those of a file, the Secrets they may refer to are
 // bounded by namespace, and Resolve reads every provider's id from the provider. The token and CA files are read again
@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -20,11 +19,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
 // What callers can meet; match with errors.Is.
@@ -61,13 +61,10 @@ type Options struct {
 type Client struct {
 	options Options
 	base    *url.URL
-
-	mu   sync.Mutex
-	seen [sha256.Size]byte // of the CA file
-	web  *http.Client
+	web     *reload.Files[*http.Client]
 }
 
-// New checks the options and reads the files a first time; it does not connect.
+// New checks the options and reads the files for the first time; it does not connect.
 func New(options Options) (*Client, error) {
 	base, err := url.Parse(options.URL)
 	switch {
@@ -76,17 +73,18 @@ func New(options Options) (*Client, error) {
 	case base.Scheme != "https" || base.Host == "":
 		return nil, fmt.Errorf("parse discovery URL: %q must be https://host[:port]", base.Redacted())
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return nil, errors.New("parse discovery URL: user, query and fragment have no place in it; the token is in the token file")
+		return nil, errors.New("parse discovery URL: remove user, query and fragment; the token belongs in the token file")
 	}
 	options.Timeout = cmp.Or(options.Timeout, 10*time.Second)
 	options.KeepStale = cmp.Or(options.KeepStale, 5*time.Minute)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	c := &Client{options: options, base: base}
-	if _, err := c.http(); err != nil {
-		return nil, err
+	web, err := follow(options.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read CA file: %w", err)
 	}
+	c := &Client{options: options, base: base, web: web}
 	if _, err := c.token(); err != nil {
 		return nil, err
 	}
@@ -110,38 +108,31 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// http returns a client that trusts the CA file as it is now.
-func (c *Client) http() (*http.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	var sum [sha256.Size]byte
-	if c.options.CAFile != "" {
-		pem, err := os.ReadFile(c.options.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read CA file: %w", err)
+// follow makes HTTP clients that trust the CA file as it is now.
+func follow(caFile string) (*reload.Files[*http.Client], error) {
+	var paths []string
+	if caFile != "" {
+		paths = append(paths, caFile)
+	}
+	web := &http.Client{}
+	return reload.Open(func(pem [][]byte) (*http.Client, error) {
+		config := &tls.Config{MinVersion: tls.VersionTLS12}
+		if len(pem) > 0 {
+			config.RootCAs = x509.NewCertPool()
+			if !config.RootCAs.AppendCertsFromPEM(pem[0]) {
+				return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
+			}
 		}
-		sum = sha256.Sum256(pem)
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read CA file: %s holds no certificate in PEM", c.options.CAFile)
+		web.CloseIdleConnections() // those of the CA file's last version
+		web = &http.Client{
+			Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
+				TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
-	}
-	if c.web != nil && sum == c.seen {
-		return c.web, nil
-	}
-	if c.web != nil {
-		c.web.CloseIdleConnections()
-	}
-	c.seen = sum
-	c.web = &http.Client{
-		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
-			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return c.web, nil
+		return web, nil
+	}, paths...)
 }
 
 // do sends one request and decodes the answer into out, if it is not nil. Unknown fields of an answer are ignored: the
@@ -149,30 +140,13 @@ func (c *Client) http() (*http.Client, error) {
 func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	var body io.Reader
-	if in != nil {
-		raw, err := json.Marshal(in)
-		if err != nil {
-			return fmt.Errorf("marshal request: %w", err)
-		}
-		body = bytes.NewReader(raw)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, target.String(), body)
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
-	}
-	token, err := c.token()
+	req, err := c.request(ctx, method, target, in)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Accept", api.ContentJSON+", "+api.ContentProblem)
-	if in != nil {
-		req.Header.Set("Content-Type", api.ContentJSON)
-	}
-	web, err := c.http()
+	web, _, err := c.web.Get()
 	if err != nil {
-		return err
+		return fmt.Errorf("read CA file: %w", err)
 	}
 	resp, err := web.Do(req)
 	if err != nil {
@@ -180,22 +154,47 @@ func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w: read answer: %w", ErrUnreachable, err)
-	case len(raw) > maxAnswer:
+	}
+	if len(raw) > maxAnswer {
 		return fmt.Errorf("%w: its answer is larger than %d MiB", ErrUnreachable, maxAnswer>>20)
-	case resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusCreated || resp.StatusCode == http.StatusNoContent:
-	default:
+	}
+	if !slices.Contains([]int{http.StatusOK, http.StatusCreated, http.StatusNoContent}, resp.StatusCode) {
 		return refusal(resp.StatusCode, resp.Header.Get("Content-Type"), raw)
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("%w: it answers no JSON of ours: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: its answer is not the JSON of a discovery server: %w", ErrUnreachable, err)
 	}
 	return nil
+}
+
+func (c *Client) request(ctx context.Context, method string, target *url.URL, in any) (*http.Request, error) {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("marshal request: %w", err)
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	token, err := c.token()
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Accept", api.ContentJSON+", "+api.ContentProblem)
+	if in != nil {
+		req.Header.Set("Content-Type", api.ContentJSON)
+	}
+	return req, nil
 }
 
 // refusal makes an error of a status and, if the server wrote one, its problem document.

@@ -2,16 +2,11 @@ package client_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,7 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -73,9 +69,10 @@ func (s *site) advance(d time.Duration) {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: w, tokenSHA256: %s}, {name: r, tokenSHA256: %s, readOnly: true}]", hash(token), hash("reads")))
+	writers, err := server.ParseWriters(fmt.Appendf(nil,
+		"writers: [{name: w, tokenSHA256: %s}, {name: r, tokenSHA256: %s, readOnly: true}]", hash(token), hash("reads")))
 	require.NoError(t, err)
-	real, err := server.New(server.Options{Store: store.NewMemory(), Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	real, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	s := &site{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	s.web = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +89,8 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(s.web.Close)
 	dir := t.TempDir()
 	s.caFile, s.token = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
-	require.NoError(t, os.WriteFile(s.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.web.Certificate().Raw}), 0o600))
+	require.NoError(t, os.WriteFile(s.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: s.web.Certificate().Raw}), 0o600))
 	require.NoError(t, os.WriteFile(s.token, []byte(token+"\n"), 0o600))
 	s.options = client.Options{
 		URL: s.web.URL, CAFile: s.caFile, TokenFile: s.token, SecretNamespaces: []string{"lend"},
@@ -143,7 +141,8 @@ func TestWhatIsPutIsListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, offers, 2)
 	require.Equal(t, "id-milan", offers[0].Provider)
-	require.Equal(t, "api: offer liar: says it is of provider somebody-else, but its credentials lead to id-liar", problems[0].String())
+	require.Equal(t, "api: offer liar: says it is of provider somebody-else, but its credentials lead to id-liar",
+		problems[0].String())
 
 	for range 2 {
 		require.NoError(t, c.Delete(t.Context(), "milan"))
@@ -171,14 +170,15 @@ func TestRefusalsSayWhy(t *testing.T) {
 	broken := posted(t, "milan")
 	broken.Price = -1
 	_, err := c.Put(t.Context(), broken)
-	require.ErrorContains(t, err, "price: must be at least 0")
+	require.ErrorContains(t, err, "price: is -1: give at least 0")
 
 	long := posted(t, "milan")
 	far := time.Now().Add(1000 * time.Hour * 24)
 	long.Expires = &far
 	_, err = c.Put(t.Context(), long)
 	require.ErrorIs(t, err, client.ErrRefused)
-	require.ErrorContains(t, err, "put offer milan: refused by the discovery server: 422 The offer is invalid: nothing was changed; expires: is more than")
+	require.ErrorContains(t, err, "put offer milan: refused by the discovery server: 422 The offer is invalid: nothing "+
+		"was changed; expires: is more than")
 
 	require.NoError(t, os.WriteFile(s.token, []byte("reads"), 0o600))
 	_, err = c.Put(t.Context(), posted(t, "milan"))
@@ -208,7 +208,8 @@ func TestAnUnreachableServer(t *testing.T) {
 	offers, problems, err := src.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
-	require.Equal(t, "api: the list of 2026-11-20T12:00:00Z serves: discovery server unreachable: it answers 502 Bad Gateway", problems[0].String())
+	require.Equal(t, "api: the list of 2026-11-20T12:00:00Z serves: discovery server unreachable: it answers 502 Bad "+
+		"Gateway", problems[0].String())
 	s.advance(time.Minute)
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable, "not for ever")
@@ -221,14 +222,18 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 		items string
 		want  string
 	}{
-		"a file":            {bad(`{"secretRef":{"namespace":"lend","name":"good"}}`, `{"kubeconfigFile":"/etc/shadow"}`), "offer good: credentials.kubeconfigFile: is not accepted over the network"},
-		"foreign namespace": {bad(`"lend"`, `"kube-system"`), "offer good: refers to a Secret in namespace kube-system; allowed: lend"},
-		"no name":           {bad(`"name":"good","c`, `"c`), "offer number 1: name: is missing"},
-		"negative":          {bad(`"1Gi"`, `"-1Gi"`), "offer good: lendable.memory: must not be negative"},
-		"many digits":       {bad(`"cpu":"1"`, `"cpu":"1e300000"`), "offer good: cannot be read: lendable.cpu: want a quantity such as"},
-		"escape codes":      {bad(`"name":"good"`, `"name":"\u001b[2Jgood"`), `offer ?[2Jgood: name: "\x1b[2Jgood" is not a DNS-1123 subdomain`},
-		"no object":         {"7", "offer number 1: cannot be read"},
-		"wrong type":        {bad(`"cpu":"1"`, `"cpu":{}`), "offer good: cannot be read"},
+		"a file": {bad(`{"secretRef":{"namespace":"lend","name":"good"}}`, `{"kubeconfigFile":"/etc/shadow"}`),
+			"offer good: credentials.kubeconfigFile: is not accepted over the network"},
+		"foreign namespace": {bad(`"lend"`, `"kube-system"`),
+			"offer good: refers to a Secret in namespace kube-system; allowed: lend"},
+		"no name":  {bad(`"name":"good","c`, `"c`), "offer number 1: name: is missing"},
+		"negative": {bad(`"1Gi"`, `"-1Gi"`), "offer good: lendable.memory: must not be negative"},
+		"many digits": {bad(`"cpu":"1"`, `"cpu":"1e300000"`),
+			"offer good: cannot be read: lendable.cpu: want a quantity such as"},
+		"escape codes": {bad(`"name":"good"`, `"name":"\u001b[2Jgood"`),
+			`offer ?[2Jgood: name: "\x1b[2Jgood" is not a DNS-1123 subdomain`},
+		"no object":  {"7", "offer number 1: cannot be read"},
+		"wrong type": {bad(`"cpu":"1"`, `"cpu":{}`), "offer good: cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -253,7 +258,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"html":     {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "no JSON of ours"},
+		"html": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+			"not the JSON of a discovery server"},
 		"no items": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }, "no list of offers"},
 		"circles":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[],"next":"a"}`) }, "in circles"},
 		"endless": {func(w http.ResponseWriter, r *http.Request) {
@@ -264,7 +270,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 				_, _ = w.Write([]byte(huge))
 			}
 		}, "larger than 32 MiB"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example/", 302) }, "302 Found"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example/", 302) },
+			"302 Found"},
 		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +289,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestTimeoutAndContext(t *testing.T) {
 	s := newSite(t)
 	release := make(chan struct{})
-	s.set(func(http.ResponseWriter, *http.Request) { <-release }) // a handler that ended with its request could still answer it
+	// a handler that ended with its request could still answer it
+	s.set(func(http.ResponseWriter, *http.Request) { <-release })
 	defer close(release)
 	s.options.Timeout = 20 * time.Millisecond
 	_, src := s.client(t)
@@ -311,7 +319,7 @@ func TestTheCAFileIsReadAgain(t *testing.T) {
 	_, _, err = src.List(t.Context())
 	require.NoError(t, err)
 
-	require.NoError(t, os.WriteFile(s.caFile, anotherAuthority(t), 0o600))
+	require.NoError(t, os.WriteFile(s.caFile, testkit.NewAuthority(t).PEM(), 0o600))
 	s.advance(time.Hour) // nothing stale
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable, "an authority that was taken away is not trusted")
@@ -321,16 +329,6 @@ func TestTheCAFileIsReadAgain(t *testing.T) {
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	require.ErrorContains(t, err, "certificate")
-}
-
-func anotherAuthority(t *testing.T) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -344,8 +342,8 @@ func TestNewRefuses(t *testing.T) {
 		"http":     {func(o *client.Options) { o.URL = "http://x" }, "must be https://host"},
 		"no host":  {func(o *client.Options) { o.URL = "https://" }, "must be https://host"},
 		"no url":   {func(o *client.Options) { o.URL = "" }, "must be https://host"},
-		"password": {func(o *client.Options) { o.URL = "https://u:secret@x" }, "have no place in it"},
-		"query":    {func(o *client.Options) { o.URL = "https://x?token=secret" }, "have no place in it"},
+		"password": {func(o *client.Options) { o.URL = "https://u:secret@x" }, "remove user, query and fragment"},
+		"query":    {func(o *client.Options) { o.URL = "https://x?token=secret" }, "remove user, query and fragment"},
 		"no CA":    {func(o *client.Options) { o.CAFile = empty + "no" }, "read CA file"},
 		"empty CA": {func(o *client.Options) { o.CAFile = empty }, "holds no certificate"},
 		"no token": {func(o *client.Options) { o.TokenFile = empty }, "holds no token"},

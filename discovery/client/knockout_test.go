@@ -14,7 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -26,17 +26,19 @@ func (milan) Identify(context.Context, fleet.Credentials) (string, error) { retu
 // A writer of one cluster cannot take another writer's away by an offer whose Secret leads there as well.
 func TestAWriterCannotKnockOutAnother(t *testing.T) {
 	s := newSite(t)
-	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: w, tokenSHA256: %s, providers: [milan]}, {name: rome, tokenSHA256: %s, providers: [rome]}]",
+	writers, err := server.ParseWriters(fmt.Appendf(nil,
+		"writers: [{name: w, tokenSHA256: %s, providers: [milan]}, {name: rome, tokenSHA256: %s, providers: [rome]}]",
 		hash(token), hash("rome")))
 	require.NoError(t, err)
-	real, err := server.New(server.Options{Store: store.NewMemory(), Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	real, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	s.set(real.ServeHTTP)
 	c, src := s.client(t)
 	_, err = c.Put(t.Context(), posted(t, "milan"))
 	require.NoError(t, err)
 
-	rival, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.options.URL+"/v1/offers/rival", body(t, "rival"))
+	rival, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.options.URL+"/v1/offers/rival",
+		body(t, "rival"))
 	require.NoError(t, err)
 	rival.Header.Set("Authorization", "Bearer rome")
 	rival.Header.Set("Content-Type", "application/json")

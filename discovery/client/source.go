@@ -19,7 +19,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -55,7 +55,8 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	case err == nil:
 		s.listed = now
 		s.offers, s.problems = s.judge(items)
-	case !errors.Is(err, ErrUnreachable), ctx.Err() != nil, s.listed.IsZero(), now.Sub(s.listed) >= s.client.options.KeepStale:
+	case !errors.Is(err, ErrUnreachable), ctx.Err() != nil, s.listed.IsZero(),
+		now.Sub(s.listed) >= s.client.options.KeepStale:
 		return nil, nil, fmt.Errorf("list offers: %w", err)
 	}
 	offers := make([]fleet.Offer, len(s.offers))
@@ -140,7 +141,7 @@ func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems 
 	return offers, problems
 }
 
-// printable keeps a name that is none from playing with the terminal it is shown on.
+// printable replaces control characters, so that an invalid name cannot corrupt the terminal.
 func printable(r rune) rune {
 	if unicode.IsControl(r) || r == utf8.RuneError {
 		return '?'
@@ -148,15 +149,15 @@ func printable(r rune) rune {
 	return r
 }
 
-// amounts refuses what would take long to parse; what is no amount at all others refuse.
+// amounts refuses quantities that are expensive to parse; other invalid values are refused later.
 func amounts(lendable map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(lendable)) {
 		text := string(lendable[name])
 		if text[0] == '{' || text[0] == '[' || text == "null" {
 			continue
 		}
-		if _, err := strict.Quantity(strings.TrimSpace(strings.Trim(text, `"`))); err != nil {
-			return fmt.Errorf("%s: %w", strict.Join("lendable", name), err)
+		if _, err := strictyaml.Quantity(strings.TrimSpace(strings.Trim(text, `"`))); err != nil {
+			return fmt.Errorf("%s: %w", strictyaml.Join("lendable", name), err)
 		}
 	}
 	return nil

@@ -19,7 +19,8 @@ func document(names ...string) string {
 	var b strings.Builder
 	b.WriteString("offers:\n")
 	for _, name := range names {
-		fmt.Fprintf(&b, "- name: %s\n  credentials: {kubeconfigFile: kube/%s}\n  lendable: {cpu: 4, memory: 8Gi, pods: 110}\n  labels: {country: it}\n", name, name)
+		fmt.Fprintf(&b, "- name: %s\n  credentials: {kubeconfigFile: kube/%s}\n  lendable: {cpu: 4, memory: 8Gi, pods: "+
+			"110}\n  labels: {country: it}\n", name, name)
 	}
 	return b.String()
 }
@@ -47,7 +48,8 @@ func TestListReadsTheFileAsItIsNow(t *testing.T) {
 	names, offers, problems := list(t, s)
 	require.Equal(t, []string{"a", "b"}, names)
 	require.Empty(t, problems)
-	require.Equal(t, filepath.Join(filepath.Dir(path), "kube", "a"), offers[0].Credentials.KubeconfigFile, "relative to the file")
+	require.Equal(t, filepath.Join(filepath.Dir(path), "kube", "a"), offers[0].Credentials.KubeconfigFile,
+		"relative to the file")
 
 	offers[0].Labels["country"] = "fr"
 	_, again, _ := list(t, s)
@@ -70,8 +72,8 @@ func TestABrokenVersionIsReportedUntilMended(t *testing.T) {
 		require.Equal(t, []string{"a"}, names, "the last good version serves")
 		require.Len(t, problems, 1)
 		require.Contains(t, problems[0].Message, "offers.yaml is refused, its last good version still serves:\n")
-		require.Contains(t, problems[0].Message, "offers[0].prise: unknown key")
-		require.Contains(t, problems[0].Message, "offers[0].maxNodes: must be a whole number")
+		require.Contains(t, problems[0].Message, "line 6: offers[0].prise: unknown field")
+		require.Contains(t, problems[0].Message, `line 7: offers[0].maxNodes: got "x", want a whole number`)
 	}
 
 	require.NoError(t, os.Remove(path))
@@ -101,7 +103,7 @@ func TestOpenRefuses(t *testing.T) {
 	path := filepath.Join(dir, "offers.yaml")
 	for content, want := range map[string]string{
 		"":                       "the document is empty",
-		"offers: {}":             "offers: must be a list, is a mapping",
+		"offers: {}":             "offers: got a mapping, want a list",
 		document("a", "a"):       `offers[1].name: "a" is also the name of offers[0]`,
 		strings.Repeat("#", 5e6): "larger than 4 MiB",
 	} {

@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 const keyInfo = "info"
@@ -51,27 +50,18 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 
 // parse reads a Secret as an offer. The error lists all that is wrong by path and shows nothing of the kubeconfig.
 func parse(secret *corev1.Secret) (discovery.Spec, error) {
-	var faults strict.Faults
-	kubeconfig := secret.Data[discovery.DefaultKey]
-	swollen := errors.Is(document.Check(kubeconfig), document.ErrSwollen)
-	if swollen { // not to be parsed
-		kubeconfig = []byte("-")
-	}
-	switch config, err := clientcmd.Load(kubeconfig); {
-	case len(bytes.TrimSpace(kubeconfig)) == 0:
-		faults.Add("kubeconfig", "is missing")
-	case swollen:
-		faults.Add("kubeconfig", "is not a kubeconfig: %v", document.ErrSwollen)
-	case err != nil: // the error may quote the content
-		faults.Add("kubeconfig", "is not a kubeconfig")
-	case len(config.Clusters) == 0:
-		faults.Add("kubeconfig", "names no cluster")
-	}
-	var in info
-	if raw, ok := secret.Data[keyInfo]; !ok {
+	faults := checkKubeconfig(secret.Data[discovery.DefaultKey])
+	raw, ok := secret.Data[keyInfo]
+	if !ok {
 		faults.Add(keyInfo, "is missing")
 		return discovery.Spec{}, faults
-	} else if wrong := strict.Decode(raw, &in); len(wrong) > 0 {
+	}
+	var in info
+	_, wrong, err := strictyaml.Unmarshal(raw, &in)
+	if err == nil {
+		err = wrong.Locate(raw).Err()
+	}
+	if errors.As(err, &wrong) {
 		return discovery.Spec{}, append(faults, under(keyInfo, wrong)...)
 	}
 	spec := discovery.Spec{
@@ -82,16 +72,25 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price,
 		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires,
 	}
-	var wrong strict.Faults
 	if err := spec.Check(); errors.As(err, &wrong) {
 		faults = append(faults, under(keyInfo, wrong)...)
 	} else if err != nil {
 		return discovery.Spec{}, fmt.Errorf("check offer: %w", err)
 	}
-	if len(faults) > 0 {
-		return discovery.Spec{}, faults
+	return spec, faults.Err()
+}
+
+func checkKubeconfig(kubeconfig []byte) (faults strictyaml.Faults) {
+	if len(bytes.TrimSpace(kubeconfig)) == 0 {
+		faults.Add("kubeconfig", "is missing")
+	} else if err := strictyaml.CheckAliases(kubeconfig); err != nil {
+		faults.Add("kubeconfig", "is not a kubeconfig: %v", err)
+	} else if config, err := clientcmd.Load(kubeconfig); err != nil { // the error may quote the content
+		faults.Add("kubeconfig", "is not a kubeconfig")
+	} else if len(config.Clusters) == 0 {
+		faults.Add("kubeconfig", "names no cluster")
 	}
-	return spec, nil
+	return faults
 }
 
 func (in info) labels() map[string]string {
@@ -105,8 +104,8 @@ func (in info) labels() map[string]string {
 	return labels
 }
 
-// under tells faults in the words of the Secret: there, lendable is info.resources.
-func under(key string, faults strict.Faults) strict.Faults {
+// under translates the paths to those of the Secret, where lendable is info.resources.
+func under(key string, faults strictyaml.Faults) strictyaml.Faults {
 	for i, f := range faults {
 		if rest, ok := strings.CutPrefix(f.Path, "lendable"); ok {
 			f.Path = "resources" + rest

@@ -1,5 +1,5 @@
-// Package secrets is the Source of offers that are kept as labelled Secrets in the consumer cluster, one per provider, in
-// the format of the prototype this product grew from:
+// Package secrets is the Source of offers that are kept as labelled Secrets in the consumer cluster, one per
+// provider, in the format of the prototype this product grew from:
 //
 //	apiVersion: v1
 //	kind: Secret
@@ -13,13 +13,14 @@
 //	    labels: {country: it, provider: example, city: milan, hasGPU: "false"}
 //	    hasNat: false
 //
-// info may also carry maxNodes, price, lingerSeconds, unpeer and expires, as in the offers file. Unknown keys are refused.
-// hasNat becomes the label hasNat, for groups to select by. resources without ephemeral-storage do not limit it: the
-// prototype's format does not know it, and both fleet.Choose and holds take an offer that is silent about it so.
+// info may also carry maxNodes, price, lingerSeconds, unpeer and expires, as in the offers file. Unknown keys are
+// refused. hasNat becomes the label hasNat, for groups to select by. resources without ephemeral-storage do not limit
+// it: the prototype's format does not know it, and both fleet.Choose and holds take an offer that is silent about it
+// so.
 //
 // Secrets are watched; a watch that ends is followed by a new one, with a new list when needed. While the API server
-// cannot be listed or watched the last known offers serve, and every List says so in a Problem. The kubeconfig itself is
-// not kept here: offers refer to the Secret, so a rotated one is used at its next use, without a restart.
+// cannot be listed or watched the last known offers serve, and every List says so in a Problem. The kubeconfig itself
+// is not kept here: offers refer to the Secret, so a rotated one is used at its next use, without a restart.
 package secrets
 
 import (

@@ -25,7 +25,8 @@ import (
 const (
 	namespace  = "liqo-autoscaler"
 	goodInfo   = `{"resources":{"cpu":"5","memory":"4Gi","pods":"100","nvidia.com/gpu":"1"},"labels":{"country":"france","provider":"liqo","city":"paris","hasGPU":"true"},"hasNat":false}`
-	kubeconfig = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://%s.example'}}]\nusers: [{name: u, user: {token: very-secret}}]\n"
+	kubeconfig = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://%s.example'}}]\nusers: " +
+		"[{name: u, user: {token: very-secret}}]\n"
 )
 
 func secret(name string, change ...func(*corev1.Secret)) *corev1.Secret {
@@ -87,8 +88,10 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	o := offers[0]
 	require.Equal(t, "remote2", o.Name)
 	require.Empty(t, o.Provider)
-	require.Equal(t, fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: namespace, Name: "remote2", Key: "kubeconfig"}}, o.Credentials)
-	require.Equal(t, map[string]string{"country": "france", "provider": "liqo", "city": "paris", "hasGPU": "true", "hasNat": "false"}, o.Labels)
+	require.Equal(t, fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: namespace, Name: "remote2",
+		Key: "kubeconfig"}}, o.Credentials)
+	require.Equal(t, map[string]string{"country": "france", "provider": "liqo", "city": "paris", "hasGPU": "true",
+		"hasNat": "false"}, o.Labels)
 	require.Equal(t, "5", o.Lendable.Cpu().String())
 	gpu := o.Lendable["nvidia.com/gpu"]
 	require.EqualValues(t, 1, gpu.Value())
@@ -97,12 +100,13 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	spec := fleet.GroupSpec{ID: "g", Max: 1, Shape: o.Lendable.DeepCopy()}
 	spec.Shape[corev1.ResourceEphemeralStorage] = *o.Lendable.Memory()
 	o.Provider = "p"
-	require.Equal(t, "p", fleet.Choose(spec, []fleet.Candidate{{Offer: o}}, nil, time.Now()).Chosen)
+	require.Equal(t, "p", fleet.Choose(spec, []fleet.Candidate{{Offer: o}}, nil, fleet.Rank{}, time.Now()).Chosen)
 }
 
 func TestYAMLAndOurOwnKeys(t *testing.T) {
 	s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {
-		s.Data["info"] = []byte("name: milan\nresources: {cpu: 16, memory: 64Gi, pods: 110}\nlabels: {hasGPU: true, zone: 39}\n" +
+		s.Data["info"] = []byte("name: milan\nresources: {cpu: 16, memory: 64Gi, pods: 110}\nlabels: {hasGPU: true, zone: " +
+			"39}\n" +
 			"price: 0.5\nmaxNodes: 1\nlingerSeconds: 0\nunpeer: never\nexpires: 2030-01-01T00:00:00Z\n")
 	})))
 	offers, problems, err := s.List(t.Context())
@@ -129,19 +133,28 @@ func TestMalformedSecretsAreReportedByName(t *testing.T) {
 		"no kubeconfig":    {unset("kubeconfig"), []string{"kubeconfig: is missing"}},
 		"empty kubeconfig": {set("kubeconfig", " \n"), []string{"kubeconfig: is missing"}},
 		"broken config":    {set("kubeconfig", "clusters: very-secret"), []string{"kubeconfig: is not a kubeconfig"}},
-		"swelling config":  {set("kubeconfig", "very: &a "+strings.Repeat("secret", 5_000)+"\nx: ["+strings.Repeat("*a,", 2_000)+"]\n"), []string{"kubeconfig: is not a kubeconfig"}},
-		"swelling info":    {set("info", "name: &a "+strings.Repeat("secret", 5_000)+"\nx: ["+strings.Repeat("*a,", 2_000)+"]\n"), []string{"info: its aliases make more than"}},
-		"no cluster":       {set("kubeconfig", "apiVersion: v1\nkind: Config\n"), []string{"kubeconfig: names no cluster"}},
-		"no info":          {unset("info"), []string{"info: is missing"}},
-		"empty info":       {set("info", ""), []string{"info: the document is empty"}},
-		"info is no YAML":  {set("info", "{"), []string{"info: line 1"}},
-		"unknown key":      {set("info", strings.Replace(goodInfo, "hasNat", "hasNAT", 1)), []string{"info.hasNAT: unknown key; known here:"}},
-		"bad amount":       {set("info", strings.Replace(goodInfo, `"5"`, `"five"`, 1)), []string{`info.resources.cpu: cannot read "five"`}},
-		"no pods":          {set("info", strings.Replace(goodInfo, `"pods":"100",`, "", 1)), []string{"info.resources.pods: is missing"}},
-		"gpu":              {set("info", strings.Replace(goodInfo, "nvidia.com/gpu", "gpu", 1)), []string{"info.resources.gpu: not a resource Kubernetes knows"}},
-		"bad label":        {set("info", strings.Replace(goodInfo, "paris", "Reggio Emilia", 1)), []string{`info.labels.city: the value "Reggio Emilia"`}},
-		"label is a list":  {set("info", strings.Replace(goodInfo, `"paris"`, `["a"]`, 1)), []string{"info.labels.city: cannot read a list: must be a string"}},
-		"two faults":       {func(s *corev1.Secret) { unset("kubeconfig")(s); set("info", `{"prize":1}`)(s) }, []string{"kubeconfig: is missing", "info.prize: unknown key"}},
+		"swelling config": {set("kubeconfig", "very: &a "+strings.Repeat("secret", 5_000)+"\nx: ["+strings.Repeat("*a,",
+			2_000)+"]\n"), []string{"kubeconfig: is not a kubeconfig"}},
+		"swelling info": {set("info", "name: &a "+strings.Repeat("secret", 5_000)+"\nx: ["+strings.Repeat("*a,",
+			2_000)+"]\n"), []string{"info: YAML aliases expand to more than"}},
+		"no cluster":      {set("kubeconfig", "apiVersion: v1\nkind: Config\n"), []string{"kubeconfig: names no cluster"}},
+		"no info":         {unset("info"), []string{"info: is missing"}},
+		"empty info":      {set("info", ""), []string{"info: the document is empty"}},
+		"info is no YAML": {set("info", "{"), []string{"info: not YAML: line 1"}},
+		"unknown key": {set("info", strings.Replace(goodInfo, "hasNat", "hasNAT", 1)),
+			[]string{"info.hasNAT: unknown field: remove it, or use one of"}},
+		"bad amount": {set("info", strings.Replace(goodInfo, `"5"`, `"five"`, 1)),
+			[]string{`info.resources.cpu: got "five", want a quantity`}},
+		"no pods": {set("info", strings.Replace(goodInfo, `"pods":"100",`, "", 1)),
+			[]string{"info.resources.pods: is missing"}},
+		"gpu": {set("info", strings.Replace(goodInfo, "nvidia.com/gpu", "gpu", 1)),
+			[]string{"info.resources.gpu: not a resource Kubernetes knows"}},
+		"bad label": {set("info", strings.Replace(goodInfo, "paris", "Reggio Emilia", 1)),
+			[]string{`info.labels.city: the value "Reggio Emilia"`}},
+		"label is a list": {set("info", strings.Replace(goodInfo, `"paris"`, `["a"]`, 1)),
+			[]string{"info.labels.city: got a list, want text"}},
+		"two faults": {func(s *corev1.Secret) { unset("kubeconfig")(s); set("info", `{"prize":1}`)(s) },
+			[]string{"kubeconfig: is missing", "info.prize: unknown field"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, fake.NewClientset(secret("bad", c.change), secret("good")))
@@ -169,7 +182,8 @@ func TestChangesArrive(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, func() bool { return len(names(t, s)) == 2 })
 
-	_, err = api.Update(t.Context(), secret("b", func(s *corev1.Secret) { s.Data["info"] = []byte("x") }), metav1.UpdateOptions{})
+	_, err = api.Update(t.Context(), secret("b", func(s *corev1.Secret) { s.Data["info"] = []byte("x") }),
+		metav1.UpdateOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { _, problems, _ := s.List(t.Context()); return len(problems) == 1 })
 
@@ -196,7 +210,8 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 	_, err := client.CoreV1().Secrets(namespace).Create(t.Context(), secret("b"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	mu.Lock()
-	open[0].Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"})
+	open[0].Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired,
+		Message: "too old"})
 	open[0].Stop()
 	mu.Unlock()
 	eventually(t, func() bool { return watches() >= 2 })
@@ -242,7 +257,8 @@ func TestABrokenWatchIsReportedWhileOldOffersServe(t *testing.T) {
 	eventually(t, func() bool {
 		offers, problems, err := s.List(t.Context())
 		return err == nil && len(offers) == 1 && len(problems) == 1 &&
-			strings.Contains(problems[0].Message, "cannot be watched since") && strings.Contains(problems[0].Message, "connection refused")
+			strings.Contains(problems[0].Message, "cannot be watched since") && strings.Contains(problems[0].Message,
+			"connection refused")
 	})
 	mu.Lock()
 	down = nil
@@ -258,7 +274,8 @@ func TestListBeforeTheFirstSyncFails(t *testing.T) {
 	s, err := secrets.New(client, secrets.Options{Namespace: namespace, SyncWait: 20 * time.Millisecond})
 	require.NoError(t, err)
 	_, _, err = s.List(t.Context())
-	require.ErrorContains(t, err, "list secrets autoscaling=true in namespace liqo-autoscaler: not done yet: context deadline exceeded")
+	require.ErrorContains(t, err,
+		"list secrets autoscaling=true in namespace liqo-autoscaler: not done yet: context deadline exceeded")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -292,20 +309,23 @@ func (b byServer) Identify(ctx context.Context, c fleet.Credentials) (string, er
 }
 
 func TestTwoSecretsOfOneClusterAndARotation(t *testing.T) {
-	client := fake.NewClientset(secret("milan"), secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("milan").Data["kubeconfig"] }))
+	client := fake.NewClientset(secret("milan"),
+		secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("milan").Data["kubeconfig"] }))
 	s := start(t, client)
 	catalog := discovery.Resolve(s, byServer{client}, discovery.Options{SecretVersion: s.Version})
 	offers, problems, err := catalog.Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
-	require.Equal(t, "secrets: offer copy, milan: offers copy and milan are both of provider milan; keep one", problems[0].String())
+	require.Equal(t, "secrets: offer copy, milan: offers copy and milan are both of provider milan; keep one",
+		problems[0].String())
 
 	rotated := secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("rome").Data["kubeconfig"] })
 	_, err = client.CoreV1().Secrets(namespace).Update(t.Context(), rotated, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool {
 		offers, problems, err := catalog.Offers(t.Context())
-		return err == nil && len(problems) == 0 && len(offers) == 2 && offers[0].Provider == "rome" && offers[1].Provider == "milan"
+		return err == nil && len(problems) == 0 && len(offers) == 2 && offers[0].Provider == "rome" &&
+			offers[1].Provider == "milan"
 	})
 }
 
@@ -328,7 +348,8 @@ func TestOnlyLabelledSecretsAreAskedForAndKept(t *testing.T) {
 			require.Equal(t, namespace, l.GetNamespace())
 		}
 	}
-	_, err := client.CoreV1().Secrets(namespace).Update(t.Context(), secret("b", func(s *corev1.Secret) { s.Labels = nil }), metav1.UpdateOptions{})
+	_, err := client.CoreV1().Secrets(namespace).Update(t.Context(),
+		secret("b", func(s *corev1.Secret) { s.Labels = nil }), metav1.UpdateOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { return len(names(t, s)) == 1 })
 }

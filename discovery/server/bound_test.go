@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
 // A bound with nothing behind it, as a template leaves it, is no leave to do anything.
@@ -23,15 +23,17 @@ func TestParseWritersRefusesEmptyBounds(t *testing.T) {
 	}
 }
 
-// A writer of certain clusters says which one an offer is of, or is taken at its only one; those who use the offer hold that
-// against the cluster, so that no other one's offer is left out for it.
+// A writer that is bound to clusters names the cluster of its offer, or its only one is filled in; workers check that
+// claim against the cluster, so that no offer of another writer is ignored as a duplicate.
 func TestWriterOfCertainClusters(t *testing.T) {
 	for bound, want := range map[string]map[string]int{
-		"milan":       {"": http.StatusCreated, "milan": http.StatusCreated, "rome": http.StatusUnprocessableEntity},
-		"milan, rome": {"": http.StatusUnprocessableEntity, "milan": http.StatusCreated, "turin": http.StatusUnprocessableEntity},
+		"milan": {"": http.StatusCreated, "milan": http.StatusCreated, "rome": http.StatusUnprocessableEntity},
+		"milan, rome": {"": http.StatusUnprocessableEntity, "milan": http.StatusCreated,
+			"turin": http.StatusUnprocessableEntity},
 	} {
 		for claim, status := range want {
-			writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s, providers: [%s]}]", hash(tokenA), bound))
+			writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s, providers: [%s]}]", hash(tokenA),
+				bound))
 			require.NoError(t, err)
 			body := goodOffer
 			if claim != "" {
@@ -48,7 +50,7 @@ func TestWriterOfCertainClusters(t *testing.T) {
 
 func putAs(t *testing.T, writers Writers, body string) (status int, said string) {
 	t.Helper()
-	s, err := New(Options{Store: store.NewMemory(), Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	s, err := New(Options{Store: storetest.New(t), Writers: writers, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	request := httptest.NewRequest(http.MethodPut, "/v1/offers/milan", strings.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+tokenA)

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
 // query is what a list asks for.
@@ -23,45 +25,37 @@ type query struct {
 	limit     int
 }
 
-const maxQueryParts = 32
+// parameters of a list, with how often each may be given.
+var parameters = map[string]int{"labelSelector": 1, "resource": 32, "after": 1, "limit": 1}
+
+var maxLimit = strconv.Itoa(api.MaxLimit)
 
 // parseQuery reads ?labelSelector=country=it&resource=cpu=2&resource=memory=4Gi&after=name&limit=100.
 func parseQuery(values url.Values) (query, error) {
-	q := query{selector: labels.Everything(), resources: corev1.ResourceList{}, limit: api.MaxLimit}
 	var wrong []api.FieldError
 	bad := func(path, detail string) { wrong = append(wrong, api.FieldError{Path: path, Detail: detail}) }
 	for key, vals := range values {
-		if !slices.Contains([]string{"labelSelector", "resource", "after", "limit"}, key) {
+		most, ok := parameters[key]
+		if !ok {
 			bad(key, "unknown parameter; known: labelSelector, resource, after, limit")
-		} else if len(vals) > 1 && key != "resource" || len(vals) > maxQueryParts {
+		} else if len(vals) > most {
 			bad(key, "is given too often")
 		}
 	}
-	if s := values.Get("labelSelector"); s != "" {
-		selector, err := labels.Parse(s)
-		if err != nil {
-			bad("labelSelector", err.Error())
-		} else {
-			q.selector = selector
-		}
+	selector, err := labels.Parse(values.Get("labelSelector")) // none matches everything
+	if err != nil {
+		bad("labelSelector", err.Error())
 	}
+	q := query{selector: selector, resources: corev1.ResourceList{}, after: values.Get("after")}
 	for _, part := range values["resource"] {
-		name, amount, _ := strings.Cut(part, "=")
-		parsed, err := strict.Quantity(amount)
-		if name == "" || err != nil {
+		if err := q.addResource(part); err != nil {
 			bad("resource", "write name=amount, such as cpu=2 or nvidia.com/gpu=1")
-			continue
 		}
-		q.resources[corev1.ResourceName(name)] = parsed
 	}
-	if s := values.Get("limit"); s != "" {
-		limit, err := strconv.Atoi(s)
-		if err != nil || limit < 1 || limit > api.MaxLimit {
-			bad("limit", "must be a whole number from 1 to "+strconv.Itoa(api.MaxLimit))
-		}
-		q.limit = limit
+	q.limit, err = strconv.Atoi(cmp.Or(values.Get("limit"), maxLimit))
+	if err != nil || q.limit < 1 || q.limit > api.MaxLimit {
+		bad("limit", "must be a whole number from 1 to "+maxLimit)
 	}
-	q.after = values.Get("after")
 	if len(wrong) > 0 {
 		slices.SortFunc(wrong, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
 		p := problem(http.StatusBadRequest, "", "the query cannot be used")
@@ -69,6 +63,17 @@ func parseQuery(values url.Values) (query, error) {
 		return query{}, p
 	}
 	return q, nil
+}
+
+// addResource reads name=amount.
+func (q query) addResource(text string) error {
+	name, amount, _ := strings.Cut(text, "=")
+	parsed, err := strictyaml.Quantity(amount)
+	if err == nil && name == "" {
+		err = errors.New("a name is missing")
+	}
+	q.resources[corev1.ResourceName(name)] = parsed
+	return err
 }
 
 func (q query) matches(r store.Record) bool {

@@ -30,7 +30,8 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) error {
 		status = http.StatusCreated
 		w.Header().Set("Location", r.URL.Path)
 	}
-	s.options.Log.Info("offer put", "offer", posted.Name, "writer", who.Name, "created", created, "expires", posted.Expires)
+	s.options.Log.Info("offer put", "offer", posted.Name, "writer", who.Name,
+		"created", created, "expires", posted.Expires)
 	s.reply(w, r, status, api.ContentJSON, view(record))
 	return nil
 }
@@ -54,20 +55,11 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) erro
 	return nil
 }
 
-// decode reads and judges the body, and fills in the expiry.
+// decode reads and checks the body, and fills in what it leaves out.
 func (s *Server) decode(r *http.Request, who Writer) (api.Posted, error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != api.ContentJSON {
-		return api.Posted{}, problem(http.StatusUnsupportedMediaType, "", "send Content-Type: %s", api.ContentJSON)
-	}
-	body, err := io.ReadAll(r.Body)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return api.Posted{}, problem(http.StatusRequestEntityTooLarge, "", "a body has at most %d bytes", api.MaxBody)
-	case err != nil:
-		return api.Posted{}, problem(http.StatusBadRequest, "", "the body ended early")
-	case !json.Valid(body):
-		return api.Posted{}, problem(http.StatusBadRequest, "", "the body is not JSON")
+	body, err := readJSON(r)
+	if err != nil {
+		return api.Posted{}, err
 	}
 	posted, err := api.Decode(body)
 	if err != nil {
@@ -76,29 +68,62 @@ func (s *Server) decode(r *http.Request, who Writer) (api.Posted, error) {
 	if name := r.PathValue("name"); posted.Name != name {
 		return api.Posted{}, invalid(api.FieldError{Path: "name", Detail: "is not the name in the path"})
 	}
-	if ref := posted.Credentials.SecretRef; len(who.SecretNamespaces) > 0 && !slices.Contains(who.SecretNamespaces, ref.Namespace) {
-		return api.Posted{}, invalid(api.FieldError{Path: "credentials.secretRef.namespace", Detail: "is not one of this writer's namespaces"})
-	}
 	if len(who.Providers) == 1 && posted.Provider == "" {
 		posted.Provider = who.Providers[0]
 	}
-	if len(who.Providers) > 0 && !slices.Contains(who.Providers, posted.Provider) {
-		return api.Posted{}, invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})
+	if err := who.allow(posted); err != nil {
+		return api.Posted{}, err
 	}
+	err = s.expire(&posted)
+	return posted, err
+}
+
+func readJSON(r *http.Request) ([]byte, error) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != api.ContentJSON {
+		return nil, problem(http.StatusUnsupportedMediaType, "", "send Content-Type: %s", api.ContentJSON)
+	}
+	body, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, problem(http.StatusRequestEntityTooLarge, "", "a body has at most %d bytes", api.MaxBody)
+	case err != nil:
+		return nil, problem(http.StatusBadRequest, "", "the body ended early")
+	case !json.Valid(body):
+		return nil, problem(http.StatusBadRequest, "", "the body is not JSON")
+	}
+	return body, nil
+}
+
+// allow checks the offer against the writer's bounds.
+func (w Writer) allow(posted api.Posted) error {
+	namespace := posted.Credentials.SecretRef.Namespace
+	if len(w.SecretNamespaces) > 0 && !slices.Contains(w.SecretNamespaces, namespace) {
+		return invalid(api.FieldError{Path: "credentials.secretRef.namespace",
+			Detail: "is not one of this writer's namespaces"})
+	}
+	if len(w.Providers) > 0 && !slices.Contains(w.Providers, posted.Provider) {
+		return invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})
+	}
+	return nil
+}
+
+// expire sets the default expiry and checks the bounds.
+func (s *Server) expire(posted *api.Posted) error {
 	now := s.options.Now()
-	if posted.Expires == nil {
-		end := now.Add(s.options.DefaultTTL)
-		posted.Expires = &end
+	end := now.Add(s.options.DefaultTTL)
+	if posted.Expires != nil {
+		end = *posted.Expires
 	}
-	end := posted.Expires.UTC().Truncate(time.Second)
+	end = end.UTC().Truncate(time.Second)
 	posted.Expires = &end
 	switch {
 	case !now.Before(end):
-		return api.Posted{}, invalid(api.FieldError{Path: "expires", Detail: "is not in the future"})
+		return invalid(api.FieldError{Path: "expires", Detail: "is not in the future"})
 	case end.Sub(now) > s.options.MaxTTL:
-		return api.Posted{}, invalid(api.FieldError{Path: "expires", Detail: "is more than " + s.options.MaxTTL.String() + " away"})
+		return invalid(api.FieldError{Path: "expires", Detail: "is more than " + s.options.MaxTTL.String() + " away"})
 	}
-	return posted, nil
+	return nil
 }
 
 func invalid(errs ...api.FieldError) error {

@@ -11,13 +11,13 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
 func TestEveryRouteIsDocumentedAndTheOtherWayRound(t *testing.T) {
 	c := loadContract(t)
 	require.Regexp(t, `^3\.1\.`, c["openapi"])
-	s, err := New(Options{Store: store.NewMemory(), Writers: Writers{}})
+	s, err := New(Options{Store: storetest.New(t), Writers: Writers{}})
 	require.NoError(t, err)
 	var routed, documented []string
 	for _, r := range s.routes() {
@@ -94,5 +94,6 @@ func TestTheContractCheckerCanFail(t *testing.T) {
 	}
 	require.ErrorContains(t, c.answer(http.MethodGet, "/v1/offers", 418, "", nil), "not documented")
 	require.ErrorContains(t, c.answer(http.MethodGet, "/v1/offers", 400, "text/plain", nil), "content type")
-	require.ErrorContains(t, c.answer(http.MethodDelete, "/v1/offers/{name}", 204, "", []byte("x")), "a body is not documented")
+	require.ErrorContains(t, c.answer(http.MethodDelete, "/v1/offers/{name}", 204, "", []byte("x")),
+		"a body is not documented")
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// The types of our own problems; all others are "about:blank", which means that the status says it all (RFC 9457, 4.2.1).
+// The types of our own problems; all others are "about:blank", which means that the status says it all (RFC 9457,
+// 4.2.1).
 const (
 	typeInvalid = "urn:liqo-autoscaler:problem:invalid-offer"
 	typeOwned   = "urn:liqo-autoscaler:problem:offer-of-another-writer"
@@ -22,7 +23,8 @@ type problemError struct{ api.Problem }
 func (p *problemError) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
 
 func problem(status int, kind, format string, args ...any) *problemError {
-	p := &problemError{api.Problem{Type: kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}}
+	p := &problemError{api.Problem{Type: kind, Title: http.StatusText(status), Status: status,
+		Detail: fmt.Sprintf(format, args...)}}
 	switch kind {
 	case "":
 		p.Type = "about:blank"
@@ -45,7 +47,8 @@ func translate(err error) *problemError {
 	case errors.Is(err, store.ErrNotFound):
 		return problem(http.StatusNotFound, "", "there is no such offer, or it has expired")
 	case errors.Is(err, store.ErrOwned):
-		return problem(http.StatusForbidden, typeOwned, "only the writer who put the offer may replace or delete it until it expires")
+		return problem(http.StatusForbidden, typeOwned,
+			"only the writer who put the offer may replace or delete it until it expires")
 	case errors.Is(err, store.ErrFull):
 		return problem(http.StatusConflict, typeFull, "a writer has at most %d offers; delete some", store.MaxPerWriter)
 	default: // the cause is for our log, not for the caller

@@ -73,7 +73,8 @@ func (c contract) answer(method, path string, status int, contentType string, bo
 // check is as much of JSON Schema as openapi.yaml uses; a keyword it does not know is an error.
 func (c contract) check(schema map[string]any, value any, path string) error {
 	for keyword := range schema {
-		if !slices.Contains([]string{"type", "properties", "additionalProperties", "required", "items", "enum", "minimum", "maximum",
+		if !slices.Contains([]string{"type", "properties", "additionalProperties", "required", "items", "enum", "minimum",
+			"maximum",
 			"maxLength", "maxProperties", "format", "default", "description"}, keyword) {
 			return fmt.Errorf("%s: the test does not know keyword %s", path, keyword)
 		}

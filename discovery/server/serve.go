@@ -8,9 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
 // Serve answers on the listener over HTTPS until ctx ends, then lets requests under way finish for at most 5 s. It
@@ -71,50 +72,25 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// Certificates are a certificate and key in files, read again when either changes: cert-manager renews them in place.
+// Certificates are a certificate and its key in files that are renewed in place, as cert-manager does.
 type Certificates struct {
-	certFile, keyFile string
-	log               *slog.Logger
-
-	mu      sync.Mutex
-	stamp   string
-	current *tls.Certificate
+	files *reload.Files[*tls.Certificate]
+	log   *slog.Logger
 }
 
-// LoadCertificates reads the files a first time.
+// LoadCertificates reads the files for the first time.
 func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
-	c := &Certificates{certFile: certFile, keyFile: keyFile, log: log}
-	c.stamp = c.version() // before they are read: what changes meanwhile is read again
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	parse := func(contents [][]byte) (*tls.Certificate, error) {
+		pair, err := tls.X509KeyPair(contents[0], contents[1])
+		return &pair, err
+	}
+	files, err := reload.Open(parse, certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("load server certificate: %w", err)
 	}
-	c.current = &pair
-	return c, nil
+	return &Certificates{files, log}, nil
 }
 
-// get keeps the last good pair while the files are broken, and says so in the log.
 func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v := c.version(); v != c.stamp {
-		c.stamp = v
-		pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-		if err != nil {
-			c.log.Error("server certificate not renewed, the last good one serves", "error", err)
-		} else {
-			c.current = &pair
-		}
-	}
-	return c.current, nil
-}
-
-func (c *Certificates) version() string {
-	v := ""
-	for _, path := range []string{c.certFile, c.keyFile} {
-		if info, err := os.Stat(path); err == nil {
-			v += fmt.Sprintf("%d %d;", info.ModTime().UnixNano(), info.Size())
-		}
-	}
-	return v
+	return c.files.Latest(c.log, "server certificate not renewed, the last good one stays in use"), nil
 }

@@ -2,61 +2,42 @@ package server
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // selfSigned writes a fresh certificate for 127.0.0.1 and its key.
-func selfSigned(t *testing.T, certFile, keyFile string, serial int64) *x509.CertPool {
+func selfSigned(t *testing.T, certFile, keyFile string) *testkit.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	rawKey, err := x509.MarshalECPrivateKey(key)
-	require.NoError(t, err)
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(t, os.WriteFile(certFile, cert, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: rawKey}), 0o600))
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(cert))
-	return pool
+	c := testkit.NewAuthority(t)
+	c.Write(t, certFile, keyFile)
+	return c
 }
 
 func TestServeUntilTheContextEnds(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	var log safeBuffer
+	var log testkit.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	_, err := LoadCertificates(certFile, keyFile, logger)
 	require.Error(t, err)
-	pool := selfSigned(t, certFile, keyFile, 1)
+	first := selfSigned(t, certFile, keyFile)
 	certificates, err := LoadCertificates(certFile, keyFile, logger)
 	require.NoError(t, err)
 
-	s, err := New(Options{Store: store.NewMemory(), Writers: Writers{}, Log: logger})
+	s, err := New(Options{Store: storetest.New(t), Writers: Writers{}, Log: logger})
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -65,7 +46,8 @@ func TestServeUntilTheContextEnds(t *testing.T) {
 	go func() { done <- s.Serve(ctx, listener, certificates) }()
 
 	get := func(pool *x509.CertPool, max uint16) (*http.Response, error) {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: max}} //nolint:gosec // old on purpose
+		//nolint:gosec // old on purpose
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: max}}
 		defer transport.CloseIdleConnections()
 		resp, err := (&http.Client{Transport: transport}).Get("https://" + listener.Addr().String() + "/healthz")
 		if err == nil {
@@ -73,36 +55,36 @@ func TestServeUntilTheContextEnds(t *testing.T) {
 		}
 		return resp, err
 	}
-	resp, err := get(pool, 0)
+	resp, err := get(first.Pool(), 0)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, resp.StatusCode)
-	_, err = get(pool, tls.VersionTLS11)
+	_, err = get(first.Pool(), tls.VersionTLS11)
 	require.Error(t, err, "TLS 1.2 at least")
 
-	renewed := selfSigned(t, certFile, keyFile, 2)
-	resp, err = get(renewed, 0)
+	renewed := selfSigned(t, certFile, keyFile)
+	resp, err = get(renewed.Pool(), 0)
 	require.NoError(t, err, "a renewed certificate is served without a restart")
-	require.EqualValues(t, 2, resp.TLS.PeerCertificates[0].SerialNumber.Int64())
+	require.Equal(t, renewed.Cert, resp.TLS.PeerCertificates[0])
 
 	require.NoError(t, os.WriteFile(keyFile, []byte("broken key"), 0o600))
-	resp, err = get(renewed, 0)
+	resp, err = get(renewed.Pool(), 0)
 	require.NoError(t, err, "the last good one serves")
-	require.EqualValues(t, 2, resp.TLS.PeerCertificates[0].SerialNumber.Int64())
+	require.Equal(t, renewed.Cert, resp.TLS.PeerCertificates[0])
 
 	cancel()
 	require.NoError(t, <-done)
 	require.Contains(t, log.String(), "server certificate not renewed")
-	_, err = get(renewed, 0)
+	_, err = get(renewed.Pool(), 0)
 	require.Error(t, err)
 }
 
 func TestServeSaysWhyItEnds(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	selfSigned(t, certFile, keyFile, 1)
+	selfSigned(t, certFile, keyFile)
 	certificates, err := LoadCertificates(certFile, keyFile, slog.Default())
 	require.NoError(t, err)
-	s, err := New(Options{Store: store.NewMemory(), Writers: Writers{}})
+	s, err := New(Options{Store: storetest.New(t), Writers: Writers{}})
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -111,17 +93,17 @@ func TestServeSaysWhyItEnds(t *testing.T) {
 }
 
 func TestNewNeedsAStoreAndWriters(t *testing.T) {
-	_, err := New(Options{Store: store.NewMemory()})
+	_, err := New(Options{Store: storetest.New(t)})
 	require.Error(t, err)
 	_, err = New(Options{Writers: Writers{}})
 	require.Error(t, err)
 }
 
-// Files that change between their reading and the look at their times are read again.
+// Files that change between the reading of one and of the other are read again.
 func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	selfSigned(t, certFile, keyFile, 1)
+	selfSigned(t, certFile, keyFile)
 	oldKey, err := os.ReadFile(keyFile)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(keyFile))
@@ -138,7 +120,7 @@ func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 	}()
 	pipe, err := os.OpenFile(keyFile, os.O_WRONLY, 0) // returns when the key is being read; the certificate has been
 	require.NoError(t, err)
-	selfSigned(t, filepath.Join(dir, "new.crt"), filepath.Join(dir, "new.key"), 2)
+	renewed := selfSigned(t, filepath.Join(dir, "new.crt"), filepath.Join(dir, "new.key"))
 	require.NoError(t, os.Rename(filepath.Join(dir, "new.crt"), certFile))
 	require.NoError(t, os.Rename(filepath.Join(dir, "new.key"), keyFile))
 	_, err = pipe.Write(oldKey)
@@ -149,5 +131,5 @@ func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 
 	pair, err := first.c.get(nil)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, pair.Leaf.SerialNumber.Int64())
+	require.Equal(t, renewed.Cert, pair.Leaf)
 }

@@ -83,7 +83,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem(http.StatusMethodNotAllowed, "", "%s is not a method of this path", r.Method))
 		return
 	}
-	s.fail(w, r, problem(http.StatusNotFound, "", "there is nothing at this path; the API is described at /v1/openapi.yaml"))
+	s.fail(w, r, problem(http.StatusNotFound, "",
+		"there is nothing at this path; the API is described at /v1/openapi.yaml"))
 }
 
 // refused keeps the head of the mux's own refusals and drops the text.

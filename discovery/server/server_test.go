@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,6 +20,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 const (
@@ -40,31 +41,20 @@ type rig struct {
 	url      string
 	client   *http.Client
 	contract contract
-	log      *safeBuffer
+	log      *testkit.Buffer
 	mu       sync.Mutex
 	now      time.Time
 }
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-func (s *safeBuffer) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.b.String() }
 
 func (r *rig) clock() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return r.now }
 
 func newRig(t *testing.T, keep store.Store) *rig {
 	t.Helper()
-	writers, err := ParseWriters(fmt.Appendf(nil, "writers:\n- {name: a, tokenSHA256: %s}\n- {name: b, tokenSHA256: %s, secretNamespaces: [lend-b]}\n- {name: r, tokenSHA256: %s, readOnly: true}\n",
+	writers, err := ParseWriters(fmt.Appendf(nil, "writers:\n- {name: a, tokenSHA256: %s}\n- {name: b, tokenSHA256: %s, "+
+		"secretNamespaces: [lend-b]}\n- {name: r, tokenSHA256: %s, readOnly: true}\n",
 		hash(tokenA), strings.ToUpper(hash(tokenB)), hash(tokenR)))
 	require.NoError(t, err)
-	r := &rig{t: t, contract: loadContract(t), log: &safeBuffer{}, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	r := &rig{t: t, contract: loadContract(t), log: &testkit.Buffer{}, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	s, err := New(Options{Store: keep, Writers: writers, Now: r.clock, Log: slog.New(slog.NewTextHandler(r.log, nil))})
 	require.NoError(t, err)
 	web := httptest.NewTLSServer(s)
@@ -116,7 +106,7 @@ func (r *rig) do(method, path, token, body string, header ...string) result {
 }
 
 func TestAnOffersLife(t *testing.T) {
-	r := newRig(t, store.NewMemory())
+	r := newRig(t, storetest.New(t))
 	const path = "/v1/offers/milan"
 	require.Equal(t, 404, r.do("GET", path, tokenA, "").status)
 
@@ -171,28 +161,37 @@ func TestPutRefuses(t *testing.T) {
 		detail string
 		header []string
 	}{
-		"no JSON":        {body: "name: milan", status: 400, detail: "not JSON"},
-		"YAML type":      {body: goodOffer, status: 415, header: []string{"Content-Type", "application/yaml"}, detail: "application/json"},
-		"no type":        {body: goodOffer, status: 415, header: []string{"Content-Type", ""}, detail: "application/json"},
-		"too large":      {body: goodOffer + strings.Repeat(" ", api.MaxBody), status: 413, detail: "65536 bytes"},
-		"a list":         {body: "[]", status: 422, path: "", detail: "must be a mapping, is a list"},
-		"null":           {body: "null", status: 422, path: "", detail: "the document is empty"},
-		"unknown field":  {body: with(`"price"`, `"prize"`), status: 422, path: "prize", detail: "unknown key"},
-		"twice a field":  {body: with(`"price":0.1`, `"price":0.1,"price":0.2`), status: 422, path: "", detail: `key "price" already set`},
-		"server's field": {body: with(`"price":0.1`, `"writer":"b"`), status: 422, path: "writer", detail: "unknown key"},
-		"another name":   {body: with(`"name":"milan","c`, `"name":"rome","c`), status: 422, path: "name", detail: "not the name in the path"},
-		"no amount":      {body: with(`"16"`, `"lots"`), status: 422, path: "lendable.cpu", detail: "cannot read"},
-		"many digits":    {body: with(`"16"`, `"1e300000"`), status: 422, path: "lendable.cpu", detail: "cannot read"},
-		"no pods":        {body: with(`,"pods":"110"`, ""), status: 422, path: "lendable.pods", detail: "is missing"},
-		"a file":         {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`, `{"kubeconfigFile":"/etc/passwd"}`), status: 422, path: "credentials.kubeconfigFile", detail: "not accepted over the network"},
-		"no credentials": {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`, `{}`), status: 422, path: "credentials", detail: "exactly one"},
-		"bad provider":   {body: with(`"price"`, `"provider":"A_B","price"`), status: 422, path: "provider", detail: "not a Liqo cluster id"},
-		"expired":        {body: with(`"price"`, `"expires":"2026-11-20T12:00:00Z","price"`), status: 422, path: "expires", detail: "not in the future"},
-		"for too long":   {body: with(`"price"`, `"expires":"2027-11-20T12:00:00Z","price"`), status: 422, path: "expires", detail: "more than 720h0m0s away"},
-		"no time":        {body: with(`"price"`, `"expires":"soon","price"`), status: 422, path: "expires", detail: "cannot read"},
+		"no JSON": {body: "name: milan", status: 400, detail: "not JSON"},
+		"YAML type": {body: goodOffer, status: 415, header: []string{"Content-Type", "application/yaml"},
+			detail: "application/json"},
+		"no type":       {body: goodOffer, status: 415, header: []string{"Content-Type", ""}, detail: "application/json"},
+		"too large":     {body: goodOffer + strings.Repeat(" ", api.MaxBody), status: 413, detail: "65536 bytes"},
+		"a list":        {body: "[]", status: 422, path: "", detail: "got a list, want a mapping"},
+		"null":          {body: "null", status: 422, path: "", detail: "the document is empty"},
+		"unknown field": {body: with(`"price"`, `"prize"`), status: 422, path: "prize", detail: "unknown field"},
+		"twice a field": {body: with(`"price":0.1`, `"price":0.1,"price":0.2`), status: 422, path: "",
+			detail: `key "price" is given twice`},
+		"server's field": {body: with(`"price":0.1`, `"writer":"b"`), status: 422, path: "writer", detail: "unknown field"},
+		"another name": {body: with(`"name":"milan","c`, `"name":"rome","c`), status: 422, path: "name",
+			detail: "not the name in the path"},
+		"no amount":   {body: with(`"16"`, `"lots"`), status: 422, path: "lendable.cpu", detail: "want a"},
+		"many digits": {body: with(`"16"`, `"1e300000"`), status: 422, path: "lendable.cpu", detail: "want a"},
+		"no pods":     {body: with(`,"pods":"110"`, ""), status: 422, path: "lendable.pods", detail: "is missing"},
+		"a file": {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`,
+			`{"kubeconfigFile":"/etc/passwd"}`), status: 422, path: "credentials.kubeconfigFile", detail: "not accepted over the network"},
+		"no credentials": {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`, `{}`), status: 422,
+			path: "credentials", detail: "exactly one"},
+		"bad provider": {body: with(`"price"`, `"provider":"A_B","price"`), status: 422, path: "provider",
+			detail: "not a Liqo cluster id"},
+		"expired": {body: with(`"price"`, `"expires":"2026-11-20T12:00:00Z","price"`), status: 422, path: "expires",
+			detail: "not in the future"},
+		"for too long": {body: with(`"price"`, `"expires":"2027-11-20T12:00:00Z","price"`), status: 422, path: "expires",
+			detail: "more than 720h0m0s away"},
+		"no time": {body: with(`"price"`, `"expires":"soon","price"`), status: 422, path: "expires",
+			detail: "want a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, store.NewMemory())
+			r := newRig(t, storetest.New(t))
 			got := r.do("PUT", "/v1/offers/milan", tokenA, c.body, c.header...)
 			require.Equal(t, c.status, got.status, string(got.body))
 			p := got.problem(t)
@@ -212,26 +211,28 @@ func TestPutRefuses(t *testing.T) {
 
 // PHP and others write JSON so.
 func TestPutReadsAllOfJSON(t *testing.T) {
-	r := newRig(t, store.NewMemory())
+	r := newRig(t, storetest.New(t))
 	got := r.do("PUT", "/v1/offers/milan", tokenA, strings.Replace(goodOffer, `"cpu"`, `"nvidia.com\/gpu":"1","cpu"`, 1))
 	require.Equal(t, 201, got.status, string(got.body))
 	require.Contains(t, string(got.body), `"nvidia.com/gpu":"1"`)
 }
 
 func TestPutReportsAllFaults(t *testing.T) {
-	r := newRig(t, store.NewMemory())
+	r := newRig(t, storetest.New(t))
 	p := r.do("PUT", "/v1/offers/milan", tokenA, `{"prize":1,"lendable":{"cpu":"x"}}`).problem(t)
 	var paths []string
 	for _, e := range p.Errors {
 		paths = append(paths, e.Path)
 	}
-	require.ElementsMatch(t, []string{"prize", "name", "credentials", "lendable.cpu", "lendable.memory", "lendable.pods"}, paths)
+	require.ElementsMatch(t, []string{"prize", "name", "credentials", "lendable.cpu", "lendable.memory", "lendable.pods"},
+		paths)
 }
 
 func TestSecretNamespacesAreKept(t *testing.T) {
-	r := newRig(t, store.NewMemory())
+	r := newRig(t, storetest.New(t))
 	p := r.do("PUT", "/v1/offers/milan", tokenB, goodOffer).problem(t)
-	require.Equal(t, []api.FieldError{{Path: "credentials.secretRef.namespace", Detail: "is not one of this writer's namespaces"}}, p.Errors)
+	require.Equal(t, []api.FieldError{{Path: "credentials.secretRef.namespace",
+		Detail: "is not one of this writer's namespaces"}}, p.Errors)
 }
 
 func TestWhoMayDoWhat(t *testing.T) {
@@ -256,7 +257,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/healthz", "", nil, 204},
 		{"GET", "/v1/openapi.yaml", "", nil, 200},
 	} {
-		r := newRig(t, store.NewMemory())
+		r := newRig(t, storetest.New(t))
 		body := ""
 		if c.method == "PUT" {
 			body = goodOffer
@@ -271,7 +272,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	r := newRig(t, store.NewMemory())
+	r := newRig(t, storetest.New(t))
 	got := r.do("GET", "/v2/offers", tokenA, "")
 	require.Equal(t, 404, got.problem(t).Status)
 	require.Equal(t, api.ContentProblem, got.header.Get("Content-Type"))
@@ -281,10 +282,11 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestListFiltersAndPages(t *testing.T) {
-	r := newRig(t, store.NewMemory())
+	r := newRig(t, storetest.New(t))
 	for i, country := range []string{"it", "fr", "it", "it", "es"} {
 		name := fmt.Sprintf("o%d", i)
-		body := strings.NewReplacer(`"name":"milan","c`, fmt.Sprintf(`"name":%q,"c`, name), `"16"`, fmt.Sprintf(`"%d"`, i+1), `:"it"`, fmt.Sprintf(`:%q`, country)).Replace(goodOffer)
+		body := strings.NewReplacer(`"name":"milan","c`, fmt.Sprintf(`"name":%q,"c`, name), `"16"`, fmt.Sprintf(`"%d"`, i+1),
+			`:"it"`, fmt.Sprintf(`:%q`, country)).Replace(goodOffer)
 		require.Equal(t, 201, r.do("PUT", "/v1/offers/"+name, tokenA, body).status)
 	}
 	for query, want := range map[string]string{
@@ -317,7 +319,8 @@ func TestListFiltersAndPages(t *testing.T) {
 		require.Equal(t, want, strings.Join(names, " "), query)
 	}
 	for query, path := range map[string]string{
-		"?labelSelector=a=b=c": "labelSelector", "?resource=cpu": "resource", "?resource=%3D2": "resource", "?limit=0": "limit",
+		"?labelSelector=a=b=c": "labelSelector", "?resource=cpu": "resource", "?resource=%3D2": "resource",
+		"?limit=0":   "limit",
 		"?limit=501": "limit", "?limit=x": "limit", "?cpu=2": "cpu", "?after=a&after=b": "after",
 		"?" + strings.Repeat("resource=cpu%3D1&", 33): "resource",
 		"?resource=cpu%3D1e300000":                    "resource",
@@ -329,7 +332,7 @@ func TestListFiltersAndPages(t *testing.T) {
 }
 
 func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
-	keep := store.NewMemory()
+	keep := storetest.New(t)
 	r := newRig(t, keep)
 	posted, err := api.Decode([]byte(goodOffer))
 	require.NoError(t, err)
@@ -370,7 +373,8 @@ func (brokenStore) Sweep(context.Context, time.Time) (int, error)           { re
 
 func TestABrokenStoreIsNotShownToCallers(t *testing.T) {
 	r := newRig(t, brokenStore{})
-	for _, got := range []result{r.do("GET", "/healthz", "", ""), r.do("GET", "/v1/offers", tokenA, ""), r.do("PUT", "/v1/offers/milan", tokenA, goodOffer)} {
+	for _, got := range []result{r.do("GET", "/healthz", "", ""), r.do("GET", "/v1/offers", tokenA, ""),
+		r.do("PUT", "/v1/offers/milan", tokenA, goodOffer)} {
 		require.Equal(t, 500, got.status)
 		require.NotContains(t, string(got.body), "disk")
 	}

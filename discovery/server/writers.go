@@ -6,35 +6,32 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
-	"sync"
 
-	"sigs.k8s.io/yaml"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/internal/strict"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Writer is somebody with a token.
+// Writer is a client with a token.
 type Writer struct {
-	// Name owns offers.
+	// Name is the owner of the offers it puts.
 	Name string `json:"name"`
-	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. Tokens are to be random, 32 bytes or
-	// more; a hash without salt protects nothing less.
+	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. Use random tokens of 32 bytes or more;
+	// a hash without salt does not protect weaker ones.
 	TokenSHA256 string `json:"tokenSHA256"`
-	// ReadOnly is for those who only list, such as workers.
+	// ReadOnly is for clients that only list, such as workers.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// SecretNamespaces bounds where the writer's secretRefs may lead; empty means anywhere.
+	// SecretNamespaces are the namespaces that the writer's secretRefs may name; empty means any.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
-	// Providers bounds which clusters the writer may offer, by Liqo cluster id; empty means any. What an offer says of its
-	// provider is checked by those who use it, over its credentials: so bounded, a writer can neither offer another's cluster
-	// nor have that one's offer left out because there are two.
+	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers check an offer's claimed
+	// provider over its credentials. With this bound, a writer can neither offer the cluster of another writer nor have
+	// the other's offer ignored as a duplicate.
 	Providers []string `json:"providers,omitempty"`
 
 	sum [sha256.Size]byte
 }
 
-// Authenticator knows who a token belongs to.
+// Authenticator returns the writer of a token.
 type Authenticator interface {
 	Authenticate(token string) (Writer, bool)
 }
@@ -42,7 +39,7 @@ type Authenticator interface {
 // Writers are an Authenticator.
 type Writers []Writer
 
-// Authenticate takes the same time whichever writer it is, or none.
+// Authenticate takes the same time for every writer and for unknown tokens.
 func (ws Writers) Authenticate(token string) (Writer, bool) {
 	sum := sha256.Sum256([]byte(token))
 	found := -1
@@ -57,14 +54,17 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 	return ws[found], true
 }
 
-// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, readOnly, secretNamespaces, providers}]". The error
-// lists all faults by path.
+// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, readOnly, secretNamespaces, providers}]".
+// The error lists all faults by path.
 func ParseWriters(document []byte) (Writers, error) {
 	var doc struct {
 		Writers []Writer `json:"writers"`
 	}
-	faults := strict.Decode(document, &doc)
-	bounds := boundsOf(document, len(doc.Writers))
+	tree, faults, err := strictyaml.Unmarshal(document, &doc)
+	if err != nil {
+		return nil, err
+	}
+	written, _ := tree["writers"].([]any)
 	names, sums := map[string]bool{}, map[string]bool{}
 	for i := range doc.Writers {
 		w, path := &doc.Writers[i], fmt.Sprintf("writers[%d]", i)
@@ -73,99 +73,61 @@ func ParseWriters(document []byte) (Writers, error) {
 			faults.Add(path+".tokenSHA256", "must be 64 hex digits: the SHA-256 of the token, never the token")
 		}
 		copy(w.sum[:], sum)
-		if bounds[i].empty("secretNamespaces", len(w.SecretNamespaces)) {
-			faults.Add(path+".secretNamespaces", "is empty: name the namespaces, or leave it out, which means anywhere")
+		if isEmpty(written[i], "secretNamespaces", len(w.SecretNamespaces)) {
+			faults.Add(path+".secretNamespaces", "is empty: name the namespaces, or leave it out to allow any")
 		}
-		if bounds[i].empty("providers", len(w.Providers)) {
-			faults.Add(path+".providers", "is empty: name the cluster ids, or leave it out, which means any")
+		if isEmpty(written[i], "providers", len(w.Providers)) {
+			faults.Add(path+".providers", "is empty: name the cluster ids, or leave it out to allow any")
 		}
 		switch {
 		case w.Name == "":
 			faults.Add(path+".name", "is missing")
 		case names[w.Name]:
-			faults.Add(path+".name", "%q is there twice", w.Name)
+			faults.Add(path+".name", "%q is the name of another writer", w.Name)
 		case sums[strings.ToLower(w.TokenSHA256)]:
-			faults.Add(path+".tokenSHA256", "is that of another writer")
+			faults.Add(path+".tokenSHA256", "is the token of another writer")
 		}
 		names[w.Name], sums[strings.ToLower(w.TokenSHA256)] = true, true
 	}
-	if len(faults) > 0 {
-		return nil, faults
+	if err := faults.Locate(document).Err(); err != nil {
+		return nil, err
 	}
 	return doc.Writers, nil
 }
 
-// written are the keys of one writer as they stand in the document.
-type written map[string]any
-
-// empty tells whether the key is there with nothing behind it, as a template with an empty value leaves it.
-func (w written) empty(key string, values int) bool {
-	_, there := w[key]
-	return there && values == 0
+// isEmpty reports whether the key is written without a value, as a template with an empty value leaves it.
+func isEmpty(writer any, key string, values int) bool {
+	members, _ := writer.(map[string]any)
+	_, ok := members[key]
+	return ok && values == 0
 }
 
-// boundsOf reads what strict.Decode has read: what that refused, which may be too large to decode, has no writers.
-func boundsOf(document []byte, writers int) []written {
-	if writers == 0 {
-		return nil
-	}
-	var doc struct {
-		Writers []written `json:"writers"`
-	}
-	if err := yaml.Unmarshal(document, &doc); err != nil || len(doc.Writers) != writers { // strict.Decode has said what is wrong
-		return make([]written, writers)
-	}
-	return doc.Writers
-}
+// WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed authenticates nobody: a
+// revoked token must not stay valid because of a mistake elsewhere in the file.
+type WritersFile struct{ files *reload.Files[Writers] }
 
-// WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed lets nobody in: a token
-// that was revoked must not live on because of a slip elsewhere in the file.
-type WritersFile struct {
-	path string
-
-	mu      sync.Mutex
-	seen    [sha256.Size]byte
-	writers Writers
-	err     error
-}
-
-// OpenWriters reads the file a first time; a fault is an error.
+// OpenWriters reads the file for the first time; a fault is an error.
 func OpenWriters(path string) (*WritersFile, error) {
-	f := &WritersFile{path: path}
-	if _, err := f.current(); err != nil {
+	files, err := reload.Open(func(contents [][]byte) (Writers, error) { return ParseWriters(contents[0]) }, path)
+	if err != nil {
 		return nil, fmt.Errorf("open writers file %s: %w", path, err)
 	}
-	return f, nil
+	return &WritersFile{files}, nil
 }
 
 // Authenticate implements Authenticator.
 func (f *WritersFile) Authenticate(token string) (Writer, bool) {
-	writers, err := f.current()
+	writers, _, err := f.files.Get()
 	if err != nil {
 		return Writer{}, false
 	}
 	return writers.Authenticate(token)
 }
 
-// Err says what is wrong with the file now.
+// Err returns what is wrong with the file now.
 func (f *WritersFile) Err() error {
-	_, err := f.current()
+	_, _, err := f.files.Get()
 	return err
-}
-
-func (f *WritersFile) current() (Writers, error) {
-	document, err := os.ReadFile(f.path)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.seen, f.err = [sha256.Size]byte{}, err
-		return nil, err
-	}
-	if sum := sha256.Sum256(document); sum != f.seen {
-		f.seen = sum
-		f.writers, f.err = ParseWriters(document)
-	}
-	return f.writers, f.err
 }
 
 type role int
@@ -175,7 +137,7 @@ const (
 	writer
 )
 
-// as lets in who has a token with the right to do it.
+// as authenticates the request and checks that the writer has the needed role.
 func (s *Server) as(need role, handle func(http.ResponseWriter, *http.Request, Writer) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -186,7 +148,8 @@ func (s *Server) as(need role, handle func(http.ResponseWriter, *http.Request, W
 		switch {
 		case !ok:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
-			s.fail(w, r, problem(http.StatusUnauthorized, "", "send Authorization: Bearer <token> with a token this server knows"))
+			s.fail(w, r, problem(http.StatusUnauthorized, "",
+				"send Authorization: Bearer <token> with a token this server knows"))
 		case need == writer && who.ReadOnly:
 			s.fail(w, r, problem(http.StatusForbidden, "", "this token may only read"))
 		default:

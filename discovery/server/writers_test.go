@@ -13,13 +13,17 @@ import (
 func TestParseWritersRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                       "the document is empty",
-		"writers: [{name: a, token: x}]":         "writers[0].token: unknown key",
+		"writers: [{name: a, token: x}]":         "writers[0].token: unknown field",
 		"writers: [{name: a, tokenSHA256: abc}]": "writers[0].tokenSHA256: must be 64 hex digits",
 		"writers: [{name: a}]":                   "writers[0].tokenSHA256: must be 64 hex digits",
-		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s, secretNamespaces: []}]", hash("x")):                                   "writers[0].secretNamespaces: is empty",
-		fmt.Sprintf("writers: [{tokenSHA256: %s}]", hash("x")):                                                                  "writers[0].name: is missing",
-		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: a, tokenSHA256: %s}]", hash("x"), hash("y")):                  `writers[1].name: "a" is there twice`,
-		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}]", hash("x"), strings.ToUpper(hash("x"))): "writers[1].tokenSHA256: is that of another writer",
+		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s, secretNamespaces: []}]",
+			hash("x")): "writers[0].secretNamespaces: is empty",
+		fmt.Sprintf("writers: [{tokenSHA256: %s}]",
+			hash("x")): "writers[0].name: is missing",
+		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: a, tokenSHA256: %s}]", hash("x"),
+			hash("y")): `writers[1].name: "a" is the name of another writer`,
+		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}]", hash("x"),
+			strings.ToUpper(hash("x"))): "writers[1].tokenSHA256: is the token of another writer",
 	} {
 		_, err := ParseWriters([]byte(doc))
 		require.ErrorContains(t, err, want)

@@ -1,5 +1,4 @@
-// Package store keeps the discovery server's offers: the port, and the one in memory. store/sqlite is the durable one,
-// storetest the contract suite that both pass.
+// Package store is the port to where the discovery server keeps its offers; store/sqlite keeps them in a file.
 package store
 
 import (
@@ -23,8 +22,8 @@ var (
 // MaxPerWriter bounds the live offers of one writer.
 const MaxPerWriter = 1000
 
-// Record is an offer as it is kept. Its JSON is on disk: fields are only ever added. Offer.Expires is set by the server;
-// without it the record never ends.
+// Record is an offer as it is kept. Its JSON is on disk: fields are only ever added. Offer.Expires is set by the
+// server; without it the record never ends.
 type Record struct {
 	Offer   api.Posted `json:"offer"`
 	Writer  string     `json:"writer"`
@@ -33,7 +32,7 @@ type Record struct {
 
 // Store keeps offers by name. Every method takes the time: what has expired by then is as good as absent, and its name
 // is free. Safe for concurrent use. What goes in and comes out is not shared with the caller. Nothing is lost once a
-// method has returned, as far as the implementation is durable at all.
+// method has returned.
 type Store interface {
 	// Put creates or replaces the offer named record.Offer.Name. Errors: ErrOwned, ErrFull.
 	Put(ctx context.Context, record Record, now time.Time) (created bool, err error)

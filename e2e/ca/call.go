@@ -38,10 +38,11 @@ type Call struct {
 
 func (c Call) String() string {
 	b, _ := json.Marshal(c.Request)
-	return fmt.Sprintf("#%d %s %s %.1f ms %s %s", c.Seq, c.Method, b, float64(c.Duration.Microseconds())/1000, c.Code, c.Error)
+	return fmt.Sprintf("#%d %s %s %.1f ms %s %s", c.Seq, c.Method, b, float64(c.Duration.Microseconds())/1000, c.Code,
+		c.Error)
 }
 
-// OK tells whether it succeeded.
+// OK reports whether it succeeded.
 func (c Call) OK() bool { return c.Code == "OK" }
 
 // decode reads the bytes of a call into the types of its method; what cannot be read is left nil.

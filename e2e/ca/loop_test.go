@@ -53,7 +53,8 @@ func TestLoop(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	cloudConfig := filepath.Join(t.TempDir(), "cloud-config.yaml")
 	require.NoError(t, os.WriteFile(cloudConfig, []byte(fmt.Sprintf("address: %q\n", proxy.Address)), 0o600))
-	p, err := ca.Start(ctx, ca.Options{Binary: binary, Kubeconfig: l.Kubeconfig(lab.Consumer), CloudConfig: cloudConfig, Dir: l.Root + "/log"})
+	p, err := ca.Start(ctx, ca.Options{Binary: binary, Kubeconfig: l.Kubeconfig(lab.Consumer), CloudConfig: cloudConfig,
+		Dir: l.Root + "/log"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Stop(10*time.Second)) })
 
@@ -70,7 +71,8 @@ func TestLoop(t *testing.T) {
 
 	_, err = kube.AppsV1().Deployments("default").Update(ctx, deployment(0, "800m"), metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.NoError(t, kube.CoreV1().Pods("default").DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{}))
+	require.NoError(t, kube.CoreV1().Pods("default").DeleteCollection(ctx,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{}))
 	call, err = proxy.Await(ctx, call.Seq, func(c ca.Call) bool { return c.Method == ca.DeleteNodes })
 	require.NoError(t, err)
 	require.True(t, call.OK(), call)
@@ -91,9 +93,10 @@ func deployment(replicas int32, cpu string) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "work", Image: "work", Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
-				}}}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "work", Image: "work",
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+					}}}},
 			},
 		},
 	}
@@ -110,12 +113,14 @@ type plain struct {
 }
 
 func (p *plain) node(name, providerID string) *corev1.Node {
-	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10")}
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+		corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10")}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
 		Spec:       corev1.NodeSpec{ProviderID: providerID},
 		Status: corev1.NodeStatus{Capacity: size, Allocatable: size, Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()},
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(),
+				LastTransitionTime: metav1.Now()},
 		}},
 	}
 }
@@ -134,7 +139,8 @@ func (p *plain) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPUL
 	return &protos.GPULabelResponse{}, nil
 }
 
-func (p *plain) GetAvailableGPUTypes(context.Context, *protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
+func (p *plain) GetAvailableGPUTypes(context.Context,
+	*protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
 	return &protos.GetAvailableGPUTypesResponse{}, nil
 }
 
@@ -142,7 +148,8 @@ func (p *plain) NodeGroups(context.Context, *protos.NodeGroupsRequest) (*protos.
 	return &protos.NodeGroupsResponse{NodeGroups: []*protos.NodeGroup{p.group()}}, nil
 }
 
-func (p *plain) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
+func (p *plain) NodeGroupForNode(_ context.Context,
+	r *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.nodes[r.GetNode().GetProviderID()] {
@@ -151,7 +158,8 @@ func (p *plain) NodeGroupForNode(_ context.Context, r *protos.NodeGroupForNodeRe
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }
 
-func (p *plain) NodeGroupTargetSize(context.Context, *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
+func (p *plain) NodeGroupTargetSize(context.Context,
+	*protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &protos.NodeGroupTargetSizeResponse{TargetSize: int32(len(p.nodes))}, nil
@@ -162,16 +170,19 @@ func (p *plain) NodeGroupNodes(context.Context, *protos.NodeGroupNodesRequest) (
 	defer p.mu.Unlock()
 	res := &protos.NodeGroupNodesResponse{}
 	for id := range p.nodes {
-		res.Instances = append(res.Instances, &protos.Instance{Id: id, Status: &protos.InstanceStatus{InstanceState: protos.InstanceStatus_instanceRunning}})
+		res.Instances = append(res.Instances, &protos.Instance{Id: id,
+			Status: &protos.InstanceStatus{InstanceState: protos.InstanceStatus_instanceRunning}})
 	}
 	return res, nil
 }
 
-func (p *plain) NodeGroupTemplateNodeInfo(context.Context, *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
+func (p *plain) NodeGroupTemplateNodeInfo(context.Context,
+	*protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	return &protos.NodeGroupTemplateNodeInfoResponse{NodeInfo: p.node("template", "")}, nil
 }
 
-func (p *plain) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
+func (p *plain) NodeGroupIncreaseSize(ctx context.Context,
+	r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for range r.GetDelta() {
@@ -196,7 +207,8 @@ func (p *plain) NodeGroupIncreaseSize(ctx context.Context, r *protos.NodeGroupIn
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 }
 
-func (p *plain) NodeGroupDeleteNodes(ctx context.Context, r *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
+func (p *plain) NodeGroupDeleteNodes(ctx context.Context,
+	r *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range r.GetNodes() {

@@ -47,8 +47,8 @@ func DefaultFlags() []string {
 	}
 }
 
-// Build compiles the loop into dir and returns the binary's path. From an empty build cache that takes about 6 minutes on
-// 2 cores, seconds afterwards.
+// Build compiles the loop into dir and returns the binary's path. From an empty build cache that takes about 6 minutes
+// on 2 cores, seconds afterwards.
 func Build(ctx context.Context, dir string) (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
@@ -69,7 +69,8 @@ func Start(ctx context.Context, o Options) (*proc.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"--cloud-provider=externalgrpc", "--cloud-config=" + o.CloudConfig, "--kubeconfig=" + o.Kubeconfig,
+	args := append([]string{"--cloud-provider=externalgrpc", "--cloud-config=" + o.CloudConfig, "--kubeconfig=" +
+		o.Kubeconfig,
 		"--address=" + ports[0]}, append(DefaultFlags(), o.Flags...)...)
 	p, err := proc.Start(proc.Spec{Name: "cluster-autoscaler", Path: o.Binary, Args: args, LogDir: o.Dir})
 	if err != nil {

@@ -36,8 +36,8 @@ type Transport struct {
 	Server, Client credentials.TransportCredentials
 }
 
-// NewProxy listens on a free port of loopback and passes calls on to target (host:port), which need not run yet. Each call
-// is a line of JSON in the file at path too.
+// NewProxy listens on a free port of loopback and passes calls on to target (host:port), which need not run yet. Each
+// call is a line of JSON in the file at path too.
 func NewProxy(target, path string, over Transport) (*Proxy, error) {
 	if over.Server == nil {
 		over.Server = insecure.NewCredentials()

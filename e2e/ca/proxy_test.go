@@ -26,15 +26,18 @@ type stub struct {
 	protos.UnimplementedCloudProviderServer
 }
 
-func (stub) NodeGroupIncreaseSize(_ context.Context, r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
+func (stub) NodeGroupIncreaseSize(_ context.Context,
+	r *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	if r.GetDelta() > 3 {
 		return nil, status.Error(codes.InvalidArgument, "past max")
 	}
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 }
 
-func (stub) NodeGroupTemplateNodeInfo(context.Context, *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
-	res := &protos.NodeGroupTemplateNodeInfoResponse{NodeInfo: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}}
+func (stub) NodeGroupTemplateNodeInfo(context.Context,
+	*protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
+	res := &protos.NodeGroupTemplateNodeInfoResponse{NodeInfo: node}
 	res.ProtoReflect().SetUnknown([]byte{0x12, 0x01, 'x'}) // field 2, as the second wire generation has it
 	return res, nil
 }
@@ -66,7 +69,8 @@ func TestProxyPassesOnAndRecords(t *testing.T) {
 	template, err := client.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: "g"})
 	require.NoError(t, err)
 	require.Equal(t, "b", template.GetNodeInfo().GetLabels()["a"])
-	require.Equal(t, []byte{0x12, 0x01, 'x'}, []byte(template.ProtoReflect().GetUnknown()), "fields the proxy does not know pass through")
+	require.Equal(t, []byte{0x12, 0x01, 'x'}, []byte(template.ProtoReflect().GetUnknown()),
+		"fields the proxy does not know pass through")
 
 	call, err := proxy.Await(ctx, 1, func(c ca.Call) bool { return c.Method == ca.IncreaseSize })
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// part is some of the lab's binaries: built from a module of ours that requires theirs, or installed by version.
+// part is some of the lab's binaries: built from one of our modules that requires theirs, or installed by version.
 type part struct {
 	source   string   // module@version they come from
 	module   string   // folder under modules; "" for installed ones
@@ -34,7 +34,8 @@ func parts(v versions) []part {
 		{source: "github.com/liqotech/liqo@" + v.liqo, module: "liqo/" + v.liqo,
 			packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: liqo, into: "liqo"},
 		{source: "helm.sh/helm/v3@" + helmVersion, packages: []string{"helm.sh/helm/v3/cmd/helm"}, names: []string{"helm"}},
-		{source: "github.com/temporalio/cli@" + temporalVersion, packages: []string{"github.com/temporalio/cli/cmd/temporal"}, names: []string{"temporal"}},
+		{source: "github.com/temporalio/cli@" + temporalVersion, packages: []string{"github.com/temporalio/cli/cmd/temporal"},
+			names: []string{"temporal"}},
 	}
 }
 
@@ -62,7 +63,8 @@ func sourceDir() (string, error) {
 // completeMark is the file that says that all binaries of a folder are there.
 const completeMark = ".complete"
 
-// build makes sure that all binaries and Liqo's chart exist, one build at a time on a machine, and returns their folder.
+// build makes sure that all binaries and Liqo's chart exist, one build at a time on a machine, and returns their
+// folder.
 func build(ctx context.Context, sources string, v versions, log func(string, ...any)) (string, error) {
 	bin, err := v.dir()
 	if err != nil {
@@ -83,7 +85,8 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 	if exists(complete) { // meanwhile
 		return bin, nil
 	}
-	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes, v.liqo, bin)
+	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes,
+		v.liqo, bin)
 	for _, p := range parts(v) {
 		if err := p.build(ctx, sources, bin, log); err != nil {
 			return "", err
@@ -142,7 +145,7 @@ func (p part) borrow(bin, name string) bool {
 	return false
 }
 
-// made says whether a binary comes from the part's source: Go writes the modules into what it builds.
+// made reports whether a binary comes from the part's source: Go writes the modules into what it builds.
 func (p part) made(path string) bool {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -171,7 +174,8 @@ func copyChart(ctx context.Context, module, to string) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("copy Liqo's chart: %w", err)
 	}
-	if err := os.CopyFS(fresh, os.DirFS(filepath.Join(strings.TrimSpace(string(out)), "deployments", "liqo"))); err != nil {
+	if err := os.CopyFS(fresh, os.DirFS(filepath.Join(strings.TrimSpace(string(out)), "deployments",
+		"liqo"))); err != nil {
 		return fmt.Errorf("copy Liqo's chart: %w", err)
 	}
 	return os.Rename(fresh, to)

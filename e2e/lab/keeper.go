@@ -26,8 +26,8 @@ type keeper struct {
 	err   error         // how it ended; likewise
 }
 
-// buildKeeper compiles the keeper from the sources beside this file; at once when nothing has changed. The caller holds the
-// slot's lock.
+// buildKeeper compiles the keeper from the sources beside this file; at once when nothing has changed. The caller holds
+// the slot's lock.
 func buildKeeper(ctx context.Context, sources string, slot int) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -105,8 +105,8 @@ func (k *keeper) await(ctx context.Context) error {
 	}
 }
 
-// end has it end the lab and waits for that. It returns an error when the keeper was not there to do so, or failed, or took
-// longer than patience.
+// end has it end the lab and waits for that. It returns an error when the keeper was not there to do so, or failed, or
+// took longer than patience.
 func (k *keeper) end(patience time.Duration) error {
 	early := isClosed(k.done)
 	_ = k.stdin.Close()

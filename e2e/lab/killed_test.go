@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestKilled ends labs the hard way. With its owner killed a lab takes itself down; with its keeper killed too its processes
-// die all the same, and the next lab clears the rest.
+// TestKilled ends labs the hard way. With its owner killed a lab takes itself down; with its keeper killed too its
+// processes die all the same, and the next lab clears the rest.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -61,7 +61,8 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, l.Down())
 }
 
-// owned starts a lab that another process owns, and returns that process, the lab's root and its processes' pids by name.
+// owned starts a lab that another process owns, and returns that process, the lab's root and its processes' pids by
+// name.
 func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root string, processes map[string]int) {
 	t.Helper()
 	owner = exec.CommandContext(ctx, run, "-providers", "1", "sh", "-c", `echo "$LIQO_AUTOSCALER_LAB"; exec sleep 600`)
@@ -86,7 +87,7 @@ func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root
 	return owner, root, processes
 }
 
-// anyRuns says whether one of them runs; a zombie, whose command line is empty, does not.
+// anyRuns reports whether one of them runs; a zombie, whose command line is empty, does not.
 func anyRuns(processes map[string]int) bool {
 	for _, pid := range processes {
 		if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(cmdline) > 0 {

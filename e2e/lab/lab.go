@@ -20,14 +20,14 @@ import (
 type Options struct {
 	// Providers is the number of provider clusters. Default 1.
 	Providers int
-	// KubernetesVersion and LiqoVersion are of all clusters. They may be shortened: "v1.1" is the newest 1.1 that modules has.
-	// Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
+	// KubernetesVersion and LiqoVersion are of all clusters. They may be shortened: "v1.1" is the newest 1.1 that modules
+	// has. Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
 	KubernetesVersion string
 	LiqoVersion       string
 	// Slot lets a second lab run beside the first: one per slot, 0 to 9. Default: the environment's EnvSlot, else 0.
 	Slot int
-	// Root is the folder of state, logs and kubeconfigs; it is removed by Down. Default: the folder "lab", or "lab-<slot>",
-	// in os.TempDir.
+	// Root is the folder of state, logs and kubeconfigs; it is removed by Down. Default: the folder "lab", or
+	// "lab-<slot>", in os.TempDir.
 	Root string
 	// Log gets a line now and then. Default: none.
 	Log func(format string, args ...any)
@@ -53,8 +53,9 @@ type Lab struct {
 const Consumer = keep.Consumer
 
 // Start builds what is missing, waits for the machine's lab lock, clears what an earlier run left, starts the lab and
-// returns once all of it answers. The context bounds the start; it does not end the lab. The lab goes down with Down, or
-// by itself when this process ends, however it does. An error of the start says which process failed and how its log ends.
+// returns once all of it answers. The context bounds the start; it does not end the lab. The lab goes down with Down,
+// or by itself when this process ends, however it does. An error of the start says which process failed and how its log
+// ends.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -76,7 +77,8 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	config := keep.Config{Root: o.Root, Bin: bin, LiqoVersion: v.liqo, Providers: o.Providers, Slot: o.Slot}
-	l := &Lab{Root: o.Root, Bin: bin, Providers: config.Clusters()[1:], KubernetesVersion: v.kubernetes, LiqoVersion: v.liqo, lock: lock}
+	l := &Lab{Root: o.Root, Bin: bin, Providers: config.Clusters()[1:], KubernetesVersion: v.kubernetes,
+		LiqoVersion: v.liqo, lock: lock}
 	if err := l.start(ctx, sources, config, o.Log); err != nil {
 		_ = l.Down()
 		return nil, fmt.Errorf("start lab: %w", err)
@@ -191,6 +193,6 @@ func (l *Lab) Audit(cluster string) string { return filepath.Join(l.Root, cluste
 // Tails shows the ends of all logs of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }
 
-// OneSlice says whether a provider may carry one slice at most, because this Liqo, older than 1.2, loses the pods of a
-// second one's sibling (liqotech/liqo#3257).
+// OneSlice reports whether a provider may carry one slice at most, because this Liqo, older than 1.2, loses the pods of
+// a second one's sibling (liqotech/liqo#3257).
 func (l *Lab) OneSlice() bool { return oneSlice(l.LiqoVersion) }

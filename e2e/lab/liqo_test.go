@@ -20,8 +20,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestPeering walks bare Liqo through a virtual node's life with its own liqoctl: peer, a Ready node, its virtual kubelet
-// killed and back, a pod run on the provider, unpeer, node gone. It runs on the versions the environment asks for.
+// TestPeering walks bare Liqo through a virtual node's life with its own liqoctl: peer, a Ready node, its virtual
+// kubelet killed and back, a pod run on the provider, unpeer, node gone. It runs on the versions the environment asks
+// for.
 func TestPeering(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -57,9 +58,11 @@ func TestPeering(t *testing.T) {
 // offloaded runs a pod in an offloaded namespace on the provider, and removes both.
 func offloaded(ctx context.Context, t *testing.T, l *lab.Lab, consumer kubernetes.Interface) {
 	t.Helper()
-	_, err := consumer.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, metav1.CreateOptions{})
+	_, err := consumer.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
-	liqoctl(ctx, t, l, "offload", "namespace", "demo", "--pod-offloading-strategy", "Remote", "--namespace-mapping-strategy", "EnforceSameName")
+	liqoctl(ctx, t, l, "offload", "namespace", "demo", "--pod-offloading-strategy", "Remote",
+		"--namespace-mapping-strategy", "EnforceSameName")
 	_, err = consumer.CoreV1().Pods("demo").Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
@@ -83,7 +86,8 @@ func offloaded(ctx context.Context, t *testing.T, l *lab.Lab, consumer kubernete
 func liqoctl(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, filepath.Join(l.Bin, "liqo", "liqoctl"), append(args, "--kubeconfig", l.Kubeconfig(lab.Consumer), "--skip-confirm")...)
+	cmd := exec.CommandContext(ctx, filepath.Join(l.Bin, "liqo", "liqoctl"), append(args, "--kubeconfig",
+		l.Kubeconfig(lab.Consumer), "--skip-confirm")...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "liqoctl %s: %s", strings.Join(args, " "), out)
 	fmt.Printf("STEP lab/liqo-%s/%s %.1f\n", l.LiqoVersion, args[0], time.Since(began).Seconds())

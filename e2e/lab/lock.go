@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, and on lab-<slot>.lock for other slots. The keeper
-// holds it too, so that it is free once a lab is gone, not when its owner is. The file holds the root of the lab that runs,
-// so that the next one can clear it away should its keeper have been killed as well.
+// lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, and on lab-<slot>.lock for other slots. The
+// keeper holds it too, so that it is free once a lab is gone, not when its owner is. The file holds the root of the lab
+// that runs, so that the next one can clear it away should its keeper have been killed as well.
 type lock struct{ file *os.File }
 
 func suffix(slot int) string {

@@ -27,8 +27,8 @@ func (l *Lab) Pid(name string) (int, error) {
 	return e.PID, err
 }
 
-// Signal sends a signal to one process: SIGSTOP and SIGCONT freeze and thaw it, SIGKILL is a crash. The lab starts nothing
-// again but virtual kubelets.
+// Signal sends a signal to one process: SIGSTOP and SIGCONT freeze and thaw it, SIGKILL is a crash. The lab starts
+// nothing again but virtual kubelets.
 func (l *Lab) Signal(cluster, process string, s syscall.Signal) error {
 	e, err := pids.Find(l.Root, cluster+"-"+process)
 	if err != nil {

@@ -31,10 +31,11 @@ const (
 // versions is what a lab consists of.
 type versions struct{ kubernetes, liqo string }
 
-// choose resolves the versions asked for, "" being the environment's and then the default, to ones there are modules for.
-// "v1.1" is the newest 1.1 there is; the leading v may be left out.
+// choose resolves the versions asked for, "" being the environment's and then the default, to ones there are modules
+// for. "v1.1" is the newest 1.1 there is; the leading v may be left out.
 func choose(modules, kubernetes, liqo string) (v versions, err error) {
-	if v.kubernetes, err = pick(filepath.Join(modules, "kubernetes"), kubernetes, os.Getenv(EnvKubernetes), DefaultKubernetes); err != nil {
+	if v.kubernetes, err = pick(filepath.Join(modules, "kubernetes"), kubernetes, os.Getenv(EnvKubernetes),
+		DefaultKubernetes); err != nil {
 		return v, err
 	}
 	v.liqo, err = pick(filepath.Join(modules, "liqo"), liqo, os.Getenv(EnvLiqo), DefaultLiqo)
@@ -92,7 +93,7 @@ func (v versions) stamp() string {
 		base, v.kubernetes, base, parsed.Major(), base, parsed.Minor(), client, v.kubernetes)
 }
 
-// oneSlice says whether this version of Liqo loses pods when a provider carries several slices: all before 1.2
+// oneSlice reports whether this version of Liqo loses pods when a provider carries several slices: all before 1.2
 // (liqotech/liqo#3257).
 func oneSlice(liqo string) bool {
 	v, err := version.ParseSemantic(liqo)

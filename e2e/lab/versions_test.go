@@ -43,7 +43,8 @@ func TestNewestOfAMinor(t *testing.T) {
 	for _, name := range []string{"v1.9.9", "v1.10.2", "v1.10.10", "v1.1.1", "notes"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
-	for asked, want := range map[string]string{"v1.10": "v1.10.10", "1.10.2": "v1.10.2", "v1.1": "v1.1.1", "v1": "v1.10.10"} {
+	for asked, want := range map[string]string{"v1.10": "v1.10.10", "1.10.2": "v1.10.2", "v1.1": "v1.1.1",
+		"v1": "v1.10.10"} {
 		got, err := pick(dir, "", asked)
 		require.NoError(t, err)
 		require.Equal(t, want, got, asked)
@@ -52,7 +53,8 @@ func TestNewestOfAMinor(t *testing.T) {
 
 // TestModulesAreWhatTheyAreCalled: a folder that requires another version would build that one.
 func TestModulesAreWhatTheyAreCalled(t *testing.T) {
-	requires := map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kubernetes": "k8s.io/kubernetes", "liqo": "github.com/liqotech/liqo"}
+	requires := map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kubernetes": "k8s.io/kubernetes",
+		"liqo": "github.com/liqotech/liqo"}
 	found, err := filepath.Glob(filepath.Join(modules(t), "*", "v*", "go.mod"))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(found), 5)

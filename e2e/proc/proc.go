@@ -95,7 +95,8 @@ func (p *Process) Stop(patience time.Duration) error {
 // ErrEnded is what Until returns when the process ended first.
 var ErrEnded = errors.New("process ended")
 
-// Until polls ready every 100 ms until it returns nil, the process ends, or the context does. The error carries ready's last.
+// Until polls ready every 100 ms until it returns nil, the process ends, or the context does. The error carries ready's
+// last.
 func (p *Process) Until(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

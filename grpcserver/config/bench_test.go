@@ -13,14 +13,15 @@ import (
 // manyGroups is a config with one mistake, which all its groups inherit.
 func manyGroups(n int) []byte {
 	var raw strings.Builder
-	raw.WriteString("defaults: {max: 0, min: 0, shape: {cpu: 1, memory: 1Gi, pods: 1}, labels: {a: b}, budgets: {peer: 1s}}\nnodeGroups:\n")
+	raw.WriteString("defaults: {max: 0, min: 0, shape: {cpu: 1, memory: 1Gi, pods: 1}, labels: {a: b}, budgets: {peer: " +
+		"1s}}\nnodeGroups:\n")
 	for i := range n {
 		fmt.Fprintf(&raw, "- {id: a%d}\n", i)
 	}
 	return []byte(raw.String())
 }
 
-const oneMistake = "defaults.max: is 0: give at least 1"
+const oneMistake = "line 1: defaults.max: is 0: give at least 1"
 
 // A mistake in the defaults is told once, where it stands, not once a group.
 func TestAMistakeOfTheDefaultsIsToldOnce(t *testing.T) {
@@ -28,8 +29,9 @@ func TestAMistakeOfTheDefaultsIsToldOnce(t *testing.T) {
 	require.EqualError(t, err, oneMistake)
 }
 
-// Each Refresh of CA reads a changed file and waits for it. The time per group must not grow with their number: compare the
-// sizes, and the bare decoding of the same text beside them. Prints BENCH <name> <value> <unit> <ratio> <against>.
+// Each Refresh of CA reads a changed file and waits for it. The time per group must not grow with their number:
+// compare the sizes, and the bare decoding of the same text beside them. Prints BENCH <name> <value> <unit> <ratio>
+// <against>.
 func BenchmarkParseManyGroups(b *testing.B) {
 	for _, n := range []int{200, 2_000, 20_000} {
 		raw := manyGroups(n)

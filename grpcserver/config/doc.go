@@ -3,7 +3,7 @@
 //
 //	hub: default            # optional: the name of this installation
 //	limits: {nodes: 20, cpu: 80, memory: 160Gi} # of all groups together; optional
-//	defaults:               # what groups have that do not say; shape, labels and budgets key by key
+//	defaults:               # for groups that do not set them; shape, labels and budgets key by key
 //	  max: 5
 //	  shape: {pods: 110, ephemeral-storage: 20Gi}
 //	nodeGroups:
@@ -17,6 +17,6 @@
 //	  selector: {matchLabels: {region: eu}}
 //	  budgets: {peer: 90s, join: 2m, total: 12m}
 //
-// Reading is strict: what is not understood is refused, every complaint names its field by YAML path and says what to do,
-// and all complaints come at once.
+// Reading is strict (package strictyaml): unknown fields are refused, and all faults are reported at once, each with
+// its line, its path and what to do.
 package config

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// What a group takes from the defaults when it does not say: these fields as a whole, and of these what is missing.
+// What a group takes from the defaults when it does not set it: these fields as a whole, and the missing keys of those.
 var (
 	inheritedWhole  = []string{"min", "max", "taints", "groupTaint", "selector"}
 	inheritedByKeys = []string{"shape", "labels", "budgets"}
 )
 
-// origins tell for paths in groups from where in the defaults their content came.
+// origins maps paths in groups to the paths in the defaults that their content came from.
 type origins map[string]string
 
-// inherit works the defaults into the groups of the tree. It works on the tree, where "not said" can be told from zero.
-func inherit(tree any) origins {
+// inherit copies the defaults into the groups of the tree, where absent can be told from zero.
+func inherit(tree map[string]any) origins {
 	from := origins{}
-	top, _ := tree.(map[string]any)
-	defaults, _ := top["defaults"].(map[string]any)
-	groups, _ := top["nodeGroups"].([]any)
+	defaults, _ := tree["defaults"].(map[string]any)
+	groups, _ := tree["nodeGroups"].([]any)
 	for i, g := range groups {
 		if group, ok := g.(map[string]any); ok && len(defaults) > 0 {
 			from.fill(fmt.Sprintf("nodeGroups[%d]", i), group, defaults)
@@ -33,13 +33,13 @@ func inherit(tree any) origins {
 func (o origins) fill(path string, group, defaults map[string]any) {
 	o.take(path, "defaults", group, defaults, slices.Concat(inheritedWhole, inheritedByKeys))
 	for _, name := range inheritedByKeys {
-		if o[join(path, name)] != "" {
+		if o[strictyaml.Join(path, name)] != "" {
 			continue // taken as a whole
 		}
 		own, isObject := group[name].(map[string]any)
 		theirs, _ := defaults[name].(map[string]any)
 		if isObject {
-			o.take(join(path, name), join("defaults", name), own, theirs, slices.Sorted(maps.Keys(theirs)))
+			o.take(strictyaml.Join(path, name), strictyaml.Join("defaults", name), own, theirs, slices.Sorted(maps.Keys(theirs)))
 		}
 	}
 }
@@ -51,25 +51,22 @@ func (o origins) take(path, theirPath string, own, theirs map[string]any, names 
 			continue
 		}
 		own[name] = theirs[name]
-		o[join(path, name)] = join(theirPath, name)
+		o[strictyaml.Join(path, name)] = strictyaml.Join(theirPath, name)
 	}
 }
 
-// blame moves complaints about inherited content to the defaults, where it was written, and says each once. A complaint
-// that measures two fields against each other moves only when both were inherited.
-func (o origins) blame(complaints []*FieldError) []*FieldError {
-	type said struct{ path, message string }
-	known := map[said]bool{}
-	var out []*FieldError
-	for _, c := range complaints {
-		if theirs, ok := o.of(c.Path); ok {
-			if _, both := o.of(c.follows); both || c.follows == "" {
-				c.Path = theirs
-			}
+// blame moves faults of inherited content to the defaults, where it was written, and keeps each once. A fault that
+// compares two fields moves only when both were inherited.
+func (o origins) blame(faults strictyaml.Faults) (out strictyaml.Faults) {
+	known := map[strictyaml.Fault]bool{}
+	for _, f := range faults {
+		_, both := o.of(f.Against)
+		if theirs, ok := o.of(f.Path); ok && (both || f.Against == "") {
+			f.Path, f.Against = theirs, ""
 		}
-		if s := (said{c.Path, c.Message}); !known[s] {
-			known[s] = true
-			out = append(out, c)
+		if !known[f] {
+			known[f] = true
+			out = append(out, f)
 		}
 	}
 	return out
@@ -77,9 +74,9 @@ func (o origins) blame(complaints []*FieldError) []*FieldError {
 
 // of is the path in the defaults that the content at path came from.
 func (o origins) of(path string) (string, bool) {
-	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") { // no inherited path is within another
-		if theirs, ok := o[path[:end]]; ok {
-			return theirs + path[end:], true
+	for outer := range strictyaml.Outward(path) { // no inherited path is within another
+		if theirs, ok := o[outer]; ok {
+			return theirs + path[len(outer):], true
 		}
 	}
 	return "", false

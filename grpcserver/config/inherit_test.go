@@ -63,7 +63,8 @@ nodeGroups:
 	require.Equal(t, "4Gi", own.Shape.Memory().String())
 	require.Len(t, own.Shape, 4)
 	require.Equal(t, map[string]string{"tier": "burst", "team": "b", "gpu": "yes"}, own.Labels)
-	require.Equal(t, []corev1.Taint{{Key: fleet.LabelGroup, Value: "own", Effect: corev1.TaintEffectNoExecute}}, own.NodeTaints())
+	require.Equal(t, []corev1.Taint{{Key: fleet.LabelGroup, Value: "own", Effect: corev1.TaintEffectNoExecute}},
+		own.NodeTaints())
 	require.Empty(t, own.Selector.MatchLabels)
 	require.Equal(t, 30*time.Second, own.Budgets.Peer.Duration)
 	require.Equal(t, 5*time.Minute, own.Budgets.Drain.Duration)
@@ -76,7 +77,8 @@ nodeGroups:
 
 // What `config view` prints is the same configuration.
 func TestViewRoundTrip(t *testing.T) {
-	for _, raw := range []string{good, "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: [{id: a, shape: {cpu: 1, memory: 1Gi, pods: 1}}]"} {
+	for _, raw := range []string{good, "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: " +
+		"[{id: a, shape: {cpu: 1, memory: 1Gi, pods: 1}}]"} {
 		cfg, err := Parse([]byte(raw))
 		require.NoError(t, err)
 		printed, err := yaml.Marshal(cfg)

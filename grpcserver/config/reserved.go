@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// reservedLabel says why a group must not set this label, or "".
+// reservedLabel returns why a group must not set this label, or "".
 func reservedLabel(key, value string) string {
 	prefix, _, prefixed := strings.Cut(key, "/")
 	switch {
@@ -11,16 +11,16 @@ func reservedLabel(key, value string) string {
 	case prefixed && underDomain(prefix, "liqo.io"):
 		return "is reserved: Liqo sets labels under liqo.io by itself; remove it"
 	case prefixed && underDomain(prefix, "liqo-autoscaler.io"):
-		return "is reserved: labels under liqo-autoscaler.io are what we keep book with; remove it"
+		return "is reserved: liqo-autoscaler sets labels under liqo-autoscaler.io by itself; remove it"
 	case key == "type" && value == "virtual-kubelet":
 		// CA core/utils/utils.go: such nodes vanish from its resource limits.
-		return "hides the node from CA's resource limits: use another key or value"
+		return "hides the node from Cluster Autoscaler's resource limits: use another key or value"
 	}
 	return ""
 }
 
-// reservedTaint says why a group must not set this taint, or "". CA strips taints of node conditions from templates and
-// takes startup taints for "not ready yet" (CA utils/taints/taints.go).
+// reservedTaint returns why a group must not set this taint, or "". CA strips taints of node conditions from
+// templates and takes startup taints for "not ready yet" (CA utils/taints/taints.go).
 func reservedTaint(key string) string {
 	prefix, _, prefixed := strings.Cut(key, "/")
 	switch {
@@ -30,7 +30,7 @@ func reservedTaint(key string) string {
 		return "is reserved: Kubernetes sets it by a node's condition; use a key of your own"
 	case prefixed && underDomain(prefix, "cluster-autoscaler.kubernetes.io"),
 		key == "ToBeDeletedByClusterAutoscaler", key == "DeletionCandidateOfClusterAutoscaler":
-		return "is reserved: CA gives it a meaning of its own; use a key of your own"
+		return "is reserved: Cluster Autoscaler uses it; use a key of your own"
 	}
 	return ""
 }

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/go-playground/validator/v10"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,33 +13,44 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// say reports a complaint at path, relative to the struct under check.
+var rules = strictyaml.NewRules(map[string]strictyaml.Check{
+	"groupid": {Valid: fleet.ValidGroupID, Fault: nameFault("group", fleet.MaxGroupID)},
+	"hub":     {Valid: fleet.ValidHub, Fault: nameFault("hub", fleet.MaxHub)},
+}, map[string]string{
+	"ID":         "give the group a name, which must not change later",
+	"NodeGroups": "list at least one node group",
+	"Shape":      "give cpu, memory and pods, which is what each node has",
+})
+
+func nameFault(what string, limit int) string {
+	return fmt.Sprintf("%%q cannot name a %s: use at most %d lower-case letters, digits and dashes, "+
+		"with a letter or digit at both ends", what, limit)
+}
+
+// say adds a fault at path, relative to the struct under check.
 type say func(path, format string, args ...any)
 
-func sayTo(sl validator.StructLevel) say {
-	return func(path, format string, args ...any) {
-		sl.ReportError(nil, path, path, tagSay, fmt.Sprintf(format, args...))
-	}
-}
-
-// checkConfig holds what concerns several groups.
-func checkConfig(sl validator.StructLevel) {
-	cfg, say := sl.Current().Interface().(Config), sayTo(sl)
+// checkConfig returns what struct tags cannot find.
+func checkConfig(cfg Config) (faults strictyaml.Faults) {
 	first := map[string]int{}
 	for i, g := range cfg.NodeGroups {
+		at := fmt.Sprintf("nodeGroups[%d]", i)
 		if j, taken := first[g.ID]; taken && g.ID != "" {
-			say(fmt.Sprintf("nodeGroups[%d].id", i), "%q is the id of nodeGroups[%d] too: give each group its own", g.ID, j)
-			continue
+			faults.Add(at+".id", "%q is the id of nodeGroups[%d] too: give each group its own", g.ID, j)
+		} else {
+			first[g.ID] = i
 		}
-		first[g.ID] = i
+		checkGroup(at, g, &faults)
 	}
-	checkLimits(cfg, say)
+	checkLimits(cfg, faults.Add)
+	return faults
 }
 
-// checkLimits: a limit that does not even leave room for the groups' min can only be a mistake.
+// checkLimits refuses limits that leave no room for the min of the groups.
 func checkLimits(cfg Config, say say) {
 	var least fleet.Use
 	for _, g := range cfg.NodeGroups {
@@ -55,27 +64,29 @@ func checkLimits(cfg Config, say say) {
 		case limit.Sign() <= 0:
 			say("limits."+name, "is %s: give more than 0, or leave it out", limit.String())
 		case least.Cmp(*limit) > 0:
-			say("limits."+name, "is %s, less than the min of all groups together (%s): raise it, or lower them", limit.String(), least.String())
+			say("limits."+name, "is %s, less than the min of all groups together (%s): raise it, or lower them",
+				limit.String(), least.String())
 		}
 	}
 	if n := cfg.Limits.Nodes; n != nil {
-		check("nodes", resource.NewQuantity(int64(*n), resource.DecimalSI), *resource.NewQuantity(int64(least.Nodes), resource.DecimalSI))
+		check("nodes", resource.NewQuantity(int64(*n), resource.DecimalSI),
+			*resource.NewQuantity(int64(least.Nodes), resource.DecimalSI))
 	}
 	check("cpu", cfg.Limits.CPU, least.CPU)
 	check("memory", cfg.Limits.Memory, least.Memory)
 }
 
-// checkGroup holds what struct tags cannot say about one group.
-func checkGroup(sl validator.StructLevel) {
-	g, say := sl.Current().Interface().(fleet.GroupSpec), sayTo(sl)
+func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
+	say := func(path, format string, args ...any) { faults.Add(at+"."+path, format, args...) }
 	checkShape(g.Shape, say)
 	checkLabels(g.Labels, say)
 	checkTaints(g.Taints, say)
 	checkGroupTaint(g, say)
 	checkSelector(g.Selector, say)
 	if b := g.Budgets; b.Total.Duration < b.Peer.Duration+b.Join.Duration {
-		say("budgets.total", "is %s, less than peer and join together (%s): raise it, or lower them",
-			b.Total.Duration, b.Peer.Duration+b.Join.Duration)
+		*faults = append(*faults, strictyaml.Fault{Path: at + ".budgets.total", Against: at + ".budgets",
+			Message: fmt.Sprintf("is %s, less than peer and join together (%s): raise it, or lower them",
+				b.Total.Duration, b.Peer.Duration+b.Join.Duration)})
 	}
 }
 
@@ -86,19 +97,20 @@ func checkShape(shape corev1.ResourceList, say say) {
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, ok := shape[name]; !ok {
-			say(join("shape", string(name)), "is missing: give what each node has")
+			say(strictyaml.Join("shape", string(name)), "is missing: give what each node has")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(shape)) {
-		path, quantity := join("shape", string(name)), shape[name]
+		path, quantity := strictyaml.Join("shape", string(name)), shape[name]
 		switch {
 		case !validResource(name):
-			say(path, "is not a resource a node has: use cpu, memory, pods, ephemeral-storage, or a full name such as nvidia.com/gpu")
+			say(path, "is not a resource of a node: use cpu, memory, pods, ephemeral-storage, "+
+				"or a full name such as nvidia.com/gpu")
 		case quantity.Sign() <= 0:
 			say(path, "is %s: give more than 0, or leave it out", quantity.String())
 		case wholeOnly(name) && !isWhole(quantity):
 			say(path, "is %s: give a whole number", quantity.String())
-		case inBytes(name) && quantity.Cmp(leastBytes) < 0:
+		case inBytes(name) && quantity.Cmp(minBytes) < 0:
 			say(path, "is %s, and counts bytes: give it a unit such as Mi or Gi", quantity.String())
 		}
 	}
@@ -114,8 +126,8 @@ func validResource(name corev1.ResourceName) bool {
 	}
 }
 
-// leastBytes is less than any node has, and more than a number whose unit was forgotten, or is m for M.
-var leastBytes = resource.MustParse("1Mi")
+// minBytes is less than any node has, and more than a number without its unit, or with m instead of M.
+var minBytes = resource.MustParse("1Mi")
 
 func inBytes(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
@@ -129,7 +141,7 @@ func isWhole(q resource.Quantity) bool { return q.Cmp(*resource.NewQuantity(q.Va
 
 func checkLabels(labels map[string]string, say say) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		path, value := join("labels", key), labels[key]
+		path, value := strictyaml.Join("labels", key), labels[key]
 		if why := validation.IsQualifiedName(key); len(why) > 0 {
 			say(path, "is not a label key: %s", short(why))
 			continue
@@ -163,6 +175,9 @@ func checkTaints(taints []corev1.Taint, say say) {
 		} else {
 			checkEffect(path+"effect", t.Effect, say)
 		}
+		if t.TimeAdded != nil {
+			say(path+"timeAdded", "is set by Kubernetes: remove it")
+		}
 		if id := t.Key + ":" + string(t.Effect); seen[id] {
 			say(strings.TrimSuffix(path, "."), "repeats the taint %s: a node carries it once, remove one", id)
 		} else {
@@ -195,33 +210,14 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 	if selector == nil {
 		return
 	}
-	problems := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("selector"))
+	problems := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{},
+		field.NewPath("selector"))
 	for _, p := range problems {
-		say(p.Field, "%s: mend the selector, which is matched against the labels of offers", short([]string{p.ErrorBody()}))
+		say(p.Field, "%s: fix the selector, which is matched against the labels of offers", short([]string{p.ErrorBody()}))
 	}
 	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(problems) == 0 {
-		say("selector", "%v: mend the selector, which is matched against the labels of offers", err)
+		say("selector", "%v: fix the selector, which is matched against the labels of offers", err)
 	}
-}
-
-// negativeBudgets looks at budgets as they were written.
-func negativeBudgets(cfg Config) []*FieldError {
-	var out []*FieldError
-	for i, g := range cfg.NodeGroups {
-		for _, b := range []struct {
-			name  string
-			value time.Duration
-		}{
-			{"peer", g.Budgets.Peer.Duration}, {"join", g.Budgets.Join.Duration}, {"total", g.Budgets.Total.Duration},
-			{"drain", g.Budgets.Drain.Duration}, {"failedTTL", g.Budgets.FailedTTL.Duration},
-		} {
-			if b.value < 0 {
-				out = append(out, &FieldError{Path: fmt.Sprintf("nodeGroups[%d].budgets.%s", i, b.name),
-					Message: fmt.Sprintf("is %s: give more than 0, or leave it out for the default", b.value)})
-			}
-		}
-	}
-	return out
 }
 
 // short leaves out the examples and patterns that Kubernetes puts behind its reasons.

@@ -1,124 +1,13 @@
 package config
 
 import (
-	"reflect"
-	"strconv"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	_ "embed"
+	"encoding/json"
 )
 
-// SchemaID names the schema; nothing is served there.
-const SchemaID = "https://liqo-autoscaler.io/schemas/nodegroups.json"
+//go:embed schema.json
+var schemaJSON []byte
 
-// Schema is the JSON Schema (2020-12) of the file, made from the types. It knows less than Parse: rules between fields are
-// not in it.
-func Schema() map[string]any {
-	s := schemaOf(reflect.TypeFor[Config](), "")
-	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["$id"] = SchemaID
-	s["title"] = "Node groups of liqo-autoscaler"
-	s["required"] = []string{"nodeGroups"}
-	return s
-}
-
-// Patterns of scalars that YAML has as text, or as text or number.
-const (
-	quantityPattern = `^[+-]?[0-9.]{1,24}([numkKMGTPE]i?|[eE][+-]?[0-9]{1,2})?$`
-	durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-	namePattern     = `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
-)
-
-// schemaOf describes a type; path is where it is used, list and map elements as "*".
-func schemaOf(t reflect.Type, path string) map[string]any {
-	s := kindSchema(t, path)
-	if text := about[path]; text != "" {
-		s["description"] = text
-	}
-	return s
-}
-
-func kindSchema(t reflect.Type, path string) map[string]any {
-	switch t {
-	case reflect.TypeFor[resource.Quantity]():
-		return map[string]any{"type": []string{"string", "number"}, "pattern": quantityPattern}
-	case reflect.TypeFor[metav1.Duration]():
-		return map[string]any{"type": "string", "pattern": durationPattern}
-	case reflect.TypeFor[corev1.TaintEffect]():
-		effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
-		if strings.HasSuffix(path, ".groupTaint") {
-			effects = append(effects, "") // none, where the defaults have one
-		}
-		return oneOf(effects...)
-	case reflect.TypeFor[metav1.LabelSelectorOperator]():
-		return oneOf(string(metav1.LabelSelectorOpIn), string(metav1.LabelSelectorOpNotIn), string(metav1.LabelSelectorOpExists), string(metav1.LabelSelectorOpDoesNotExist))
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return kindSchema(t.Elem(), path)
-	case reflect.Struct:
-		return objectSchema(t, path)
-	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem(), path+".*")}
-	case reflect.Slice:
-		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), path+".*")}
-	case reflect.Int:
-		return map[string]any{"type": "integer"}
-	default:
-		return map[string]any{"type": "string"}
-	}
-}
-
-func oneOf(values ...string) map[string]any {
-	return map[string]any{"type": "string", "enum": values}
-}
-
-func objectSchema(t reflect.Type, path string) map[string]any {
-	properties := map[string]any{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Type == reflect.TypeFor[*metav1.Time]() {
-			continue // set by Kubernetes alone
-		}
-		s := schemaOf(f.Type, join(path, name))
-		constrain(s, f.Tag.Get("validate"))
-		properties[name] = s
-	}
-	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	if required := requiredIn[path]; required != nil {
-		s["required"] = required
-	}
-	return s
-}
-
-// requiredIn: everything else a group must have may come from the defaults.
-var requiredIn = map[string][]string{
-	"nodeGroups.*":          {"id"},
-	"nodeGroups.*.taints.*": {"key", "effect"}, "defaults.taints.*": {"key", "effect"},
-	"nodeGroups.*.selector.matchExpressions.*": {"key", "operator"}, "defaults.selector.matchExpressions.*": {"key", "operator"},
-}
-
-// constrain adds what the validator's tags say.
-func constrain(s map[string]any, tags string) {
-	for tag := range strings.SplitSeq(tags, ",") {
-		name, value, _ := strings.Cut(tag, "=")
-		n, _ := strconv.Atoi(value)
-		switch name {
-		case "gte":
-			s["minimum"] = n
-		case "lte":
-			s["maximum"] = n
-		case "min":
-			s["minItems"] = n
-		case "groupid":
-			s["pattern"], s["maxLength"] = namePattern, fleet.MaxGroupID
-		case "hub":
-			s["pattern"], s["maxLength"] = namePattern, fleet.MaxHub
-		}
-	}
-}
+// Schema is the JSON Schema (2020-12) of the file, generated from the types by make update. It knows less than Parse:
+// rules between fields are not in it.
+func Schema() json.RawMessage { return schemaJSON }

@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
 func schema(t *testing.T) map[string]any {
 	t.Helper()
-	raw, err := json.Marshal(Schema())
+	raw, err := json.Marshal(generateSchema())
 	require.NoError(t, err)
 	var s map[string]any
 	require.NoError(t, json.Unmarshal(raw, &s))
@@ -52,7 +53,8 @@ func TestSchemaRefuses(t *testing.T) {
 		".nodeGroups[0].groupTaint":          "nodeGroups: [{id: a, groupTaint: Never}]",
 		".nodeGroups[0].budgets.peer":        "nodeGroups: [{id: a, budgets: {peer: 90}}]",
 		".nodeGroups[0].taints[0].timeAdded": "nodeGroups: [{id: a, taints: [{key: a, effect: NoSchedule, timeAdded: now}]}]",
-		".nodeGroups[0].selector.matchExpressions[0].operator": "nodeGroups: [{id: a, selector: {matchExpressions: [{key: a, operator: Near}]}}]",
+		".nodeGroups[0].selector.matchExpressions[0].operator": "nodeGroups: [{id: a, selector: {matchExpressions: [{key: " +
+			"a, operator: Near}]}}]",
 		".defaults.id":  "defaults: {id: a}\nnodeGroups: [{id: a}]",
 		".limits.disks": "limits: {disks: 1}\nnodeGroups: [{id: a}]",
 	} {
@@ -76,7 +78,7 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 		require.NotEmpty(t, s["description"], path)
 		properties, _ := s["properties"].(map[string]any)
 		for name, p := range properties {
-			walk(join(path, name), p.(map[string]any))
+			walk(strictyaml.Join(path, name), p.(map[string]any))
 		}
 		for _, key := range []string{"items", "additionalProperties"} {
 			if elements, ok := s[key].(map[string]any); ok {
@@ -159,7 +161,8 @@ func check(path string, s map[string]any, doc any) (out []string) {
 	default:
 		kind = fmt.Sprintf("%T", v)
 	}
-	if !slices.ContainsFunc(types(s), func(want string) bool { return want == kind || want == "number" && kind == "integer" }) {
+	if !slices.ContainsFunc(types(s),
+		func(want string) bool { return want == kind || want == "number" && kind == "integer" }) {
 		complain(path, "is %s, want %v", kind, s["type"])
 	}
 	return out

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"flag"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,24 +12,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 var (
 	duration = flag.Duration("chaos", 0, "how long the monkey works; 0: TestChaos is skipped")
 	seed     = flag.Uint64("chaos-seed", 0, "seed of the monkey and of the driver; 0: another one each time")
 	binary   = flag.String("chaos-binary", "", "binary of the product; empty: it is built")
-	keep     = flag.String("chaos-dir", "", "directory for logs, world and database, which are kept there; empty: a temporary one, kept after a failure")
+	keep     = flag.String("chaos-dir", "",
+		"directory for logs, world and database, which are kept there; empty: a temporary one, kept after a failure")
 )
 
-// How long a quiet point may take: a scale-out that was terminated is missed after a minute, may then use its budget of
-// another minute, and what it leaves is taken back with retries of up to a minute.
-const restLimit = 4 * time.Minute
+// How long a quiet point may take: a scale-out that was terminated is missed after two minutes, may then use its budget
+// of another minute, and what it leaves is taken back with retries of up to a minute.
+const restLimit = 5 * time.Minute
 
-func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
-
-// Processes die, hang and are cut off, providers fail, operators cancel and terminate: what CA is told stays true, and in
-// the end nothing is left over.
+// Processes die, hang and are cut off, providers fail, operators cancel and terminate: what CA is told stays true, and
+// in the end nothing is left over.
 func TestChaos(t *testing.T) {
 	if *duration <= 0 {
 		t.Skip("run make chaos")
@@ -42,7 +41,8 @@ func TestChaos(t *testing.T) {
 	chaos(t, with, *duration, false)
 }
 
-// A short run with a gentle monkey and always the same seed, so that the whole of it does not rot between two `make chaos`.
+// A short run with a gentle monkey and always the same seed, so that the whole of it does not rot between two `make
+// chaos`.
 func TestSmoke(t *testing.T) {
 	if testing.Short() || *duration > 0 {
 		t.Skip("a run of its own takes half a minute")
@@ -52,7 +52,8 @@ func TestSmoke(t *testing.T) {
 
 // chaos is one run.
 func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
-	t.Logf("seed %d, to be had again with: go test ./worker/chaos -run TestChaos -v -chaos %s -chaos-seed %d", with, length, with)
+	t.Logf("seed %d, to be had again with: go test ./worker/chaos -run TestChaos -v -chaos %s -chaos-seed %d", with,
+		length, with)
 	ctx, cancel := context.WithTimeout(context.Background(), length+3*restLimit)
 	defer cancel()
 	dir := place(t)
@@ -89,9 +90,11 @@ func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 	if err != nil {
 		m.violate("histories: %v", err)
 	}
-	t.Logf("CHAOS seed=%d %s rest=%.0fs all=%.0fs runs=%d continued=%d violations=%d", with, m, restIn.Seconds(), time.Since(began).Seconds(), runs, continued, len(m.verdict()))
+	t.Logf("CHAOS seed=%d %s rest=%.0fs all=%.0fs runs=%d continued=%d violations=%d", with, m, restIn.Seconds(),
+		time.Since(began).Seconds(), runs, continued, len(m.verdict()))
 	if bad := m.verdict(); len(bad) > 0 {
-		t.Errorf("seed %d:\n%s\nlast of the timeline:\n%s\nremains: %s", with, strings.Join(bad, "\n"), tail(timeline, 40), dir)
+		t.Errorf("seed %d:\n%s\nlast of the timeline:\n%s\nremains: %s", with, strings.Join(bad, "\n"), tail(timeline, 40),
+			dir)
 	}
 }
 
@@ -112,7 +115,8 @@ func place(t *testing.T) string {
 	return dir
 }
 
-// play lets the monkey and the driver work until the time is up or something is violated, and returns once all is mended.
+// play lets the monkey and the driver work until the time is up or something is violated, and returns once all is
+// mended.
 func play(ctx context.Context, d *driver, k *monkey, length time.Duration) {
 	playing, stop := context.WithTimeout(ctx, length)
 	defer stop()
@@ -120,7 +124,7 @@ func play(ctx context.Context, d *driver, k *monkey, length time.Duration) {
 	both.Go(func() { k.run(playing, ctx) })
 	both.Go(func() { d.run(playing) })
 	both.Go(func() {
-		for pause(playing, 200*time.Millisecond) {
+		for wait.For(playing, 200*time.Millisecond) {
 			if err := d.s.stamps(); err != nil {
 				d.m.violate("%v", err)
 			}

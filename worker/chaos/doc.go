@@ -1,14 +1,15 @@
 // Package chaos proves that the product keeps its promises while its processes die. It has tests only.
 //
-// A run has a Temporal dev server, two workers, two gRPC servers (all processes of the built binary) and a simulated world
-// in a file, so everything but the test itself can be killed with SIGKILL at any moment. Three actors work on it:
+// A run has a Temporal dev server, two workers, two gRPC servers (all processes of the built binary) and a simulated
+// world in a file, so everything but the test itself can be killed with SIGKILL at any moment. Three actors work on it:
 //
 //   - the driver plays CA through the gRPC API, one loop after the other, and keeps a model: what was answered with OK,
 //     and what may or may not have happened (driver_test.go, model_test.go);
-//   - the monkey, seeded, kills, stops, cancels, terminates, resets, deletes by hand and makes providers fail (monkey_test.go);
+//   - the monkey, seeded, kills, stops, cancels, terminates, resets, deletes by hand and makes providers fail
+//     (monkey_test.go);
 //   - the judge holds what CA is told against the model after each step, and at quiet points what exists on both sides
 //     (model_test.go, quiet_test.go).
 //
-// `make chaos` runs it; a seed that failed is run again with -chaos-seed. Processes do not interleave the same way twice, so
-// a seed repeats what the monkey and the driver want, not what comes of it.
+// `make chaos` runs it; a seed that failed is run again with -chaos-seed. Processes do not interleave the same way
+// twice, so a seed repeats what the monkey and the driver want, not what comes of it.
 package chaos

@@ -3,8 +3,10 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -32,15 +35,25 @@ type driver struct {
 	rng    *rand.Rand
 	conns  []protos.CloudProviderClient
 	active int
+	// pictures are the groups that a replica has listed in its present life: it lists them for ever (I6).
+	pictures map[int]pictures
+}
+
+type pictures struct {
+	life   int
+	groups map[string]bool
 }
 
 func newDriver(s *stack, m *model, rng *rand.Rand) (*driver, func(), error) {
-	d := &driver{s: s, m: m, rng: rng}
+	d := &driver{s: s, m: m, rng: rng, pictures: map[int]pictures{}}
 	var conns []*grpc.ClientConn
 	for _, address := range s.addresses {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 300 * time.Millisecond}, MinConnectTimeout: time.Second,
-		}))
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5,
+					MaxDelay: 300 * time.Millisecond},
+				MinConnectTimeout: time.Second,
+			}))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -56,7 +69,7 @@ func newDriver(s *stack, m *model, rng *rand.Rand) (*driver, func(), error) {
 
 // run loops until the context ends.
 func (d *driver) run(ctx context.Context) {
-	for pause(ctx, time.Duration(100+d.rng.IntN(300))*time.Millisecond) {
+	for wait.For(ctx, time.Duration(100+d.rng.IntN(300))*time.Millisecond) {
 		d.loop(ctx, d.decide)
 	}
 }
@@ -122,6 +135,9 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 		if err == nil {
 			seen, err = d.read(ctx, n, before)
 		}
+		if err == nil {
+			err = d.keeps(n, life, before)
+		}
 		var after map[string]listing
 		if err == nil {
 			after, err = d.states(ctx, n)
@@ -142,7 +158,7 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 		if !same {
 			continue // it learned something while we were reading
 		}
-		for _, id := range []string{"red", "blue"} {
+		for _, id := range slices.Sorted(maps.Keys(seen)) {
 			d.m.see(seen[id], n, life, settled)
 		}
 		d.m.add("looks")
@@ -166,17 +182,35 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 		if found == nil {
 			return nil, fmt.Errorf("group %s says %q", g.GetId(), g.GetDebug())
 		}
-		if int(g.GetMaxSize()) != d.s.groups[g.GetId()] {
-			return nil, fmt.Errorf("group %s has max %d", g.GetId(), g.GetMaxSize())
-		}
 		target, _ := strconv.Atoi(found[1])
+		// One that cannot be read is served from its last picture, and cannot grow.
+		most := int(g.GetMaxSize())
+		if most != d.s.groups[g.GetId()] && most != target {
+			return nil, fmt.Errorf("group %s has max %d, its target is %d", g.GetId(), most, target)
+		}
 		seq, _ := strconv.ParseInt(found[3], 10, 64)
-		out[g.GetId()] = listing{group: g.GetId(), epoch: found[2], seq: seq, target: target}
-	}
-	if len(out) != len(d.s.groups) {
-		return nil, fmt.Errorf("%d groups are listed", len(out))
+		out[g.GetId()] = listing{group: g.GetId(), epoch: found[2], seq: seq, target: target, closed: most == target}
 	}
 	return out, nil
+}
+
+// keeps remembers which groups a replica lists. One without any picture of a group does not list it; one that had a
+// picture does so as long as it lives.
+func (d *driver) keeps(n, life int, seen map[string]listing) error {
+	p := d.pictures[n]
+	if p.life != life || p.groups == nil {
+		p = pictures{life: life, groups: map[string]bool{}}
+	}
+	for id := range seen {
+		p.groups[id] = true
+	}
+	d.pictures[n] = p
+	for id := range p.groups {
+		if _, ok := seen[id]; !ok {
+			return fmt.Errorf("group %s is listed no longer", id)
+		}
+	}
+	return nil
 }
 
 func (d *driver) read(ctx context.Context, n int, states map[string]listing) (map[string]listing, error) {
@@ -200,11 +234,13 @@ func (d *driver) read(ctx context.Context, n int, states map[string]listing) (ma
 			}
 			state := i.GetStatus().GetInstanceState()
 			l := listed{
-				name: name, counts: state != protos.InstanceStatus_instanceDeleting, running: state == protos.InstanceStatus_instanceRunning,
-				failed: i.GetStatus().GetErrorInfo().GetErrorCode() != "",
+				name: name, counts: state != protos.InstanceStatus_instanceDeleting,
+				running: state == protos.InstanceStatus_instanceRunning,
+				failed:  i.GetStatus().GetErrorInfo().GetErrorCode() != "",
 			}
 			v.list = append(v.list, l)
-			node, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: &protos.ExternalGrpcNode{Name: name + "-1", ProviderID: i.GetId()}})
+			node, err := c.NodeGroupForNode(ctx, &protos.NodeGroupForNodeRequest{Node: &protos.ExternalGrpcNode{Name: name +
+				"-1", ProviderID: i.GetId()}})
 			if err != nil {
 				return nil, err
 			}
@@ -234,7 +270,8 @@ func (d *driver) mutate(ctx context.Context, o op) {
 	case "grow":
 		_, err = c.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: o.group, Delta: int32(o.delta)})
 	case "shrink":
-		_, err = c.NodeGroupDecreaseTargetSize(ctx, &protos.NodeGroupDecreaseTargetSizeRequest{Id: o.group, Delta: -int32(o.delta)})
+		_, err = c.NodeGroupDecreaseTargetSize(ctx, &protos.NodeGroupDecreaseTargetSizeRequest{Id: o.group,
+			Delta: -int32(o.delta)})
 	default:
 		req := &protos.NodeGroupDeleteNodesRequest{Id: o.group}
 		for _, name := range o.names {
@@ -269,7 +306,11 @@ func brief(err error) string {
 func (d *driver) decide(seen map[string]listing) []op {
 	var ops []op
 	for _, id := range []string{"red", "blue"} {
-		v, r := seen[id], d.rng.Float64()
+		v, listed := seen[id]
+		r := d.rng.Float64()
+		if !listed {
+			continue
+		}
 		var gone, creating, running []string
 		for _, i := range v.list {
 			switch {

@@ -13,11 +13,20 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// entities run for ever; nothing else may run once everything is empty.
-var entities = []string{workflows.TypeNodeGroup, workflows.TypeProvider}
+// lasting may run although everything is empty: entities, and a round of the comparison.
+var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeCompare}
+
+// failing may fail: peerings when providers do, and drivers that are stopped.
+var failing = []string{workflows.TypePeering, workflows.TypeUnpeering, workflows.TypeScaleOut, workflows.TypeScaleIn}
+
+var drivers = map[string]bool{workflows.TypeScaleOut: true, workflows.TypeScaleIn: true}
+
+// stopped is how a driver fails that its group has stopped, or that was reset. Any other failure is a defect.
+const stopped = "Stopped"
 
 // harmless are the causes for which Temporal fails a workflow task that was done well.
 var harmless = []enums.WorkflowTaskFailedCause{
@@ -26,9 +35,14 @@ var harmless = []enums.WorkflowTaskFailedCause{
 	enums.WORKFLOW_TASK_FAILED_CAUSE_FAILOVER_CLOSE_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 }
 
-// staleStream is how the SDK fails a task whose events the server did not hand out whole, as after an update whose worker
-// has died; the next try has them (temporalio/temporal issue 7741, open). That it does not go on so, the pending task tells.
+// staleStream is how the SDK fails a task whose events the server did not hand out whole, as after an update whose
+// worker has died; the next try has them (temporalio/temporal issue 7741, open). That it does not go on so, the pending
+// task tells.
 const staleStream = "premature end of stream"
+
+// stoppedTask is what the SDK says of a task during which its process got no time, as when the monkey stops it. A real
+// deadlock fails the next try as well.
+const stoppedTask = "TMPRL1101"
 
 // listAll lists every run of every workflow.
 func (s *stack) listAll(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
@@ -46,14 +60,14 @@ func (s *stack) listAll(ctx context.Context) ([]*workflowpb.WorkflowExecutionInf
 	}
 }
 
-// closed tells whether all workflows but the entities have ended.
+// closed tells whether all workflows that must end have ended.
 func (s *stack) closed(ctx context.Context) error {
 	all, err := s.listAll(ctx)
 	if err != nil {
 		return err
 	}
 	for _, w := range all {
-		if w.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING && !slices.Contains(entities, w.GetType().GetName()) {
+		if w.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING && !slices.Contains(lasting, w.GetType().GetName()) {
 			return fmt.Errorf("%s still runs", w.GetExecution().GetWorkflowId())
 		}
 	}
@@ -69,9 +83,10 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 	}
 	for _, w := range all {
 		id, run, kind := w.GetExecution().GetWorkflowId(), w.GetExecution().GetRunId(), w.GetType().GetName()
-		peering := kind == workflows.TypePeering || kind == workflows.TypeUnpeering // these fail when providers do
+		round := kind == workflows.TypeCompare // one that found no worker, or no Temporal, leaves it to the next
 		switch status := w.GetStatus(); {
-		case status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !peering, status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		case status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !round && !slices.Contains(failing, kind),
+			status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT && !round:
 			violate("%s (run %s) is %s", id, run, status)
 		case status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 			continued++
@@ -89,8 +104,14 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 			return 0, 0, err
 		}
 		for _, e := range h.GetEvents() {
+			ended := e.GetWorkflowExecutionFailedEventAttributes().GetFailure()
+			if kindOf := ended.GetApplicationFailureInfo().GetType(); ended != nil && drivers[kind] && kindOf != stopped {
+				violate("%s (run %s) has failed: %s %s", id, run, kindOf, ended.GetMessage())
+			}
 			failed := e.GetWorkflowTaskFailedEventAttributes()
-			if failed != nil && !slices.Contains(harmless, failed.GetCause()) && !strings.Contains(failed.GetFailure().GetMessage(), staleStream) {
+			if failed != nil && !slices.Contains(harmless, failed.GetCause()) &&
+				!strings.Contains(failed.GetFailure().GetMessage(), staleStream) &&
+				!strings.Contains(failed.GetFailure().GetMessage(), stoppedTask) {
 				violate("%s (run %s): a workflow task failed, %s: %s", id, run, failed.GetCause(), failed.GetFailure().GetMessage())
 			}
 		}
@@ -100,9 +121,11 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 			}
 		}
 		replayer := sdkworker.NewWorkflowReplayer()
-		workflows.RegisterWorkflows(replayer, func() bool { return true })
+		for _, lane := range workflows.Lanes {
+			workflows.RegisterWorkflows(replayer, lane)
+		}
 		of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
-		if err := replayer.ReplayWorkflowHistoryWithOptions(quiet(), h, of); err != nil {
+		if err := replayer.ReplayWorkflowHistoryWithOptions(devserver.Quiet(), h, of); err != nil {
 			violate("%s (run %s) does not replay: %v", id, run, err)
 		}
 	}
@@ -122,8 +145,8 @@ func (s *stack) history(ctx context.Context, id, run string) (*history.History, 
 	return &h, nil
 }
 
-// decided is the part of a history that was decided: a run that was terminated has events after it that no task has seen,
-// which a replay would take for seen.
+// decided is the part of a history that was decided: a run that was terminated has events after it that no task has
+// seen, which a replay would take for seen.
 func decided(h *history.History) *history.History {
 	end := 0
 	for n, e := range h.GetEvents() {
@@ -138,9 +161,11 @@ func decided(h *history.History) *history.History {
 
 // commands are the events that a workflow task's completion writes right after it.
 var commands = []enums.EventType{
-	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED, enums.EVENT_TYPE_TIMER_STARTED,
+	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED,
+	enums.EVENT_TYPE_TIMER_STARTED,
 	enums.EVENT_TYPE_TIMER_CANCELED, enums.EVENT_TYPE_MARKER_RECORDED, enums.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
 	enums.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, enums.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
-	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, enums.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
+	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+	enums.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
 }

@@ -10,11 +10,14 @@ import (
 
 // The judge must see each promise broken, and nothing where none is.
 func TestJudge(t *testing.T) {
-	creating, running, leaving, failed := listed{counts: true}, listed{counts: true, running: true}, listed{}, listed{counts: true, failed: true}
+	creating, running, leaving, failed := listed{counts: true}, listed{counts: true, running: true}, listed{},
+		listed{counts: true, failed: true}
 	as := func(name string, l listed) listed { l.name = name; return l }
-	grow, shrink, remove := op{kind: "grow", delta: 1}, op{kind: "shrink", delta: 1}, op{kind: "delete", names: []string{"a"}}
+	grow, shrink, remove := op{kind: "grow", delta: 1}, op{kind: "shrink", delta: 1}, op{kind: "delete",
+		names: []string{"a"}}
 	type step struct {
-		op    *op // answered with OK, or lost
+		op    *op  // answered with OK, or lost
+		ended bool // somebody ended the group before
 		lost  bool
 		epoch string // "" for the first
 		list  []listed
@@ -27,20 +30,34 @@ func TestJudge(t *testing.T) {
 		"may have been asked for":           {{op: &grow, lost: true, list: []listed{as("a", creating)}}},
 		"comes after all, once it is known": {{op: &grow, lost: true}, {list: []listed{as("a", creating)}, bad: "I4, I7"}},
 		"is listed twice":                   {{op: &grow, list: []listed{as("a", creating), as("a", leaving)}, bad: "I2"}},
-		"counts again":                      {{op: &grow, list: []listed{as("a", running)}}, {op: &remove, list: []listed{as("a", running)}, bad: "I4"}},
-		"comes back":                        {{op: &grow, list: []listed{as("a", running)}}, {op: &remove}, {list: []listed{as("a", leaving)}, bad: "I2"}},
-		"is given back":                     {{op: &grow, list: []listed{as("a", running)}}, {op: &remove, list: []listed{as("a", leaving)}}, {}},
-		"vanishes":                          {{op: &grow, list: []listed{as("a", failed)}}, {bad: "I2, I3"}},
-		"loses its error":                   {{op: &grow, list: []listed{as("a", failed)}}, {list: []listed{as("a", creating)}, bad: "I3"}},
-		"leaves by itself":                  {{op: &grow, list: []listed{as("a", running)}}, {list: []listed{as("a", leaving)}, bad: "I4"}},
-		"is cancelled":                      {{op: &grow, list: []listed{as("a", creating)}}, {op: &shrink}},
-		"is not cancelled":                  {{op: &grow, list: []listed{as("a", creating)}}, {op: &shrink, list: []listed{as("a", creating)}, bad: "I4"}},
-		"is born again by itself":           {{op: &grow, list: []listed{as("a", creating)}}, {epoch: "e1", bad: "anew"}},
+		"counts again": {{op: &grow, list: []listed{as("a", running)}},
+			{op: &remove, list: []listed{as("a", running)}, bad: "I4"}},
+		"comes back": {{op: &grow, list: []listed{as("a", running)}}, {op: &remove},
+			{list: []listed{as("a", leaving)}, bad: "I2"}},
+		"is given back": {{op: &grow, list: []listed{as("a", running)}},
+			{op: &remove, list: []listed{as("a", leaving)}}, {}},
+		"vanishes": {{op: &grow, list: []listed{as("a", failed)}}, {bad: "I2, I3"}},
+		"loses its error": {{op: &grow, list: []listed{as("a", failed)}},
+			{list: []listed{as("a", creating)}, bad: "I3"}},
+		"leaves by itself": {{op: &grow, list: []listed{as("a", running)}},
+			{list: []listed{as("a", leaving)}, bad: "I4"}},
+		"is cancelled": {{op: &grow, list: []listed{as("a", creating)}}, {op: &shrink}},
+		"is not cancelled": {{op: &grow, list: []listed{as("a", creating)}},
+			{op: &shrink, list: []listed{as("a", creating)}, bad: "I4"}},
+		"is away, and is taken back": {{op: &grow, list: []listed{as("a", creating)}}, {ended: true, epoch: "e1"},
+			{epoch: "e1", list: []listed{as("a", creating)}}},
+		"is taken back twice": {{op: &grow, list: []listed{as("a", creating)}}, {ended: true, epoch: "e1"},
+			{epoch: "e1", list: []listed{as("a", failed)}}, {op: &remove, epoch: "e1"},
+			{epoch: "e1", list: []listed{as("a", creating)}, bad: "I2"}},
+		"is born again by itself": {{op: &grow, list: []listed{as("a", creating)}}, {epoch: "e1", bad: "anew"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(map[string]int{"red": 2}, io.Discard)
 			m.see(listing{group: "red", epoch: "e0"}, 0, 0, true)
 			for n, s := range steps {
+				if s.ended {
+					m.ending("red")
+				}
 				if s.op != nil {
 					o := *s.op
 					o.group, o.epoch = "red", "e0"

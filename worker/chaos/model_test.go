@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// model is what CA may believe: what it was answered, and what it has seen. Everything that contradicts it is a violation.
+// model is what CA may believe: what it was answered, and what it has seen. Everything that contradicts it is a
+// violation.
 type model struct {
 	mu         sync.Mutex
 	began      time.Time
@@ -30,7 +31,8 @@ type groupModel struct {
 	instances map[string]*instance
 	order     []string // names, as they were first seen
 
-	ends, epochs int // how often somebody ended the group's workflow; how often it began anew
+	ends, epochs int       // how often somebody ended the group's workflow; how often it began anew
+	endedAt      time.Time // the last time
 
 	grown, shrunk int    // answered with OK and not yet seen
 	may           int    // units that may show, from an earlier life of the group
@@ -48,6 +50,9 @@ type instance struct {
 	released                        bool // DeleteNodes was answered with OK
 	maybe                           bool // ... or its answer was lost
 	touched                         bool // its objects were deleted by hand: it may be lost
+	// its group began anew and did not find it: it is taken back when its driver reports
+	away bool
+	back bool // ... and was
 }
 
 // op is one mutation, and who was asked.
@@ -67,6 +72,7 @@ type listing struct {
 	epoch  string
 	seq    int64
 	target int
+	closed bool // its max is its target: the replica may not be able to read it, and serve its own last picture
 	list   []listed
 }
 
@@ -77,7 +83,8 @@ type listed struct {
 }
 
 func newModel(groups map[string]int, timeline io.Writer) *model {
-	m := &model{began: time.Now(), upAt: time.Now(), timeline: timeline, groups: map[string]*groupModel{}, counts: map[string]int{}}
+	m := &model{began: time.Now(), upAt: time.Now(), timeline: timeline, groups: map[string]*groupModel{},
+		counts: map[string]int{}}
 	for id, most := range groups {
 		m.groups[id] = &groupModel{id: id, max: most, instances: map[string]*instance{}}
 	}
@@ -95,7 +102,8 @@ func (m *model) note(who, format string, args ...any) {
 
 func (m *model) write(who, format string, args ...any) {
 	now := time.Now()
-	fmt.Fprintf(m.timeline, "%s %7.3f %-7s %s\n", now.UTC().Format("15:04:05.000"), now.Sub(m.began).Seconds(), who, fmt.Sprintf(format, args...))
+	fmt.Fprintf(m.timeline, "%s %7.3f %-7s %s\n", now.UTC().Format("15:04:05.000"), now.Sub(m.began).Seconds(), who,
+		fmt.Sprintf(format, args...))
 }
 
 func (m *model) violate(format string, args ...any) {
@@ -129,7 +137,12 @@ func (m *model) ending(group string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.groups[group].ends++
+	m.groups[group].endedAt = time.Now()
 }
+
+// wentBack reports whether somebody may have reset the group, and no worker has run it since: what it has published is
+// then of the past, and a replica that has not seen more cannot know.
+func (g *groupModel) wentBack() bool { return g.ends > g.epochs && time.Since(g.endedAt) < time.Minute }
 
 // victim is the name of a running instance whose objects may be deleted by hand; "" for none.
 func (m *model) victim(n int) string {
@@ -138,7 +151,8 @@ func (m *model) victim(n int) string {
 	var names []string
 	for _, id := range []string{"red", "blue"} {
 		g := m.groups[id]
-		touched := slices.ContainsFunc(g.order, func(name string) bool { return g.instances[name].listed && g.instances[name].touched })
+		touched := slices.ContainsFunc(g.order,
+			func(name string) bool { return g.instances[name].listed && g.instances[name].touched })
 		for _, name := range g.order {
 			if i := g.instances[name]; !touched && i.listed && i.counts && i.running {
 				names = append(names, name)
@@ -169,7 +183,8 @@ func (m *model) listed(n int, leaving bool) string {
 	for _, id := range []string{"red", "blue"} {
 		g := m.groups[id]
 		for _, name := range g.order {
-			if i := g.instances[name]; i.listed && !i.running && !i.failed && i.counts != leaving || i.listed && leaving && i.running && !i.counts {
+			if i := g.instances[name]; i.listed && !i.running && !i.failed && i.counts != leaving || i.listed && leaving &&
+				i.running && !i.counts {
 				names = append(names, name)
 			}
 		}
@@ -216,6 +231,8 @@ func (m *model) see(v listing, server, life int, settled bool) {
 	before := len(m.violations)
 	m.count(g, v, bad)
 	switch {
+	case g.epoch != "" && (v.epoch < g.epoch || v.epoch == g.epoch && v.seq < g.seq) && (v.closed || g.wentBack()):
+		return // the other replica has seen more before the group became unreadable, or was reset
 	case g.epoch == "":
 		g.epoch = v.epoch
 	case v.epoch != g.epoch:
@@ -236,11 +253,15 @@ func (m *model) see(v listing, server, life int, settled bool) {
 
 // count is I1 and the form of the ids, of which nothing before is needed.
 func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
-	n := 0
+	n, most := 0, g.max
 	names := map[string]bool{}
 	for _, i := range v.list {
 		if i.counts {
 			n++
+		}
+		// CA may have grown the group meanwhile: what exists wins.
+		if known := g.instances[i.name]; known != nil && i.counts && (known.away || known.back) {
+			most++
 		}
 		if names[i.name] {
 			bad("I2: %s is listed twice", i.name)
@@ -250,8 +271,8 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 	if n != v.target {
 		bad("I1: target size %d, but %d instances count", v.target, n)
 	}
-	if v.target > g.max {
-		bad("I1: target size %d is above max %d", v.target, g.max)
+	if v.target > most {
+		bad("I1: target size %d is above max %d", v.target, most)
 	}
 }
 
@@ -281,6 +302,7 @@ func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
 		if i.listed && i.counts && i.running && !i.released && !i.maybe && !i.touched && !now.counts {
 			bad("what recovery is for: %s was running, its objects are there, and it does not count any more", name)
 		}
+		i.away = i.away || i.listed && !ok
 		i.listed = ok
 		i.counts, i.running, i.failed = now.counts, now.running, now.failed
 		if ok && now.counts {
@@ -307,6 +329,8 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 			continue
 		}
 		switch {
+		case !i.listed && i.away:
+			i.away, i.back, i.released, i.maybe = false, true, false, false
 		case !i.listed:
 			bad("I2: %s was gone and is back", now.name)
 		case now.counts && i.released:

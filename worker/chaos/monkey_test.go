@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -53,7 +54,7 @@ func (k *monkey) run(ctx, after context.Context) {
 				due = m.due
 			}
 		}
-		if !pause(ctx, time.Until(due)) {
+		if !wait.For(ctx, time.Until(due)) {
 			break
 		}
 		k.mend(after, time.Now())
@@ -99,8 +100,14 @@ func (k *monkey) between(low, high time.Duration) time.Duration {
 
 func (k *monkey) acts() []act {
 	return []act{
-		{"kills", 12, false, func(ctx context.Context) (string, bool) { return k.kill(k.s.workers[k.rng.IntN(2)], 3*time.Second) }},
-		{"kills", 8, false, func(ctx context.Context) (string, bool) { return k.kill(k.s.servers[k.rng.IntN(2)], 3*time.Second) }},
+		{"kills", 12, false, func(ctx context.Context) (string, bool) {
+			return k.kill(k.s.workers[k.rng.IntN(2)],
+				3*time.Second)
+		}},
+		{"kills", 8, false, func(ctx context.Context) (string, bool) {
+			return k.kill(k.s.servers[k.rng.IntN(2)],
+				3*time.Second)
+		}},
 		{"kills", 3, true, func(ctx context.Context) (string, bool) { return k.kill(k.s.temporal, 3*time.Second) }},
 		{"stops", 7, true, func(context.Context) (string, bool) { return k.stop(k.s.workers[k.rng.IntN(2)]) }},
 		{"stops", 2, true, func(context.Context) (string, bool) { return k.stop(k.s.servers[k.rng.IntN(2)]) }},
@@ -109,7 +116,8 @@ func (k *monkey) acts() []act {
 		{"loads", 6, false, k.load},
 		{"deletes", 9, true, k.delete},
 		{"cancels", 12, true, func(ctx context.Context) (string, bool) {
-			return k.end(ctx, []string{"peering", "peering", "unpeering", "scale-out", "scale-out", "scale-in", "scale-in", "provider", "nodegroup"}, func(id string) error {
+			return k.end(ctx, []string{"peering", "peering", "unpeering", "scale-out", "scale-out", "scale-in", "scale-in",
+				"provider", "nodegroup"}, func(id string) error {
 				return k.s.api.CancelWorkflow(ctx, id, "")
 			})
 		}},
@@ -119,7 +127,8 @@ func (k *monkey) acts() []act {
 			})
 		}},
 		{"resets", 6, true, func(ctx context.Context) (string, bool) {
-			return k.end(ctx, []string{"nodegroup", "provider", "scale-out", "scale-in"}, func(id string) error { return k.reset(ctx, id) })
+			return k.end(ctx, []string{"nodegroup", "provider", "scale-out", "scale-in"},
+				func(id string) error { return k.reset(ctx, id) })
 		}},
 	}
 }
@@ -172,14 +181,16 @@ func (k *monkey) strand(context.Context) (string, bool) {
 var (
 	refusable = []backend.Stage{backend.StageTenant, backend.StageIdentity, backend.StageSliceAuth, backend.StageResources}
 	hangable  = []backend.Stage{
-		backend.StageNonce, backend.StageTenant, backend.StageReachable, backend.StageSliceAuth, backend.StageVirtualKubelet, backend.StageNode,
+		backend.StageNonce, backend.StageTenant, backend.StageReachable, backend.StageSliceAuth, backend.StageVirtualKubelet,
+		backend.StageNode,
 		backend.StageReady, backend.StageIdentityGone, backend.StageTenantGone,
 	}
 )
 
 func (k *monkey) knob(ctx context.Context) (string, bool) {
 	p, kind := k.s.providers[k.rng.IntN(len(k.s.providers))], k.rng.IntN(3)
-	refuse, hang, wait := refusable[k.rng.IntN(len(refusable))], hangable[k.rng.IntN(len(hangable))], k.between(time.Second, 12*time.Second)
+	refuse, hang, wait := refusable[k.rng.IntN(len(refusable))], hangable[k.rng.IntN(len(hangable))],
+		k.between(time.Second, 12*time.Second)
 	if k.broken(p) {
 		return "", false
 	}
@@ -208,8 +219,8 @@ func (k *monkey) edit(ctx context.Context, do func(context.Context) error) bool 
 	return do(ctx) == nil
 }
 
-// delete removes an object of a running instance by hand. Of each group only one is so at a time: a group does not believe
-// for five minutes that all of several ready instances are gone at once.
+// delete removes an object of a running instance by hand. Of each group only one is so at a time: a group does not
+// believe for five minutes that all of several ready instances are gone at once.
 func (k *monkey) delete(ctx context.Context) (string, bool) {
 	kind, n := k.rng.IntN(3), k.rng.IntN(8)
 	name := k.m.victim(n)

@@ -39,7 +39,8 @@ func (s *stack) stamps() error {
 	return nil
 }
 
-// whole tells whether what CA sees and what exists are the same (I9): every instance runs, and each has one of everything.
+// whole tells whether what CA sees and what exists are the same (I9): every instance runs, and each has one of
+// everything.
 func (s *stack) whole(seen map[string]listing) error {
 	want := map[string]bool{}
 	for id, v := range seen {
@@ -66,8 +67,8 @@ func (s *stack) whole(seen map[string]listing) error {
 	return nil
 }
 
-// rest lets CA loop without any new wish until everything is at rest, and fails when that takes too long. A scale-out that
-// was terminated is missed after a minute only, and may then take its whole budget.
+// rest lets CA loop without any new wish until everything is at rest, and fails when that takes too long. A scale-out
+// that was terminated is missed after two minutes only, and may then take its whole budget.
 func (d *driver) rest(ctx context.Context, limit time.Duration) error {
 	var retried time.Time
 	return until(ctx, limit, func() error {
@@ -77,8 +78,11 @@ func (d *driver) rest(ctx context.Context, limit time.Duration) error {
 			}
 			retried = time.Now()
 		}
-		seen := d.loop(ctx, func(seen map[string]listing) []op { return asked(seen, func(i listed) bool { return i.failed }) })
-		if seen == nil {
+		seen := d.loop(ctx, func(seen map[string]listing) []op {
+			return asked(seen,
+				func(i listed) bool { return i.failed })
+		})
+		if len(seen) < len(d.s.groups) {
 			return errors.New("no good Refresh")
 		}
 		return d.s.whole(seen)
@@ -89,7 +93,8 @@ func (d *driver) rest(ctx context.Context, limit time.Duration) error {
 func (d *driver) retry(ctx context.Context) error {
 	for group := range d.s.groups {
 		err := d.s.api.SignalWorkflow(ctx, workflows.NodeGroupID(group), "", workflows.SignalRetry, nil)
-		if notFound := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &notFound) { // ended: then nothing is stuck
+		// ended: then nothing is stuck
+		if notFound := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &notFound) {
 			return fmt.Errorf("signal group %s: %w", group, err)
 		}
 	}
@@ -116,8 +121,11 @@ func asked(seen map[string]listing, meant func(listed) bool) []op {
 // empty deletes everything and waits until nothing is left anywhere.
 func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	if err := until(ctx, limit, func() error {
-		seen := d.loop(ctx, func(seen map[string]listing) []op { return asked(seen, func(i listed) bool { return i.counts }) })
-		if seen == nil {
+		seen := d.loop(ctx, func(seen map[string]listing) []op {
+			return asked(seen,
+				func(i listed) bool { return i.counts })
+		})
+		if len(seen) < len(d.s.groups) {
 			return errors.New("no good Refresh")
 		}
 		for id, v := range seen {
@@ -129,16 +137,8 @@ func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	}); err != nil {
 		return err
 	}
-	restarted := false
 	return until(ctx, limit, func() error {
 		kept, err := d.providers(ctx)
-		if errors.Is(err, errNoEntity) && !restarted { // workers look for these when they start, and every five minutes
-			restarted = true
-			d.s.workers[0].kill()
-			if err := d.s.workers[0].start(); err != nil {
-				return err
-			}
-		}
 		if err != nil {
 			return err
 		}
@@ -153,29 +153,31 @@ func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-var errNoEntity = errors.New("there is a peering without provider entity")
+// keptAtMost is how long a peering may be kept although nobody holds it: five minutes after a recovery, or after it was
+// found in use.
+const keptAtMost = 5*time.Minute + 30*time.Second
 
-// providers tells how many peerings are kept: a provider that has recovered, or that found its peering in use, removes it
-// minutes later. All others must be gone, and no hold may be live.
+// providers tells how many peerings are kept: a provider that has recovered, or that found its peering in use, removes
+// it minutes later. All others must be gone, and no hold may be live.
 func (d *driver) providers(ctx context.Context) (kept int, err error) {
 	w, err := d.s.world.Snapshot()
 	if err != nil {
 		return 0, err
 	}
-	all := flow.NewProviders(d.s.api, "", "")
+	all := flow.NewEntities(d.s.api, "", "")
 	for _, id := range d.s.providers {
 		p, err := all.Status(ctx, id)
 		switch {
 		case errors.Is(err, fleet.ErrNotRunning) && w.Consumer.Peerings[id] == nil:
 			continue
 		case errors.Is(err, fleet.ErrNotRunning):
-			return 0, fmt.Errorf("%w: %s", errNoEntity, id)
+			return 0, fmt.Errorf("there is a peering without provider entity: %s", id)
 		case err != nil:
 			return 0, err
-		case p.Live() > 0:
-			return 0, fmt.Errorf("I9: provider %s has live holds: %v", id, p.LiveHolds())
+		case len(p.Holds) > 0:
+			return 0, fmt.Errorf("I9: provider %s has live holds: %v", id, p.Holds)
 		case slices.Contains([]fleet.PeeringPhase{fleet.Absent, fleet.CoolOff}, p.Phase):
-		case p.Phase == fleet.Lingering && time.Now().Before(p.KeepUntil):
+		case p.Phase == fleet.Lingering && time.Since(p.Since) < keptAtMost:
 			kept++
 		default:
 			return 0, fmt.Errorf("provider %s is %s since %s", id, p.Phase, p.Since)

@@ -17,7 +17,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -100,7 +102,7 @@ func (p *process) died() bool {
 // stack is all processes of a run, and what they work on.
 type stack struct {
 	dir       string
-	world     *sim.World
+	world     *simworld.World
 	providers []string
 	groups    map[string]int // max by id
 	temporal  *process
@@ -114,46 +116,41 @@ func (s *stack) all() []*process {
 	return append(append([]*process{s.temporal}, s.workers...), s.servers...)
 }
 
-const (
-	offersText = `offers:
-- {name: p1, credentials: {kubeconfigFile: p1.kubeconfig}, lendable: {cpu: 8, memory: 16Gi, pods: 440}, price: 1, lingerSeconds: 0}
-- {name: p2, credentials: {kubeconfigFile: p2.kubeconfig}, lendable: {cpu: 4, memory: 8Gi, pods: 220}, price: 2, lingerSeconds: 2}
-- {name: p3, credentials: {kubeconfigFile: p3.kubeconfig}, lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 3, lingerSeconds: 0}
-`
-	groupsText = `defaults:
+const groupsText = `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}
   budgets: {peer: 20s, join: 20s, total: 60s, drain: 5s}
 nodeGroups:
 - {id: red, min: 0, max: 4}
 - {id: blue, min: 0, max: 3}
 `
-)
+
+var providers = []simworld.Provider{
+	{Name: "p1", Offer: "lendable: {cpu: 8, memory: 16Gi, pods: 440}, price: 1, lingerSeconds: 0"},
+	{Name: "p2", Offer: "lendable: {cpu: 4, memory: 8Gi, pods: 220}, price: 2, lingerSeconds: 2"},
+	{Name: "p3", Offer: "lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 3, lingerSeconds: 0"},
+}
 
 // newStack builds the binary and starts everything; what it starts ends with the test.
 func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
 	t.Helper()
-	cli, err := workertest.TemporalCLI("../../bin")
+	cli, err := devserver.CLI()
 	require.NoError(t, err)
-	ports := workertest.FreePorts(t, 3)
-	s := &stack{dir: dir, providers: []string{"p1", "p2", "p3"}, groups: map[string]int{"red": 4, "blue": 3}, addresses: ports[1:]}
+	ports := testkit.FreePorts(t, 3)
+	s := &stack{dir: dir, providers: []string{"p1", "p2", "p3"}, groups: map[string]int{"red": 4, "blue": 3},
+		addresses: ports[1:]}
 	in := func(name string) string { return filepath.Join(dir, name) }
-	s.world, err = sim.Open(in("world.json"))
-	require.NoError(t, err)
-	require.NoError(t, s.world.SetDelays(ctx, sim.Delays{
-		Peer: 150 * time.Millisecond, Join: 200 * time.Millisecond, Leave: 100 * time.Millisecond, Unpeer: 100 * time.Millisecond,
+	s.world = simworld.New(t, dir, sim.Delays{
+		Peer: 150 * time.Millisecond, Join: 200 * time.Millisecond, Leave: 100 * time.Millisecond,
+		Unpeer:   100 * time.Millisecond,
 		Register: 500 * time.Millisecond,
-	}))
-	for _, p := range s.providers {
-		require.NoError(t, s.world.AddProvider(ctx, p, nil))
-		require.NoError(t, os.WriteFile(in(p+".kubeconfig"), s.world.Kubeconfig(p), 0o600))
-	}
-	require.NoError(t, os.WriteFile(in("offers.yaml"), []byte(offersText), 0o600))
+	}, providers...)
 	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), []byte(groupsText), 0o600))
 
 	_, port, err := net.SplitHostPort(ports[0])
 	require.NoError(t, err)
 	s.temporal = &process{name: "temporal", log: in("temporal.log"), argv: []string{
-		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename", in("temporal.db"), "--log-level", "error",
+		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename", in("temporal.db"),
+		"--log-level", "error",
 	}}
 	for _, attribute := range workflows.SearchAttributes() {
 		s.temporal.argv = append(s.temporal.argv, "--search-attribute", attribute+"=Keyword")
@@ -161,9 +158,12 @@ func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
 	common := []string{"--temporal-address", ports[0], "--metrics-listen", "", "--health-listen", ""}
 	for i := range 2 {
 		s.workers = append(s.workers, &process{name: fmt.Sprintf("worker%d", i), log: in(fmt.Sprintf("worker%d.log", i)),
-			argv: append([]string{binary, "worker", "--backend", "sim", "--world", s.world.Path(), "--offers", in("offers.yaml")}, common...)})
-		s.servers = append(s.servers, &process{name: fmt.Sprintf("grpcserver%d", i), log: in(fmt.Sprintf("grpcserver%d.log", i)),
-			argv: append([]string{binary, "grpcserver", "--config", in("nodegroups.yaml"), "--listen", s.addresses[i], "--insecure-plaintext"}, common...)})
+			argv: append([]string{binary, "worker", "--backend", "sim", "--world", s.world.Path(), "--offers", s.world.Offers()},
+				common...)})
+		s.servers = append(s.servers, &process{name: fmt.Sprintf("grpcserver%d", i), log: in(fmt.Sprintf("grpcserver%d.log",
+			i)),
+			argv: append([]string{binary, "grpcserver", "--config", in("nodegroups.yaml"), "--listen", s.addresses[i],
+				"--insecure-plaintext"}, common...)})
 	}
 	t.Cleanup(func() {
 		for _, p := range s.all() {
@@ -173,7 +173,7 @@ func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
 	for _, p := range s.all() {
 		require.NoError(t, p.start())
 	}
-	s.api, err = client.NewLazyClient(client.Options{HostPort: ports[0], Logger: quiet()})
+	s.api, err = client.NewLazyClient(client.Options{HostPort: ports[0], Logger: devserver.Quiet()})
 	require.NoError(t, err)
 	t.Cleanup(s.api.Close)
 	require.NoError(t, until(ctx, 3*time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
@@ -184,7 +184,8 @@ func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
 func (s *stack) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err := s.api.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: "default"})
+	_, err := s.api.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: "default"})
 	return err
 }
 
@@ -192,31 +193,13 @@ func (s *stack) answers(ctx context.Context) error {
 func build(ctx context.Context, t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "liqo-autoscaler")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path,
+		"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
 }
 
 // until calls check until it succeeds; when the time is up its last error tells.
 func until(ctx context.Context, limit time.Duration, check func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		err := check()
-		if err == nil || !pause(ctx, 50*time.Millisecond) {
-			return err
-		}
-	}
-}
-
-// pause waits; false means that the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return testkit.Poll(ctx, limit, 50*time.Millisecond, func(context.Context) error { return check() })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Namespace is the first part of the names of all metrics of ours.
+// Namespace is the first part of the names of all our metrics.
 const Namespace = "liqo_autoscaler"
 
 // NewRegistry makes a process's registry, with the Go runtime, the process and the version in it.

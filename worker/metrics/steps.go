@@ -22,8 +22,8 @@ const (
 	OK = "OK"
 	// Stopped: it ended for a reason outside its work and will run again: its worker stops, or an operator paused it.
 	Stopped = "Stopped"
-	// InUse: the peering was left alone, because somebody uses it.
-	InUse = activities.TypeInUse
+	// Busy: the worker had all the places of the provider taken; the step waits for one.
+	Busy = activities.TypeBusy
 )
 
 // MaxProviders bounds the providers that are told apart; further ones are counted together as OtherProviders.
@@ -49,7 +49,8 @@ type Steps struct {
 
 var _ interceptor.Interceptor = (*Steps)(nil)
 
-// NewSteps makes a Steps and registers its metrics. Give it to client.Options.Interceptors: workers of that client use it.
+// NewSteps makes a Steps and registers its metrics. Give it to client.Options.Interceptors: workers of that client use
+// it.
 func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 	s := &Steps{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -58,11 +59,13 @@ func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 		}, []string{"step", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: Namespace, Name: "step_failures_total",
-			Help: "Runs of a step that did not succeed, by code; one that is tried again counts each time, and one that is called off counts as Timeout.",
+			Help: "Runs of a step that did not succeed, by code; one that is tried again counts each time, and one that is " +
+				"called off counts as Timeout.",
 		}, []string{"step", "code"}),
 		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: Namespace, Name: "provider_failures_total",
-			Help: "Runs of a step with a provider that did not succeed, by code; one that Cluster Autoscaler or an operator calls off counts as Timeout.",
+			Help: "Runs of a step with a provider that did not succeed, by code; one that Cluster Autoscaler or an operator " +
+				"calls off counts as Timeout.",
 		}, []string{"provider", "code"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: Namespace, Name: "steps_running",
@@ -79,7 +82,8 @@ func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (s *Steps) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (s *Steps) InterceptActivity(_ context.Context,
+	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	return &measured{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, steps: s}
 }
 
@@ -105,7 +109,7 @@ func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteA
 
 func (s *Steps) count(step, code, provider string, took time.Duration) {
 	s.duration.WithLabelValues(step, code).Observe(took.Seconds())
-	if code == OK || code == Stopped {
+	if code == OK || code == Stopped || code == Busy {
 		return
 	}
 	s.failures.WithLabelValues(step, code).Inc()
@@ -153,7 +157,7 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 
 // known is the code itself, or Internal for one that nobody has heard of.
 func known(code string) string {
-	if code == InUse || slices.Contains(fleet.Codes, fleet.Code(code)) {
+	if code == Busy || slices.Contains(fleet.Codes, fleet.Code(code)) {
 		return code
 	}
 	return string(fleet.CodeInternal)

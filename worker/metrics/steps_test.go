@@ -38,7 +38,8 @@ func fails(err error) func(context.Context) (activities.SelectOutput, error) {
 // failed is an error as activities make it.
 func failed(code fleet.Code, provider string, more ...any) error {
 	f := fleet.NewFailure(code, provider, "", "why")
-	return temporal.NewApplicationErrorWithOptions(f.Message, string(code), temporal.ApplicationErrorOptions{Details: append([]any{f}, more...)})
+	return temporal.NewApplicationErrorWithOptions(f.Message, string(code),
+		temporal.ApplicationErrorOptions{Details: append([]any{f}, more...)})
 }
 
 func TestStepsAreCountedByTheirCode(t *testing.T) {
@@ -47,32 +48,38 @@ func TestStepsAreCountedByTheirCode(t *testing.T) {
 		code, provider string
 		good           bool
 	}{
-		"done":     {do: fails(nil), code: "OK", good: true},
-		"refused":  {do: fails(failed(fleet.CodeRefused, "milan")), code: "Refused", provider: "milan"},
-		"capacity": {do: fails(failed(fleet.CodeNoCapacity, "milan", map[string]string{"cpu": "2"})), code: "NoCapacity", provider: "milan"},
-		"in use":   {do: fails(temporal.NewNonRetryableApplicationError("someone's slice", activities.TypeInUse, nil)), code: "InUse"},
+		"done":    {do: fails(nil), code: "OK", good: true},
+		"refused": {do: fails(failed(fleet.CodeRefused, "milan")), code: "Refused", provider: "milan"},
+		"capacity": {
+			do:   fails(failed(fleet.CodeNoCapacity, "milan", map[string]string{"cpu": "2"})),
+			code: "NoCapacity", provider: "milan",
+		},
+		"busy": {do: fails(temporal.NewApplicationError("no place", activities.TypeBusy)), code: "Busy", good: true},
 		"a type nobody knows": {
 			do: fails(temporal.NewApplicationError("hello", "liqo://standard/standard-t0-1")), code: "Internal",
 		},
 		"details of another type": {do: fails(temporal.NewApplicationError("hello", "Timeout", "text")), code: "Timeout"},
 		"a plain error":           {do: fails(errors.New("broken")), code: "Internal"},
 		"cancelled":               {do: fails(context.Canceled), code: "Stopped", good: true},
-		"panic":                   {do: func(context.Context) (activities.SelectOutput, error) { panic("a defect") }, code: "Internal"},
+		"panic": {do: func(context.Context) (activities.SelectOutput, error) { panic("a defect") },
+			code: "Internal"},
 		"nothing fits": {do: func(context.Context) (activities.SelectOutput, error) {
-			return activities.SelectOutput{Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody lends")}, nil
+			return activities.SelectOutput{Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody offers it")}, nil
 		}, code: "NoOffer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reg := prometheus.NewRegistry()
 			s, err := metrics.NewSteps(reg)
 			require.NoError(t, err)
-			_ = run(t, s, "Peer", tc.do)
-			require.EqualValues(t, 1, value(t, reg, "liqo_autoscaler_step_duration_seconds", "step", "Peer", "code", tc.code))
-			require.EqualValues(t, 0, value(t, reg, "liqo_autoscaler_steps_running", "step", "Peer"))
-			failures := value(t, reg, "liqo_autoscaler_step_failures_total", "step", "Peer", "code", tc.code)
+			_ = run(t, s, "Establish", tc.do)
+			require.EqualValues(t, 1,
+				value(t, reg, "liqo_autoscaler_step_duration_seconds", "step", "Establish", "code", tc.code))
+			require.EqualValues(t, 0, value(t, reg, "liqo_autoscaler_steps_running", "step", "Establish"))
+			failures := value(t, reg, "liqo_autoscaler_step_failures_total", "step", "Establish", "code", tc.code)
 			require.Equal(t, tc.good, failures == 0, "%v", failures)
 			if tc.provider != "" {
-				require.EqualValues(t, 1, value(t, reg, "liqo_autoscaler_provider_failures_total", "provider", tc.provider, "code", tc.code))
+				require.EqualValues(t, 1, value(t, reg, "liqo_autoscaler_provider_failures_total", "provider", tc.provider, "code",
+					tc.code))
 			} else {
 				require.Zero(t, series(t, reg, "liqo_autoscaler_provider_failures_total"))
 			}
@@ -97,9 +104,9 @@ func TestProvidersAreBounded(t *testing.T) {
 	s, err := metrics.NewSteps(reg)
 	require.NoError(t, err)
 	for i := range metrics.MaxProviders + 3 {
-		require.Error(t, run(t, s, "Peer", fails(failed(fleet.CodeUnreachable, fmt.Sprintf("p%d", i)))))
+		require.Error(t, run(t, s, "Establish", fails(failed(fleet.CodeUnreachable, fmt.Sprintf("p%d", i)))))
 	}
-	require.Error(t, run(t, s, "Peer", fails(failed(fleet.CodeUnreachable, "p0"))))
+	require.Error(t, run(t, s, "Establish", fails(failed(fleet.CodeUnreachable, "p0"))))
 	const name = "liqo_autoscaler_provider_failures_total"
 	require.Equal(t, metrics.MaxProviders+1, series(t, reg, name))
 	require.EqualValues(t, 3, value(t, reg, name, "provider", metrics.OtherProviders))

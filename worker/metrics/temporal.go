@@ -15,9 +15,9 @@ import (
 // Bounds of the SDK's histograms in seconds: calls take milliseconds, workflows minutes.
 var sdkSeconds = []float64{.005, .01, .025, .1, .5, 1, 5, 15, 60, 300, 900}
 
-// Temporal makes the handler for client.Options.MetricsHandler and registers what it measures: the SDK's own metrics under
-// their documented names, temporal_*, counters with _total and latencies in seconds. onError hears of a metric that cannot
-// be made, which is then left out; nil means nobody does.
+// Temporal makes the handler for client.Options.MetricsHandler and registers what it measures: the SDK's own metrics
+// under their documented names, temporal_*, counters with _total and latencies in seconds. onError hears of a metric
+// that cannot be made, which is then left out; nil means nobody does.
 func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHandler, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(reg), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
@@ -32,10 +32,11 @@ func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHan
 	}), nil
 }
 
-// sdkView keeps a scrape small: as the SDK has it, calls are told apart by workflow and activity, and measured once more
-// per attempt.
+// sdkView keeps a scrape small: as the SDK has it, calls are told apart by workflow and activity, and measured once
+// more per attempt.
 func sdkView(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
-	s := sdkmetric.Stream{Name: i.Name, Description: i.Description, Unit: i.Unit, AttributeFilter: attribute.NewDenyKeysFilter("client_name")}
+	s := sdkmetric.Stream{Name: i.Name, Description: i.Description, Unit: i.Unit,
+		AttributeFilter: attribute.NewDenyKeysFilter("client_name")}
 	if i.Kind == sdkmetric.InstrumentKindHistogram {
 		s.Aggregation = sdkmetric.AggregationExplicitBucketHistogram{Boundaries: sdkSeconds}
 	}

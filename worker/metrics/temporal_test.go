@@ -10,12 +10,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// What the SDK measures comes out in Prometheus' form: counters that count up, latencies in seconds with bounds that fit.
+// What the SDK measures comes out in Prometheus' form: counters that count up, latencies in seconds with bounds that
+// fit.
 func TestTemporalMetricsAreExported(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	h, err := metrics.Temporal(reg, func(err error) { require.NoError(t, err) })
 	require.NoError(t, err)
-	h = h.WithTags(map[string]string{"operation": "UpdateWorkflowExecution", "client_name": "temporal_go", "workflow_type": "ScaleOut"})
+	h = h.WithTags(map[string]string{"operation": "UpdateWorkflowExecution", "client_name": "temporal_go",
+		"workflow_type": "ScaleOut"})
 	h.Counter("temporal_request").Inc(2)
 	h.Counter("temporal_request").Inc(1)
 	h.Timer("temporal_request_latency").Record(7 * time.Millisecond)

@@ -4,13 +4,12 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // attempt is what is known of one attempt.
 type attempt struct {
-	found backend.Found
+	found fleet.Found
 	// marked: its virtual node carries the mark, or carried it when it was last seen. Our own steps take the mark off
 	// first, so what goes while it is on was removed by somebody else; unless all of it happened between two looks.
 	marked bool
@@ -26,8 +25,8 @@ type attempt struct {
 	called time.Time
 }
 
-// note takes down what was found, and tells whether it is news.
-func (a *attempt) note(found backend.Found, now time.Time) bool {
+// note records what was found, and reports whether it is new.
+func (a *attempt) note(found fleet.Found, now time.Time) bool {
 	if !a.seen.IsZero() && reflect.DeepEqual(a.found, found) {
 		return false
 	}
@@ -36,7 +35,7 @@ func (a *attempt) note(found backend.Found, now time.Time) bool {
 	case found.Virtual:
 		a.marked = found.Marked
 	case first: // its virtual node went before we came: a stamped Node was marked, unless we are removing it
-		a.marked = found.Stamped && !found.Leaving
+		a.marked = found.Stamped && !found.Terminating
 	}
 	a.found, a.seen = found, now
 	a.stamped = a.stamped || found.Stamped
@@ -46,25 +45,25 @@ func (a *attempt) note(found backend.Found, now time.Time) bool {
 	return true
 }
 
-// lacksStamp tells whether its Node is to be stamped again.
+// lacksStamp reports whether its Node is to be stamped again.
 func (a *attempt) lacksStamp() bool {
 	f := a.found
-	return f.Marked && f.Node && !f.Stamped && !f.Leaving
+	return f.Marked && f.Node && !f.Stamped && !f.Terminating
 }
 
-// lacksNode tells whether its Node is to be called back.
+// lacksNode reports whether its Node is to be called back.
 func (a *attempt) lacksNode() bool {
 	f := a.found
-	return f.Marked && !f.Node && !f.Leaving
+	return f.Marked && !f.Node && !f.Terminating
 }
 
 // fact is what holds of the attempt now; empty when that is nothing a group needs to know.
 func (a *attempt) fact() fleet.EventKind {
 	f := a.found
 	switch {
-	case a.marked && (!f.Slice || !f.Virtual || f.Leaving): // terminating is as good as gone
+	case a.marked && (!f.Slice || !f.Virtual || f.Terminating): // terminating is as good as gone
 		return fleet.Lost
-	case !f.Node || !f.Stamped || f.Leaving:
+	case !f.Node || !f.Stamped || f.Terminating:
 		return ""
 	case f.Ready:
 		return fleet.Registered
@@ -73,7 +72,7 @@ func (a *attempt) fact() fleet.EventKind {
 	}
 }
 
-// gone tells whether nothing is left of it.
+// gone reports whether nothing is left of it.
 func (a *attempt) gone() bool {
 	f := a.found
 	return !f.Slice && !f.Virtual && !f.Node

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -30,22 +29,16 @@ type scene struct {
 	t       *testing.T
 	world   *sim.World
 	backend *sim.Backend
-	peer    backend.Provider
+	peer    fleet.Provider
 	groups  *groups
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	dir := t.TempDir()
-	w, err := sim.Open(filepath.Join(dir, "world.json"))
-	require.NoError(t, err)
-	require.NoError(t, w.SetDelays(t.Context(), sim.Delays{}))
-	require.NoError(t, w.AddProvider(t.Context(), "milan", nil))
-	credentials := filepath.Join(dir, "milan.yaml")
-	require.NoError(t, os.WriteFile(credentials, w.Kubeconfig("milan"), 0o600))
+	w := simworld.New(t, t.TempDir(), sim.Delays{}, simworld.Provider{Name: "milan"})
 	s := &scene{
-		t: t, world: w, backend: sim.New(w, sim.Options{Poll: waitTick}), groups: &groups{group: "edge"},
-		peer: backend.Provider{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: credentials}},
+		t: t, world: w.World, backend: sim.New(w.World, sim.Options{Poll: waitTick}), groups: &groups{group: "edge"},
+		peer: w.Provider("milan"),
 	}
 	require.NoError(t, s.backend.Establish(t.Context(), s.peer, nil))
 	return s
@@ -65,11 +58,11 @@ func (s *scene) run(change ...func(*nodewatch.Options)) (stop func()) {
 	return stop
 }
 
-func (s *scene) attempt(instance string) backend.Attempt {
-	return backend.Attempt{Group: "edge", Instance: instance, Number: 1, Provider: s.peer}
+func (s *scene) attempt(instance string) fleet.Attempt {
+	return fleet.Attempt{Group: "edge", Instance: instance, Number: 1, Provider: s.peer}
 }
 
-func (s *scene) join(instance string) backend.Attempt {
+func (s *scene) join(instance string) fleet.Attempt {
 	s.t.Helper()
 	a := s.attempt(instance)
 	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
@@ -79,18 +72,18 @@ func (s *scene) join(instance string) backend.Attempt {
 }
 
 // ready is what is found of an attempt that is as it should be.
-func (s *scene) ready(instance string) backend.Found {
-	return backend.Found{
+func (s *scene) ready(instance string) fleet.Found {
+	return fleet.Found{
 		Attempt: s.attempt(instance), Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
 	}
 }
 
 // script runs a nodewatch that is told what tell is given, and nothing else; tell returns when each was seen to.
-func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...backend.Found)) {
-	found, n := make(chan backend.Found), 0
+func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...fleet.Found)) {
+	found, n := make(chan fleet.Found), 0
 	first := func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, found}, 1 }
 	s.run(append([]func(*nodewatch.Options){first}, change...)...)
-	return func(all ...backend.Found) {
+	return func(all ...fleet.Found) {
 		for _, f := range all {
 			found <- f
 			n++
@@ -101,7 +94,7 @@ func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...backend
 	}
 }
 
-func (s *scene) node(a backend.Attempt) *corev1.Node {
+func (s *scene) node(a fleet.Attempt) *corev1.Node {
 	s.t.Helper()
 	state, err := s.world.Snapshot()
 	require.NoError(s.t, err)
@@ -109,7 +102,7 @@ func (s *scene) node(a backend.Attempt) *corev1.Node {
 }
 
 // stamped waits until the attempt's Node carries its instance id.
-func (s *scene) stamped(a backend.Attempt) {
+func (s *scene) stamped(a fleet.Attempt) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		node := s.node(a)
@@ -141,8 +134,8 @@ func (g *groups) Fact(_ context.Context, group string, f fleet.Fact) error {
 		g.refused++
 		return g.refuse
 	}
-	if f.At.IsZero() || f.Attempt != 1 || group != g.group {
-		return errors.New("a fact without time or attempt, or for another group")
+	if f.Attempt != 1 || group != g.group {
+		return errors.New("a fact without attempt, or for another group")
 	}
 	g.facts = append(g.facts, f)
 	return nil

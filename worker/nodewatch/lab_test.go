@@ -35,19 +35,22 @@ func TestLabDeletedNode(t *testing.T) {
 	require.NoError(t, err)
 	nodes := kube.CoreV1().Nodes()
 
-	p := backend.Provider{ID: "provider1", Credentials: fleet.Credentials{KubeconfigFile: filepath.Join(root, "provider1.kubeconfig")}}
-	a := backend.Attempt{Group: "watch", Instance: fleet.InstanceName("watch", fleet.NewEpoch(time.Now()), 1), Number: 1, Provider: p}
+	p := fleet.Provider{ID: "provider1", Credentials: fleet.Credentials{KubeconfigFile: filepath.Join(root,
+		"provider1.kubeconfig")}}
+	a := fleet.Attempt{Group: "watch", Instance: fleet.InstanceName("watch", fleet.NewEpoch(time.Now()), 1), Number: 1,
+		Provider: p}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
-		require.NoError(t, b.Leave(ctx, a, nil))
-		require.NoError(t, b.Unpeer(ctx, p, nil))
+		require.NoError(t, b.Return(ctx, a, nil))
+		require.NoError(t, b.RemovePeering(ctx, p, nil))
 	})
 	require.NoError(t, b.Establish(ctx, p, nil))
 	shape := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("20"),
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("20"),
 	}
 	_, err = b.Join(ctx, backend.NodeSpec{Attempt: a, Shape: shape}, nil)
 	require.NoError(t, err)
@@ -74,7 +77,8 @@ func TestLabDeletedNode(t *testing.T) {
 			stamped := there && note("stamped", node.Spec.ProviderID == a.InstanceID())
 			return stamped && note("ready", ready(node))
 		}, 2*time.Minute, 20*time.Millisecond)
-		t.Logf("node deleted: registered again after %s, stamped %s, Ready %s", since["registered"], since["stamped"], since["ready"])
+		t.Logf("node deleted: registered again after %s, stamped %s, Ready %s", since["registered"], since["stamped"],
+			since["ready"])
 		require.Less(t, since["stamped"]-since["registered"], 5*time.Second)
 	}
 	require.NotContains(t, s.groups.of(a.Instance), fleet.Lost)

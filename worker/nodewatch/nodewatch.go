@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -30,8 +31,8 @@ type Options struct {
 	Groups  Groups
 	Logger  *slog.Logger     // nil means slog.Default()
 	Clock   func() time.Time // nil means time.Now
-	// Parallel is how many attempts' Nodes are mended at once, and how many groups are told something; neither is done twice
-	// at once for one attempt. Default 4.
+	// Parallel is how many Nodes are repaired at once, and how many groups are told something at once; neither is done
+	// twice at once for one attempt. Default 4.
 	Parallel int
 	// Bound is how long one call of Restamp or Fact may take. Default 10s.
 	Bound time.Duration
@@ -71,14 +72,14 @@ func (o Options) withDefaults() Options {
 // long as there is reason to, with growing waits; it is logged and stops nothing.
 func Run(ctx context.Context, o Options) {
 	o = o.withDefaults()
-	w := &watch{Options: o, attempts: map[string]*attempt{}, mending: o.newQueue(), telling: o.newQueue()}
+	w := &watch{Options: o, attempts: map[string]*attempt{}, repairing: o.newQueue(), telling: o.newQueue()}
 	var group sync.WaitGroup
 	for range o.Parallel {
-		group.Go(func() { attend(ctx, w.mending, w.mend) })
+		group.Go(func() { attend(ctx, w.repairing, w.repair) })
 		group.Go(func() { attend(ctx, w.telling, w.tell) })
 	}
 	w.follow(ctx)
-	w.mending.ShutDown()
+	w.repairing.ShutDown()
 	w.telling.ShutDown()
 	group.Wait()
 }
@@ -87,23 +88,24 @@ func Run(ctx context.Context, o Options) {
 type queue = workqueue.TypedRateLimitingInterface[string]
 
 func (o Options) newQueue() queue {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](o.RetryFirst, o.RetryMax))
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](o.RetryFirst,
+		o.RetryMax))
 }
 
 // watch is one Run.
 type watch struct {
 	Options
-	// Each attempt goes through mending to telling. They are apart because a Temporal that is away holds up everyone who
-	// tells, and a Node must not wait for that.
-	mending, telling queue
+	// Each attempt goes through repairing to telling. They are separate queues because a Temporal that does not answer
+	// blocks telling, and a Node must not wait for that.
+	repairing, telling queue
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by object name
 }
 
-// follow has the backend watch, again whenever that ends before the context does.
+// follow runs the backend's watch, again whenever it ends before the context does.
 func (w *watch) follow(ctx context.Context) {
-	wait := w.RetryFirst
+	pause := w.RetryFirst
 	for {
 		began := w.Clock()
 		err := w.Watcher.Watch(ctx, w.note)
@@ -111,20 +113,18 @@ func (w *watch) follow(ctx context.Context) {
 			return
 		}
 		if w.Clock().Sub(began) > w.RetryMax {
-			wait = w.RetryFirst
+			pause = w.RetryFirst
 		}
-		w.Logger.Warn("watching nodes ended and is begun again", "error", err, "wait", wait)
-		select {
-		case <-ctx.Done():
+		w.Logger.Warn("watching nodes ended and is begun again", "error", err, "wait", pause)
+		if !wait.For(ctx, pause) {
 			return
-		case <-time.After(wait):
 		}
-		wait = min(2*wait, w.RetryMax)
+		pause = min(2*pause, w.RetryMax)
 	}
 }
 
-// note takes down what the backend told, and never blocks: one slow attempt must not hold up the others.
-func (w *watch) note(found backend.Found) {
+// note records what the backend reports, and never blocks: one slow attempt must not hold up the others.
+func (w *watch) note(found fleet.Found) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := found.Attempt.ObjectName()
@@ -135,12 +135,12 @@ func (w *watch) note(found backend.Found) {
 	}
 	news := a.note(found, w.Clock())
 	a.news = a.news || news
-	if news || w.mending.NumRequeues(name) == 0 { // a retry that tells nothing new waits for its turn
-		w.mending.Add(name)
+	if news || w.repairing.NumRequeues(name) == 0 { // a retry that tells nothing new waits for its turn
+		w.repairing.Add(name)
 	}
 }
 
-// passOn hands an attempt from mending to telling.
+// passOn hands an attempt from repairing to telling.
 func (w *watch) passOn(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *watch) passOn(name string) {
 	}
 }
 
-// attend does what attempts need, until the queue is shut down. What do says was done in vain is tried again.
+// attend processes the queue until it is shut down. Items for which do returns false are requeued with backoff.
 func attend(ctx context.Context, from queue, do func(ctx context.Context, name string) bool) {
 	for {
 		name, over := from.Get()

@@ -159,16 +159,16 @@ func TestWhoRemoves(t *testing.T) {
 	unmarked := found
 	unmarked.Marked = false
 	leaving := unmarked
-	leaving.Leaving = true
-	slice := backend.Found{Attempt: found.Attempt, Slice: true, Leaving: true}
-	nothing := backend.Found{Attempt: found.Attempt}
+	leaving.Terminating = true
+	slice := fleet.Found{Attempt: found.Attempt, Slice: true, Terminating: true}
+	nothing := fleet.Found{Attempt: found.Attempt}
 	tell(found, unmarked, leaving, slice, nothing)
 	s.told("edge-t0-1", fleet.Registered)
 	tell(slice, nothing)
 	s.told("edge-t0-1", fleet.Registered)
 
 	terminating := found
-	terminating.Leaving = true
+	terminating.Terminating = true
 	tell(found, terminating, nothing)
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost)
 
@@ -242,10 +242,10 @@ func TestTwoWorkers(t *testing.T) {
 // scripted tells what a test sends.
 type scripted struct {
 	backend.Watcher
-	found <-chan backend.Found
+	found <-chan fleet.Found
 }
 
-func (s scripted) Watch(ctx context.Context, handle func(backend.Found)) error {
+func (s scripted) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	for {
 		select {
 		case f := <-s.found:
@@ -259,11 +259,11 @@ func (s scripted) Watch(ctx context.Context, handle func(backend.Found)) error {
 // counting counts how often an attempt is to be stamped again.
 type counting struct {
 	backend.Watcher
-	of    backend.Attempt
+	of    fleet.Attempt
 	calls *atomic.Int32
 }
 
-func (c counting) Restamp(ctx context.Context, a backend.Attempt) error {
+func (c counting) Restamp(ctx context.Context, a fleet.Attempt) error {
 	if a.Instance == c.of.Instance {
 		c.calls.Add(1)
 	}
@@ -276,7 +276,7 @@ type failing struct {
 	left atomic.Int32
 }
 
-func (f *failing) Restamp(ctx context.Context, a backend.Attempt) error {
+func (f *failing) Restamp(ctx context.Context, a fleet.Attempt) error {
 	if f.left.Add(-1) >= 0 {
 		return errors.New("the API server is away")
 	}
@@ -289,7 +289,7 @@ type broken struct {
 	began atomic.Int32
 }
 
-func (b *broken) Watch(ctx context.Context, handle func(backend.Found)) error {
+func (b *broken) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	if b.began.Add(1) <= 2 {
 		return errors.New("no watch today")
 	}
@@ -313,7 +313,7 @@ func (s *silent) Fact(ctx context.Context, group string, f fleet.Fact) error {
 // While nobody can be told anything, however many there are to tell of, a deleted Node is called back and stamped.
 func TestNodesAreMendedWhileGroupsAreSilent(t *testing.T) {
 	s := newScene(t)
-	var all []backend.Attempt
+	var all []fleet.Attempt
 	for _, instance := range []string{"edge-t0-1", "edge-t0-2", "edge-t0-3", "edge-t0-4", "edge-t0-5", "edge-t0-6"} {
 		all = append(all, s.join(instance))
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// mend calls the attempt's Node back, or stamps it, if it needs that now. It is false when that failed and is to be tried
-// again.
-func (w *watch) mend(ctx context.Context, name string) bool {
+// repair calls the attempt's Node back, or stamps it, if it needs that now. It returns false when that failed and is to
+// be tried again.
+func (w *watch) repair(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
 		return true
@@ -24,7 +24,8 @@ func (w *watch) mend(ctx context.Context, name string) bool {
 }
 
 func (w *watch) log(a attempt) *slog.Logger {
-	return w.Logger.With("group", a.found.Attempt.Group, "instance", a.found.Attempt.Instance, "attempt", a.found.Attempt.Number)
+	return w.Logger.With("group", a.found.Attempt.Group, "instance", a.found.Attempt.Instance, "attempt",
+		a.found.Attempt.Number)
 }
 
 func (w *watch) read(name string) (attempt, bool) {
@@ -55,14 +56,14 @@ func (w *watch) stamp(ctx context.Context, a attempt, log *slog.Logger) bool {
 	return err == nil
 }
 
-// callBack calls a missing Node back, now and then until it is there.
+// callBack calls a missing Node back, every CallEvery until it is there.
 func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksNode() {
 		return true
 	}
 	now := w.Clock()
 	if wait := a.called.Add(w.CallEvery).Sub(now); wait > 0 {
-		w.mending.AddAfter(name, wait)
+		w.repairing.AddAfter(name, wait)
 		return true
 	}
 	if err := w.restamp(ctx, a); err != nil {
@@ -78,7 +79,7 @@ func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.
 	if a := w.attempts[name]; a != nil && !a.found.Node {
 		a.called = now
 	}
-	w.mending.AddAfter(name, w.CallEvery)
+	w.repairing.AddAfter(name, w.CallEvery)
 	return true
 }
 
@@ -88,8 +89,8 @@ func (w *watch) restamp(ctx context.Context, a attempt) error {
 	return w.Watcher.Restamp(ctx, a.found.Attempt)
 }
 
-// tell tells the group what holds of the attempt, if that is not what it was told last. It is false when that failed and
-// is to be tried again.
+// tell sends the group the attempt's current fact, unless that was the last one sent. It returns false when that failed
+// and is to be tried again.
 func (w *watch) tell(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
@@ -104,7 +105,7 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 		bounded, cancel := context.WithTimeout(ctx, w.Bound)
 		defer cancel()
 		err := w.Groups.Fact(bounded, a.found.Attempt.Group, fleet.Fact{
-			Instance: a.found.Attempt.Instance, Attempt: a.found.Attempt.Number, Kind: kind, At: a.seen,
+			Instance: a.found.Attempt.Instance, Attempt: a.found.Attempt.Number, Kind: kind,
 		})
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -124,7 +125,7 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 	return true
 }
 
-// forget drops an attempt of which nothing is left and nothing is to be told.
+// forget drops an attempt without objects whose group knows its last fact.
 func (w *watch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,8 @@ import (
 // Temporal is the part of the SDK's client that is used here.
 type Temporal interface {
 	OperatorService() operatorservice.OperatorServiceClient
-	CountWorkflow(ctx context.Context, request *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
+	CountWorkflow(ctx context.Context,
+		request *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
 }
 
 // lookTimeout bounds one look.
@@ -39,9 +40,11 @@ func (f finding) String() string {
 // command registers what is missing. One of a wrong type may be somebody else's: that is for people to decide.
 func (f finding) command(namespace string) string {
 	if len(f.missing) == 0 {
-		return "an attribute of another type is in the way: see temporal operator search-attribute list --namespace " + namespace
+		return "an attribute of another type is in the way: see temporal operator search-attribute list --namespace " +
+			namespace
 	}
-	return "temporal operator search-attribute create --namespace " + namespace + " --name " + strings.Join(f.missing, " --type Keyword --name ") + " --type Keyword"
+	return "temporal operator search-attribute create --namespace " + namespace + " --name " + strings.Join(f.missing,
+		" --type Keyword --name ") + " --type Keyword"
 }
 
 // look compares what the namespace has with what we set. Who may not list search attributes, as on some managed
@@ -49,7 +52,8 @@ func (f finding) command(namespace string) string {
 func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	has, err := t.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	has, err := t.OperatorService().ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	switch codeOf(err) {
 	case codes.OK:
 	case codes.PermissionDenied, codes.Unimplemented:
@@ -73,7 +77,8 @@ func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
 func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	var f finding
 	for _, name := range workflows.SearchAttributes() {
-		_, err := t.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name + " IN ('-')"})
+		_, err := t.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name +
+			" IN ('-')"})
 		switch codeOf(err) {
 		case codes.OK:
 		case codes.InvalidArgument:
@@ -85,13 +90,14 @@ func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	return f, nil
 }
 
-// noAnswer tells whether an error is one of a Temporal that is not there, or has not got the namespace yet.
+// noAnswer reports whether an error is one of a Temporal that is not there, or has not got the namespace yet.
 func noAnswer(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.NotFound:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 func codeOf(err error) codes.Code { return serviceerror.ToStatus(err).Code() }

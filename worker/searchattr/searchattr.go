@@ -1,8 +1,8 @@
 // Package searchattr keeps track of whether Temporal's namespace has the search attributes that our workflows set.
 //
-// A workflow that upserts an attribute which is not registered cannot go on: its task fails until somebody registers it.
-// So the workflows ask first, and a worker asks Temporal at its start and every now and then after. Without the
-// attributes everything works; only the list of workflows cannot be searched by them.
+// Temporal refuses to start a workflow with an attribute that is not registered. So a worker asks Temporal when it
+// starts and periodically afterwards, and starts workflows without the attributes until they are registered. Everything
+// else works meanwhile; only the list of workflows cannot be searched by them.
 package searchattr
 
 import (
@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Mode is what an operator wants.
@@ -43,7 +45,7 @@ func (m *Mode) Set(s string) (err error) { *m, err = ParseMode(s); return err }
 // String is the flag's value.
 func (m *Mode) String() string { return string(*m) }
 
-// Type is how help calls such a value.
+// Type names the values of the flag in its help.
 func (m *Mode) Type() string { return "auto|on|off" }
 
 // ErrNotRegistered means that the namespace lacks attributes; the text says which, and how to register them.
@@ -61,15 +63,15 @@ type Options struct {
 	Retry time.Duration
 }
 
-// Gate knows whether the attributes are registered now. It may be used by many at once.
+// Gate knows whether the attributes are registered now. It is safe for concurrent use.
 type Gate struct {
 	o          Options
 	registered atomic.Bool
 }
 
-// Open asks Temporal, however long it takes to answer. With Auto, missing attributes are one warning and no error, and so
-// is a Temporal that does not tell. With On both are errors, missing ones ErrNotRegistered. The only other error is the
-// context's.
+// Open asks Temporal, however long it takes to answer. With Auto, missing attributes are one warning and no error, and
+// so is a Temporal that refuses to answer. With On both are errors; that for missing attributes is ErrNotRegistered.
+// The only other error is the context's.
 func Open(ctx context.Context, o Options) (*Gate, error) {
 	mode, err := ParseMode(string(o.Mode))
 	if err != nil {
@@ -101,12 +103,13 @@ func Open(ctx context.Context, o Options) (*Gate, error) {
 	case mode == On:
 		return nil, fmt.Errorf("look up search attributes: %w", err)
 	default:
-		o.Logger.Warn("Temporal does not tell which search attributes there are; workflows are listed without ours", "error", err)
+		o.Logger.Warn("Temporal does not tell which search attributes there are; workflows are listed without ours", "error",
+			err)
 	}
 	return g, nil
 }
 
-// ask asks until there is an answer of any kind.
+// ask repeats the question until there is an answer of any kind.
 func (g *Gate) ask(ctx context.Context) (finding, error) {
 	for {
 		found, err := look(ctx, g.o.Temporal, g.o.Namespace)
@@ -114,19 +117,17 @@ func (g *Gate) ask(ctx context.Context) (finding, error) {
 			return found, err
 		}
 		g.o.Logger.Warn("Temporal does not answer; trying again", "error", err)
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, g.o.Retry) {
 			return finding{}, err
-		case <-time.After(g.o.Retry):
 		}
 	}
 }
 
-// Registered tells whether all attributes are there, as far as is known. It does not block.
+// Registered reports whether all attributes were there when Temporal was last asked. It does not block.
 func (g *Gate) Registered() bool { return g.registered.Load() }
 
-// Watch asks again every now and then, until the context ends: attributes that are registered later are set without a
-// restart, and ones that were removed hold no workflow up. No answer changes nothing.
+// Watch asks again periodically until the context ends: attributes that are registered later are set without a restart,
+// and removed attributes block no workflow. A question without an answer changes nothing.
 func (g *Gate) Watch(ctx context.Context) {
 	if g.o.Mode == Off {
 		return

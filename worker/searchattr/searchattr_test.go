@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -35,7 +35,8 @@ type temporal struct {
 
 func (f *temporal) OperatorService() operatorservice.OperatorServiceClient { return f }
 
-func (f *temporal) ListSearchAttributes(_ context.Context, in *operatorservice.ListSearchAttributesRequest, _ ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
+func (f *temporal) ListSearchAttributes(_ context.Context, in *operatorservice.ListSearchAttributesRequest,
+	_ ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -48,7 +49,8 @@ func (f *temporal) ListSearchAttributes(_ context.Context, in *operatorservice.L
 	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: f.has}, nil
 }
 
-func (f *temporal) CountWorkflow(_ context.Context, in *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+func (f *temporal) CountWorkflow(_ context.Context,
+	in *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name, _, _ := strings.Cut(in.GetQuery(), " ")
@@ -81,8 +83,8 @@ func keywords(without ...string) map[string]enums.IndexedValueType {
 	return out
 }
 
-func options(f *temporal, mode searchattr.Mode) (searchattr.Options, *workertest.Buffer) {
-	log := &workertest.Buffer{}
+func options(f *temporal, mode searchattr.Mode) (searchattr.Options, *testkit.Buffer) {
+	log := &testkit.Buffer{}
 	return searchattr.Options{
 		Temporal: f, Namespace: "edge", Mode: mode, Every: time.Millisecond, Retry: time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
@@ -93,7 +95,7 @@ func denied() error { return serviceerror.NewPermissionDenied("not you", "") }
 
 func TestOpen(t *testing.T) {
 	wrong := keywords()
-	wrong["LiqoPhase"] = enums.INDEXED_VALUE_TYPE_TEXT
+	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT
 	for _, c := range []struct {
 		name       string
 		has        map[string]enums.IndexedValueType
@@ -103,15 +105,21 @@ func TestOpen(t *testing.T) {
 		says       string // in the log with Auto, in the error with On; "" means that nobody has anything to say
 	}{
 		{name: "all there", has: keywords(), registered: true},
-		{name: "none there", says: "create --namespace edge --name LiqoGroup --type Keyword --name LiqoInstance --type Keyword --name LiqoProvider --type Keyword --name LiqoPhase --type Keyword"},
-		{name: "one missing", has: keywords("LiqoPhase"), says: "create --namespace edge --name LiqoPhase --type Keyword"},
-		{name: "one of another type", has: wrong, says: "LiqoPhase (is Text, not Keyword)"},
+		{name: "none there", says: "create --namespace edge --name LiqoGroup --type Keyword " +
+			"--name LiqoInstance --type Keyword --name LiqoProvider --type Keyword"},
+		{name: "one missing", has: keywords("LiqoProvider"),
+			says: "create --namespace edge --name LiqoProvider --type Keyword"},
+		{name: "one of another type", has: wrong, says: "LiqoProvider (is Text, not Keyword)"},
 		{name: "may not list, all there", has: keywords(), list: []error{denied()}, registered: true},
-		{name: "cannot list, all there", has: keywords(), list: []error{serviceerror.NewUnimplemented("no such thing")}, registered: true},
-		{name: "may not list, two missing", has: keywords("LiqoGroup", "LiqoPhase"), list: []error{denied()}, says: "create --namespace edge --name LiqoGroup --type Keyword --name LiqoPhase --type Keyword"},
+		{name: "cannot list, all there", has: keywords(),
+			list: []error{serviceerror.NewUnimplemented("no such thing")}, registered: true},
+		{name: "may not list, two missing", has: keywords("LiqoGroup", "LiqoProvider"), list: []error{denied()},
+			says: "create --namespace edge --name LiqoGroup --type Keyword --name LiqoProvider --type Keyword"},
 		{name: "may do nothing", has: keywords(), list: []error{denied()}, count: denied(), says: "not you"},
-		{name: "a strange answer", has: keywords(), list: []error{serviceerror.NewInternal("out of order")}, says: "out of order"},
-		{name: "no answer at first", has: keywords(), list: []error{serviceerror.NewUnavailable("starting"), serviceerror.NewNamespaceNotFound("edge"), context.DeadlineExceeded}, registered: true},
+		{name: "a strange answer", has: keywords(), list: []error{serviceerror.NewInternal("out of order")},
+			says: "out of order"},
+		{name: "no answer at first", has: keywords(), list: []error{serviceerror.NewUnavailable("starting"),
+			serviceerror.NewNamespaceNotFound("edge"), context.DeadlineExceeded}, registered: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, mode := range []searchattr.Mode{"", searchattr.Auto, searchattr.On} {
@@ -191,7 +199,8 @@ func TestWatch(t *testing.T) {
 }
 
 func TestParseMode(t *testing.T) {
-	for in, want := range map[string]searchattr.Mode{"": searchattr.Auto, "auto": searchattr.Auto, "on": searchattr.On, "off": searchattr.Off} {
+	for in, want := range map[string]searchattr.Mode{"": searchattr.Auto, "auto": searchattr.Auto, "on": searchattr.On,
+		"off": searchattr.Off} {
 		got, err := searchattr.ParseMode(in)
 		require.NoError(t, err)
 		require.Equal(t, want, got)

@@ -1,5 +1,5 @@
 // Package client is the typed way to the entities: it hides workflow ids, update names, operations and the mapping of
-// errors. The gRPC server uses Groups, the activities use Providers.
+// errors. The gRPC server uses Groups; activities use Messages, Entities and Single.
 package client
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -24,25 +25,30 @@ import (
 // Temporal is the part of the SDK's client that is used here.
 type Temporal interface {
 	UpdateWorkflow(ctx context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)
-	UpdateWithStartWorkflow(ctx context.Context, options client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error)
-	NewWithStartWorkflowOperation(options client.StartWorkflowOptions, workflow any, args ...any) client.WithStartWorkflowOperation
-	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error)
+	UpdateWithStartWorkflow(ctx context.Context,
+		options client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error)
+	NewWithStartWorkflowOperation(options client.StartWorkflowOptions, workflow any,
+		args ...any) client.WithStartWorkflowOperation
+	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any,
+		args ...any) (client.WorkflowRun, error)
+	SignalWithStartWorkflow(ctx context.Context, workflowID, signal string, arg any, options client.StartWorkflowOptions,
+		workflow any, args ...any) (client.WorkflowRun, error)
+	CancelWorkflow(ctx context.Context, workflowID, runID string) error
+	TerminateWorkflow(ctx context.Context, workflowID, runID, reason string, details ...any) error
+	ListWorkflow(ctx context.Context,
+		request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
 	SignalWorkflow(ctx context.Context, workflowID, runID, signal string, arg any) error
-	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	DescribeWorkflowExecution(ctx context.Context, workflowID,
+		runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 	DescribeWorkflow(ctx context.Context, workflowID, runID string) (*client.WorkflowExecutionDescription, error)
 }
 
 // Margins of time.
 const (
-	// giveUpBefore is how long before the caller's deadline an operation counts as given up: the answer must still get
-	// back.
-	giveUpBefore = 500 * time.Millisecond
 	// defaultDeadline bounds an operation whose caller set none.
 	defaultDeadline = 10 * time.Second
 	// retryInterval is how often an entity that is recovering, or whose task failed, is asked again.
 	retryInterval = 100 * time.Millisecond
-	// entityTaskTimeout lets an entity's task go to another worker soon after one died.
-	entityTaskTimeout = 2 * time.Second
 )
 
 // base is what both typed clients share.
@@ -65,7 +71,8 @@ func (b *base) operation(ctx context.Context) fleet.Operation {
 	if !ok {
 		deadline = b.now().Add(defaultDeadline)
 	}
-	return fleet.Operation{ID: uuid.NewString(), GiveUpAt: deadline.Add(-giveUpBefore).Add(time.Duration(b.offset.Load()))}
+	return fleet.Operation{ID: uuid.NewString(),
+		GiveUpAt: deadline.Add(-fleet.GiveUpBefore).Add(time.Duration(b.offset.Load()))}
 }
 
 // seen keeps the workflows' clock.
@@ -75,57 +82,20 @@ func (b *base) seen(at time.Time) {
 	}
 }
 
-// update sends one update and decodes its result. While the entity recovers, or its workflow task fails, it is asked again
-// until the context ends: neither changed anything, and Temporal tries the task again by itself.
-func (b *base) update(ctx context.Context, workflowID, name, updateID string, arg, result any, start *client.StartWorkflowOptions, startType string, startArg any) error {
-	for {
-		err := b.updateOnce(ctx, workflowID, name, updateID, arg, result, start, startType, startArg)
-		recovering, fails := fleet.IsRefused(err, fleet.RefusedNotInitialised), errors.Is(err, errTaskFails)
-		if !recovering && !fails {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			if fails {
-				return err
-			}
-			return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrUnavailable, err)
-		case <-time.After(retryInterval):
-		}
-	}
-}
-
-func (b *base) updateOnce(ctx context.Context, workflowID, name, updateID string, arg, result any, start *client.StartWorkflowOptions, startType string, startArg any) error {
-	options := client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateName: name, UpdateID: updateID, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	}
-	var handle client.WorkflowUpdateHandle
-	var err error
-	if start != nil {
-		operation := b.temporal.NewWithStartWorkflowOperation(*start, startType, startArg) // good for one call only
-		handle, err = b.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: operation, UpdateOptions: options})
-	} else {
-		handle, err = b.temporal.UpdateWorkflow(ctx, options)
-	}
-	if err == nil {
-		err = handle.Get(ctx, result)
-	}
-	return b.wall(workflowID, err)
-}
-
 // errTaskFails is a fleet.ErrUnavailable.
 var errTaskFails = fmt.Errorf("its workflow task fails (%w)", fleet.ErrUnavailable)
 
-// wall translates what Temporal says into what the domain says; the only place that does so. A deadline that passed, or a
-// server that did not answer, means that the outcome is unknown, never that it failed.
-func (b *base) wall(workflowID string, err error) error {
+// fromTemporal translates what Temporal says into what the domain says. A deadline that
+// passed, or a server that did not answer, means that the outcome is unknown, never that it failed.
+func (b *base) fromTemporal(workflowID string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
 		switch kind := fleet.RefusalKind(app.Type()); kind {
-		case fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedPrecondition, fleet.RefusedExpired, fleet.RefusedNotInitialised:
+		case fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedPrecondition, fleet.RefusedExpired,
+			fleet.RefusedNotInitialised:
 			var at time.Time
 			if app.HasDetails() && app.Details(&at) == nil {
 				b.seen(at)
@@ -138,7 +108,7 @@ func (b *base) wall(workflowID string, err error) error {
 	var notReady *serviceerror.WorkflowNotReady
 	switch {
 	case errors.As(err, &notFound):
-		return fmt.Errorf("%s does not run: %w", workflowID, fleet.ErrUnavailable)
+		return fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	case errors.As(err, &notReady):
 		return fmt.Errorf("%s: %w, look at it in the Temporal UI: %w", workflowID, errTaskFails, err)
 	default:
@@ -146,34 +116,47 @@ func (b *base) wall(workflowID string, err error) error {
 	}
 }
 
-// read decodes an entity's memo into out. Needs no worker. All its errors are fleet.ErrUnavailable; an entity that does not
-// run is fleet.ErrNotRunning too, one without a memo a refusal, fleet.RefusedNotInitialised.
+// read decodes an entity's memo into out. Needs no worker. All its errors are fleet.ErrUnavailable; an entity that does
+// not run is fleet.ErrNotRunning too, one without a memo a refusal, fleet.RefusedNotInitialised.
 func (b *base) read(ctx context.Context, workflowID string, out any) error {
 	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
-		return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
+		return fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	if err != nil {
-		return fmt.Errorf("describe %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
+		return fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable, err)
 	}
 	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return fmt.Errorf("%s is %s: %w: %w", workflowID, d.Status, fleet.ErrNotRunning, fleet.ErrUnavailable)
+		return fmt.Errorf("%s %w, it is %s: %w", workflowID, fleet.ErrNotRunning, d.Status, fleet.ErrUnavailable)
 	}
 	payload, ok := d.Memo.GetFields()[workflows.MemoSnapshot]
 	if !ok {
-		return fmt.Errorf("%w: %w", fleet.Refuse(fleet.RefusedNotInitialised, workflowID+" has not recovered yet"), fleet.ErrUnavailable)
+		return fmt.Errorf("%w: %w", fleet.Refuse(fleet.RefusedNotInitialised, workflowID+" has not recovered yet"),
+			fleet.ErrUnavailable)
 	}
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, out); err != nil {
+	if err := decodeMemo(payload, out); err != nil {
 		return fmt.Errorf("decode the memo of %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
 	}
 	return nil
 }
 
+// decodeMemo unpacks what an entity published.
+func decodeMemo(payload *common.Payload, out any) error {
+	var packed []byte
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &packed); err != nil {
+		return err
+	}
+	return fleet.Decode(packed, out)
+}
+
+func (b *base) group(name string) (id string)    { return b.hub.ID(workflows.NodeGroupID(name)) }
+func (b *base) provider(name string) (id string) { return b.hub.ID(workflows.ProviderID(name)) }
+
 // entity are the options to start an entity that does not run.
 func (b *base) entity(id, summary string) *client.StartWorkflowOptions {
 	return &client.StartWorkflowOptions{
-		ID: id, TaskQueue: b.taskQueue, WorkflowTaskTimeout: entityTaskTimeout, StaticSummary: summary,
+		ID: id, TaskQueue: b.taskQueue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout, StaticSummary: summary,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	}

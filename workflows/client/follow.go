@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -16,16 +15,18 @@ import (
 
 // Histories is the part of the SDK's client that Follow needs beside Temporal.
 type Histories interface {
-	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool, filter enums.HistoryEventFilterType) client.HistoryEventIterator
+	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool,
+		filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }
 
 // ErrClosed means that a group that was followed has closed.
 var ErrClosed = errors.New("closed")
 
-// Follow calls each with every snapshot the group published after the given sequence, in order and without gaps, and
+// Follow calls each with every snapshot the group published after the given position, in order and without gaps, and
 // then with each new one as it is published, until each or the context ends it. It reads the history, so nothing is
 // missed between two looks, and follows the group across continue-as-new. Needs no worker.
-func (g *Groups) Follow(ctx context.Context, group string, after int64, each func(fleet.Snapshot) error) error {
+func (g *Groups) Follow(ctx context.Context, group string, after fleet.Position,
+	each func(fleet.Snapshot) error) error {
 	histories, ok := g.temporal.(Histories)
 	if !ok {
 		return errors.New("follow: this Temporal client cannot read histories")
@@ -41,7 +42,8 @@ func (g *Groups) Follow(ctx context.Context, group string, after int64, each fun
 }
 
 // followRun follows one run and returns the id of the next one.
-func followRun(ctx context.Context, h Histories, id, run string, after *int64, each func(fleet.Snapshot) error) (string, error) {
+func followRun(ctx context.Context, h Histories, id, run string, after *fleet.Position,
+	each func(fleet.Snapshot) error) (string, error) {
 	events := h.GetWorkflowHistory(ctx, id, run, true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
@@ -52,10 +54,10 @@ func followRun(ctx context.Context, h Histories, id, run string, after *int64, e
 			return can.GetNewExecutionRunId(), nil
 		}
 		s, ok := snapshotIn(e)
-		if !ok || s.Sequence <= *after {
+		if !ok || !after.Before(s.Position()) {
 			continue
 		}
-		*after = s.Sequence
+		*after = s.Position()
 		if err := each(s); err != nil {
 			return "", err
 		}
@@ -69,7 +71,7 @@ func followRun(ctx context.Context, h Histories, id, run string, after *int64, e
 func snapshotIn(e *history.HistoryEvent) (fleet.Snapshot, bool) {
 	var s fleet.Snapshot
 	payload, ok := e.GetWorkflowPropertiesModifiedEventAttributes().GetUpsertedMemo().GetFields()[workflows.MemoSnapshot]
-	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &s) != nil {
+	if !ok || decodeMemo(payload, &s) != nil {
 		return fleet.Snapshot{}, false
 	}
 	return s, true

@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -19,35 +21,30 @@ func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 	return &Groups{newBase(t, hub, taskQueue)}
 }
 
-func (g *Groups) group(name string) (id string) { return g.hub.ID(workflows.NodeGroupID(name)) }
-
 // Configure puts a spec in force and starts the group when it does not run. Idempotent.
-func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec) (fleet.Snapshot, error) {
-	id := g.group(spec.ID)
-	return g.do(ctx, spec.ID, workflows.UpdateConfigure, func(op fleet.Operation) any {
-		return workflows.ConfigureRequest{Operation: op, Spec: spec}
-	}, g.entity(id, "node group "+spec.ID))
+func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
+	r := fleet.Request{Spec: &spec, Seen: seen}
+	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))
 }
 
 // Grow books delta instances. Each call is one operation: two calls add twice.
-func (g *Groups) Grow(ctx context.Context, group string, delta int) (fleet.Snapshot, error) {
-	return g.do(ctx, group, workflows.UpdateGrow, func(op fleet.Operation) any {
-		return workflows.SizeRequest{Operation: op, Delta: delta}
-	}, nil)
+func (g *Groups) Grow(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
+	return g.do(ctx, group, fleet.Grow, fleet.Request{Delta: delta, Seen: seen}, nil)
 }
 
 // Shrink takes back up to delta instances that are still to come.
-func (g *Groups) Shrink(ctx context.Context, group string, delta int) (fleet.Snapshot, error) {
-	return g.do(ctx, group, workflows.UpdateShrink, func(op fleet.Operation) any {
-		return workflows.SizeRequest{Operation: op, Delta: delta}
-	}, nil)
+func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
+	return g.do(ctx, group, fleet.Shrink, fleet.Request{Delta: delta, Seen: seen}, nil)
 }
 
 // Release asks instances back by name. Idempotent per instance.
-func (g *Groups) Release(ctx context.Context, group string, names []string) (fleet.Snapshot, error) {
-	return g.do(ctx, group, workflows.UpdateRelease, func(op fleet.Operation) any {
-		return workflows.ReleaseRequest{Operation: op, Names: names}
-	}, nil)
+func (g *Groups) Release(ctx context.Context, group string, names []string, seen fleet.Position) (fleet.Change, error) {
+	return g.do(ctx, group, fleet.Release, fleet.Request{Names: names, Seen: seen}, nil)
+}
+
+// Pause has a group start nothing new, or start again. Idempotent.
+func (g *Groups) Pause(ctx context.Context, group string, paused bool) (fleet.Change, error) {
+	return g.do(ctx, group, fleet.Pause, fleet.Request{Paused: paused}, nil)
 }
 
 // Snapshot reads the group's state as last published. Needs no worker, changes nothing.
@@ -61,28 +58,61 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 
 // do sends one operation. A refusal because the caller gave up, while the caller is still there, means that the clocks
 // disagree: the refusal told the workflows' time, so it is sent once more, as the same operation.
-func (g *Groups) do(ctx context.Context, group, name string, request func(fleet.Operation) any, start *client.StartWorkflowOptions) (fleet.Snapshot, error) {
-	op := g.operation(ctx)
-	s, err := g.send(ctx, group, name, op, request, start)
+func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
+	start *client.StartWorkflowOptions) (c fleet.Change, err error) {
+	r.Operation = g.operation(ctx)
+	err = g.update(ctx, group, verb, r, &c, start)
 	if fleet.IsRefused(err, fleet.RefusedExpired) && ctx.Err() == nil {
-		op.GiveUpAt = g.operation(ctx).GiveUpAt
-		s, err = g.send(ctx, group, name, op, request, start)
+		r.Operation.GiveUpAt = g.operation(ctx).GiveUpAt
+		err = g.update(ctx, group, verb, r, &c, start)
 	}
 	if err != nil {
-		return fleet.Snapshot{}, fmt.Errorf("%s: %w", name, err)
+		return fleet.Change{}, fmt.Errorf("%s: %w", verb, err)
 	}
-	g.seen(s.At)
-	return s, nil
+	g.seen(c.Snapshot.At)
+	return c, nil
 }
 
-func (g *Groups) send(ctx context.Context, group, name string, op fleet.Operation, request func(fleet.Operation) any, start *client.StartWorkflowOptions) (fleet.Snapshot, error) {
-	var s fleet.Snapshot
-	err := g.update(ctx, g.group(group), name, "", request(op), &s, start, workflows.TypeNodeGroup, workflows.NodeGroupInput{Group: group})
-	return s, err
-}
-
-// Fact tells the group what somebody who watches nodes saw. Idempotent. fleet.ErrUnavailable when the group does not run.
-func (g *Groups) Fact(ctx context.Context, group string, fact fleet.Fact) error {
+// update sends one update. While the group recovers, or its workflow task fails, it is asked again until the context
+// ends: neither changed anything, and Temporal tries the task again by itself.
+func (g *Groups) update(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Change,
+	start *client.StartWorkflowOptions) error {
 	id := g.group(group)
-	return g.wall(id, g.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFact, fact))
+	for {
+		err := g.fromTemporal(id, g.updateOnce(ctx, group, verb, r, out, start))
+		recovering, fails := fleet.IsRefused(err, fleet.RefusedNotInitialised), errors.Is(err, errTaskFails)
+		if !recovering && !fails {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if fails {
+				return err
+			}
+			return fmt.Errorf("%s: %w: %w", id, fleet.ErrUnavailable, err)
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+func (g *Groups) updateOnce(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Change,
+	start *client.StartWorkflowOptions) error {
+	options := client.UpdateWorkflowOptions{
+		WorkflowID: g.group(group), UpdateName: string(verb), Args: []any{r},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	}
+	var handle client.WorkflowUpdateHandle
+	var err error
+	if start != nil {
+		begin := g.temporal.NewWithStartWorkflowOperation(*start, workflows.TypeNodeGroup, workflows.EntityInput{Name: group})
+		handle, err = g.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+			StartWorkflowOperation: begin, UpdateOptions: options,
+		})
+	} else {
+		handle, err = g.temporal.UpdateWorkflow(ctx, options)
+	}
+	if err == nil {
+		err = handle.Get(ctx, out)
+	}
+	return err
 }

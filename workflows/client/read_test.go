@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,10 +34,19 @@ func (d described) DescribeWorkflow(context.Context, string, string) (*client.Wo
 	}}, nil
 }
 
+// packed is a snapshot as an entity publishes it.
+func packed(t *testing.T, snapshot any) *common.Payload {
+	t.Helper()
+	text, err := fleet.Encode(snapshot)
+	require.NoError(t, err)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(text)
+	require.NoError(t, err)
+	return payload
+}
+
 // What a read that brings no snapshot means decides whether the group is started: see grpcserver's Refresh.
 func TestReadTellsWhatIsMissing(t *testing.T) {
-	snapshot, err := converter.GetDefaultDataConverter().ToPayload(fleet.Snapshot{Group: "gpu", Epoch: "e"})
-	require.NoError(t, err)
+	snapshot := packed(t, fleet.Snapshot{Group: "gpu", Epoch: "e"})
 	const running = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 	for name, c := range map[string]struct {
 		described
@@ -54,11 +64,13 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 			_, err := NewGroups(c.described, "", "").Snapshot(t.Context(), "gpu")
 			require.ErrorIs(t, err, fleet.ErrUnavailable)
 			require.ErrorContains(t, err, "nodegroup/gpu")
+			require.Equal(t, c.notRunning, strings.Contains(err.Error(), "nodegroup/gpu does not run"), "%v", err)
 			require.Equal(t, c.notRunning, errors.Is(err, fleet.ErrNotRunning))
 			require.Equal(t, c.notInitialised, fleet.IsRefused(err, fleet.RefusedNotInitialised))
 		})
 	}
-	s, err := NewGroups(described{status: running, memo: map[string]*common.Payload{workflows.MemoSnapshot: snapshot}}, "", "").Snapshot(t.Context(), "gpu")
+	s, err := NewGroups(described{status: running, memo: map[string]*common.Payload{workflows.MemoSnapshot: snapshot}}, "",
+		"").Snapshot(t.Context(), "gpu")
 	require.NoError(t, err)
 	require.Equal(t, "gpu", s.Group)
 }

@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -22,8 +21,9 @@ type refuser struct {
 	sent  []fleet.Operation
 }
 
-func (r *refuser) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-	r.sent = append(r.sent, o.Args[0].(workflows.SizeRequest).Operation)
+func (r *refuser) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle,
+	error) {
+	r.sent = append(r.sent, o.Args[0].(fleet.Request).Operation)
 	if len(r.sent) <= r.fails {
 		return nil, r.err
 	}
@@ -33,17 +33,17 @@ func (r *refuser) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptio
 type answered struct{ client.WorkflowUpdateHandle }
 
 func (answered) Get(_ context.Context, out any) error {
-	*out.(*fleet.Snapshot) = fleet.Snapshot{Group: "gpu"}
+	*out.(*fleet.Change) = fleet.Change{Snapshot: fleet.Snapshot{Group: "gpu"}}
 	return nil
 }
 
-// Temporal aborts an update whose workflow task failed: it changed nothing, the task is tried again, and CA would keep its
-// hands off the group for minutes if it were told.
+// Temporal aborts an update whose workflow task failed: it changed nothing, the task is tried again, and CA would keep
+// its hands off the group for minutes if it were told.
 func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
-	s, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1)
+	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, fleet.Position{})
 	require.NoError(t, err)
-	require.Equal(t, "gpu", s.Group)
+	require.Equal(t, "gpu", c.Snapshot.Group)
 	require.Equal(t, []fleet.Operation{r.sent[0], r.sent[0], r.sent[0]}, r.sent, "one operation, however often it is sent")
 }
 
@@ -51,11 +51,20 @@ func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
 	r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*retryInterval)
 	defer cancel()
-	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1)
+	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "nodegroup/gpu: its workflow task fails (unavailable), look at it in the Temporal UI")
 	require.Greater(t, len(r.sent), 1)
+}
+
+// A group that does not run is not one of size zero: the gRPC server tells both apart by these errors.
+func TestAnUpdateOfAGroupThatDoesNotRun(t *testing.T) {
+	r := &refuser{fails: 1, err: serviceerror.NewNotFound("workflow not found")}
+	_, err := NewGroups(r, "", "").Shrink(t.Context(), "gpu", 1, fleet.Position{})
+	require.ErrorContains(t, err, "shrink: nodegroup/gpu does not run")
+	require.ErrorIs(t, err, fleet.ErrNotRunning)
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
 // What may have been done is not sent again by itself.
@@ -63,7 +72,7 @@ func TestAnUnknownOutcomeIsNotSentAgain(t *testing.T) {
 	r := &refuser{fails: 1, err: context.DeadlineExceeded}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1)
+	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	require.False(t, errors.Is(err, fleet.ErrUnavailable))
 	require.Len(t, r.sent, 1)

@@ -2,42 +2,61 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"go.temporal.io/sdk/converter"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Waits reads what an instance in a step waits for, from the last heartbeat of the workflow that drives it; empty when it is
-// in none, or has said nothing yet. Needs no worker. fleet.ErrUnavailable when nothing drives it.
-func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (stage, message string, err error) {
-	switch {
-	case i.Phase.Growing():
-		return g.waits(ctx, g.hub.ID(workflows.ScaleOutID(i.Name)))
-	case i.Phase.Shrinking():
-		return g.waits(ctx, g.hub.ID(workflows.ScaleInID(i.Name)))
-	}
-	return "", "", nil
+// Waiting is the step that a workflow has under way: the activity's name, and the stage that it waits for by its last
+// heartbeat. All is empty when none is under way.
+type Waiting struct {
+	Step, Stage, Message string
 }
 
-func (b *base) waits(ctx context.Context, id string) (stage, message string, err error) {
+// Waits reads what an instance in a step waits for: what its driver has under way, or the peering that it waits for.
+// Needs no worker. fleet.ErrUnavailable when nothing drives it.
+func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, err error) {
+	switch {
+	case i.Phase.Growing():
+		w, err = g.waits(ctx, workflows.ScaleOutID(i.Name))
+	case i.Phase.Shrinking():
+		w, err = g.waits(ctx, workflows.ScaleInID(i.Name))
+	}
+	if err != nil || w.Step != "" || i.Phase != fleet.Peering || i.Provider == "" {
+		return w, err
+	}
+	w, err = g.waits(ctx, workflows.PeeringID(i.Provider))
+	if errors.Is(err, fleet.ErrNotRunning) {
+		err = nil
+	}
+	return w, err
+}
+
+func (b *base) waits(ctx context.Context, workflow string) (w Waiting, err error) {
+	id := b.hub.ID(workflow)
 	d, err := b.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
-		return "", "", b.wall(id, err)
+		return w, b.fromTemporal(id, err)
 	}
 	for _, a := range d.GetPendingActivities() {
+		w = Waiting{Step: a.GetActivityType().GetName()}
 		if a.GetHeartbeatDetails() == nil {
 			continue
 		}
-		if err := converter.GetDefaultDataConverter().FromPayloads(a.GetHeartbeatDetails(), &stage, &message); err != nil {
-			return "", "", fmt.Errorf("decode the heartbeat of %s: %w", id, err)
+		var beat activities.Beat
+		if err := converter.GetDefaultDataConverter().FromPayloads(a.GetHeartbeatDetails(), &beat); err != nil {
+			return w, fmt.Errorf("decode the heartbeat of %s: %w", id, err)
 		}
-		if last := a.GetLastFailure().GetMessage(); last != "" && !strings.Contains(last, message) { // it has only just begun again
-			message += "; before: " + last
+		w.Stage, w.Message = beat.Stage, beat.Message
+		if last := a.GetLastFailure().GetMessage(); last != "" && !strings.Contains(last, w.Message) {
+			w.Message += "; before: " + last
 		}
 	}
-	return stage, message, nil
+	return w, nil
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +40,7 @@ const (
 	FilterRefused  Filter = "refused"  // the provider is out for this instance
 	FilterSelector Filter = "selector" // its labels are not those the group selects
 	FilterFit      Filter = "fit"      // the shape is larger than what is free
-	FilterMaxNodes Filter = "maxNodes" // it lends no more nodes
+	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
 )
 
 // Verdict is what a choice thinks of one candidate.
@@ -67,14 +67,25 @@ type Decision struct {
 	Counts map[string]int `json:"counts,omitempty"`
 	// Considered is the number of candidates; Verdicts may have been cut.
 	Considered int `json:"considered"`
+	// Full says that nothing fits now, and that something that is full could.
+	Full bool `json:"full,omitempty"`
 }
 
-// Choose picks the provider of an instance's next attempt: of the candidates that pass every filter the cheapest, and of
-// equally cheap ones the first by provider id. refused maps providers that are out to the reason. It computes only, and
-// the order of candidates does not matter.
-func Choose(spec GroupSpec, candidates []Candidate, refused map[string]string, now time.Time) Decision {
-	judged := judge(spec, candidates, refused, now)
-	d := Decision{Counts: countFilters(judged), Considered: len(judged)}
+// Rank spreads instances that choose at the same time over the offers.
+type Rank struct {
+	// Ahead is how many of the group were started before and have not chosen yet.
+	Ahead int `json:"ahead,omitempty"`
+	// Name decides in which order equal offers take turns, Number whose turn it is.
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+}
+
+// Choose picks the provider of an instance's next attempt: of the candidates that pass every filter the cheapest with a
+// place that those ahead leave, and of equally cheap ones the one whose turn it is. refused are the providers that
+// are out. It computes only, and the order of candidates does not matter.
+func Choose(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
+	judged := judge(spec, candidates, refused, rank, now)
+	d := Decision{Counts: countFilters(judged), Considered: len(judged), Full: full(spec, judged)}
 	for _, j := range judged[:min(len(judged), MaxCandidates)] {
 		d.Verdicts = append(d.Verdicts, j.verdict)
 	}
@@ -89,8 +100,9 @@ func Choose(spec GroupSpec, candidates []Candidate, refused map[string]string, n
 
 // Shortlist is the at most MaxCandidates candidates that Choose would put first, in its order, and how many candidates
 // each filter took out of all.
-func Shortlist(spec GroupSpec, candidates []Candidate, refused map[string]string, now time.Time) ([]Candidate, map[string]int) {
-	judged := judge(spec, candidates, refused, now)
+func Shortlist(spec GroupSpec, candidates []Candidate, refused []string, rank Rank,
+	now time.Time) ([]Candidate, map[string]int) {
+	judged := judge(spec, candidates, refused, rank, now)
 	var short []Candidate
 	for _, j := range judged[:min(len(judged), MaxCandidates)] {
 		short = append(short, j.candidate)
@@ -103,7 +115,7 @@ type judgement struct {
 	verdict   Verdict
 }
 
-func judge(spec GroupSpec, candidates []Candidate, refused map[string]string, now time.Time) []judgement {
+func judge(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) []judgement {
 	selector, broken := labels.Everything(), error(nil)
 	if spec.Selector != nil {
 		selector, broken = metav1.LabelSelectorAsSelector(spec.Selector)
@@ -118,7 +130,94 @@ func judge(spec GroupSpec, candidates []Candidate, refused map[string]string, no
 		judged = append(judged, judgement{candidate: c, verdict: v})
 	}
 	slices.SortStableFunc(judged, func(a, b judgement) int { return better(a.verdict, b.verdict) })
+	spread(spec.Shape, judged, rank)
 	return judged
+}
+
+// spread moves the choice to the front. It leaves those ahead the cheapest places, and of the equally cheap offers that
+// have places left it deals them out in turn: instances of one group that choose at the same time, of a world that none
+// of them has changed yet, choose differently.
+func spread(shape corev1.ResourceList, judged []judgement, rank Rank) {
+	ahead := rank.Ahead
+	for first := 0; first < len(judged) && judged[first].verdict.Fits; {
+		end, places := first, 0
+		for end < len(judged) && judged[end].verdict.Fits && judged[end].verdict.Price == judged[first].verdict.Price {
+			places += judged[end].candidate.room(shape)
+			end++
+		}
+		if ahead < places {
+			chosen := first + deal(shape, judged[first:end], rank, places)
+			front := judged[chosen]
+			copy(judged[1:chosen+1], judged[:chosen])
+			judged[0] = front
+			return
+		}
+		ahead -= places
+		first = end
+	}
+}
+
+// deal returns the offer of the instance's turn: the places of equal offers are dealt out one from each at a time.
+func deal(shape corev1.ResourceList, equal []judgement, rank Rank, places int) int {
+	order := make([]int, len(equal))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Compare(turn(rank.Name, equal[a].verdict.Provider), turn(rank.Name, equal[b].verdict.Provider))
+	})
+	place := rank.Number % places
+	for round := 1; ; round++ {
+		for _, n := range order {
+			if equal[n].candidate.room(shape) < round {
+				continue
+			}
+			if place == 0 {
+				return n
+			}
+			place--
+		}
+	}
+}
+
+// turn orders equal providers differently for different names.
+func turn(name, provider string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name + "/" + provider))
+	return h.Sum32()
+}
+
+// room is how many nodes of the shape fit, at most 1,000.
+func (c Candidate) room(shape corev1.ResourceList) int {
+	most := 1000
+	if c.Offer.MaxNodes > 0 {
+		most = min(most, c.Offer.MaxNodes-c.Nodes)
+	}
+	free := c.free()
+	for name, want := range shape {
+		if have, ok := free[name]; ok && want.Sign() > 0 {
+			most = min(most, int(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9))
+		}
+	}
+	return most
+}
+
+func (c Candidate) free() corev1.ResourceList {
+	if c.Free == nil {
+		return c.Offer.Lendable
+	}
+	return c.Free
+}
+
+// full reports whether nothing fits now, and a candidate that is full could.
+func full(spec GroupSpec, judged []judgement) bool {
+	if len(judged) == 0 || judged[0].verdict.Fits {
+		return false
+	}
+	return slices.ContainsFunc(judged, func(j judgement) bool {
+		out := j.verdict.Filter == FilterFit || j.verdict.Filter == FilterMaxNodes
+		return out && Lacks(spec.Shape, j.candidate.Offer.Lendable, j.candidate.Offer.Lendable) == ""
+	})
 }
 
 // better orders verdicts: fitting first, then by price, then by names, so that equal input gives equal choices.
@@ -132,13 +231,14 @@ func better(a, b Verdict) int {
 	return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Offer, b.Offer))
 }
 
-func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken error, refused map[string]string, now time.Time) (Filter, string) {
+func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken error, refused []string,
+	now time.Time) (Filter, string) {
 	o := c.Offer
 	if o.Expires != nil && !now.Before(*o.Expires) {
 		return FilterExpired, "the offer expired at " + o.Expires.UTC().Format(time.RFC3339)
 	}
-	if why, ok := refused[o.Provider]; ok {
-		return FilterRefused, "refused before: " + why
+	if slices.Contains(refused, o.Provider) {
+		return FilterRefused, "it failed this instance before"
 	}
 	if broken != nil {
 		return FilterSelector, fmt.Sprintf("the group's selector cannot be used: %v", broken)
@@ -146,41 +246,13 @@ func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken erro
 	if !selector.Matches(labels.Set(o.Labels)) {
 		return FilterSelector, fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), selector)
 	}
-	if lacks := c.lacks(spec.Shape); len(lacks) > 0 {
-		return FilterFit, strings.Join(lacks, "; ")
+	if lacks := Lacks(spec.Shape, o.Lendable, c.free()); lacks != "" {
+		return FilterFit, lacks
 	}
 	if o.MaxNodes > 0 && c.Nodes >= o.MaxNodes {
 		return FilterMaxNodes, fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
 	}
 	return "", fmt.Sprintf("fits at price %g", o.Price)
-}
-
-// lacks says which resources of the shape are not free. As with holds, an offer that does not speak of ephemeral storage
-// does not limit it; any other resource it does not speak of is not lent.
-func (c Candidate) lacks(shape corev1.ResourceList) []string {
-	free := c.Free
-	if free == nil {
-		free = c.Offer.Lendable
-	}
-	var lacks []string
-	for _, name := range sortedNames(shape) {
-		want := shape[name]
-		if want.Sign() <= 0 {
-			continue
-		}
-		lent, lends := c.Offer.Lendable[name]
-		if !lends && name == corev1.ResourceEphemeralStorage {
-			continue
-		}
-		have := free[name]
-		switch {
-		case !lends:
-			lacks = append(lacks, fmt.Sprintf("needs %s %s, none is lent", name, want.String()))
-		case want.Cmp(have) > 0:
-			lacks = append(lacks, fmt.Sprintf("needs %s %s, %s of %s is free", name, want.String(), have.String(), lent.String()))
-		}
-	}
-	return lacks
 }
 
 func countFilters(judged []judgement) map[string]int {

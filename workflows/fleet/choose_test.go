@@ -52,19 +52,21 @@ func TestChooseFilters(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec    func(*fleet.GroupSpec)
 		change  change
-		refused map[string]string
+		refused []string
 		filter  fleet.Filter
 		reason  string
 	}{
-		"fits":               {reason: "fits at price 0.5"},
-		"fits exactly":       {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")), reason: "fits at price 0.5"},
-		"not expired yet":    {change: at(time.Second), reason: "fits at price 0.5"},
-		"expired now":        {change: at(0), filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
-		"refused":            {refused: map[string]string{"p": "denied by the provider"}, filter: fleet.FilterRefused, reason: "refused before: denied by the provider"},
-		"another is refused": {refused: map[string]string{"q": "denied"}, reason: "fits at price 0.5"},
+		"fits":            {reason: "fits at price 0.5"},
+		"fits exactly":    {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")), reason: "fits at price 0.5"},
+		"not expired yet": {change: at(time.Second), reason: "fits at price 0.5"},
+		"expired now": {change: at(0), filter: fleet.FilterExpired,
+			reason: "the offer expired at 2026-11-20T12:00:00Z"},
+		"refused":            {refused: []string{"p"}, filter: fleet.FilterRefused, reason: "it failed this instance before"},
+		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5"},
 		"labels": {change: func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
 			filter: fleet.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
-		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil }, change: func(c *fleet.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5"},
+		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil },
+			change: func(c *fleet.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5"},
 		"broken selector": {spec: func(s *fleet.GroupSpec) {
 			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 		}, filter: fleet.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
@@ -73,21 +75,30 @@ func TestChooseFilters(t *testing.T) {
 		"two lacks": {change: free(amounts("cpu", "1", "memory", "1Gi", "pods", "50")),
 			filter: fleet.FilterFit, reason: "needs cpu 2, 1 of 8 is free; needs memory 4Gi, 1Gi of 16Gi is free"},
 		"nothing free": {change: free(corev1.ResourceList{}),
-			filter: fleet.FilterFit, reason: "needs cpu 2, 0 of 8 is free; needs memory 4Gi, 0 of 16Gi is free; needs pods 50, 0 of 110 is free"},
+			filter: fleet.FilterFit, reason: "needs cpu 2, 0 of 8 is free; needs memory 4Gi, 0 of 16Gi is free; needs pods " +
+				"50, 0 of 110 is free"},
 		"over-held": {change: free(amounts("cpu", "-1", "memory", "4Gi", "pods", "50")),
 			filter: fleet.FilterFit, reason: "needs cpu 2, -1 of 8 is free"},
 		"no gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
-			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is lent"},
-		"free speaks of what is not lent": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
+			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
+		"free speaks of what is not lent": {
+			spec:   func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
 			change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50", "nvidia.com/gpu", "4")),
-			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is lent"},
-		"zero gpu":         {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") }, reason: "fits at price 0.5"},
-		"unlimited disk":   {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") }, reason: "fits at price 0.5"},
-		"too little disk":  {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") }, change: func(c *fleet.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") }, filter: fleet.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
-		"all nodes taken":  {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }, filter: fleet.FilterMaxNodes, reason: "its maxNodes is 1, 1 taken"},
-		"one node is left": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 2, 1 }, reason: "fits at price 0.5"},
-		"filters in order": {change: func(c *fleet.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
-			refused: map[string]string{"p": "no"}, filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
+			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
+		"zero gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") },
+			reason: "fits at price 0.5"},
+		"unlimited disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
+			reason: "fits at price 0.5"},
+		"too little disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
+			change: func(c *fleet.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") },
+			filter: fleet.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
+		"all nodes taken": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
+			filter: fleet.FilterMaxNodes, reason: "its maxNodes is 1, 1 taken"},
+		"one node is left": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 2, 1 },
+			reason: "fits at price 0.5"},
+		"filters in order": {
+			change:  func(c *fleet.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
+			refused: []string{"p"}, filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, one := chooseSpec, candidate("p", 0.5)
@@ -98,7 +109,7 @@ func TestChooseFilters(t *testing.T) {
 			if c.change != nil {
 				c.change(&one)
 			}
-			d := fleet.Choose(spec, []fleet.Candidate{one}, c.refused, chooseAt)
+			d := fleet.Choose(spec, []fleet.Candidate{one}, c.refused, fleet.Rank{}, chooseAt)
 			require.Equal(t, []fleet.Verdict{{
 				Provider: "p", Offer: "offer-p", Epoch: "e1", Price: 0.5, Fits: c.filter == "", Filter: c.filter, Reason: c.reason,
 			}}, d.Verdicts)
@@ -117,9 +128,9 @@ func TestChooseFilters(t *testing.T) {
 func TestChooseTakesTheCheapestThatFits(t *testing.T) {
 	full := func(c *fleet.Candidate) { c.Free = corev1.ResourceList{} }
 	candidates := []fleet.Candidate{
-		candidate("dear", 3), candidate("b", 1), candidate("a", 1), candidate("full", 0, full), candidate("bad", 0.5),
+		candidate("dear", 3), candidate("b", 1), candidate("a", 0.9), candidate("full", 0, full), candidate("bad", 0.5),
 	}
-	want := fleet.Choose(chooseSpec, candidates, map[string]string{"bad": "down"}, chooseAt)
+	want := fleet.Choose(chooseSpec, candidates, []string{"bad"}, fleet.Rank{}, chooseAt)
 	require.Equal(t, "a", want.Chosen)
 	var order []string
 	for _, v := range want.Verdicts {
@@ -129,39 +140,39 @@ func TestChooseTakesTheCheapestThatFits(t *testing.T) {
 	require.Equal(t, map[string]int{"fit": 1, "refused": 1}, want.Counts)
 	for range 50 {
 		rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-		require.Equal(t, want, fleet.Choose(chooseSpec, candidates, map[string]string{"bad": "down"}, chooseAt))
+		require.Equal(t, want, fleet.Choose(chooseSpec, candidates, []string{"bad"}, fleet.Rank{}, chooseAt))
 	}
 }
 
 func TestChooseOfNothing(t *testing.T) {
-	d := fleet.Choose(chooseSpec, nil, nil, chooseAt)
+	d := fleet.Choose(chooseSpec, nil, nil, fleet.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.Empty(t, d.Verdicts)
 	require.Zero(t, d.Considered)
 }
 
 func TestDecisionsStaySmall(t *testing.T) {
-	long := strings.Repeat("<è>", 4000)
 	var candidates []fleet.Candidate
-	refused := map[string]string{}
+	var refused []string
 	for i := range 500 {
 		id := fmt.Sprintf("p%03d", i)
 		candidates = append(candidates, candidate(id, float64(500-i)))
 		if i%2 == 0 {
-			refused[id] = long
+			refused = append(refused, id)
 		}
 	}
-	d := fleet.Choose(chooseSpec, candidates, refused, chooseAt)
+	d := fleet.Choose(chooseSpec, candidates, refused, fleet.Rank{}, chooseAt)
 	require.Equal(t, "p499", d.Chosen)
 	require.Len(t, d.Verdicts, fleet.MaxCandidates)
 	require.Equal(t, map[string]int{"refused": 250}, d.Counts)
 	require.Equal(t, 500, d.Considered)
 
+	refused = nil
 	for i := range candidates { // all refused, with names as bad as can be
-		refused[candidates[i].Offer.Provider] = long
+		refused = append(refused, candidates[i].Offer.Provider)
 		candidates[i].Offer.Name = strings.Repeat("<", 1000)
 	}
-	d = fleet.Choose(chooseSpec, candidates, refused, chooseAt)
+	d = fleet.Choose(chooseSpec, candidates, refused, fleet.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.NotEmpty(t, d.Verdicts)
 	raw, err := json.Marshal(d)
@@ -178,17 +189,19 @@ func TestShortlistKeepsTheBestInOrder(t *testing.T) {
 			}
 		}))
 	}
-	short, counts := fleet.Shortlist(chooseSpec, candidates, nil, chooseAt)
+	short, counts := fleet.Shortlist(chooseSpec, candidates, nil, fleet.Rank{}, chooseAt)
 	require.Len(t, short, fleet.MaxCandidates)
 	require.Equal(t, "p14", short[0].Offer.Provider)
 	require.Equal(t, "p00", short[14].Offer.Provider)
 	require.Equal(t, "p29", short[15].Offer.Provider, "places left show why others do not fit")
 	require.Equal(t, map[string]int{"selector": 15}, counts)
-	require.Equal(t, fleet.Choose(chooseSpec, candidates, nil, chooseAt).Chosen, fleet.Choose(chooseSpec, short, nil, chooseAt).Chosen)
+	require.Equal(t, fleet.Choose(chooseSpec, candidates, nil, fleet.Rank{}, chooseAt).Chosen, fleet.Choose(chooseSpec,
+		short, nil, fleet.Rank{}, chooseAt).Chosen)
 }
 
 func TestDecisionWireFormat(t *testing.T) {
-	d := fleet.Choose(chooseSpec, []fleet.Candidate{candidate("a", 1), candidate("b", 0, func(c *fleet.Candidate) { c.Offer.Labels = nil })}, nil, chooseAt)
+	d := fleet.Choose(chooseSpec, []fleet.Candidate{candidate("a", 1),
+		candidate("b", 0, func(c *fleet.Candidate) { c.Offer.Labels = nil })}, nil, fleet.Rank{}, chooseAt)
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"chosen":"a","considered":2,"counts":{"selector":1},"verdicts":[
@@ -205,6 +218,28 @@ func TestCandidateSurvivesJSON(t *testing.T) {
 		var back fleet.Candidate
 		require.NoError(t, json.Unmarshal(raw, &back))
 		require.Equal(t, free == nil, back.Free == nil)
-		require.Equal(t, fleet.Choose(chooseSpec, []fleet.Candidate{c}, nil, chooseAt).Chosen, fleet.Choose(chooseSpec, []fleet.Candidate{back}, nil, chooseAt).Chosen)
+		require.Equal(t, fleet.Choose(chooseSpec, []fleet.Candidate{c}, nil, fleet.Rank{}, chooseAt).Chosen,
+			fleet.Choose(chooseSpec, []fleet.Candidate{back}, nil, fleet.Rank{}, chooseAt).Chosen)
 	}
+}
+
+// A burst is spread before anything of it is booked: each takes the place that those ahead of it leave.
+func TestChooseSpreadsABurst(t *testing.T) {
+	four := func(c *fleet.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
+	candidates := []fleet.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
+	taken := map[string]int{}
+	for ahead := range 6 {
+		taken[fleet.Choose(chooseSpec, candidates, nil, fleet.Rank{Ahead: ahead, Name: "n", Number: ahead},
+			chooseAt).Chosen]++
+	}
+	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
+}
+
+// Nothing fits now, but something could: that is full, and worth another look; a shape that never fits is not.
+func TestFullIsNotHopeless(t *testing.T) {
+	used := candidate("p", 1, func(c *fleet.Candidate) { c.Free = corev1.ResourceList{} })
+	require.True(t, fleet.Choose(chooseSpec, []fleet.Candidate{used}, nil, fleet.Rank{}, chooseAt).Full)
+	require.False(t, fleet.Choose(chooseSpec, []fleet.Candidate{used}, []string{"p"}, fleet.Rank{}, chooseAt).Full)
+	small := candidate("p", 1, func(c *fleet.Candidate) { c.Offer.Lendable = amounts("cpu", "1") })
+	require.False(t, fleet.Choose(chooseSpec, []fleet.Candidate{small}, nil, fleet.Rank{}, chooseAt).Full)
 }

@@ -7,131 +7,181 @@ import (
 
 // Patience of the comparison between what is booked and what exists.
 const (
-	// missingTwice is how many comparisons in a row must miss the slice or the virtual node before it is lost.
+	// missingTwice is how many looks in a row must miss the slice or the VirtualNode before it is lost.
 	missingTwice = 2
+	// lookAgain is when one that missed something is repeated.
+	lookAgain = 5 * time.Second
 	// nodeGrace is how long a Node may be missing alone: its virtual kubelet registers it again when somebody deleted it
 	// (Liqo cmd/virtual-kubelet/root/root.go), and notices within 60 s, when it next writes the Node's status.
 	nodeGrace = 3 * time.Minute
-	// emptyGrace is how long a look may show nothing at all of several Ready instances before it is believed: that is
-	// rather an answer from the wrong cluster, or one whose data is being restored, than all of them gone at once.
+	// emptyGrace is how long lists may show nothing at all before that is believed: it is rather an answer from the wrong
+	// cluster, or one whose data is being restored, than all of them gone at once.
 	emptyGrace = 5 * time.Minute
+	// maxOrphans is how many orphans one round undoes.
+	maxOrphans = 5
 )
 
-// Seen is what exists of one attempt.
-type Seen struct {
-	Instance string
-	Attempt  int
-	// Slice, Virtual and Node say which objects exist and are not terminating.
-	Slice, Virtual, Node bool
-	// Stamped and Ready are the Node's.
-	Stamped, Ready bool
-	// Held says that there is nothing but a hold on a provider.
-	Held bool
-	// Unreadable says that its slice has no booking that can be read.
-	Unreadable bool
+// Comparison is what a ledger remembers of the last round.
+type Comparison struct {
+	Last int64 `json:"last,omitempty"`
+	// Unbooked are the object names that the last round found without a booking.
+	Unbooked []string `json:"unbooked,omitempty"`
+	// EmptySince is since when lists show nothing at all of Ready instances.
+	EmptySince *time.Time `json:"emptySince,omitempty"`
 }
 
-// Compare holds what exists against what is booked, as of the time the look began. It applies registered, notReady and
-// lost to Ready instances, and returns the attempts that nobody has booked any longer and that were so in the comparison
-// before, too. Instances that changed phase since the look are left for the next one.
-func (l *Ledger) Compare(seen []Seen, looked, now time.Time) (orphans []Seen, changed bool) {
-	byName := make(map[string]Seen, len(seen))
-	unbooked := map[string]bool{}
-	for _, s := range seen {
-		name := ObjectName(s.Instance, s.Attempt)
-		if !s.Held {
-			byName[name] = s
+// compared judges one round's rows by the present state. Instances that changed since the lists began are left alone,
+// and an orphan counts when two rounds in a row show it.
+func (l *Ledger) compared(d Differences, now time.Time) {
+	if d.Round <= l.Round.Last {
+		return
+	}
+	var before []string // what the round just before this one found without a booking
+	if d.Round == l.Round.Last+1 {
+		before = l.Round.Unbooked
+	}
+	l.Round.Last, l.Round.Unbooked = d.Round, nil
+	if !l.unbooked(d.Found, before, now) || !l.believes(d, now) {
+		return
+	}
+	found := map[string]Found{}
+	for _, f := range d.Found {
+		found[f.Attempt.ObjectName()] = f
+	}
+	for _, e := range l.Entries {
+		if e.Phase != Ready || e.Since.After(d.Began) {
+			continue
 		}
-		if !l.books(s) {
-			if l.Unbooked[name] {
-				orphans = append(orphans, s)
-			}
-			unbooked[name] = true
+		f, differs := found[ObjectName(e.Name, e.Attempt)]
+		if differs || slices.Contains(d.Missing, e.Name) {
+			l.judge(e, f, now)
+			l.readiness(e, f, now)
+		} else {
+			e.Missing, e.NodeMissing = 0, nil
 		}
 	}
-	l.Unbooked = unbooked
-	ready := l.readyAt(looked)
-	if !l.believes(ready, byName, now) {
-		return orphans, false
-	}
-	for _, i := range ready {
-		changed = i.compare(byName[ObjectName(i.Name, i.Attempt)], now) || changed
-	}
-	return orphans, changed
 }
 
-// readyAt are the instances that were Ready when the look began.
-func (l *Ledger) readyAt(looked time.Time) (ready []*Instance) {
-	for n := range l.Instances {
-		if i := &l.Instances[n]; i.Phase == Ready && !i.Since.After(looked) {
-			ready = append(ready, i)
+// unbooked notes what has no booking, and acts on what had none before either. It reports false when a name shows that
+// history went back: the ledger then begins anew, and the round is over.
+func (l *Ledger) unbooked(found []Found, before []string, now time.Time) bool {
+	undone := 0
+	for _, f := range found {
+		if l.wentBack(f) {
+			l.beginAnew(now)
+			return false
+		}
+		if l.books(f) {
+			continue
+		}
+		name := f.Attempt.ObjectName()
+		l.Round.Unbooked = append(l.Round.Unbooked, name)
+		if slices.Contains(before, name) && undone < maxOrphans {
+			undone++
+			l.orphan(f, now)
 		}
 	}
-	return ready
+	return true
 }
 
-// believes tells whether a look may be judged by: not while one shows nothing at all of several Ready instances, see
-// emptyGrace.
-func (l *Ledger) believes(ready []*Instance, seen map[string]Seen, now time.Time) bool {
-	found := slices.ContainsFunc(ready, func(i *Instance) bool {
-		_, ok := seen[ObjectName(i.Name, i.Attempt)]
-		return ok
-	})
+// wentBack reports whether the object's name is one that this ledger has not given yet.
+func (l *Ledger) wentBack(f Found) bool {
+	epoch, seq, ok := ParseInstanceName(l.Group, f.Attempt.Instance)
+	return ok && (epoch == l.Epoch && seq > l.NextSeq || EpochBefore(l.Epoch, epoch))
+}
+
+// books reports whether the attempt is an instance's own. An attempt above a growing instance's is one whose view is on
+// its way; above any other's it is of a scale-out that the group has forgotten.
+func (l *Ledger) books(f Found) bool {
+	e := l.Find(f.Attempt.Instance)
 	switch {
-	case found || len(ready) < 2:
-		l.EmptySince = nil
-	case l.EmptySince == nil:
-		l.EmptySince = &now
-	}
-	return l.EmptySince == nil || now.Sub(*l.EmptySince) >= emptyGrace
-}
-
-// books tells whether the attempt is an instance's own. An attempt above a growing instance's is one of a scale-out whose
-// report is still on its way; above any other's it is of a scale-out that the group has forgotten.
-func (l *Ledger) books(s Seen) bool {
-	i := l.Find(s.Instance)
-	switch {
-	case i == nil && s.Unreadable:
-		return true // of a group whose history is lost: nobody knows what it is, and it may carry pods; it is left to people
-	case i == nil || i.Phase == Released || i.Phase == Failed:
+	case e == nil && f.Slice && f.Booking == nil:
+		return true // nobody knows what it is, and it may carry pods; it is left to people
+	case e == nil || e.Phase == Released || e.Phase == Failed:
 		return false
-	case i.Phase.Growing():
-		return s.Attempt >= i.Attempt
+	case e.Driver.Kind == ScaleOut:
+		return f.Attempt.Number >= e.Attempt
 	default:
-		return s.Attempt == i.Attempt
+		return f.Attempt.Number == e.Attempt
 	}
 }
 
-func (i *Instance) compare(s Seen, now time.Time) (changed bool) {
-	was := *i
-	if s.Slice && s.Virtual {
-		i.Missing = 0
+// orphan adopts what is whole and can be read, and takes everything else back.
+func (l *Ledger) orphan(f Found, now time.Time) {
+	if l.Find(f.Attempt.Instance) == nil && f.whole() && f.Booking != nil && !l.wasReleased(f.Attempt.Instance) {
+		l.adopt(f, now)
+		return
+	}
+	l.undoAttempt(f.Attempt)
+}
+
+// believes reports whether a round may be judged by: not while its lists show nothing at all, see emptyGrace.
+func (l *Ledger) believes(d Differences, now time.Time) bool {
+	switch {
+	case !d.Empty:
+		l.Round.EmptySince = nil
+	case l.Round.EmptySince == nil:
+		l.Round.EmptySince = &now
+	}
+	return l.Round.EmptySince == nil || now.Sub(*l.Round.EmptySince) >= emptyGrace
+}
+
+// observed judges the instances of one look by what exists; a single look that shows nothing of any is not believed.
+func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Time) {
+	if empty {
+		return // the rounds of the comparison tell whether to believe that, see emptyGrace
+	}
+	byName := map[string]Found{}
+	for _, f := range found {
+		byName[f.Attempt.ObjectName()] = f
+	}
+	for _, name := range names {
+		e := l.Find(name)
+		if e == nil || e.Phase != Ready {
+			continue
+		}
+		l.judge(e, byName[ObjectName(e.Name, e.Attempt)], now)
+		if e.Phase == Ready && e.Missing > 0 {
+			l.observe(e.Name, now.Add(lookAgain))
+		}
+	}
+}
+
+// judge applies what exists of a Ready instance: the zero Found is nothing.
+func (l *Ledger) judge(e *Entry, f Found, now time.Time) {
+	if f.Slice && f.Virtual && !f.Terminating {
+		e.Missing = 0
 	} else {
-		i.Missing++
+		e.Missing++
 	}
 	switch {
-	case s.Node:
-		i.NodeMissing = nil
-	case i.NodeMissing == nil:
-		i.NodeMissing = &now
+	case f.Node:
+		e.NodeMissing = nil
+	case e.NodeMissing == nil:
+		e.NodeMissing = &now
 	}
 	switch {
-	case i.Missing >= missingTwice:
-		i.lose("its ResourceSlice or VirtualNode is gone", now)
-	case i.NodeMissing != nil && now.Sub(*i.NodeMissing) >= nodeGrace:
-		i.lose("its Node is gone and did not come back", now)
-	case s.Node && s.Stamped && s.Ready && i.NotReady:
-		_, _ = i.Apply(Event{Kind: Registered}, now) // defined in every phase
-	case s.Node && !s.Ready && !i.NotReady:
-		_, _ = i.Apply(Event{Kind: NotReady}, now)
+	case e.Missing >= missingTwice:
+		l.lose(e, "its ResourceSlice or VirtualNode is gone", now)
+	case e.NodeMissing != nil && now.Sub(*e.NodeMissing) >= nodeGrace:
+		l.lose(e, "its Node is gone and did not come back", now)
 	}
-	return i.Phase != was.Phase || i.NotReady != was.NotReady
 }
 
-func (i *Instance) lose(why string, now time.Time) {
-	provider := ""
-	if i.Offer != nil {
-		provider = i.Offer.Provider
+// readiness applies what a comparison saw of a Ready instance's Node. A single look does not: a fact that came
+// meanwhile is newer.
+func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
+	switch {
+	case e.Phase != Ready || !f.Node:
+	case f.Stamped && f.Ready && e.NotReady:
+		l.apply(e, Event{Kind: Registered}, now)
+	case !f.Ready && !e.NotReady:
+		l.apply(e, Event{Kind: NotReady}, now)
 	}
-	_, _ = i.Apply(Event{Kind: Lost, Failure: NewFailure(CodeLost, provider, "", why)}, now)
+}
+
+// lose gives a Ready instance up: it no longer counts and is never resurrected.
+func (l *Ledger) lose(e *Entry, why string, now time.Time) {
+	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
+	e.Missing, e.NodeMissing = 0, nil
 }

@@ -3,31 +3,27 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
-// Instance is one unit of a group's target size, from booking to release.
+// Instance is one unit of a group's target size, from booking to release. The group's ledger and the instance's driver
+// both hold one: the driver alone applies the table between Pending and the next phase at rest, and tells its View.
 type Instance struct {
 	Name string `json:"name"`
-	// Spec is the group's spec as it was when the instance was booked.
-	Spec     GroupSpec `json:"spec,omitzero"`
-	SpecHash string    `json:"specHash,omitempty"` // in place of Spec in a Packed
-	BookedAt time.Time `json:"bookedAt"`
-	Phase    Phase     `json:"phase"`
-	Since    time.Time `json:"since"` // when it entered Phase
+	// Spec is the group's spec as it was when the instance was booked; a ledger's state shares it, see Ledger.Specs.
+	Spec     *GroupSpec `json:"-"`
+	SpecHash string     `json:"specHash,omitempty"`
+	BookedAt time.Time  `json:"bookedAt"`
+	Phase    Phase      `json:"phase"`
+	Since    time.Time  `json:"since"` // when it entered Phase
 
 	// Attempt counts the tries on a provider, from 1; 0 before the first.
 	Attempt int `json:"attempt,omitempty"`
 	// Offer is the current attempt's offer; nil before the first selection.
 	Offer *Offer `json:"offer,omitempty"`
-	// Refused holds the providers that are out for this instance, with the reason.
-	Refused map[string]string `json:"refused,omitempty"`
-	// Free holds what providers said is left when they refused for capacity; it replaces the offer's figure.
-	Free map[string]corev1.ResourceList `json:"free,omitempty"`
-	// Again is set once the one fresh Discover after refusals for capacity was used.
-	Again bool `json:"again,omitempty"`
+	// Refused are the providers that are out for this instance.
+	Refused []string `json:"refused,omitempty"`
 
 	// Leaving is set once CA asked the instance back: it no longer counts, whatever its phase.
 	Leaving    bool     `json:"leaving,omitempty"`
@@ -36,11 +32,6 @@ type Instance struct {
 	NotReady   bool     `json:"notReady,omitempty"`
 	Stuck      string   `json:"stuck,omitempty"`
 	Failure    *Failure `json:"failure,omitempty"` // the last one; the verdict once Failed
-
-	// Missing counts the comparisons in a row that did not find slice or virtual node; NodeMissing is since when the Node
-	// is missing alone.
-	Missing     int        `json:"missing,omitempty"`
-	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
 
 // Event is what just happened to an instance. Step events name the step and the attempt they conclude.
@@ -51,8 +42,6 @@ type Event struct {
 	Failure *Failure  `json:"failure,omitempty"`
 	// Offer is what Select chose.
 	Offer *Offer `json:"offer,omitempty"`
-	// Free is what the provider has left, when the failure's code is NoCapacity.
-	Free corev1.ResourceList `json:"free,omitempty"`
 }
 
 // ErrStale means that an event concludes a step that is not the instance's current one; nothing was changed.
@@ -69,22 +58,41 @@ func (e *ErrStale) Error() string {
 }
 
 // NewInstance books an instance: Pending.
-func NewInstance(name string, spec GroupSpec, now time.Time) Instance {
-	spec.Budgets = spec.Budgets.WithDefaults()
-	return Instance{Name: name, Spec: spec, BookedAt: now, Phase: Pending, Since: now}
+func NewInstance(name string, spec *GroupSpec, now time.Time) Instance {
+	return Instance{Name: name, Spec: spec, SpecHash: spec.Hash(), BookedAt: now, Phase: Pending, Since: now}
 }
 
 // ID is the instance id CA knows it by.
 func (i *Instance) ID() string { return InstanceID(i.Spec.ID, i.Name) }
 
-// Counts tells whether the instance is part of the target size (I1).
+// Counts reports whether the instance is part of the target size (I1).
 func (i *Instance) Counts() bool { return !i.Leaving && i.Phase.Row().Counts }
 
-// Deadline is when the instance must be Ready.
-func (i *Instance) Deadline() time.Time { return i.BookedAt.Add(i.Spec.Budgets.Total.Duration) }
+// Deadline is when the instance must have found a provider.
+func (i *Instance) Deadline() time.Time {
+	return i.BookedAt.Add(i.Spec.Budgets.WithDefaults().Total.Duration)
+}
 
-// Apply is the only way an instance changes phase. It returns the move it made, with To filled in for laps; an event
-// that is not for the current step is an *ErrStale and changes nothing; one that means nothing here is Ignored.
+// Provider is the id of the current attempt's provider; empty before the first selection.
+func (i *Instance) Provider() string {
+	if i.Offer == nil {
+		return ""
+	}
+	return i.Offer.Provider
+}
+
+// AttemptRef names the instance's current attempt to the backend.
+func (i *Instance) AttemptRef() Attempt {
+	at := Attempt{Group: i.Spec.ID, Instance: i.Name, Number: i.Attempt}
+	if i.Offer != nil {
+		at.Provider = Provider{ID: i.Offer.Provider, Credentials: i.Offer.Credentials}
+	}
+	return at
+}
+
+// Apply moves an instance by the table. Beside it only what exists decides: after a recovery, or when a driver was lost
+// (results.go). It returns the move it made; an event that is not for the current
+// step is an *ErrStale and changes nothing; one that means nothing here is Ignored.
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	row := i.Phase.Row()
 	m, ok := row.Moves[ev.Kind]
@@ -97,123 +105,77 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	if m.Ignored {
 		return m, nil
 	}
-	i.note(ev)
-	switch {
-	case m.Lap:
-		m.To, m.Undo = i.lap(ev, now), true
-	case i.Phase == Selecting && ev.Kind == Refused && len(i.Free) > 0 && !i.Again:
-		// Capacity refusals may be out of date by now: one fresh look, and no more.
-		i.Again, i.Free, m.To = true, nil, Discovering
-	case i.Phase == Selecting && ev.Kind == Done:
+	i.record(ev)
+	if i.Phase == Selecting && ev.Kind == Done {
 		i.Attempt++
 		i.Offer = ev.Offer
 	}
-	if m.Force {
-		i.Force = true
+	if m.Blame {
+		i.refuse(i.Provider())
 	}
+	i.Force = i.Force || m.Force
 	if m.Stuck {
 		i.Stuck = "cancelled"
 	}
 	if m.To != "" {
-		i.Phase, i.Since = m.To, now
-		if !m.To.Growing() { // there is no next lap: only the verdict is kept
-			i.Refused, i.Free = nil, nil
-		}
-		i.Registered = i.Registered && (m.To == Joining || m.To == Ready) || m.To == Ready
+		i.enter(m.To, now)
 	}
 	return m, nil
 }
 
-// concludes tells whether the event ends a step, as opposed to a fact or a wish from outside. A cancellation or a deadline
-// that names no step is one of the whole instance.
+func (i *Instance) enter(phase Phase, now time.Time) {
+	i.Phase, i.Since = phase, now
+	if !phase.Growing() { // there is no next attempt: only the verdict is kept
+		i.Refused = nil
+	}
+	i.Registered = i.Registered && phase == Joining || phase == Ready
+}
+
+func (i *Instance) refuse(provider string) {
+	if provider != "" && !slices.Contains(i.Refused, provider) {
+		i.Refused = append(slices.Clone(i.Refused), provider)
+	}
+}
+
+// concludes reports whether the event ends a step, as opposed to a fact or a wish from outside. A cancellation or a
+// deadline that names no step is one of the whole instance.
 func (ev Event) concludes() bool {
 	switch ev.Kind {
-	case Done, Refused, GaveUp:
+	case Done, Again, Refused, GaveUp:
 		return true
 	case Cancelled, Deadline:
 		return ev.Step != StepNone
-	default:
-		return false
+	case Registered, NotReady, Lost, Deleted, Expired, Stopped:
 	}
+	return false
 }
 
-// note keeps what the event says beside the phase.
-func (i *Instance) note(ev Event) {
+// record keeps what the event says beside the phase.
+func (i *Instance) record(ev Event) {
 	if ev.Failure != nil {
 		i.Failure = ev.Failure
 	}
-	switch ev.Kind {
-	case Registered:
-		i.Registered, i.NotReady = true, false
-	case NotReady:
-		i.NotReady = true
-	case Done:
-		if i.Phase == Joining {
-			i.Failure, i.NotReady = nil, false
-		}
-	}
-}
-
-// maxRefusal bounds, in characters, what is kept of why a provider is out.
-const maxRefusal = 120
-
-// lap refuses the attempt's provider and says where the instance goes on. With k offers a run has at most k+1 attempts:
-// each offer is refused at most once until the one fresh Discover, and after that the next refusal is the end.
-func (i *Instance) lap(ev Event, now time.Time) Phase {
-	provider := ""
-	if i.Offer != nil {
-		provider = i.Offer.Provider
-	}
-	capacity := ev.Failure != nil && ev.Failure.Code == CodeNoCapacity
-	if capacity {
-		i.Free = maps.Clone(i.Free)
-		if i.Free == nil {
-			i.Free = map[string]corev1.ResourceList{}
-		}
-		free := ev.Free
-		if free == nil {
-			free = corev1.ResourceList{}
-		}
-		i.Free[provider] = free
-	} else {
-		i.Refused = maps.Clone(i.Refused)
-		if i.Refused == nil {
-			i.Refused = map[string]string{}
-		}
-		i.Refused[provider] = "refused"
-		if ev.Failure != nil {
-			i.Refused[provider] = shorten(ev.Failure.Message, maxRefusal)
-		}
-	}
 	switch {
-	case !now.Before(i.Deadline()), i.Again:
-		return Failed
-	case capacity:
-		return Selecting
-	default:
-		return Discovering
+	case ev.Kind == Registered:
+		i.Registered, i.NotReady = true, false
+	case ev.Kind == NotReady:
+		i.NotReady = true
+	case ev.Kind == Done && i.Phase == Joining:
+		i.Failure, i.NotReady = nil, false
 	}
 }
 
-// Leave marks the instance as asked back by CA; it no longer counts. It returns false when it was so already; then a
-// stuck one is set free to go on. Idempotent.
-func (i *Instance) Leave() bool {
-	was := i.Leaving || i.Phase.Shrinking() || i.Phase == Released
-	i.Leaving, i.Stuck = true, ""
-	return !was
-}
+// GiveBack marks the instance as asked back by CA; it no longer counts, and a stuck one goes on. Idempotent.
+func (i *Instance) GiveBack() { i.Leaving, i.Stuck = true, "" }
 
-// View is the instance as the group's snapshot shows it.
-func (i *Instance) View() InstanceView {
+// Row is the instance as the group's snapshot shows it.
+func (i *Instance) Row() InstanceView {
 	v := InstanceView{
 		Name: i.Name, Phase: i.Phase, State: i.Phase.Row().State, Counts: i.Counts(), Attempt: i.Attempt, Since: i.Since,
-		NotReady: i.NotReady, Stuck: i.Stuck, Registered: i.Registered,
+		NotReady: i.NotReady, Stuck: i.Stuck, Registered: i.Registered, Provider: i.Provider(),
 	}
 	if i.Leaving {
 		v.State = StateDeleting
-	}
-	if i.Offer != nil {
-		v.Provider = i.Offer.Provider
 	}
 	if i.Phase == Failed && !i.Leaving {
 		v.Failure = i.Failure
@@ -223,3 +185,12 @@ func (i *Instance) View() InstanceView {
 	}
 	return v
 }
+
+// clone is a copy that shares nothing that Apply changes.
+func (i Instance) clone() Instance {
+	i.Refused = slices.Clone(i.Refused)
+	return i
+}
+
+// sortedKeys are a map's keys in order: a workflow must not depend on a map's.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,7 +1,7 @@
 package fleet_test
 
 import (
-	"math/rand/v2"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -17,160 +17,104 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func shape(cpu string) corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 }
 
-func spec() fleet.GroupSpec {
-	return fleet.GroupSpec{ID: "standard", Max: 4, Shape: shape("2"), Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}
+func spec() *fleet.GroupSpec {
+	return &fleet.GroupSpec{ID: "standard", Max: 4, Shape: shape("2"),
+		Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}
 }
 
-// play drives an instance through events and returns the phases it went through.
-func play(t *testing.T, i *fleet.Instance, now time.Time, events ...fleet.Event) []fleet.Phase {
+// play drives an instance through events; those that conclude a step conclude the one it is at.
+func play(t *testing.T, i *fleet.Instance, events ...fleet.Event) {
 	t.Helper()
-	phases := []fleet.Phase{i.Phase}
 	for _, ev := range events {
-		if ev.Step == "" && (ev.Kind == fleet.Done || ev.Kind == fleet.Refused || ev.Kind == fleet.GaveUp) {
+		switch ev.Kind {
+		case fleet.Done, fleet.Again, fleet.Refused, fleet.GaveUp:
 			ev.Step, ev.Attempt = i.Phase.Row().Step, i.Attempt
 		}
-		_, err := i.Apply(ev, now)
+		_, err := i.Apply(ev, t0)
 		require.NoError(t, err)
-		phases = append(phases, i.Phase)
 	}
-	return phases
 }
 
 var (
 	done    = fleet.Event{Kind: fleet.Done}
 	chooseA = fleet.Event{Kind: fleet.Done, Offer: &fleet.Offer{Name: "a", Provider: "milan"}}
 	chooseB = fleet.Event{Kind: fleet.Done, Offer: &fleet.Offer{Name: "b", Provider: "turin"}}
-	leave   = fleet.Event{Kind: fleet.Leave}
-	noRoom  = fleet.Event{Kind: fleet.Refused, Failure: &fleet.Failure{Code: fleet.CodeNoCapacity}, Free: shape("1")}
 	refused = fleet.Event{Kind: fleet.Refused, Failure: &fleet.Failure{Code: fleet.CodeRefused, Message: "cordoned"}}
+	full    = fleet.Event{Kind: fleet.Again, Failure: &fleet.Failure{Code: fleet.CodeNoCapacity}}
 )
 
-func TestInstanceLife(t *testing.T) {
+func TestRefusedProviderIsOutForTheInstance(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	require.True(t, i.Counts())
-	require.Equal(t, []fleet.Phase{
-		fleet.Pending, fleet.Discovering, fleet.Selecting, fleet.Peering, fleet.Joining, fleet.Ready, fleet.Draining, fleet.Unpeering, fleet.Released,
-	}, play(t, &i, t0, done, done, chooseA, done, done, leave, done, done))
-	require.Equal(t, 1, i.Attempt)
-}
-
-func TestRefusedProviderStartsTheNextLapAndIsOut(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	play(t, &i, t0, done, done, chooseA, done)
-	require.Equal(t, fleet.Joining, i.Phase)
-	m, err := i.Apply(fleet.Event{Kind: fleet.Refused, Step: fleet.StepWaitForVirtualNode, Attempt: 1, Failure: refused.Failure}, t0)
-	require.NoError(t, err)
-	require.True(t, m.Undo, "what the attempt made must be undone")
+	play(t, &i, done, done, chooseA, done, refused)
 	require.Equal(t, fleet.Discovering, i.Phase)
-	require.Equal(t, map[string]string{"milan": "cordoned"}, i.Refused)
-	play(t, &i, t0, done, chooseB, done, done)
+	require.Equal(t, []string{"milan"}, i.Refused)
+	play(t, &i, done, chooseB, done, done)
 	require.Equal(t, fleet.Ready, i.Phase)
 	require.Equal(t, 2, i.Attempt)
 	require.Nil(t, i.Failure, "a Ready instance has no failure")
 }
 
-func TestCapacityRefusalsEndAfterOneFreshDiscover(t *testing.T) {
+func TestFullProviderIsNotBlamed(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	play(t, &i, t0, done, done, chooseA, noRoom)
-	require.Equal(t, fleet.Selecting, i.Phase)
-	require.Contains(t, i.Free, "milan")
-	require.Empty(t, i.Refused, "a full provider is not a bad one")
-	play(t, &i, t0, refused) // nothing else fits
+	play(t, &i, done, done, chooseA, full)
 	require.Equal(t, fleet.Discovering, i.Phase)
-	require.True(t, i.Again)
-	require.Empty(t, i.Free)
-	play(t, &i, t0, done, chooseA, noRoom)
-	require.Equal(t, fleet.Failed, i.Phase)
-	require.True(t, i.Counts(), "a failed instance counts until CA deletes it (I3)")
-	require.Equal(t, fleet.StateCreating, i.View().State)
-	require.NotNil(t, i.View().Failure)
+	require.Empty(t, i.Refused)
+	play(t, &i, done, chooseA)
+	require.Equal(t, 2, i.Attempt, "it uses up the attempt's number")
 }
 
-func TestPastTheDeadlineThereIsNoNextLap(t *testing.T) {
+func TestFailedInstanceCountsAndShowsWhy(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	play(t, &i, t0, done, done, chooseA)
-	play(t, &i, i.Deadline(), refused)
-	require.Equal(t, fleet.Failed, i.Phase)
+	play(t, &i, done, done, refused)
+	require.True(t, i.Counts(), "until CA deletes it (I3)")
+	require.Equal(t, fleet.StateCreating, i.Row().State)
+	require.Equal(t, "cordoned", i.Row().Failure.Message)
 }
 
+// An end of another step or attempt changes nothing, also nothing that a copy would share.
 func TestStaleEventsChangeNothing(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	play(t, &i, t0, done, done, chooseA)
-	before := i
-	for _, ev := range []fleet.Event{
-		{Kind: fleet.Done, Step: fleet.StepDiscover},
-		{Kind: fleet.Refused, Step: fleet.StepPeer, Attempt: 2},
-		{Kind: fleet.GaveUp, Step: fleet.StepWaitForVirtualNode, Attempt: 1},
+	draining := fleet.NewInstance("standard-x-1", spec(), t0)
+	play(t, &draining, done, done, chooseA, done, done, fleet.Event{Kind: fleet.Deleted})
+	second := fleet.NewInstance("standard-x-2", spec(), t0)
+	play(t, &second, done, done, chooseA, refused, done, chooseB, done)
+	for _, c := range []struct {
+		inst *fleet.Instance
+		ev   fleet.Event
+	}{
+		{&draining, fleet.Event{Kind: fleet.Cancelled, Step: fleet.StepAcquire, Attempt: 1}},
+		{&draining, fleet.Event{Kind: fleet.Deadline, Step: fleet.StepJoin, Attempt: 1}},
+		{&draining, fleet.Event{Kind: fleet.Done, Step: fleet.StepJoin, Attempt: 1}},
+		{&second, fleet.Event{Kind: fleet.Refused, Step: fleet.StepJoin, Attempt: 1}},
+		{&second, fleet.Event{Kind: fleet.Cancelled, Step: fleet.StepJoin, Attempt: 1}},
+		{&second, fleet.Event{Kind: fleet.GaveUp, Step: fleet.StepAcquire, Attempt: 2}},
 	} {
-		_, err := i.Apply(ev, t0)
+		before, err := json.Marshal(c.inst)
+		require.NoError(t, err)
+		_, err = c.inst.Apply(c.ev, t0)
 		var stale *fleet.ErrStale
-		require.ErrorAs(t, err, &stale)
-		require.Equal(t, before, i)
+		require.ErrorAs(t, err, &stale, "%s of %s in %s", c.ev.Kind, c.ev.Step, c.inst.Phase)
+		after, err := json.Marshal(c.inst)
+		require.NoError(t, err)
+		require.JSONEq(t, string(before), string(after))
 	}
-	_, err := i.Apply(fleet.Event{Kind: "nonsense"}, t0)
+	_, err := draining.Apply(fleet.Event{Kind: "nonsense"}, t0)
 	require.Error(t, err)
 }
 
-func TestLostReadyInstanceStopsCountingAndIsForced(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	play(t, &i, t0, done, done, chooseA, done, done, fleet.Event{Kind: fleet.Lost})
-	require.Equal(t, fleet.Draining, i.Phase)
-	require.True(t, i.Force)
-	require.False(t, i.Counts())
-	require.Equal(t, fleet.StateDeleting, i.View().State)
-}
-
-func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
-	play(t, &i, t0, done, done, chooseA, done, done, leave, fleet.Event{Kind: fleet.Cancelled})
-	require.Equal(t, fleet.Draining, i.Phase)
-	require.Equal(t, "cancelled", i.View().Stuck)
-	require.False(t, i.Leave(), "it is leaving already: the unit is not given back twice")
-	require.Empty(t, i.Stuck)
-}
-
-// With k offers no run has more than k+1 attempts, whatever happens, and every run ends.
-func TestLapsAreFinite(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 5000 {
-		k := 1 + rng.IntN(4)
-		i := fleet.NewInstance("standard-x-1", spec(), t0)
-		play(t, &i, t0, done)
-		steps := 0
-		for i.Phase.Growing() {
-			require.Less(t, steps, 200, "a run does not end")
-			steps++
-			ev := fleet.Event{Kind: fleet.Done, Step: i.Phase.Row().Step, Attempt: i.Attempt}
-			if i.Phase == fleet.Selecting {
-				var open []string
-				for p := range k {
-					name := string(rune('a' + p))
-					_, out := i.Refused[name]
-					_, full := i.Free[name]
-					if !out && !full {
-						open = append(open, name)
-					}
-				}
-				if len(open) == 0 {
-					ev.Kind = fleet.Refused
-				} else {
-					ev.Offer = &fleet.Offer{Provider: open[rng.IntN(len(open))]}
-				}
-			} else if i.Phase != fleet.Discovering {
-				switch rng.IntN(3) {
-				case 0:
-					ev.Kind, ev.Failure = fleet.Refused, &fleet.Failure{Code: fleet.CodeNoCapacity}
-				case 1:
-					ev.Kind, ev.Failure = fleet.GaveUp, &fleet.Failure{Code: fleet.CodeTimeout}
-				}
-			}
-			_, err := i.Apply(ev, t0)
-			require.NoError(t, err)
-		}
-		require.LessOrEqual(t, i.Attempt, k+1)
+// Names of attempts are read back; those of others are not.
+func TestParseObjectName(t *testing.T) {
+	instance, attempt, ok := fleet.ParseObjectName("standard", fleet.ObjectName("standard-x-12", 3))
+	require.True(t, ok)
+	require.Equal(t, "standard-x-12", instance)
+	require.Equal(t, 3, attempt)
+	for _, name := range []string{"", "standard", "standard-x-1", "standard-x-1-", "standard-x-1-0", "standard-x-1--1",
+		"standard-b-x-1-1", "other-x-1-1"} {
+		_, _, ok := fleet.ParseObjectName("standard", name)
+		require.False(t, ok, "%s", name)
 	}
 }

@@ -6,172 +6,224 @@ import (
 	"time"
 )
 
-// Ledger holds all instances of a group. The target size is counted from it and never stored apart (I1). Every change is
-// all or nothing; a *Refusal changed nothing.
+// Ledger holds all instances of a group. The target size is counted from it and never stored apart (I1). Every change
+// is all or nothing; a *Refusal changed nothing.
+//
+// It is the state of the workflow nodegroup/<group>: operations book, Step takes everything else that can happen, and
+// both leave in Commands what is to be done outside.
 type Ledger struct {
-	Spec      *GroupSpec `json:"spec,omitempty"` // nil until the group is configured
-	Epoch     string     `json:"epoch"`
-	NextSeq   int        `json:"nextSeq"`
-	Sequence  int64      `json:"sequence"` // of the last snapshot
-	Frozen    bool       `json:"frozen,omitempty"`
-	Instances []Instance `json:"instances,omitempty"` // oldest first
-	Ops       Ring       `json:"ops"`
-	// Unbooked are the object names that the last comparison found without a booking.
-	Unbooked map[string]bool `json:"unbooked,omitempty"`
-	// EmptySince is since when comparisons find nothing at all of several Ready instances.
-	EmptySince *time.Time `json:"emptySince,omitempty"`
+	Group   string `json:"group"`
+	Epoch   string `json:"epoch"`
+	NextSeq int    `json:"nextSeq"`
+	// Starts counts the drivers started in this epoch, see Generation.
+	Starts int `json:"starts,omitempty"`
+	// Revision rises with each change that is published.
+	Revision int64      `json:"revision"`
+	Spec     *GroupSpec `json:"spec,omitempty"` // nil until the group is configured
+	// Specs are those that instances were booked under, by hash.
+	Specs  map[string]*GroupSpec `json:"specs,omitempty"`
+	Paused bool                  `json:"paused,omitempty"`
+	// Recovering: what exists is being listed; nothing is booked or driven before.
+	Recovering bool `json:"recovering,omitempty"`
+	// Waiting are views that came meanwhile, or before the group was configured.
+	Waiting []View   `json:"waiting,omitempty"`
+	Entries []*Entry `json:"entries,omitempty"` // oldest first
+	// Gone are the instances released a while ago, oldest first: they are never taken back.
+	Gone []Gone `json:"gone,omitempty"`
+	// Forgotten is the revision up to which Gone is incomplete.
+	Forgotten int64 `json:"forgotten,omitempty"`
+	Ops       Ring  `json:"ops"`
+	// Condition is what is wrong with the group as a whole.
+	Condition string     `json:"condition,omitempty"`
+	Commands  Commands   `json:"commands"`
+	Round     Comparison `json:"round"`
+	// Doubtful are the instances to be looked at next, not before DoubtfulAt.
+	Doubtful   []string  `json:"doubtful,omitempty"`
+	DoubtfulAt time.Time `json:"doubtfulAt,omitzero"`
+
+	index map[string]*Entry
+	log   []Transition
 }
 
-// Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is refused,
-// so that a call whose caller has gone cannot come back as a ghost.
-type Operation struct {
-	ID       string    `json:"id"`
-	GiveUpAt time.Time `json:"giveUpAt"`
+// Entry is an instance as its group keeps it.
+type Entry struct {
+	Instance
+	Driver DriverRef `json:"driver,omitzero"`
+	// Undone is the newest attempt whose undo was asked for.
+	Undone int `json:"undone,omitempty"`
+	// Revision is that of the row's last change.
+	Revision int64 `json:"revision"`
+	// Missing counts the comparisons in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
+	// is missing alone.
+	Missing     int        `json:"missing,omitempty"`
+	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
+
+// DriverRef is the workflow that drives an instance now; the zero value is none.
+type DriverRef struct {
+	Kind       DriverKind `json:"kind,omitempty"`
+	Generation Generation `json:"generation,omitzero"`
+	// Sequence is that of the last view taken, Heard when something was last heard.
+	Sequence int       `json:"sequence,omitempty"`
+	Heard    time.Time `json:"heard,omitzero"`
+	// Start is the newest command that starts it.
+	Start int64 `json:"start,omitempty"`
+	// Stopped: it told its last view, and is replaced when it is closed.
+	Stopped bool `json:"stopped,omitempty"`
+	// Told is what it was told; flags are only added.
+	Told Order `json:"told,omitzero"`
+}
+
+// Gone is an instance that was released.
+type Gone struct {
+	Name     string    `json:"name"`
+	Revision int64     `json:"revision"`
+	At       time.Time `json:"at"`
+}
+
+// Transition is one change of an instance's phase, for the log.
+type Transition struct {
+	Instance, Provider string
+	From, To           Phase
+	Attempt            int
+	Event              EventKind
+	Failure            *Failure
+}
+
+// NewLedger is a group that has not been configured, and first lists what exists.
+func NewLedger(group string, now time.Time) *Ledger {
+	l := &Ledger{Group: group, Epoch: NewEpoch(now), Recovering: true}
+	l.Commands.Add(Command{Kind: CommandRecover})
+	return l.Restore()
+}
+
+// Restore makes a decoded ledger usable, and returns it.
+func (l *Ledger) Restore() *Ledger {
+	l.index = make(map[string]*Entry, len(l.Entries))
+	for _, e := range l.Entries {
+		e.Spec = l.Specs[e.SpecHash]
+		l.index[e.Name] = e
+	}
+	return l
+}
+
+// Find returns the entry of that name, or nil.
+func (l *Ledger) Find(name string) *Entry { return l.index[name] }
 
 // Target is the number of instances that count.
 func (l *Ledger) Target() int {
 	n := 0
-	for i := range l.Instances {
-		if l.Instances[i].Counts() {
+	for _, e := range l.Entries {
+		if e.Counts() {
 			n++
 		}
 	}
 	return n
 }
 
-// Find returns the instance of that name, or nil.
-func (l *Ledger) Find(name string) *Instance {
-	for i := range l.Instances {
-		if l.Instances[i].Name == name {
-			return &l.Instances[i]
+// Transitions returns the changes of phases since it was last called.
+func (l *Ledger) Transitions() []Transition {
+	log := l.log
+	l.log = nil
+	return log
+}
+
+// add books an entry under the spec in force, or one that the caller names.
+func (l *Ledger) add(i Instance) *Entry {
+	if l.Specs == nil {
+		l.Specs = map[string]*GroupSpec{}
+	}
+	if known := l.Specs[i.SpecHash]; known != nil {
+		i.Spec = known
+	} else {
+		l.Specs[i.SpecHash] = i.Spec
+	}
+	e := &Entry{Instance: i}
+	l.Entries = append(l.Entries, e)
+	l.index[e.Name] = e
+	l.changed(e)
+	return e
+}
+
+// changed publishes the entry's row at the next revision.
+func (l *Ledger) changed(e *Entry) {
+	l.Revision++
+	e.Revision = l.Revision
+}
+
+// apply moves an instance by the table. An event that means nothing is no change.
+func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
+	from, wasStuck := e.Phase, e.Stuck
+	m, err := e.Apply(ev, now)
+	if err != nil || m.Ignored {
+		return
+	}
+	l.changed(e)
+	if e.Phase != from || e.Stuck != wasStuck {
+		l.moved(e, from, ev.Kind, ev.Failure)
+	}
+}
+
+// ended is the record of a driver that is over: what it still tells is old.
+func (d DriverRef) ended() DriverRef {
+	return DriverRef{Generation: d.Generation, Sequence: d.Sequence}
+}
+
+// moved logs that an instance is somewhere else.
+func (l *Ledger) moved(e *Entry, from Phase, ev EventKind, f *Failure) {
+	l.log = append(l.log, Transition{
+		Instance: e.Name, Provider: e.Provider(), From: from, To: e.Phase, Attempt: e.Attempt, Event: ev, Failure: f,
+	})
+}
+
+// What is remembered of released instances.
+const (
+	goneTTL = time.Hour
+	goneMax = 2000
+)
+
+// sweep forgets released instances: their names are kept for a while.
+func (l *Ledger) sweep(now time.Time) {
+	l.Entries = slices.DeleteFunc(l.Entries, func(e *Entry) bool {
+		if e.Phase != Released || e.Driver.Kind != "" {
+			return false
+		}
+		l.Revision++
+		l.Gone = append(l.Gone, Gone{Name: e.Name, Revision: l.Revision, At: now})
+		delete(l.index, e.Name)
+		return true
+	})
+	old := 0
+	for old < len(l.Gone) && (now.Sub(l.Gone[old].At) > goneTTL || len(l.Gone)-old > goneMax) {
+		old++
+	}
+	if old > 0 {
+		l.Forgotten = l.Gone[old-1].Revision
+		l.Gone = slices.Delete(l.Gone, 0, old)
+	}
+	for _, hash := range sortedKeys(l.Specs) {
+		if !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash }) {
+			delete(l.Specs, hash)
 		}
 	}
-	return nil
 }
 
-// Admit says whether the operation may run now: a *Refusal when its caller has given up or the group has no spec yet.
-// known is true when it has run before; then it must not run again.
-func (l *Ledger) Admit(op Operation, now time.Time) (known bool, err error) {
-	if op.ID == "" {
-		return false, Refuse(RefusedInvalid, "operation without id")
-	}
-	if l.Ops.Has(op.ID) {
-		return true, nil
-	}
-	if now.After(op.GiveUpAt) {
-		return false, Refuse(RefusedExpired, fmt.Sprintf("operation %s came %s after its caller gave up", op.ID, now.Sub(op.GiveUpAt).Round(time.Millisecond)))
-	}
-	if l.Spec == nil {
-		return false, Refuse(RefusedNotInitialised, "the group has no configuration yet; it comes with the server's next Refresh")
-	}
-	return false, nil
+// wasReleased reports whether the name was released a while ago.
+func (l *Ledger) wasReleased(name string) bool {
+	return slices.ContainsFunc(l.Gone, func(g Gone) bool { return g.Name == name })
 }
 
-// Grow books delta instances, Pending. Errors: Invalid (delta < 1), MaxSize, Precondition (frozen).
-func (l *Ledger) Grow(delta int, now time.Time) error {
-	if err := l.CanGrow(delta); err != nil {
-		return err
+// Begin anew: nothing is remembered but the spec, and what exists is listed. The epoch is a new one.
+func (l *Ledger) beginAnew(now time.Time) {
+	spec, paused := l.Spec, l.Paused
+	fresh := NewLedger(l.Group, now)
+	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
+		fresh.Epoch = nextEpoch(l.Epoch)
 	}
-	for range delta {
-		l.NextSeq++
-		l.Instances = append(l.Instances, NewInstance(InstanceName(l.Spec.ID, l.Epoch, l.NextSeq), *l.Spec, now))
-	}
-	return nil
+	fresh.Spec, fresh.Paused, fresh.log = spec, paused, l.log
+	*l = *fresh
 }
 
-// CanGrow is Grow's verdict without its effect.
-func (l *Ledger) CanGrow(delta int) error {
-	target := l.Target()
-	switch {
-	case delta < 1:
-		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be at least 1, not %d", delta))
-	case l.Frozen:
-		return Refuse(RefusedPrecondition, fmt.Sprintf("group %s is frozen; unfreeze it to scale out", l.Spec.ID))
-	case delta > l.Spec.Max || target+delta > l.Spec.Max: // the first part guards the sum against overflow
-		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Spec.ID, target, delta, l.Spec.Max))
-	}
-	return nil
-}
-
-// Shrink takes back min(delta, counted and not registered) instances, youngest first (I4). Errors: Invalid (delta < 1),
-// Precondition when there is none to take back.
-func (l *Ledger) Shrink(delta int) error {
-	if err := l.CanShrink(delta); err != nil {
-		return err
-	}
-	for i := len(l.Instances) - 1; i >= 0 && delta > 0; i-- {
-		if inst := &l.Instances[i]; inst.cancellable() {
-			inst.Leave()
-			delta--
-		}
-	}
-	return nil
-}
-
-// CanShrink is Shrink's verdict without its effect.
-func (l *Ledger) CanShrink(delta int) error {
-	if delta < 1 {
-		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be negative, not %d", -delta))
-	}
-	if !slices.ContainsFunc(l.Instances, func(i Instance) bool { return i.cancellable() }) {
-		return Refuse(RefusedPrecondition, fmt.Sprintf("group %s: no instance that is still to come can be cancelled; delete nodes by name", l.Spec.ID))
-	}
-	return nil
-}
-
-func (i *Instance) cancellable() bool { return i.Counts() && !i.Registered && i.Phase != Ready }
-
-// Release asks the named instances back. Idempotent per instance: a name that is leaving or gone already is success, and
-// a unit is given back once (I4). Error: Invalid when a name is not this group's; then nothing is released.
-func (l *Ledger) Release(names []string) error {
-	if err := l.CanRelease(names); err != nil {
-		return err
-	}
-	for _, n := range names {
-		if inst := l.Find(n); inst != nil {
-			inst.Leave()
-		}
-	}
-	return nil
-}
-
-// CanRelease is Release's verdict without its effect.
-func (l *Ledger) CanRelease(names []string) error {
-	for _, n := range names {
-		if !isInstanceOf(n, l.Spec.ID) {
-			return Refuse(RefusedInvalid, fmt.Sprintf("instance %q is not of group %s", n, l.Spec.ID))
-		}
-	}
-	return nil
-}
-
-// Configure puts a spec in force. Instances booked before keep theirs. Error: Invalid when it is another group's.
-func (l *Ledger) Configure(spec GroupSpec) error {
-	if l.Spec != nil && l.Spec.ID != spec.ID {
-		return Refuse(RefusedInvalid, fmt.Sprintf("group %s cannot become %s; use a new group", l.Spec.ID, spec.ID))
-	}
-	spec.Budgets = spec.Budgets.WithDefaults()
-	l.Spec = &spec
-	return nil
-}
-
-// Sweep forgets released instances, but not those that busy still has to hear of.
-func (l *Ledger) Sweep(busy func(name string) bool) {
-	l.Instances = slices.DeleteFunc(l.Instances, func(i Instance) bool { return i.Phase == Released && !busy(i.Name) })
-}
-
-// Snapshot counts up the sequence and returns what the group publishes.
-func (l *Ledger) Snapshot(now time.Time) Snapshot {
-	l.Sequence++
-	s := Snapshot{Epoch: l.Epoch, Sequence: l.Sequence, Target: l.Target(), Frozen: l.Frozen, Spec: l.Spec, Booked: l.NextSeq, At: now}
-	if l.Spec != nil {
-		s.Group, s.Min, s.Max, s.SpecHash = l.Spec.ID, l.Spec.Min, l.Spec.Max, l.Spec.Hash()
-	}
-	for i := range l.Instances {
-		if l.Instances[i].Phase != Released {
-			s.Instances = append(s.Instances, l.Instances[i].View())
-		}
-	}
-	return s
+func (l *Ledger) String() string {
+	return fmt.Sprintf("group %s, epoch %s, revision %d, target %d", l.Group, l.Epoch, l.Revision, l.Target())
 }

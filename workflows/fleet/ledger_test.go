@@ -1,9 +1,11 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,160 +14,204 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
+// ledger is a configured group that found nothing at its start.
 func ledger(t *testing.T) *fleet.Ledger {
 	t.Helper()
-	l := &fleet.Ledger{Epoch: "x"}
-	require.NoError(t, l.Configure(spec()))
+	l := fleet.NewLedger("standard", t0.Add(-time.Minute))
+	l.Epoch = "x"
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone}}, t0)
+	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec()}, t0))
 	return l
+}
+
+var operations int
+
+func operate(l *fleet.Ledger, verb fleet.Verb, delta int, names ...string) error {
+	operations++
+	op := fleet.Operation{ID: fmt.Sprint(operations), GiveUpAt: t0.Add(time.Second)}
+	return l.Operate(verb, fleet.Request{Operation: op, Delta: delta, Names: names}, t0)
 }
 
 func TestGrowBooksUniqueInstancesUpToMax(t *testing.T) {
 	l := ledger(t)
-	require.NoError(t, l.Grow(3, t0))
-	require.Equal(t, 3, l.Target())
-	err := l.Grow(2, t0)
-	require.True(t, fleet.IsRefused(err, fleet.RefusedMax), "%v", err)
-	require.EqualError(t, err, "group standard: target size 3 + 2 is over max 4")
+	require.NoError(t, operate(l, fleet.Grow, 3))
+	require.EqualError(t, operate(l, fleet.Grow, 2), "group standard: target size 3 + 2 is over max 4")
 	require.Equal(t, 3, l.Target(), "a refused operation changes nothing")
 	for _, delta := range []int{0, -1, math.MinInt} {
-		require.True(t, fleet.IsRefused(l.Grow(delta, t0), fleet.RefusedInvalid))
+		require.True(t, fleet.IsRefused(operate(l, fleet.Grow, delta), fleet.RefusedInvalid))
 	}
-	require.True(t, fleet.IsRefused(l.Grow(math.MaxInt, t0), fleet.RefusedMax))
+	require.True(t, fleet.IsRefused(operate(l, fleet.Grow, math.MaxInt), fleet.RefusedMax))
 	s := l.Snapshot(t0)
-	require.Equal(t, []string{"standard-x-1", "standard-x-2", "standard-x-3"}, []string{s.Instances[0].Name, s.Instances[1].Name, s.Instances[2].Name})
+	require.Equal(t, []string{"standard-x-1", "standard-x-2", "standard-x-3"}, []string{s.Instances[0].Name,
+		s.Instances[1].Name, s.Instances[2].Name})
 	require.Equal(t, "liqo://standard/standard-x-1", s.Instances[0].ID("standard"))
-}
-
-func TestShrinkCancelsYoungestUnregistered(t *testing.T) {
-	l := ledger(t)
-	require.NoError(t, l.Grow(4, t0))
-	play(t, &l.Instances[0], t0, done, done, chooseA, done, done)
-	play(t, &l.Instances[3], t0, done, done, chooseA, done, fleet.Event{Kind: fleet.Registered})
-	require.NoError(t, l.Shrink(5), "a larger delta takes what there is (I4)")
-	require.Equal(t, 2, l.Target())
-	require.False(t, l.Instances[0].Leaving, "Ready")
-	require.True(t, l.Instances[1].Leaving)
-	require.True(t, l.Instances[2].Leaving)
-	require.False(t, l.Instances[3].Leaving, "registered")
-	require.True(t, fleet.IsRefused(l.Shrink(1), fleet.RefusedPrecondition))
-	require.True(t, fleet.IsRefused(l.Shrink(0), fleet.RefusedInvalid))
 }
 
 func TestReleaseGivesAUnitBackOnce(t *testing.T) {
 	l := ledger(t)
-	require.NoError(t, l.Grow(2, t0))
+	require.NoError(t, operate(l, fleet.Grow, 2))
 	for range 3 {
-		require.NoError(t, l.Release([]string{"standard-x-1", "standard-x-99"}))
+		require.NoError(t, operate(l, fleet.Release, 0, "standard-x-1", "standard-x-99"))
 		require.Equal(t, 1, l.Target())
 	}
-	require.True(t, fleet.IsRefused(l.Release([]string{"standard-x-2", "gpu-x-1"}), fleet.RefusedInvalid))
+	for _, name := range []string{"standard-big-x-1", "standard-", "standard", "standard-x", "standard-x-1-1", "gpu-x-1"} {
+		require.True(t, fleet.IsRefused(operate(l, fleet.Release, 0, "standard-x-2", name), fleet.RefusedInvalid), name)
+	}
 	require.Equal(t, 1, l.Target(), "all or nothing")
-}
-
-func TestNamesAreNeverReused(t *testing.T) {
-	l := ledger(t)
-	require.NoError(t, l.Grow(2, t0))
-	require.NoError(t, l.Release([]string{"standard-x-1", "standard-x-2"}))
-	play(t, &l.Instances[0], t0, leave)
-	play(t, &l.Instances[1], t0, leave)
-	l.Sweep(func(string) bool { return false })
-	require.Empty(t, l.Instances)
-	require.NoError(t, l.Grow(1, t0))
-	require.Equal(t, "standard-x-3", l.Instances[0].Name)
 }
 
 func TestOperationsRunOnceAndNotLate(t *testing.T) {
 	l := ledger(t)
-	op := fleet.Operation{ID: "a", GiveUpAt: t0.Add(time.Second)}
-	known, err := l.Admit(op, t0)
-	require.NoError(t, err)
-	require.False(t, known)
-	l.Ops.Add(op.ID)
-	known, err = l.Admit(op, t0.Add(time.Hour))
-	require.NoError(t, err, "the same operation gets its first result, however late")
-	require.True(t, known)
-	_, err = l.Admit(fleet.Operation{ID: "b", GiveUpAt: t0}, t0.Add(time.Millisecond))
-	require.True(t, fleet.IsRefused(err, fleet.RefusedExpired), "a lost call must not come back as a ghost")
-	for i := range 300 {
-		l.Ops.Add(fmt.Sprint(i))
+	grow := func(id string, at time.Time) error {
+		op := fleet.Operation{ID: id, GiveUpAt: t0.Add(time.Second)}
+		return l.Operate(fleet.Grow, fleet.Request{Operation: op, Delta: 1}, at)
+	}
+	require.NoError(t, grow("a", t0))
+	require.NoError(t, grow("a", t0.Add(time.Hour)), "the same operation gets its first result, however late")
+	require.Equal(t, 1, l.Target())
+	require.True(t, fleet.IsRefused(grow("b", t0.Add(2*time.Second)), fleet.RefusedExpired),
+		"a lost call must not come back as a ghost")
+	for range 300 {
+		require.NoError(t, operate(l, fleet.Shrink, 1))
+		require.NoError(t, operate(l, fleet.Grow, 1))
 	}
 	require.Len(t, l.Ops.IDs, 256)
-	require.True(t, l.Ops.Has("299"))
 	require.False(t, l.Ops.Has("a"))
 }
 
-// Random operations against a model: the target is what a counter would say, and never leaves its bounds (I1, I4).
+// Random operations, and walks through the table that mostly go on, against a model: the target is what a counter would
+// say, and never leaves its bounds (I1, I4).
 func TestLedgerAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l := ledger(t)
-	seen := map[string]bool{}
-	model := 0
+	visits, seen, model := map[fleet.Phase]int{}, map[string]bool{}, 0
 	for n := range 20000 {
-		switch rng.IntN(5) {
+		switch delta := 1 + rng.IntN(3); rng.IntN(12) {
 		case 0, 1:
-			delta := 1 + rng.IntN(3)
-			if err := l.Grow(delta, t0); err == nil {
+			if err := operate(l, fleet.Grow, delta); err == nil {
 				model += delta
 			} else {
 				require.Greater(t, model+delta, 4)
 			}
 		case 2:
-			delta, can := 1+rng.IntN(3), 0
-			for _, i := range l.Instances {
-				if i.Counts() && i.Phase != fleet.Ready && !i.Registered {
+			can := 0
+			for _, e := range l.Entries {
+				if e.Counts() && e.Phase != fleet.Ready && !e.Registered {
 					can++
 				}
 			}
-			if err := l.Shrink(delta); err == nil {
+			if err := operate(l, fleet.Shrink, delta); err == nil {
 				model -= min(delta, can)
 			} else {
 				require.Zero(t, can)
 			}
 		case 3:
-			if len(l.Instances) > 0 {
-				i := &l.Instances[rng.IntN(len(l.Instances))]
-				if i.Counts() {
+			if len(l.Entries) > 0 {
+				e := l.Entries[rng.IntN(len(l.Entries))]
+				if e.Counts() {
 					model--
 				}
-				require.NoError(t, l.Release([]string{i.Name}))
+				require.NoError(t, operate(l, fleet.Release, 0, e.Name))
 			}
-		case 4:
-			for x := range l.Instances {
-				i := &l.Instances[x]
-				kind := fleet.EventKinds[rng.IntN(len(fleet.EventKinds))]
-				if kind == fleet.Leave && !i.Leaving {
-					continue // the group applies it only to what is leaving
-				}
-				counted := i.Counts()
-				_, _ = i.Apply(fleet.Event{Kind: kind, Step: i.Phase.Row().Step, Attempt: i.Attempt, Offer: &fleet.Offer{Provider: "p"}}, t0)
-				if counted && !i.Counts() {
-					model--
-				}
-				require.False(t, !counted && i.Counts(), "an instance began to count by an event")
+		default:
+			for _, e := range l.Entries {
+				model -= walk(t, rng, e, visits)
 			}
-			l.Sweep(func(string) bool { return false })
 		}
+		for _, v := range l.Snapshot(t0).Instances {
+			seen[v.Name] = true
+		}
+		l.Step(fleet.GroupInput{}, t0)
+		for _, e := range l.Entries {
+			e.Driver = fleet.DriverRef{} // the walk drives
+		}
+		l.Commands.Open = nil
 		require.Equal(t, model, l.Target(), "after %d operations", n)
 		require.True(t, 0 <= model && model <= 4)
-		s := l.Snapshot(t0)
-		counting := 0
-		for _, v := range s.Instances {
-			seen[v.Name] = true
-			if v.Counts {
-				counting++
-			}
-			require.Equal(t, v.Counts, v.State != fleet.StateDeleting, "%+v", v)
-		}
-		require.Equal(t, s.Target, counting)
+		requireSnapshot(t, l)
 	}
 	require.Equal(t, l.NextSeq, len(seen), "an id was used twice or got lost")
+	for _, row := range fleet.Machine[2:] {
+		require.Greater(t, visits[row.Phase], 100, "%s was hardly seen: %v", row.Phase, visits)
+	}
 }
 
-// A group's id may begin with another's: "standard-x" is not "standard".
-func TestReleaseOfAGroupWithALongerIDIsRefused(t *testing.T) {
-	l := ledger(t)
-	for _, name := range []string{"standard-big-x-1", "standard-", "standard", "standard-x", "standard-x-1-1"} {
-		require.True(t, fleet.IsRefused(l.Release([]string{name}), fleet.RefusedInvalid), name)
+// walk applies one event to an instance, and returns 1 when it stopped counting by that.
+func walk(t *testing.T, rng *rand.Rand, e *fleet.Entry, visits map[fleet.Phase]int) int {
+	kind := fleet.EventKinds[rng.IntN(len(fleet.EventKinds))]
+	if rng.IntN(8) > 0 {
+		kind = fleet.Done
 	}
-	require.NoError(t, l.Release([]string{"standard-x-77"}), "one of ours that is gone")
+	if kind == fleet.Deleted && !e.Leaving {
+		return 0 // the group applies it only to what is leaving
+	}
+	was, counted := e.Phase, e.Counts()
+	_, _ = e.Apply(fleet.Event{Kind: kind, Step: was.Row().Step, Attempt: e.Attempt, Offer: &fleet.Offer{Provider: "p"}},
+		t0)
+	if e.Phase != was {
+		visits[e.Phase]++
+	}
+	require.True(t, was != fleet.Ready || e.Phase == fleet.Ready || kind == fleet.Lost || kind == fleet.Deleted,
+		"Ready left by %s", kind)
+	require.True(t, was != fleet.Failed || e.Phase == fleet.Failed || kind == fleet.Expired || kind == fleet.Deleted,
+		"Failed left by %s", kind)
+	require.False(t, !counted && e.Counts(), "%s made an instance count", kind)
+	if counted && !e.Counts() {
+		return 1
+	}
+	return 0
+}
+
+func requireSnapshot(t *testing.T, l *fleet.Ledger) {
+	t.Helper()
+	counting, s := 0, l.Snapshot(t0)
+	for _, v := range s.Instances {
+		if v.Counts {
+			counting++
+		}
+		require.Equal(t, v.Counts, v.State != fleet.StateDeleting, "%+v", v)
+	}
+	require.Equal(t, s.Target, counting)
+}
+
+// What a server has learnt by changes is what it would have read as a whole.
+func TestChangesAddUpToTheSnapshot(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	l := ledger(t)
+	seen := l.Snapshot(t0)
+	for range 3000 {
+		switch rng.IntN(4) {
+		case 0:
+			_ = operate(l, fleet.Grow, 1+rng.IntN(2))
+		case 1:
+			_ = operate(l, fleet.Shrink, 1)
+		case 2:
+			for _, e := range slices.Clone(l.Entries) {
+				v := fleet.View{Instance: e.Name, Generation: e.Driver.Generation, Sequence: e.Driver.Sequence + 1,
+					Phase: fleet.Ready, Attempt: 1, End: fleet.EndFinal}
+				if e.Leaving {
+					v.Phase = fleet.Released
+				}
+				l.Step(fleet.GroupInput{Views: []fleet.View{v}}, t0)
+			}
+		case 3:
+			if len(l.Entries) > 0 {
+				_ = operate(l, fleet.Release, 0, l.Entries[rng.IntN(len(l.Entries))].Name)
+			}
+		}
+		l.Step(fleet.GroupInput{}, t0)
+		l.Commands.Open = nil
+		if rng.IntN(3) > 0 {
+			continue
+		}
+		next, ok := l.Since(seen.Position(), t0).Apply(seen)
+		require.True(t, ok)
+		want, err := json.Marshal(l.Snapshot(t0))
+		require.NoError(t, err)
+		got, err := json.Marshal(next)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(got))
+		seen = next
+	}
+	require.Greater(t, l.NextSeq, 100)
 }

@@ -60,7 +60,8 @@ func over(name string, limit *resource.Quantity, now, more resource.Quantity) st
 	if sum.Cmp(*limit) <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("limits.%s is %s, %s is counted and %s more asked for", name, limit.String(), now.String(), more.String())
+	return fmt.Sprintf("limits.%s is %s, %s is counted and %s more asked for", name, limit.String(), now.String(),
+		more.String())
 }
 
 // Room is how many more instances of a shape fit, at most atMost, never negative.

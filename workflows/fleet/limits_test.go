@@ -12,7 +12,8 @@ import (
 )
 
 func TestLimits(t *testing.T) {
-	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"),
+		corev1.ResourceMemory: resource.MustParse("4Gi")}
 	var use fleet.Use
 	use.Add(3, shape)
 	require.Equal(t, 3, use.Nodes)
@@ -27,10 +28,13 @@ func TestLimits(t *testing.T) {
 		want   string
 	}{
 		{"no limits", fleet.Limits{}, 1000, ""},
-		{"up to the limit", fleet.Limits{Nodes: ptr.To(5), CPU: ptr.To(resource.MustParse("7.5")), Memory: ptr.To(resource.MustParse("20Gi"))}, 2, ""},
+		{"up to the limit", fleet.Limits{Nodes: ptr.To(5), CPU: ptr.To(resource.MustParse("7.5")),
+			Memory: ptr.To(resource.MustParse("20Gi"))}, 2, ""},
 		{"nodes", fleet.Limits{Nodes: ptr.To(4)}, 2, "limits.nodes is 4, 3 are counted and 2 more asked for"},
-		{"cpu", fleet.Limits{CPU: ptr.To(resource.MustParse("7"))}, 2, "limits.cpu is 7, 4500m is counted and 3 more asked for"},
-		{"memory", fleet.Limits{Memory: ptr.To(resource.MustParse("19Gi"))}, 2, "limits.memory is 19Gi, 12Gi is counted and 8Gi more asked for"},
+		{"cpu", fleet.Limits{CPU: ptr.To(resource.MustParse("7"))}, 2,
+			"limits.cpu is 7, 4500m is counted and 3 more asked for"},
+		{"memory", fleet.Limits{Memory: ptr.To(resource.MustParse("19Gi"))}, 2,
+			"limits.memory is 19Gi, 12Gi is counted and 8Gi more asked for"},
 		{"lowered below what is", fleet.Limits{Nodes: ptr.To(2)}, 1, "limits.nodes is 2, 3 are counted and 1 more asked for"},
 	} {
 		require.Equal(t, c.want, c.limits.Over(use, c.more, shape), c.name)
@@ -39,7 +43,8 @@ func TestLimits(t *testing.T) {
 }
 
 func TestRoom(t *testing.T) {
-	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+		corev1.ResourceMemory: resource.MustParse("4Gi")}
 	var use fleet.Use
 	use.Add(2, shape)
 	require.Equal(t, 7, fleet.Limits{}.Room(use, 7, shape))
@@ -50,7 +55,8 @@ func TestRoom(t *testing.T) {
 }
 
 func TestSameTemplate(t *testing.T) {
-	one := fleet.GroupSpec{ID: "a", Max: 1, Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}, Labels: map[string]string{}}
+	one := fleet.GroupSpec{ID: "a", Max: 1, Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Labels: map[string]string{}}
 	two := fleet.GroupSpec{ID: "a", Max: 5, Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2000m")}}
 	require.True(t, one.SameTemplate(two), "max and spelling do not matter")
 	for name, change := range map[string]func(*fleet.GroupSpec){

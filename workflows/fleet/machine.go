@@ -6,28 +6,30 @@ type EventKind string
 // The events of an instance.
 const (
 	Done       EventKind = "done"       // the step reached its end
-	Refused    EventKind = "refused"    // the step ended with a no
-	GaveUp     EventKind = "gaveUp"     // the step used up its budget or met an error that no retry mends
-	Cancelled  EventKind = "cancelled"  // an operator cancelled the driving workflow
+	Again      EventKind = "again"      // nobody is to blame: the provider is full or did not answer; look again
+	Refused    EventKind = "refused"    // the provider said no
+	GaveUp     EventKind = "gaveUp"     // the step used up its budget
+	Cancelled  EventKind = "cancelled"  // an operator cancelled the driver
 	Deadline   EventKind = "deadline"   // the instance's whole budget is used up
 	Registered EventKind = "registered" // fact: the Node carries the instance id and is Ready
 	NotReady   EventKind = "notReady"   // fact: the Node is not Ready
-	Lost       EventKind = "lost"       // fact: slice or virtual node are gone
-	Leave      EventKind = "released"   // CA asked it back, and no workflow drives it any longer
+	Lost       EventKind = "lost"       // fact: slice, VirtualNode or Node are gone
+	Deleted    EventKind = "deleted"    // CA gave the instance back
 	Expired    EventKind = "expired"    // CA did not delete a failed instance in time
 )
 
 // EventKinds lists every event, in the order of the tables.
-var EventKinds = []EventKind{Done, Refused, GaveUp, Cancelled, Deadline, Registered, NotReady, Lost, Leave, Expired}
+var EventKinds = []EventKind{
+	Done, Again, Refused, GaveUp, Cancelled, Deadline, Registered, NotReady, Lost, Deleted, Expired,
+}
 
 // Move is the effect of an event in a phase.
 type Move struct {
 	// To is the next phase; empty means the instance stays where it is.
 	To Phase
-	// Lap hands the attempt to undo/<name>-<attempt>, refuses its provider and starts the next lap: Discovering, for
-	// capacity Selecting, or Failed when no lap is left. To is then empty.
-	Lap bool
-	// Undo hands the attempt to undo/<name>-<attempt>, and To says where the instance goes.
+	// Blame adds the attempt's provider to the refused ones.
+	Blame bool
+	// Undo hands the attempt to undo/<name>-<attempt>.
 	Undo bool
 	// Force makes what follows not wait for pods.
 	Force bool
@@ -47,62 +49,65 @@ type Row struct {
 }
 
 var (
-	stay    = Move{}
-	ignored = Move{Ignored: true}
-	nextLap = Move{Lap: true}
-	undone  = Move{To: Failed, Undo: true}
+	stay      = Move{}
+	ignored   = Move{Ignored: true}
+	elsewhere = Move{To: Discovering, Blame: true, Undo: true}
+	undone    = Move{To: Failed, Undo: true}
 )
 
 func to(p Phase) Move { return Move{To: p} }
 
-// Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the workflows, the diagram in
-// docs and the tests all read it, and nothing else moves an instance.
+// moves is a row's moves: those given, and every other event ignored.
+func moves(given map[EventKind]Move) map[EventKind]Move {
+	all := make(map[EventKind]Move, len(EventKinds))
+	for _, kind := range EventKinds {
+		all[kind] = ignored
+	}
+	for kind, m := range given {
+		all[kind] = m
+	}
+	return all
+}
+
+// Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the drivers, the diagram in
+// docs and the tests all read it. What a recovery or a driver's loss makes of an instance is decided by what exists, in
+// results.go, and is not in the table.
 //
-// Facts (registered, notReady, lost) and CA's wish to have an instance back (released) reach an instance in any phase;
-// step events only in the phase whose step they conclude.
+// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) reach an instance in any phase;
+// step events only in the phase whose step they conclude. An event that a row does not name is ignored there.
 var Machine = []Row{
-	{Pending, StepNone, true, StateCreating, map[EventKind]Move{
-		Done: to(Discovering), Refused: ignored, GaveUp: ignored, Cancelled: to(Failed), Deadline: to(Failed),
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Released), Expired: ignored,
-	}},
-	{Discovering, StepDiscover, true, StateCreating, map[EventKind]Move{
+	{Pending, StepNone, true, StateCreating, moves(map[EventKind]Move{
+		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released),
+	})},
+	{Discovering, StepDiscover, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Selecting), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed), Deadline: to(Failed),
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Released), Expired: ignored,
-	}},
-	// Refused here means that nothing fits: once, after refusals for capacity, that leads to a fresh Discover.
-	{Selecting, StepSelect, true, StateCreating, map[EventKind]Move{
-		Done: to(Peering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed), Deadline: to(Failed),
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Released), Expired: ignored,
-	}},
-	{Peering, StepPeer, true, StateCreating, map[EventKind]Move{
-		Done: to(Joining), Refused: nextLap, GaveUp: nextLap, Cancelled: undone, Deadline: undone,
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Unpeering), Expired: ignored,
-	}},
-	{Joining, StepWaitForVirtualNode, true, StateCreating, map[EventKind]Move{
-		Done: to(Ready), Refused: nextLap, GaveUp: nextLap, Cancelled: undone, Deadline: undone,
-		Registered: stay, NotReady: ignored, Lost: ignored, Leave: to(Draining), Expired: ignored,
-	}},
-	{Ready, StepNone, true, StateRunning, map[EventKind]Move{
-		Done: ignored, Refused: ignored, GaveUp: ignored, Cancelled: ignored, Deadline: ignored,
-		Registered: stay, NotReady: stay, Lost: {To: Draining, Force: true}, Leave: to(Draining), Expired: ignored,
-	}},
-	{Draining, StepDrain, false, StateDeleting, map[EventKind]Move{
+		Deleted: to(Released),
+	})},
+	// Again means that nothing fits now and something could: look again, within budgets.selectWait.
+	{Selecting, StepSelect, true, StateCreating, moves(map[EventKind]Move{
+		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
+		Deadline: to(Failed), Deleted: to(Released),
+	})},
+	{Peering, StepAcquire, true, StateCreating, moves(map[EventKind]Move{
+		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
+		Deleted: to(Unpeering),
+	})},
+	{Joining, StepJoin, true, StateCreating, moves(map[EventKind]Move{
+		Done: to(Ready), Again: {To: Discovering, Undo: true}, Refused: elsewhere, GaveUp: elsewhere, Cancelled: undone,
+		Registered: stay, Deleted: to(Draining),
+	})},
+	{Ready, StepNone, true, StateRunning, moves(map[EventKind]Move{
+		Registered: stay, NotReady: stay, Lost: {To: Draining, Force: true}, Deleted: to(Draining),
+	})},
+	{Draining, StepDrain, false, StateDeleting, moves(map[EventKind]Move{
 		Done: to(Unpeering), Refused: {To: Unpeering, Force: true}, GaveUp: {To: Unpeering, Force: true},
-		Cancelled: {Stuck: true}, Deadline: ignored,
-		Registered: ignored, NotReady: ignored, Lost: {Force: true}, Leave: stay, Expired: ignored,
-	}},
-	{Unpeering, StepUnpeer, false, StateDeleting, map[EventKind]Move{
-		Done: to(Released), Refused: ignored, GaveUp: ignored, Cancelled: {Stuck: true}, Deadline: ignored,
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: stay, Expired: ignored,
-	}},
-	{Failed, StepNone, true, StateCreating, map[EventKind]Move{
-		Done: ignored, Refused: ignored, GaveUp: ignored, Cancelled: ignored, Deadline: ignored,
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: to(Released), Expired: to(Released),
-	}},
-	{Released, StepNone, false, "", map[EventKind]Move{
-		Done: ignored, Refused: ignored, GaveUp: ignored, Cancelled: ignored, Deadline: ignored,
-		Registered: ignored, NotReady: ignored, Lost: ignored, Leave: ignored, Expired: ignored,
-	}},
+		Cancelled: {Stuck: true}, Lost: {Force: true}, Deleted: stay,
+	})},
+	{Unpeering, StepReturn, false, StateDeleting, moves(map[EventKind]Move{
+		Done: to(Released), Cancelled: {Stuck: true}, Deleted: stay,
+	})},
+	{Failed, StepNone, true, StateCreating, moves(map[EventKind]Move{Deleted: to(Released), Expired: to(Released)})},
+	{Released, StepNone, false, "", moves(nil)},
 }
 
 // Row returns the phase's row of Machine; the zero Row for a phase this version does not know.
@@ -115,10 +120,10 @@ func (p Phase) Row() Row {
 	return Row{Phase: p}
 }
 
-// Growing tells whether a scale-out workflow drives an instance in this phase.
+// Growing reports whether scale-out/<name> drives an instance in this phase.
 func (p Phase) Growing() bool {
 	return p == Discovering || p == Selecting || p == Peering || p == Joining
 }
 
-// Shrinking tells whether a scale-in workflow drives an instance in this phase.
+// Shrinking reports whether scale-in/<name> drives an instance in this phase.
 func (p Phase) Shrinking() bool { return p == Draining || p == Unpeering }

@@ -1,8 +1,6 @@
 package fleet_test
 
 import (
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,89 +8,85 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files")
-
-func TestMatrixIsAsDocumented(t *testing.T) {
-	const golden = "testdata/matrix.md"
-	got := fleet.Matrix()
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err, "run go test ./workflows/fleet -update")
-	require.Equal(t, string(want), got)
-}
-
 func TestEveryPhaseDefinesEveryEvent(t *testing.T) {
-	phases := map[fleet.Phase]bool{}
+	require.Len(t, fleet.Machine, 10)
 	for _, row := range fleet.Machine {
-		require.False(t, phases[row.Phase], "phase %s twice", row.Phase)
-		phases[row.Phase] = true
+		require.Equal(t, row.Phase, row.Phase.Row().Phase, "phase %s twice", row.Phase)
 		require.Len(t, row.Moves, len(fleet.EventKinds), "phase %s", row.Phase)
 		for _, k := range fleet.EventKinds {
 			m, ok := row.Moves[k]
 			require.True(t, ok, "phase %s does not define %s", row.Phase, k)
-			if m.Ignored {
-				require.Equal(t, fleet.Move{Ignored: true}, m, "phase %s, event %s: ignored and yet does something", row.Phase, k)
-			}
-			require.False(t, m.Lap && m.To != "", "phase %s, event %s: a lap decides its own end", row.Phase, k)
+			require.True(t, !m.Ignored || m == fleet.Move{Ignored: true}, "%s in %s is ignored and yet does something", k,
+				row.Phase)
+			require.True(t, m.To == "" || m.To.Row().Moves != nil, "%s in %s leads to unknown %q", k, row.Phase, m.To)
 		}
 	}
-	require.Len(t, phases, 10)
-	for _, row := range fleet.Machine {
-		for k, m := range row.Moves {
-			if m.To != "" {
-				require.True(t, phases[m.To], "phase %s, event %s leads to unknown %q", row.Phase, k, m.To)
-			}
-		}
-	}
-}
-
-func TestEveryPeeringPhaseDefinesEveryEvent(t *testing.T) {
-	phases := map[fleet.PeeringPhase]bool{}
-	for _, row := range fleet.PeeringMachine {
-		phases[row.Phase] = true
-	}
-	require.Len(t, phases, 8)
+	require.Len(t, fleet.PeeringMachine, 8)
 	for _, row := range fleet.PeeringMachine {
 		require.Len(t, row.Moves, len(fleet.PeeringEvents), "phase %s", row.Phase)
-		for _, e := range fleet.PeeringEvents {
-			m, ok := row.Moves[e]
-			require.True(t, ok, "phase %s does not define %s", row.Phase, e)
-			require.True(t, m.To == "" || phases[m.To], "phase %s, event %s leads to unknown %q", row.Phase, e, m.To)
-			require.True(t, m.ToEmpty == "" || phases[m.ToEmpty])
+		for _, m := range row.Moves {
+			require.True(t, m.To == "" || m.To.Row().Moves != nil, "%s leads to unknown %q", row.Phase, m.To)
+			require.True(t, m.ToEmpty == "" || m.ToEmpty.Row().Moves != nil, "%s leads to unknown %q", row.Phase, m.ToEmpty)
 		}
 	}
 }
 
-// Every phase but the last can be left, and CA can have an instance back from anywhere.
-func TestEveryPhaseLeadsToReleased(t *testing.T) {
-	next := map[fleet.Phase]map[fleet.Phase]bool{}
+// What CA's release leads to from every phase, when every step then reaches its end.
+func TestReleasedFromEveryPhase(t *testing.T) {
 	for _, row := range fleet.Machine {
-		next[row.Phase] = map[fleet.Phase]bool{}
-		for _, m := range row.Moves {
-			if m.To != "" {
-				next[row.Phase][m.To] = true
-			}
+		p, path := row.Phase, []fleet.Phase{row.Phase}
+		if m := row.Moves[fleet.Deleted]; m.To != "" {
+			p = m.To
+		}
+		for p != fleet.Released {
+			p = p.Row().Moves[fleet.Done].To
+			path = append(path, p)
+			require.True(t, p.Shrinking() || p == fleet.Released, "a released instance goes %v", path)
+			require.Less(t, len(path), 5)
 		}
 	}
-	var reaches func(fleet.Phase, map[fleet.Phase]bool) bool
-	reaches = func(p fleet.Phase, seen map[fleet.Phase]bool) bool {
-		if p == fleet.Released {
-			return true
+}
+
+// The moves that are meant, each with its reason; what the documents' golden shows is only what they are.
+func TestMovesAreThoseOfTheDesign(t *testing.T) {
+	type ends = map[fleet.EventKind]fleet.Move
+	undo, away := fleet.Move{To: fleet.Failed, Undo: true}, fleet.Move{To: fleet.Discovering, Blame: true, Undo: true}
+	to := func(p fleet.Phase) fleet.Move { return fleet.Move{To: p} }
+	ignored := fleet.Move{Ignored: true}
+	for phase, want := range map[fleet.Phase]ends{
+		// The deadline fails it here, and is ignored once a provider is at work.
+		fleet.Pending: {fleet.Done: to(fleet.Discovering), fleet.Deadline: to(fleet.Failed),
+			fleet.Cancelled: to(fleet.Failed)},
+		fleet.Discovering: {fleet.Deadline: to(fleet.Failed), fleet.Cancelled: to(fleet.Failed),
+			fleet.Refused: to(fleet.Failed)},
+		// Full is not refused: look again.
+		fleet.Selecting: {fleet.Again: to(fleet.Discovering), fleet.Refused: to(fleet.Failed),
+			fleet.Deadline: to(fleet.Failed)},
+		// A capacity refusal or silence blames nobody and leaves nothing to undo.
+		fleet.Peering: {fleet.Again: to(fleet.Discovering), fleet.Refused: {To: fleet.Discovering, Blame: true},
+			fleet.Deadline: ignored, fleet.Cancelled: to(fleet.Failed)},
+		fleet.Joining: {fleet.Refused: away, fleet.GaveUp: away, fleet.Cancelled: undo, fleet.Deadline: ignored,
+			fleet.Registered: {}, fleet.Lost: ignored},
+		fleet.Ready: {fleet.Lost: {To: fleet.Draining, Force: true}, fleet.Deleted: to(fleet.Draining), fleet.Done: ignored,
+			fleet.Refused: ignored, fleet.Cancelled: ignored, fleet.Deadline: ignored, fleet.NotReady: {}},
+		// Whatever becomes of the pods, the slice is taken back; only a person stops it.
+		fleet.Draining: {fleet.GaveUp: {To: fleet.Unpeering, Force: true}, fleet.Refused: {To: fleet.Unpeering, Force: true},
+			fleet.Cancelled: {Stuck: true}, fleet.Lost: {Force: true}},
+		fleet.Unpeering: {fleet.Done: to(fleet.Released), fleet.Refused: ignored, fleet.GaveUp: ignored,
+			fleet.Cancelled: {Stuck: true}},
+		fleet.Failed: {fleet.Expired: to(fleet.Released), fleet.Deleted: to(fleet.Released), fleet.Done: ignored,
+			fleet.Registered: ignored},
+	} {
+		for kind, m := range want {
+			require.Equal(t, m, phase.Row().Moves[kind], "%s in %s", kind, phase)
 		}
-		if seen[p] {
-			return false
-		}
-		seen[p] = true
-		for n := range next[p] {
-			if reaches(n, seen) {
-				return true
-			}
-		}
-		return false
 	}
-	for p := range next {
-		require.True(t, reaches(p, map[fleet.Phase]bool{}), "phase %s never ends", p)
+	for _, row := range fleet.Machine {
+		counts := row.Phase != fleet.Draining && row.Phase != fleet.Unpeering && row.Phase != fleet.Released
+		require.Equal(t, counts, row.Counts, "%s", row.Phase)
+		for kind, m := range row.Moves {
+			require.False(t, m.Undo && row.Phase != fleet.Joining, "%s in %s: nothing was made before Joining", kind, row.Phase)
+			require.False(t, row.Phase.Shrinking() && m.To.Row().Counts, "%s in %s resurrects", kind, row.Phase)
+		}
 	}
 }

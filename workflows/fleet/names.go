@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits of names. Liqo makes an x509 common name of <slice>-<12 hex>, which ends at 63 characters, so a slice name ends
-// at 50 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+// Limits of names. Liqo makes an x509 common name of <slice>-<12 hex>, which ends at 63 characters, so a slice name
+// ends at 50 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
 const (
 	MaxGroupID    = 24
 	MaxHub        = 24
@@ -27,13 +27,39 @@ var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // ValidGroupID tells whether id can name a node group: a DNS-1123 label of at most MaxGroupID characters.
 func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && label.MatchString(id) }
 
-// ValidHub tells whether name can name an installation: a DNS-1123 label of at most MaxHub characters. It is a label's value
-// on objects and part of workflow ids.
+// ValidHub tells whether name can name an installation: a DNS-1123 label of at most MaxHub characters. It is a label's
+// value on objects and part of workflow ids.
 func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchString(name) }
 
-// NewEpoch is the middle part of instance names: the start of the group's first run, in seconds, base 36. Two lives of a
-// group (its workflow was terminated and started again) therefore never share a name.
+// NewEpoch is the middle part of instance names: the start of the group's first run, in seconds, base 36. Two lives of
+// a group (its workflow was terminated and started again) therefore never share a name.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
+
+// epochStart is the second that an epoch is named after.
+func epochStart(epoch string) time.Time {
+	seconds, err := strconv.ParseInt(epoch, 36, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
+// nextEpoch is the epoch a second after epoch.
+func nextEpoch(epoch string) string {
+	seconds, err := strconv.ParseInt(epoch, 36, 64)
+	if err != nil {
+		return epoch + "0"
+	}
+	return strconv.FormatInt(seconds+1, 36)
+}
+
+// EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
+func EpochBefore(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return a < b
+}
 
 // InstanceName is <group>-<epoch>-<seq>. seq is never reused within an epoch.
 func InstanceName(group, epoch string, seq int) string {
@@ -45,6 +71,33 @@ func isInstanceOf(name, group string) bool {
 	rest, ok := strings.CutPrefix(name, group+"-")
 	epoch, seq, two := strings.Cut(rest, "-")
 	return ok && two && epoch != "" && seq != "" && !strings.Contains(seq, "-")
+}
+
+// ParseInstanceName splits an InstanceName of that group; ok is false when it is none.
+func ParseInstanceName(group, name string) (epoch string, seq int, ok bool) {
+	if !isInstanceOf(name, group) {
+		return "", 0, false
+	}
+	epoch, number, _ := strings.Cut(name[len(group)+1:], "-")
+	seq, err := strconv.Atoi(number)
+	return epoch, seq, err == nil
+}
+
+// InstanceOfKey is the instance of a hold's key, which is an ObjectName.
+func InstanceOfKey(key string) string {
+	if cut := strings.LastIndexByte(key, '-'); cut > 0 {
+		return key[:cut]
+	}
+	return key
+}
+
+// AttemptOfKey is the attempt of a hold's key; 0 when there is none.
+func AttemptOfKey(key string) int {
+	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // InstanceID is what CA knows an instance by, and its Node's spec.providerID: liqo://<group>/<name>.

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// LabelGroup is on every Node of a group, with the group's id as value, and on every object we make. CA's price expander
-// and operators tell groups apart by it.
+// LabelGroup is on every Node of a group, with the group's id as value, and on every object we make. CA's price
+// expander and operators tell groups apart by it.
 const LabelGroup = "liqo-autoscaler.io/group"
 
-// NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What Liqo adds by itself is
-// not among them. The map is the caller's.
+// NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What Liqo adds by itself
+// is not among them. The map is the caller's.
 func (s GroupSpec) NodeLabels() map[string]string {
 	out := make(map[string]string, len(s.Labels)+1)
 	maps.Copy(out, s.Labels)
@@ -20,8 +20,8 @@ func (s GroupSpec) NodeLabels() map[string]string {
 	return out
 }
 
-// NodeTaints are our own taints of every Node of the group: those of the spec in its order, then GroupTaint's. What Liqo
-// adds by itself is not among them. The slice is the caller's.
+// NodeTaints are our own taints of every Node of the group: those of the spec in its order, then GroupTaint's. What
+// Liqo adds by itself is not among them. The slice is the caller's.
 func (s GroupSpec) NodeTaints() []corev1.Taint {
 	out := slices.Clone(s.Taints)
 	if s.GroupTaint != "" {

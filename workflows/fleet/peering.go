@@ -30,17 +30,11 @@ const (
 )
 
 // PeeringEvents lists every event, in the order of the table.
-var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed, PeeringBroken, PeeringInUse}
+var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
+	PeeringBroken, PeeringInUse}
 
-// Driver is the workflow that runs during a phase of a peering.
-type Driver string
-
-// The drivers.
-const (
-	DriverNone      Driver = ""
-	DriverPeering   Driver = "peering"
-	DriverUnpeering Driver = "unpeering"
-)
+// PeeringRun is the workflow that runs during a phase of a peering: the kind of command that starts it.
+type PeeringRun = CommandKind
 
 // PeeringMove is the effect of an event in a phase of a peering.
 type PeeringMove struct {
@@ -56,8 +50,8 @@ type PeeringMove struct {
 
 // PeeringRow is one phase of a peering.
 type PeeringRow struct {
-	Phase  PeeringPhase
-	Driver Driver
+	Phase PeeringPhase
+	Runs  PeeringRun // empty: none
 	// Grants says what an acquire gets: granted at once, or to wait; neither means refused at once.
 	Grants, Waits bool
 	Moves         map[PeeringEvent]PeeringMove
@@ -68,13 +62,14 @@ var peeringIgnored = PeeringMove{Ignored: true}
 // PeeringMachine is the table of a peering's life; data, as Machine is.
 var PeeringMachine = []PeeringRow{
 	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: {To: Establishing}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: peeringIgnored,
+		PeeringAcquired: {To: Establishing}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored,
+		PeeringEmptied: peeringIgnored,
 		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
-	{Phase: Establishing, Driver: DriverPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+	{Phase: Establishing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
 		PeeringFailed: {To: Compensating, RefuseWaiting: true}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
 		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
-	{Phase: Compensating, Driver: DriverUnpeering, Moves: map[PeeringEvent]PeeringMove{
+	{Phase: Compensating, Runs: CommandUnpeering, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: peeringIgnored, PeeringDone: {To: CoolOff}, PeeringFailed: {To: CoolOff}, PeeringEmptied: {},
 		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: {To: CoolOff}}},
 	{Phase: CoolOff, Moves: map[PeeringEvent]PeeringMove{
@@ -83,16 +78,19 @@ var PeeringMachine = []PeeringRow{
 	{Phase: Established, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {To: Lingering},
 		PeeringElapsed: peeringIgnored, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored}},
-	{Phase: Repairing, Driver: DriverPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+	{Phase: Repairing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
-		PeeringFailed: {To: Established, ToEmpty: Lingering, RefuseWaiting: true}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
-		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+		PeeringFailed: {To: Established, ToEmpty: Lingering, RefuseWaiting: true}, PeeringEmptied: {},
+		PeeringElapsed: peeringIgnored,
+		PeeringBroken:  peeringIgnored, PeeringInUse: peeringIgnored}},
 	{Phase: Lingering, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Established}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
 		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Removing}, PeeringInUse: peeringIgnored}},
-	{Phase: Removing, Driver: DriverUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: {}, PeeringDone: {To: Absent}, PeeringFailed: {To: Lingering, RefuseWaiting: true}, PeeringEmptied: {},
-		PeeringElapsed: {RefuseWaiting: true}, PeeringBroken: peeringIgnored, PeeringInUse: {To: Established, ToEmpty: Lingering, Grant: true}}},
+	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {}, PeeringDone: {To: Establishing, ToEmpty: Absent}, PeeringFailed: {To: Lingering,
+			RefuseWaiting: true}, PeeringEmptied: {},
+		PeeringElapsed: {RefuseWaiting: true}, PeeringBroken: peeringIgnored, PeeringInUse: {To: Established,
+			ToEmpty: Lingering, Grant: true}}},
 }
 
 // Row returns the phase's row of PeeringMachine; the zero row for a phase this version does not know.

@@ -10,8 +10,11 @@ var ErrOutcomeUnknown = errors.New("outcome unknown")
 // does not answer. Nothing was changed.
 var ErrUnavailable = errors.New("unavailable")
 
+// ErrTemporal means that Temporal does not answer. It comes together with ErrUnavailable.
+var ErrTemporal = errors.New("Temporal does not answer")
+
 // ErrNotRunning means that the entity does not run, or no longer. It comes together with ErrUnavailable.
-var ErrNotRunning = errors.New("not running")
+var ErrNotRunning = errors.New("does not run")
 
 // RefusalKind says what kind of no an operation got. It is the type of the Temporal application error that carries it.
 type RefusalKind string
@@ -20,7 +23,7 @@ type RefusalKind string
 const (
 	RefusedInvalid        RefusalKind = "Invalid"        // the arguments are wrong: delta, id of another group
 	RefusedMax            RefusalKind = "MaxSize"        // target + delta would pass max
-	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled; the group is frozen
+	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled; the group is paused
 	RefusedExpired        RefusalKind = "Expired"        // the caller has given up before the operation ran
 	RefusedNotInitialised RefusalKind = "NotInitialised" // the entity has not recovered yet, or has no spec yet
 )

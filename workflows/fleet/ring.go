@@ -2,8 +2,8 @@ package fleet
 
 import "slices"
 
-// ringSize bounds how many operation ids are remembered. An operation lives for seconds, and a group sees a few a second
-// at most, so this is minutes of memory.
+// ringSize bounds how many operation ids are remembered. An operation lives for seconds, and a group sees a few a
+// second at most, so this is minutes of memory.
 const ringSize = 256
 
 // Ring remembers the last operation ids, oldest first. It survives continue-as-new with the state it is part of.

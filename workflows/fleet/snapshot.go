@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // State is an instance as CA sees it.
 type State string
@@ -12,13 +15,13 @@ const (
 	StateDeleting State = "deleting"
 )
 
-// Snapshot is what a NodeGroup publishes in its memo after every change: all that the gRPC server answers from.
-// A snapshot replaces another only when Newer says so.
+// Snapshot is what a NodeGroup publishes in its memo, at most once a workflow task: all that the gRPC server answers
+// from. A snapshot replaces another only when Newer says so.
 type Snapshot struct {
 	Group string `json:"group"`
 	Epoch string `json:"epoch"`
-	// Sequence rises by one with each change within an epoch.
-	Sequence int64 `json:"sequence"`
+	// Revision rises with each change within an epoch.
+	Revision int64 `json:"revision"`
 	// Target is the number of instances that count (I1).
 	Target int `json:"target"`
 	Min    int `json:"min"`
@@ -29,10 +32,22 @@ type Snapshot struct {
 	Spec *GroupSpec `json:"spec,omitempty"`
 	// Booked is how many instances were ever booked in this epoch.
 	Booked    int            `json:"booked,omitempty"`
-	Frozen    bool           `json:"frozen,omitempty"`
-	Instances []InstanceView `json:"instances,omitempty"`
+	Paused    bool           `json:"paused,omitempty"`
+	Instances []InstanceView `json:"instances,omitempty"` // in the order of their booking
+	// Condition is what is wrong with the group as a whole; empty when nothing is.
+	Condition string `json:"condition,omitempty"`
 	// At is the workflow's clock when the snapshot was taken.
 	At time.Time `json:"at"`
+}
+
+// Change is what an operation answers: what is different from a Position that the caller named.
+type Change struct {
+	Since Position `json:"since,omitzero"`
+	// Snapshot has only the rows that changed since, unless Whole.
+	Snapshot Snapshot `json:"snapshot"`
+	Whole    bool     `json:"whole,omitempty"`
+	// Gone are the instances that are no longer listed.
+	Gone []string `json:"gone,omitempty"`
 }
 
 // InstanceView is one instance in a Snapshot. Released instances are not listed.
@@ -55,14 +70,99 @@ type InstanceView struct {
 // ID is the instance id CA knows it by.
 func (v InstanceView) ID(group string) string { return InstanceID(group, v.Name) }
 
-// Newer tells whether s may replace old: a later life of the group, or a later change in the same one.
-// Epochs are base 36 seconds, so they compare by length first.
-func (s Snapshot) Newer(old Snapshot) bool {
-	if s.Epoch != old.Epoch {
-		if len(s.Epoch) != len(old.Epoch) {
-			return len(s.Epoch) > len(old.Epoch)
-		}
-		return s.Epoch > old.Epoch
+// Position is how far the snapshot sees.
+func (s Snapshot) Position() Position {
+	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked}
+}
+
+// Newer reports whether s may replace old: a later life of the group, or a later change in the same one.
+func (s Snapshot) Newer(old Snapshot) bool { return old.Position().Before(s.Position()) }
+
+// Before reports whether p is an earlier position than o.
+func (p Position) Before(o Position) bool {
+	if p.Epoch != o.Epoch {
+		return EpochBefore(p.Epoch, o.Epoch)
 	}
-	return s.Sequence > old.Sequence
+	return p.Revision < o.Revision
+}
+
+// Apply returns the snapshot that the change leads to from old. ok is false when the change does not build on old: it
+// is of another epoch, or begins later than old ends. Then, and when old is newer, old is to be kept or read again.
+func (c Change) Apply(old Snapshot) (s Snapshot, ok bool) {
+	s = c.Snapshot
+	if c.Whole {
+		return s, true
+	}
+	if old.Epoch != s.Epoch || old.Revision < c.Since.Revision {
+		return old, false
+	}
+	if old.Revision >= s.Revision {
+		return old, true
+	}
+	rows := make(map[string]InstanceView, len(s.Instances))
+	for _, row := range s.Instances {
+		rows[row.Name] = row
+	}
+	merged := make([]InstanceView, 0, len(old.Instances)+len(rows))
+	for _, row := range old.Instances {
+		if changed, ok := rows[row.Name]; ok {
+			row = changed
+			delete(rows, row.Name)
+		}
+		if !slices.Contains(c.Gone, row.Name) {
+			merged = append(merged, row)
+		}
+	}
+	for _, row := range s.Instances {
+		if _, isNew := rows[row.Name]; isNew {
+			merged = append(merged, row)
+		}
+	}
+	s.Instances = merged
+	return s, true
+}
+
+// Snapshot is what the group publishes.
+func (l *Ledger) Snapshot(now time.Time) Snapshot { return l.snapshot(-1, now) }
+
+// Since is what changed after the caller's position; the whole when that is of another epoch or too long ago.
+func (l *Ledger) Since(seen Position, now time.Time) Change {
+	c := Change{Since: seen, Whole: seen.Epoch != l.Epoch || seen.Revision < l.Forgotten}
+	if c.Whole {
+		c.Snapshot = l.Snapshot(now)
+		return c
+	}
+	c.Snapshot = l.snapshot(seen.Revision, now)
+	for _, g := range l.Gone {
+		if g.Revision > seen.Revision {
+			c.Gone = append(c.Gone, g.Name)
+		}
+	}
+	for _, e := range l.Entries {
+		if e.Phase == Released && e.Revision > seen.Revision {
+			c.Gone = append(c.Gone, e.Name)
+		}
+	}
+	return c
+}
+
+func (l *Ledger) snapshot(after int64, now time.Time) Snapshot {
+	s := Snapshot{
+		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Target: l.Target(), Paused: l.Paused, Spec: l.Spec,
+		Booked: l.NextSeq, Condition: l.Condition, At: now,
+	}
+	if l.Spec != nil {
+		s.Min, s.Max, s.SpecHash = l.Spec.Min, l.Spec.Max, l.Spec.Hash()
+	}
+	for _, e := range l.Entries {
+		if e.Phase == Released || e.Revision <= after {
+			continue
+		}
+		row := e.Row()
+		if e.unnamed() {
+			row.Phase = Discovering
+		}
+		s.Instances = append(s.Instances, row)
+	}
+	return s
 }

@@ -1,11 +1,16 @@
 package backendtest
 
 import (
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func (s *suite) needPods(t *testing.T) {
@@ -15,7 +20,7 @@ func (s *suite) needPods(t *testing.T) {
 	}
 }
 
-func (s *suite) putPods(t *testing.T, a backend.Attempt, pods ...Pod) {
+func (s *suite) putPods(t *testing.T, a fleet.Attempt, pods ...Pod) {
 	t.Helper()
 	for _, pod := range pods {
 		require.NoError(t, s.World.PutPod(s.ctx(t), a.ObjectName(), pod), "put pod %s", pod.Name)
@@ -26,7 +31,7 @@ func (s *suite) putPods(t *testing.T, a backend.Attempt, pods ...Pod) {
 	}
 }
 
-func (s *suite) pods(t *testing.T, a backend.Attempt) []string {
+func (s *suite) pods(t *testing.T, a fleet.Attempt) []string {
 	t.Helper()
 	names, err := s.World.Pods(s.prompt(t), a.ObjectName())
 	require.NoError(t, err)
@@ -38,9 +43,7 @@ func (s *suite) testDrainEvicts(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
 	s.putPods(t, a, Pod{Name: "plain"}, Pod{Name: "daemon", DaemonSet: true})
-	rec := &recorder{}
-	require.NoError(t, s.Backend.Drain(s.ctx(t), a, false, rec.progress))
-	requireOrder(t, []backend.Stage{backend.StageDrain}, rec.stages)
+	require.NoError(t, s.Backend.Drain(s.ctx(t), a, false, nil))
 	require.Equal(t, []string{"daemon"}, s.pods(t, a))
 	require.True(t, s.node(t, a).Spec.Unschedulable, "cordoned")
 	f := s.found(t, a)
@@ -66,6 +69,24 @@ func (s *suite) testDrainForce(t *testing.T) {
 	require.Equal(t, backend.StageDrain, stage)
 	require.Contains(t, s.pods(t, a), "guarded", "the disruption budget was overridden without force")
 
+	require.Empty(t, deleted(s.node(t, a)), "without force CA is told nothing")
+
 	require.NoError(t, s.Backend.Drain(s.ctx(t), a, true, nil))
 	require.NotContains(t, s.pods(t, a), "guarded")
+	taints := deleted(s.node(t, a))
+	require.Len(t, taints, 1)
+	require.Equal(t, corev1.TaintEffectNoSchedule, taints[0].Effect)
+	seconds, err := strconv.ParseInt(taints[0].Value, 10, 64)
+	require.NoError(t, err, "CA reads when that was")
+	require.WithinDuration(t, time.Now(), time.Unix(seconds, 0), time.Hour)
+	require.NoError(t, s.Other.Drain(s.ctx(t), a, true, nil), "twice")
+	require.Equal(t, taints, deleted(s.node(t, a)))
+	s.left(t, a) // nobody takes the taint off again
+}
+
+// deleted are the taints by which CA counts a Node as deleted.
+func deleted(node *corev1.Node) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
+		return taint.Key != backend.TaintToBeDeleted
+	})
 }

@@ -65,7 +65,7 @@ func (s *suite) testForeignPeering(t *testing.T) {
 	for _, peer := range peers {
 		require.NotEqual(t, p.ID, peer.ID, "a peering that is not ours is listed")
 	}
-	require.NoError(t, s.Backend.Unpeer(s.ctx(t), p, nil))
+	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil))
 
 	// It still works, as a node proves.
 	a := s.attempt(instForeign, 1, p)

@@ -6,50 +6,73 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// An instance's second attempt, on another provider, stamps only after the first attempt's Node is gone: two Nodes never
-// carry one instance id.
+// An instance's second attempt, on another provider, leaves a first that is stamped alone; it stamps once the first is
+// drained and its Node gone: two Nodes never carry one instance id.
 func (s *suite) testSecondAttempt(t *testing.T) {
 	one, two := s.attempt(instSecond, 1, s.first()), s.attempt(instSecond, 2, s.second())
 	s.joined(t, one)
 	s.established(t, two.Provider)
+	_, err := s.Other.Join(s.ctx(t), s.spec(two), nil)
+	require.ErrorIs(t, err, backend.ErrConflict, "the first attempt is the instance")
+	require.ErrorContains(t, err, one.ObjectName())
+	require.True(t, whole(*s.found(t, one)))
+	s.requireUnstamped(t, two)
 
-	ctx := s.ctx(t)
-	atStamp := make(chan struct{}, 1)
-	joined := make(chan error, 1)
+	require.NoError(t, s.Backend.Drain(s.ctx(t), one, false, nil))
+	ctx, stop := s.stoppable(t)
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
-		if stage == backend.StageStamp && rec.count(stage) == 2 { // reported again: it waits
-			atStamp <- struct{}{}
+		if stage == backend.StageStamp && rec.count(stage) > 1 {
+			stop() // reported again: it waits
 		}
 	}
-	go func() {
-		_, err := s.Other.Join(ctx, s.spec(two), rec.progress)
-		joined <- err
-	}()
-	select {
-	case <-atStamp:
-	case err := <-joined:
-		require.FailNow(t, "joined while the first attempt's Node exists", "error: %v", err)
-	case <-ctx.Done():
-		require.FailNow(t, "the second attempt never came to its stamp")
-	}
+	_, err = s.Other.Join(ctx, s.spec(two), rec.progress)
+	require.Equal(t, backend.StageStamp, requireStopped(t, err))
 	require.Equal(t, one.InstanceID(), s.node(t, one).Spec.ProviderID)
-	require.True(t, isReady(s.node(t, two)))
-	require.Empty(t, s.node(t, two).Spec.ProviderID, "two Nodes carry one instance id")
+	s.requireUnstamped(t, two)
 
 	s.left(t, one)
-	select {
-	case err := <-joined:
-		require.NoError(t, err)
-	case <-ctx.Done():
-		require.FailNow(t, "the second attempt did not go on")
-	}
+	_, err = s.Other.Join(s.ctx(t), s.spec(two), nil)
+	require.NoError(t, err)
 	require.Equal(t, two.InstanceID(), s.node(t, two).Spec.ProviderID)
 	require.True(t, s.found(t, two).Marked)
 
 	s.left(t, two)
 	s.unpeered(t, two.Provider)
 	require.Empty(t, s.objects(t, two.Provider))
+}
+
+// A first attempt that never came to its stamp holds up nobody, although its Node is there still.
+func (s *suite) testSecondAttemptBesideFirst(t *testing.T) {
+	one, two := s.attempt(instBeside, 1, s.first()), s.attempt(instBeside, 2, s.second())
+	s.established(t, one.Provider)
+	s.established(t, two.Provider)
+	ctx, stop := s.stoppable(t)
+	_, err := s.Backend.Join(ctx, s.spec(one), func(backend.Stage, string) {
+		if s.node(t, one) != nil {
+			stop()
+		}
+	})
+	requireStopped(t, err)
+	s.requireUnstamped(t, one)
+	_, err = s.Backend.Join(s.ctx(t), s.spec(two), nil)
+	require.NoError(t, err)
+	require.NotNil(t, s.node(t, one))
+
+	_, err = s.Other.Join(s.ctx(t), s.spec(one), nil)
+	require.ErrorIs(t, err, backend.ErrConflict, "the second attempt is the instance now")
+	s.requireUnstamped(t, one)
+	s.left(t, one)
+	s.left(t, two)
+}
+
+func (s *suite) requireUnstamped(t *testing.T, a fleet.Attempt) {
+	t.Helper()
+	node := s.node(t, a)
+	require.NotNil(t, node)
+	require.Empty(t, node.Spec.ProviderID)
+	require.False(t, s.found(t, a).Marked)
 }

@@ -19,24 +19,28 @@ type Harness struct {
 	// Other is a second backend on the same clusters, as another process has it after a crash. Default: Backend.
 	Other backend.Backend
 	// Providers are two provider clusters with their true ids and working credentials.
-	Providers [2]backend.Provider
+	Providers [2]fleet.Provider
 	// Shape has room on each provider at least three times.
 	Shape corev1.ResourceList
 	// Group names the suite's objects; it lets two suites share a consumer. Default "contract".
 	Group string
 	// MaxNodes is how many nodes one provider can carry; 0 means no bound. 1 skips what needs two.
 	MaxNodes int
-	// TaintsLate says that a Node gets its taints only after it is registered, as with Liqo up to 1.1; stamped it has them.
+	// TaintsLate says that a Node gets its taints only after it is registered, as with Liqo up to 1.1; stamped it has
+	// them.
 	TaintsLate bool
 	// Bound is generous for any one verb that must come to its end. Default 60s.
 	Bound time.Duration
 	// Prompt bounds answers that need no waiting, such as the removal of what is absent. Default 10s.
 	Prompt time.Duration
-	World  World
+	// Pass is how long one call lasts where a verb is called again and again: enough for some progress, and less than what
+	// the backend gives others a while for. Default 1s.
+	Pass  time.Duration
+	World World
 }
 
-// World is the clusters as a person with a shell on both sides sees and changes them. Objects and Node are required, the
-// others optional.
+// World is the clusters as a person with a shell on both sides sees and changes them. Objects and Node are required,
+// the others optional.
 type World struct {
 	// Objects lists everything that carries our labels, on the consumer and on both providers, and everything that
 	// Liqo makes of it there (slices, certificates, quotas, tenants). What stays by design after an unpeer (a namespace
@@ -48,30 +52,30 @@ type World struct {
 	// PutPod puts a running pod on a Node of the consumer; Pods lists the names of those still there.
 	PutPod func(ctx context.Context, node string, pod Pod) error
 	Pods   func(ctx context.Context, node string) ([]string, error)
-	// PutSlice makes someone else's slice on the provider's existing peering: no label of ours.
-	PutSlice func(ctx context.Context, provider backend.Provider, name string) (undo Undo, err error)
+	// PutSlice makes someone else's slice on the provider's existing peering: none of our labels.
+	PutSlice func(ctx context.Context, provider fleet.Provider, name string) (undo Undo, err error)
 	// PutNode makes someone else's Node of that name on the consumer.
 	PutNode func(ctx context.Context, name string) (undo Undo, err error)
-	// PutPeering makes a working peering by hand: no label of ours.
-	PutPeering func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	// PutPeering makes a working peering by hand: none of our labels.
+	PutPeering func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 	// DeleteNode, DeleteVirtualNode and DeleteSlice delete that object of an attempt, as kubectl delete does, and return
-	// without waiting for what follows: a deleted Node is registered again by its kubelet, a deleted virtual node takes its
-	// Node with it, a deleted slice takes both and its other side.
-	DeleteNode, DeleteVirtualNode, DeleteSlice func(ctx context.Context, a backend.Attempt) error
+	// without waiting for what follows: a deleted Node is registered again by its kubelet, a deleted virtual node takes
+	// its Node with it, a deleted slice takes both and its other side.
+	DeleteNode, DeleteVirtualNode, DeleteSlice func(ctx context.Context, a fleet.Attempt) error
 	// SetProviderID sets the providerID of a Node that has none, as a cloud controller manager does.
 	SetProviderID func(ctx context.Context, node, providerID string) error
 	// Unreachable gives credentials that are well formed, contain the secret, and lead to nobody.
 	Unreachable func(t *testing.T, secret string) fleet.Credentials
 	// Stall stops the provider's controllers while its API still answers, so that Establish hangs at StallStage (any
 	// stage when that is empty).
-	Stall      func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	Stall      func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 	StallStage backend.Stage
 	// Cut makes the provider unreachable for us and for the consumer cluster.
-	Cut func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
-	// Deny makes the provider refuse new slices of ours (a drained tenant).
-	Deny func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	Cut func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
+	// Deny makes the provider refuse our new slices (a drained tenant).
+	Deny func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 	// Shrink makes the provider grant less than Shape.
-	Shrink func(ctx context.Context, provider backend.Provider) (undo Undo, err error)
+	Shrink func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 }
 
 // Undo takes back what a function of World did. It may be called twice.
@@ -106,6 +110,9 @@ func (h Harness) withDefaults() Harness {
 	}
 	if h.Prompt == 0 {
 		h.Prompt = 10 * time.Second
+	}
+	if h.Pass == 0 {
+		h.Pass = time.Second
 	}
 	return h
 }

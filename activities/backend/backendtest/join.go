@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func (s *suite) testJoinWithoutPeering(t *testing.T) {
@@ -167,7 +168,7 @@ func (s *suite) testTwoNodes(t *testing.T) {
 }
 
 // without drops the attempts' objects.
-func without(objects []Object, attempts ...backend.Attempt) []Object {
+func without(objects []Object, attempts ...fleet.Attempt) []Object {
 	var rest []Object
 	for _, o := range objects {
 		if !o.of(attempts...) {

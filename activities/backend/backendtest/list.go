@@ -31,7 +31,7 @@ func (s *suite) testList(t *testing.T) {
 	require.Equal(t, a.Number, f.Attempt.Number)
 	require.Equal(t, a.Provider.ID, f.Attempt.Provider.ID)
 	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready, "%+v", f)
-	require.False(t, f.Leaving)
+	require.False(t, f.Terminating)
 
 	want := s.spec(a).Booking
 	require.NotNil(t, f.Booking)

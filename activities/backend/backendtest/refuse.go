@@ -7,9 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-func (o Object) of(attempts ...backend.Attempt) bool {
+func (o Object) of(attempts ...fleet.Attempt) bool {
 	for _, a := range attempts {
 		if strings.Contains(o.Name, a.ObjectName()) {
 			return true

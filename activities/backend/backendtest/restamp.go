@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Somebody deletes the Node: its kubelet registers it again, and Restamp puts the instance id back.
@@ -18,7 +19,7 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	s.deleteNode(t, a)
 	n := len(w.told(a))
 	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a), "the Node is missing: it is called back, and not waited for")
-	w.until(t, a, "registered again", func(f backend.Found) bool {
+	w.until(t, a, "registered again", func(f fleet.Found) bool {
 		return f.Node && len(w.told(a)) > n && s.node(t, a) != nil
 	})
 	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
@@ -50,9 +51,9 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	w := s.watch(t)
 	w.until(t, a, "joined", whole)
 	require.NoError(t, s.Backend.Drain(s.ctx(t), a, true, nil))
-	w.until(t, a, "drained", func(f backend.Found) bool { return f.Node && f.Stamped && !f.Marked })
+	w.until(t, a, "drained", func(f fleet.Found) bool { return f.Node && f.Stamped && !f.Marked })
 	s.deleteNode(t, a)
-	w.until(t, a, "registered again", func(f backend.Found) bool { return f.Node && !f.Stamped })
+	w.until(t, a, "registered again", func(f fleet.Found) bool { return f.Node && !f.Stamped })
 	require.NoError(t, watcher.Restamp(s.prompt(t), a), "not marked")
 	require.Empty(t, s.node(t, a).Spec.ProviderID, "a Node without mark was stamped")
 	if s.World.SetProviderID != nil {
@@ -84,7 +85,7 @@ func (s *suite) testRestampForeignNode(t *testing.T) {
 }
 
 // deleteNode deletes the attempt's Node by hand.
-func (s *suite) deleteNode(t *testing.T, a backend.Attempt) {
+func (s *suite) deleteNode(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	if s.World.DeleteNode == nil {
 		t.Skip("this harness has no World.DeleteNode")

@@ -50,6 +50,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("WatchVirtualNodeDeleted", s.testWatchVirtualNodeDeleted)
 	t.Run("WatchSliceDeleted", s.testWatchSliceDeleted)
 	t.Run("SecondAttemptStampsLast", s.testSecondAttempt)
+	t.Run("SecondAttemptBesideFirst", s.testSecondAttemptBesideFirst)
 	t.Run("JoinDenied", s.testJoinDenied)
 	t.Run("JoinShort", s.testJoinShort)
 	t.Run("LeaveWhileCut", s.testLeaveWhileCut)
@@ -61,6 +62,8 @@ func Run(t *testing.T, h Harness) {
 	t.Run("EstablishStalled", s.testEstablishStalled)
 	t.Run("EstablishWhileCut", s.testEstablishWhileCut)
 	t.Run("UnpeerWhileCut", s.testUnpeerWhileCut)
+	t.Run("Passes", s.testPasses)
+	t.Run("PassesWhileCut", s.testPassesWhileCut)
 	t.Run("AtRest", s.testAtRest)
 }
 
@@ -73,12 +76,12 @@ func (s *suite) clear(t *testing.T) {
 		t.Logf("clear: list: %v", err)
 	}
 	for _, f := range found {
-		if err := s.Backend.Leave(ctx, f.Attempt, nil); err != nil {
+		if err := s.Backend.Return(ctx, f.Attempt, nil); err != nil {
 			t.Logf("clear: leave %s: %v", f.Attempt.ObjectName(), err)
 		}
 	}
 	for _, p := range s.Providers {
-		if err := s.Backend.Unpeer(ctx, p, nil); err != nil {
+		if err := s.Backend.RemovePeering(ctx, p, nil); err != nil {
 			t.Logf("clear: unpeer %s: %v", p.ID, err)
 		}
 	}

@@ -23,8 +23,8 @@ var (
 	}
 )
 
-// recorder is a backend.Progress that remembers. It has no lock: Progress comes from the calling goroutine, and the race
-// detector sees when it does not.
+// recorder is a backend.Progress that remembers. It has no lock: Progress comes from the calling goroutine, and the
+// race detector sees when it does not.
 type recorder struct {
 	stages []backend.Stage
 	each   func(stage backend.Stage) // called after recording; may be nil
@@ -48,9 +48,10 @@ func (r *recorder) count(stage backend.Stage) int {
 	return n
 }
 
-// requireOrder fails when a reported stage is unknown to the verb, or comes before an earlier one.
+// requireOrder fails when no stage was reported, when one is unknown to the verb, or comes before an earlier one.
 func requireOrder(t *testing.T, order, got []backend.Stage) {
 	t.Helper()
+	require.NotEmpty(t, got, "no stage was reported, of %q", order)
 	last := 0
 	for _, stage := range got {
 		i := slices.Index(order, stage)

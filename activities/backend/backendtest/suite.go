@@ -29,6 +29,8 @@ const (
 	instForeign  = 8 // on a peering made by hand
 	instAbsent   = 9 // never made
 	instWatched  = 10
+	instBeside   = 11 // its second attempt goes to the other provider while the first is half made
+	instPasses   = 12
 )
 
 var errStop = errors.New("stopped by the suite")
@@ -38,8 +40,8 @@ type suite struct {
 	epoch string
 }
 
-func (s *suite) first() backend.Provider  { return s.Providers[0] }
-func (s *suite) second() backend.Provider { return s.Providers[1] }
+func (s *suite) first() fleet.Provider  { return s.Providers[0] }
+func (s *suite) second() fleet.Provider { return s.Providers[1] }
 
 // ctx bounds a verb that must come to its end.
 func (s *suite) ctx(t *testing.T) context.Context { return bounded(t, s.Bound) }
@@ -53,18 +55,18 @@ func bounded(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func (s *suite) attempt(instance, number int, p backend.Provider) backend.Attempt {
-	return backend.Attempt{
+func (s *suite) attempt(instance, number int, p fleet.Provider) fleet.Attempt {
+	return fleet.Attempt{
 		Group: s.Group, Instance: fleet.InstanceName(s.Group, s.epoch, instance), Number: number, Provider: p,
 	}
 }
 
-func (s *suite) spec(a backend.Attempt) backend.NodeSpec {
+func (s *suite) spec(a fleet.Attempt) backend.NodeSpec {
 	labels := map[string]string{"contract.example.org/group": s.Group}
 	taints := []corev1.Taint{{Key: "contract.example.org/taint", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 	return backend.NodeSpec{
 		Attempt: a, Shape: s.Shape, Labels: labels, Taints: taints,
-		Booking: backend.Booking{
+		Booking: fleet.Booking{
 			Spec:     fleet.GroupSpec{ID: s.Group, Max: 5, Shape: s.Shape, Labels: labels, Taints: taints},
 			BookedAt: time.Unix(1_700_000_000, 0).UTC(),
 		},
@@ -72,13 +74,13 @@ func (s *suite) spec(a backend.Attempt) backend.NodeSpec {
 }
 
 // established ensures the peering with p.
-func (s *suite) established(t *testing.T, p backend.Provider) {
+func (s *suite) established(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil), "establish %s", p.ID)
 }
 
 // joined ensures the attempt's node, peering included.
-func (s *suite) joined(t *testing.T, a backend.Attempt) backend.Node {
+func (s *suite) joined(t *testing.T, a fleet.Attempt) backend.Node {
 	t.Helper()
 	s.established(t, a.Provider)
 	node, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)
@@ -87,13 +89,13 @@ func (s *suite) joined(t *testing.T, a backend.Attempt) backend.Node {
 }
 
 // left ensures that nothing is left of the attempt.
-func (s *suite) left(t *testing.T, a backend.Attempt) {
+func (s *suite) left(t *testing.T, a fleet.Attempt) {
 	t.Helper()
-	require.NoError(t, s.Backend.Leave(s.ctx(t), a, nil), "leave %s", a.ObjectName())
+	require.NoError(t, s.Backend.Return(s.ctx(t), a, nil), "leave %s", a.ObjectName())
 }
 
 // unpeered ensures that the provider has nothing of the suite.
-func (s *suite) unpeered(t *testing.T, p backend.Provider) {
+func (s *suite) unpeered(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	found, err := s.Backend.List(s.prompt(t), s.Group)
 	require.NoError(t, err)
@@ -102,11 +104,11 @@ func (s *suite) unpeered(t *testing.T, p backend.Provider) {
 			s.left(t, f.Attempt)
 		}
 	}
-	require.NoError(t, s.Backend.Unpeer(s.ctx(t), p, nil), "unpeer %s", p.ID)
+	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil), "unpeer %s", p.ID)
 }
 
 // objects lists what is ours around the provider, sorted.
-func (s *suite) objects(t *testing.T, p backend.Provider) []Object {
+func (s *suite) objects(t *testing.T, p fleet.Provider) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
 	require.NoError(t, err)
@@ -114,7 +116,7 @@ func (s *suite) objects(t *testing.T, p backend.Provider) []Object {
 }
 
 // objectsOf lists what is ours of the attempt on either side, sorted.
-func (s *suite) objectsOf(t *testing.T, a backend.Attempt) []Object {
+func (s *suite) objectsOf(t *testing.T, a fleet.Attempt) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
 	require.NoError(t, err)
@@ -130,7 +132,7 @@ func sorted(objects []Object) []Object {
 func (o Object) key() string { return o.Where + "\x00" + o.Kind + "\x00" + o.Name }
 
 // node reads the attempt's Node; nil means it is missing.
-func (s *suite) node(t *testing.T, a backend.Attempt) *corev1.Node {
+func (s *suite) node(t *testing.T, a fleet.Attempt) *corev1.Node {
 	t.Helper()
 	node, err := s.World.Node(s.prompt(t), a.ObjectName())
 	if apierrors.IsNotFound(err) {
@@ -141,7 +143,7 @@ func (s *suite) node(t *testing.T, a backend.Attempt) *corev1.Node {
 }
 
 // found is the attempt in the list; nil means it is not listed.
-func (s *suite) found(t *testing.T, a backend.Attempt) *backend.Found {
+func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	t.Helper()
 	list, err := s.Other.List(s.prompt(t), a.Group)
 	require.NoError(t, err)
@@ -155,7 +157,7 @@ func (s *suite) found(t *testing.T, a backend.Attempt) *backend.Found {
 
 // with runs a function of World on the provider and takes it back at the end of the subtest, at the latest.
 func (s *suite) with(
-	t *testing.T, p backend.Provider, name string, do func(context.Context, backend.Provider) (Undo, error),
+	t *testing.T, p fleet.Provider, name string, do func(context.Context, fleet.Provider) (Undo, error),
 ) Undo {
 	t.Helper()
 	if do == nil {

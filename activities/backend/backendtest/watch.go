@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // At the start everything is told; when the context ends Watch returns its error, soon.
@@ -17,9 +18,9 @@ func (s *suite) testWatchTellsAll(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
 	ctx, stop := s.stoppable(t)
-	seen, done := make(chan backend.Found, 1), make(chan error, 1)
+	seen, done := make(chan fleet.Found, 1), make(chan error, 1)
 	go func() {
-		done <- watcher.Watch(ctx, func(f backend.Found) {
+		done <- watcher.Watch(ctx, func(f fleet.Found) {
 			if f.Attempt.ObjectName() == a.ObjectName() {
 				select {
 				case seen <- f:
@@ -54,7 +55,7 @@ func (s *suite) testWatchFollows(t *testing.T) {
 	s.joined(t, a)
 	w.until(t, a, "joined", whole)
 	require.NoError(t, s.Backend.Drain(s.ctx(t), a, true, nil))
-	w.until(t, a, "drained, without its mark", func(f backend.Found) bool {
+	w.until(t, a, "drained, without its mark", func(f fleet.Found) bool {
 		return f.Slice && f.Virtual && !f.Marked && f.Node && f.Stamped
 	})
 	s.left(t, a)
@@ -80,7 +81,8 @@ func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	s.joined(t, a)
 	w.until(t, a, "joined", whole)
 	require.NoError(t, s.World.DeleteVirtualNode(s.prompt(t), a))
-	w.until(t, a, "without virtual node and Node", func(f backend.Found) bool { return f.Slice && !f.Virtual && !f.Node && !f.Marked })
+	w.until(t, a, "without virtual node and Node",
+		func(f fleet.Found) bool { return f.Slice && !f.Virtual && !f.Node && !f.Marked })
 	s.left(t, a)
 	w.until(t, a, "gone", gone)
 }
@@ -100,13 +102,13 @@ func (s *suite) testWatchSliceDeleted(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// whole tells whether all is there as Join leaves it.
-func whole(f backend.Found) bool {
-	return f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready && !f.Leaving
+// whole reports whether all is there as Join leaves it.
+func whole(f fleet.Found) bool {
+	return f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready && !f.Terminating
 }
 
-func gone(f backend.Found) bool {
-	return !f.Slice && !f.Virtual && !f.Marked && !f.Node && !f.Stamped && !f.Ready && !f.Leaving
+func gone(f fleet.Found) bool {
+	return !f.Slice && !f.Virtual && !f.Marked && !f.Node && !f.Stamped && !f.Ready && !f.Terminating
 }
 
 // watcher is the backend's Watcher.
@@ -123,7 +125,7 @@ func (s *suite) watcher(t *testing.T) backend.Watcher {
 type watched struct {
 	bound context.Context
 	mu    sync.Mutex
-	all   []backend.Found
+	all   []fleet.Found
 	more  chan struct{} // closed when something was told
 }
 
@@ -137,7 +139,7 @@ func (s *suite) watch(t *testing.T) *watched {
 	var calls atomic.Int32
 	go func() {
 		defer close(ended)
-		_ = watcher.Watch(ctx, func(f backend.Found) {
+		_ = watcher.Watch(ctx, func(f fleet.Found) {
 			if calls.Add(1) != 1 {
 				t.Error("Watch makes two calls at once")
 			}
@@ -149,7 +151,7 @@ func (s *suite) watch(t *testing.T) *watched {
 	return w
 }
 
-func (w *watched) add(f backend.Found) {
+func (w *watched) add(f fleet.Found) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, f)
@@ -158,12 +160,12 @@ func (w *watched) add(f backend.Found) {
 }
 
 // told is all that was told of the attempt, in order.
-func (w *watched) told(a backend.Attempt) []backend.Found {
+func (w *watched) told(a fleet.Attempt) []fleet.Found {
 	list, _ := w.since(a)
 	return list
 }
 
-func (w *watched) since(a backend.Attempt) (list []backend.Found, more <-chan struct{}) {
+func (w *watched) since(a fleet.Attempt) (list []fleet.Found, more <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.all {
@@ -175,7 +177,7 @@ func (w *watched) since(a backend.Attempt) (list []backend.Found, more <-chan st
 }
 
 // until waits until the last thing told of the attempt is as wanted.
-func (w *watched) until(t *testing.T, a backend.Attempt, what string, wanted func(backend.Found) bool) {
+func (w *watched) until(t *testing.T, a fleet.Attempt, what string, wanted func(fleet.Found) bool) {
 	t.Helper()
 	for {
 		list, more := w.since(a)

@@ -22,7 +22,8 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 		return nil, err
 	}
 	return discerning(provider, func(code int32) error {
-		return say(backend.ErrUnreachable, "the provider's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
+		return say(backend.ErrUnreachable,
+			"the provider's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
 	}), nil
 }
 
@@ -38,8 +39,8 @@ func newConsumerClient(config *rest.Config) (client.Client, error) {
 }
 
 // discerning tells the answers of a cluster's API server from those of what stands in front of it. A load balancer or a
-// cluster manager's proxy that has lost the cluster says 404 or 403 in its own name; taken for the cluster's word, it would
-// make everything there gone, or denied. foreign is the error of such an answer.
+// cluster manager's proxy that has lost the cluster says 404 or 403 in its own name; taken for the cluster's word, it
+// would make everything there gone, or denied. foreign is the error of such an answer.
 func discerning(cluster client.WithWatch, foreign func(code int32) error) client.Client {
 	genuine := func(ctx context.Context, c client.Client, err error) error {
 		if answered(ctx, c, err) {
@@ -53,7 +54,8 @@ func discerning(cluster client.WithWatch, foreign func(code int32) error) client
 		return foreign(code)
 	}
 	return interceptor.NewClient(cluster, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			return genuine(ctx, c, c.Get(ctx, key, o, opts...))
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -62,7 +64,8 @@ func discerning(cluster client.WithWatch, foreign func(code int32) error) client
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return genuine(ctx, c, c.Create(ctx, o, opts...))
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			return genuine(ctx, c, c.Patch(ctx, o, patch, opts...))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -71,9 +74,9 @@ func discerning(cluster client.WithWatch, foreign func(code int32) error) client
 	})
 }
 
-// answered is false of an error that no API server has written; its text is not to be repeated, for it is somebody's page.
-// An API server writes a Status, except that it says 404 in plain text of a kind that is not installed: it is asked for
-// something that every one knows then. Who is not let in, at whichever door, is told so by access.
+// answered is false of an error that no API server has written; its text is not to be repeated, for it is somebody's
+// page. An API server writes a Status, except that it says 404 in plain text of a kind that is not installed: it is
+// asked for something that every one knows then. Who is not let in, at whichever door, is told so by access.
 func answered(ctx context.Context, cluster client.Client, err error) bool {
 	if !apierrors.IsUnexpectedServerError(err) || apierrors.IsUnauthorized(err) {
 		return true

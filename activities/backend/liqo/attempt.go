@@ -13,15 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // attempt is one attempt's objects while one verb works on them.
 type attempt struct {
 	*peering
-	backend.Attempt
+	fleet.Attempt
 }
 
-func (b *Backend) attempt(of backend.Attempt) *attempt {
+func (b *Backend) attempt(of fleet.Attempt) *attempt {
 	return &attempt{peering: b.peering(of.Provider), Attempt: of}
 }
 
@@ -66,7 +67,8 @@ func (a *attempt) node(ctx context.Context, from *offloadingv1beta1.VirtualNode)
 	if err := a.local.Get(ctx, client.ObjectKey{Name: a.name()}, &found); err != nil {
 		return nil, err
 	}
-	if a.mine(&found) || from != nil && found.Labels[consts.RemoteClusterID] == a.Provider.ID && found.Labels[consts.TypeLabel] == consts.TypeNode {
+	if a.mine(&found) || from != nil && found.Labels[consts.RemoteClusterID] == a.Provider.ID &&
+		found.Labels[consts.TypeLabel] == consts.TypeNode {
 		return &found, nil
 	}
 	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), a.name())
@@ -77,7 +79,8 @@ func (a *attempt) unmark(ctx context.Context, virtual *offloadingv1beta1.Virtual
 	if _, marked := virtual.Annotations[backend.AnnotationStamp]; !marked {
 		return nil
 	}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+backend.AnnotationStamp+`":null}}}`))
+	patch := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+backend.AnnotationStamp+`":null}}}`))
 	if err := client.IgnoreNotFound(a.local.Patch(ctx, virtual, patch)); err != nil {
 		return fmt.Errorf("take the mark off virtual node %s: %w", virtual.Name, err)
 	}

@@ -26,8 +26,8 @@ type Config struct {
 	// UnreachableAfter is how long a provider may fail to answer in a row before Establish and Join give up with
 	// ErrUnreachable. Default 10s.
 	UnreachableAfter time.Duration
-	// ForceAfter is how long Leave lets pods terminate by themselves before it deletes them with grace period 0. Liqo
-	// removes virtual nodes one at a time and waits for each one's pods, so it must be short. Default 5s.
+	// ForceAfter is how long after it was begun Return lets pods terminate by themselves before it deletes them with grace
+	// period 0. Liqo removes virtual nodes one at a time and waits for each one's pods, so it must be short. Default 5s.
 	ForceAfter time.Duration
 	// DenyAfter is how long a denied authentication of a slice is given to turn: Liqo also says denied while the signer
 	// is slow (remoteresourceslice_controller.go). Default 15s.
@@ -81,7 +81,8 @@ func New(config Config) (*Backend, error) {
 		return nil, fmt.Errorf("make liqo backend: %w: no access to the consumer cluster was given", backend.ErrInvalid)
 	}
 	if problems := validation.IsValidLabelValue(config.Hub); len(problems) > 0 {
-		return nil, fmt.Errorf("make liqo backend: %w: hub %q: %s", backend.ErrInvalid, config.Hub, strings.Join(problems, "; "))
+		return nil, fmt.Errorf("make liqo backend: %w: hub %q: %s", backend.ErrInvalid, config.Hub, strings.Join(problems,
+			"; "))
 	}
 	local, err := newConsumerClient(config.Consumer)
 	if err != nil {

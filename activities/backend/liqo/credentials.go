@@ -2,7 +2,6 @@ package liqo
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
 )
 
 const defaultKey = "kubeconfig"
@@ -36,7 +35,8 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 	}
 	provider, err := newProviderClient(config)
 	if err != nil {
-		return nil, say(backend.ErrInvalid, "the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
+		return nil, say(backend.ErrInvalid,
+			"the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
 	return provider, nil
 }
@@ -86,10 +86,11 @@ func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.
 }
 
 // inlineConfig reads a kubeconfig that came from a cluster. Such a one may name neither programs to run nor files to
-// read, nor be of a size that only memory knows: whoever may write that Secret does not thereby get to act on the worker.
+// read, nor be of a size that only memory knows: whoever may write that Secret does not thereby get to act on the
+// worker.
 func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
-	if errors.Is(document.Check(kubeconfig), document.ErrSwollen) {
-		return nil, errSwollen
+	if strictyaml.CheckAliases(kubeconfig) != nil {
+		return nil, errAliases
 	}
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -108,7 +109,8 @@ func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
 			return nil, errNamesFiles
 		}
 	}
-	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{}}).ClientConfig()
+	config, err := clientcmd.NewDefaultClientConfig(*parsed,
+		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{}}).ClientConfig()
 	if err != nil {
 		return nil, errNotKubeconfig
 	}

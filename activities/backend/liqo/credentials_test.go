@@ -25,7 +25,8 @@ users: [{name: u, user: {token: s3cret}}]
 `
 
 func TestCredentialsSecret(t *testing.T) {
-	secret := &corev1.Secret{ObjectMeta: named("hub", "provider1"), Data: map[string][]byte{"kubeconfig": []byte(kubeconfig), "other": []byte("s3cret")}}
+	secret := &corev1.Secret{ObjectMeta: named("hub", "provider1"),
+		Data: map[string][]byte{"kubeconfig": []byte(kubeconfig), "other": []byte("s3cret")}}
 	c := newClusters(t, []client.Object{secret}, nil)
 	ref := func(key string) fleet.Credentials {
 		return fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "hub", Name: "provider1", Key: key}}
@@ -100,7 +101,8 @@ func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 
 // A Secret's aliases must not take the worker's memory.
 func TestCredentialsFromClusterSwollen(t *testing.T) {
-	swollen := kubeconfig + "extra: &a " + strings.Repeat("x", 100_000) + "\nmore: [" + strings.Repeat("*a,", 2_000) + "]\n"
+	swollen := kubeconfig + "extra: &a " + strings.Repeat("x", 100_000) + "\nmore: [" + strings.Repeat("*a,", 2_000) +
+		"]\n"
 	_, err := inlineConfig([]byte(swollen))
-	require.ErrorIs(t, err, errSwollen)
+	require.ErrorIs(t, err, errAliases)
 }

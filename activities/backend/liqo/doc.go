@@ -1,7 +1,7 @@
 // Package liqo is the real backend: it peers with provider clusters and makes virtual nodes through Liqo's own objects.
 //
-// It drives Liqo 1.0.2 to 1.2 with the API types of 1.1 and writes nothing but those objects, so it needs neither liqoctl
-// nor Liqo's controllers as a library; it is the only package that imports github.com/liqotech/liqo.
+// It drives Liqo 1.0.2 to 1.2 with the API types of 1.1 and writes nothing but those objects, so it needs neither
+// liqoctl nor Liqo's controllers as a library; it is the only package that imports github.com/liqotech/liqo.
 //
 // Establish writes, in this order, what `liqoctl authenticate` writes, and adopts whatever of it exists:
 //
@@ -13,8 +13,8 @@
 //	Identity controlplane-<P>            .                            (made into a kubeconfig by Liqo here)
 //
 // and waits until Liqo's own ForeignCluster says that this cluster reaches the provider. Networking is left alone. Join
-// makes a ResourceSlice and, once it is accepted, the VirtualNode itself, so that labels and taints are on the Node from
-// its first version on. Leave and Unpeer take the same things back in the reverse order.
+// makes a ResourceSlice and, once it is accepted, the VirtualNode itself, so that labels and taints are on the Node
+// from its first version on. Return and RemovePeering take the same things back in the reverse order.
 //
 // Ours is what carries our labels together with this hub and this consumer cluster (ours.go). What exists without them
 // was made by hand, by the other direction of a two-way peering or by another hub: it is used, and never changed nor

@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Drain empties the attempt's Node.
-func (b *Backend) Drain(ctx context.Context, of backend.Attempt, force bool, progress backend.Progress) error {
+func (b *Backend) Drain(ctx context.Context, of fleet.Attempt, force bool, progress backend.Progress) error {
 	a := b.attempt(of)
 	w := &waiter{progress: progress, stubborn: true}
 	err := w.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
@@ -31,6 +32,7 @@ func (b *Backend) Drain(ctx context.Context, of backend.Attempt, force bool, pro
 	return nil
 }
 
+// drained takes one step of a drain: it removes the mark, cordons the Node and removes the pods that are left.
 func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
@@ -48,12 +50,14 @@ func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error)
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
-	if !node.Spec.Unschedulable {
-		cordon := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`))
-		if err := client.IgnoreNotFound(a.local.Patch(ctx, node, cordon)); err != nil {
-			return false, "", fmt.Errorf("cordon: %w", err)
-		}
+	if err := a.cordon(ctx, node, force); err != nil {
+		return false, "", err
 	}
+	return a.removePods(ctx, force)
+}
+
+// removePods removes the pods that a drain is about; message says what each of them waits for.
+func (a *attempt) removePods(ctx context.Context, force bool) (none bool, message string, err error) {
 	pods, err := a.pods(ctx)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return staying(pod) || over(pod) })
 	if err != nil || len(pods) == 0 {
@@ -73,7 +77,25 @@ func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error)
 	return false, fmt.Sprintf("%d pod(s) left: %s", len(pods), few(reasons)), nil
 }
 
-// pods are those on the Node.
+// cordon cordons the Node and, with force, has CA count it as deleted.
+func (a *attempt) cordon(ctx context.Context, node *corev1.Node, force bool) error {
+	before := node.DeepCopy()
+	node.Spec.Unschedulable = true
+	tainted := force && backend.TaintAsDeleted(node, time.Now())
+	if !tainted && before.Spec.Unschedulable {
+		return nil
+	}
+	patch := client.MergeFrom(before)
+	if tainted { // a merge patch replaces all taints: it fails when others were added since, and the next poll retries
+		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	}
+	if err := client.IgnoreNotFound(a.local.Patch(ctx, node, patch)); err != nil {
+		return fmt.Errorf("cordon: %w", err)
+	}
+	return nil
+}
+
+// pods lists the pods on the Node.
 func (a *attempt) pods(ctx context.Context) ([]corev1.Pod, error) {
 	var found corev1.PodList
 	if err := a.local.List(ctx, &found, client.MatchingFields{"spec.nodeName": a.name()}); err != nil {
@@ -82,22 +104,22 @@ func (a *attempt) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return found.Items, nil
 }
 
-// staying are the pods that a drain is not about: those of DaemonSets, which would come back, and mirror pods.
+// staying reports whether a drain leaves the pod alone: DaemonSet pods, which would come back, and mirror pods.
 func staying(pod corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := metav1.GetControllerOf(&pod)
 	return mirror || owner != nil && owner.Kind == "DaemonSet"
 }
 
-// over are the pods whose deletion is final and that are still listed for somebody's finalizer only: they run nowhere, and
-// without it they would be gone by now.
+// over reports whether the pod's deletion is final and only a finalizer keeps it listed: it runs nowhere, and without
+// the finalizer it would be gone by now.
 func over(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 
-// disown takes Liqo's own label off those that are over: by it Liqo finds the pods that it waits for, one virtual node after
-// the other and without end, so that one dead finalizer would keep every virtual node of the cluster (Liqo
-// virtualnode-controller/drain.go). A virtual kubelet labels no pod that terminates.
+// disown removes Liqo's own label from the pods that are over. Liqo finds the pods it waits for by that label, one
+// virtual node after the other and without a timeout, so one dead finalizer would keep every virtual node of the
+// cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet labels no pod that terminates.
 func (a *attempt) disown(ctx context.Context) (bool, string, error) {
 	pods, err := a.pods(ctx)
 	if err != nil {
@@ -111,14 +133,14 @@ func (a *attempt) disown(ctx context.Context) (bool, string, error) {
 			"metadata": map[string]any{"uid": pods[i].UID, "labels": map[string]any{consts.LocalPodLabelKey: nil}},
 		})
 		if client.IgnoreNotFound(err) != nil {
-			return false, "", fmt.Errorf("pod %s/%s is kept by %s only, and Liqo would wait for it: take its label %s off: %w", pods[i].Namespace,
-				pods[i].Name, few(pods[i].Finalizers), consts.LocalPodLabelKey, err)
+			return false, "", fmt.Errorf("pod %s/%s is kept by %s only, and Liqo would wait for it: take its label %s off: %w",
+				pods[i].Namespace, pods[i].Name, few(pods[i].Finalizers), consts.LocalPodLabelKey, err)
 		}
 	}
 	return true, "", nil
 }
 
-// remove evicts one pod, or deletes it at once when force is set, and says what it waits for.
+// remove evicts one pod, or deletes it at once when force is set, and returns what the pod waits for.
 func (a *attempt) remove(ctx context.Context, pod *corev1.Pod, force bool) (waits string, err error) {
 	switch {
 	case force:
@@ -144,7 +166,7 @@ func (a *attempt) remove(ctx context.Context, pod *corev1.Pod, force bool) (wait
 	return waits, nil
 }
 
-// unanswered tells whether an error is not the API server's answer: asking it for more would be in vain as well.
+// unanswered reports whether the API server did not answer, so that further requests would fail as well.
 func unanswered(err error) bool {
 	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }

@@ -9,12 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Establish peers with the provider, or adopts the peering that exists.
-func (b *Backend) Establish(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
+func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
 	p := b.peering(provider)
-	w := &waiter{progress: progress, patience: b.config.UnreachableAfter, refusal: b.graces.refusal}
+	w := b.making(ctx, progress)
 	var foreign bool
 	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
 		if err := p.locate(ctx); err != nil {
@@ -38,7 +39,7 @@ func (b *Backend) Establish(ctx context.Context, provider backend.Provider, prog
 		}
 	}
 	if err == nil {
-		err = w.until(ctx, backend.StageReachable, p.reachable())
+		err = w.until(ctx, backend.StageReachable, p.reachable)
 	}
 	if err != nil {
 		return fmt.Errorf("establish peering with %s: %w", provider.ID, err)
@@ -55,7 +56,8 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 			return false, "", err
 		}
 		// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.
-		if p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(), annotations); err != nil || p.localNS == "" {
+		if p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(),
+			annotations); err != nil || p.localNS == "" {
 			return false, message, err
 		}
 		if h, err = p.readKeys(ctx); err != nil {

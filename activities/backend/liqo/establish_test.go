@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func TestEstablishNamesTheStage(t *testing.T) {
@@ -30,7 +31,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 	}
 	peers, err := c.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []backend.Provider{provider()}, peers)
+	require.Equal(t, []fleet.Provider{provider()}, peers)
 }
 
 func TestEstablishWrongCluster(t *testing.T) {
@@ -52,13 +53,16 @@ func TestEstablishUnreachable(t *testing.T) {
 
 func TestEstablishDenied(t *testing.T) {
 	for _, owner := range []map[string]string{mine(), nil} {
-		for _, condition := range []authv1beta1.TenantCondition{authv1beta1.TenantConditionCordoned, authv1beta1.TenantConditionDrained} {
+		for _, condition := range []authv1beta1.TenantCondition{authv1beta1.TenantConditionCordoned,
+			authv1beta1.TenantConditionDrained} {
 			tenant := tenantOf(owner)
 			tenant.Spec.TenantCondition = condition
 			keypair, _ := keys(t)
-			nonce := &corev1.Secret{ObjectMeta: named(remoteNS, nonceName, mine(), of(me), map[string]string{consts.NonceSecretLabelKey: "true"}),
+			nonce := &corev1.Secret{ObjectMeta: named(remoteNS, nonceName, mine(), of(me),
+				map[string]string{consts.NonceSecretLabelKey: "true"}),
 				Data: map[string][]byte{"nonce": []byte("n")}}
-			c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, []client.Object{tenantNS(me, mine()), tenant, nonce})
+			c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, []client.Object{tenantNS(me, mine()), tenant,
+				nonce})
 			sign(t, c, "n")
 			err := c.Establish(prompt(t), provider(), nil)
 			require.ErrorIs(t, err, backend.ErrDenied)
@@ -79,8 +83,9 @@ func sign(t *testing.T, c *clusters, nonce string) {
 	signature, err := signWith(h, nonce)
 	require.NoError(t, err)
 	require.NoError(t, c.local.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: named(localNS, signedNonceName, mine(), of(peer), map[string]string{consts.SignedNonceSecretLabelKey: "true"}),
-		Data:       map[string][]byte{"nonce": []byte(nonce), "signedNonce": signature},
+		ObjectMeta: named(localNS, signedNonceName, mine(), of(peer),
+			map[string]string{consts.SignedNonceSecretLabelKey: "true"}),
+		Data: map[string][]byte{"nonce": []byte(nonce), "signedNonce": signature},
 	}))
 }
 
@@ -112,9 +117,11 @@ func TestTenantPatchedSparingly(t *testing.T) {
 	tenant.Spec.AuthzPolicy, tenant.Spec.TenantCondition = &policy, authv1beta1.TenantConditionActive
 	tenant.Spec.Signature = []byte("stale")
 	tenant.UID = "t1"
-	complaint := &corev1.Event{ObjectMeta: named(remoteNS, "e1"), InvolvedObject: corev1.ObjectReference{UID: "t1"}, Type: "Warning",
+	complaint := &corev1.Event{ObjectMeta: named(remoteNS, "e1"), InvolvedObject: corev1.ObjectReference{UID: "t1"},
+		Type:   "Warning",
 		Reason: "SignatureVerificationFailed", Message: "signature verification failed", LastTimestamp: metav1.Now()}
-	c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, []client.Object{tenantNS(me, mine()), tenant, complaint})
+	c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, []client.Object{tenantNS(me, mine()), tenant,
+		complaint})
 	p := c.peering(provider())
 	require.NoError(t, p.locate(t.Context()))
 	require.NoError(t, p.reach(t.Context()))
@@ -157,7 +164,8 @@ func TestEstablishForeign(t *testing.T) {
 }
 
 func oldRenew() *authv1beta1.Renew {
-	return &authv1beta1.Renew{ObjectMeta: named(localNS, "controlplane-"+peer), Status: authv1beta1.RenewStatus{AuthParams: &authv1beta1.AuthParams{}}}
+	return &authv1beta1.Renew{ObjectMeta: named(localNS, "controlplane-"+peer),
+		Status: authv1beta1.RenewStatus{AuthParams: &authv1beta1.AuthParams{}}}
 }
 
 // dump is every object of the kinds that a peering is made of, by resource version.
@@ -165,7 +173,8 @@ func dump(t *testing.T, c *clusters) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for where, cluster := range map[string]client.Client{"here": c.local, "there": c.there} {
-		for _, list := range []client.ObjectList{&corev1.NamespaceList{}, &corev1.SecretList{}, &authv1beta1.IdentityList{}, &authv1beta1.TenantList{}, &authv1beta1.ResourceSliceList{}} {
+		for _, list := range []client.ObjectList{&corev1.NamespaceList{}, &corev1.SecretList{}, &authv1beta1.IdentityList{},
+			&authv1beta1.TenantList{}, &authv1beta1.ResourceSliceList{}} {
 			require.NoError(t, cluster.List(context.Background(), list))
 			for _, object := range items(t, list) {
 				found[where+"/"+object.GetNamespace()+"/"+object.GetName()] += object.GetResourceVersion() + ";"
@@ -180,7 +189,8 @@ func dump(t *testing.T, c *clusters) map[string]string {
 func TestEstablishStaleForeignCluster(t *testing.T) {
 	renew := oldRenew()
 	renew.Status.AuthParams = nil
-	c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret(), established(), renew}, []client.Object{tenantNS(me), tenantOf()})
+	c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret(), established(), renew},
+		[]client.Object{tenantNS(me), tenantOf()})
 	err := c.Establish(soon(t), provider(), nil)
 	var stage *backend.StageError
 	require.ErrorAs(t, err, &stage)

@@ -49,14 +49,18 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 		}
 		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).
 			WithObjects(append(objects, clusterID(id))...).
-			WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-			WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+			WithIndex(&corev1.Pod{}, "spec.nodeName",
+				func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+			WithIndex(&corev1.Event{}, "involvedObject.uid",
+				func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
 			Build()
 	}
 	c := &clusters{there: build(peer, there)}
 	config := Config{UnreachableAfter: 100 * time.Millisecond, ForceAfter: time.Millisecond, DenyAfter: time.Millisecond}
 	local := build(me, here)
-	c.Backend = &Backend{config: config.withDefaults(), local: local, watch: local, graces: graces{answer: time.Millisecond, renew: time.Millisecond, register: time.Millisecond, node: time.Millisecond, namespaceMap: time.Millisecond, release: time.Millisecond}}
+	c.Backend = &Backend{config: config.withDefaults(), local: local, watch: local,
+		graces: graces{answer: time.Millisecond, renew: time.Millisecond, register: time.Millisecond,
+			kubelet: time.Millisecond, namespaceMap: time.Millisecond, release: time.Millisecond}}
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
 		c.opens++
 		if c.down {
@@ -69,8 +73,9 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 
 func clusterID(id string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "clusterid", Labels: map[string]string{consts.K8sAppNameKey: consts.ClusterIDConfigMapNameLabelValue}},
-		Data:       map[string]string{consts.ClusterIDConfigMapKey: id},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "clusterid",
+			Labels: map[string]string{consts.K8sAppNameKey: consts.ClusterIDConfigMapNameLabelValue}},
+		Data: map[string]string{consts.ClusterIDConfigMapKey: id},
 	}
 }
 
@@ -94,27 +99,32 @@ func controlPlane(labels ...map[string]string) *authv1beta1.Identity {
 	return &authv1beta1.Identity{
 		ObjectMeta: named(localNS, "controlplane-"+peer, append(labels, of(peer))...),
 		Spec:       authv1beta1.IdentitySpec{ClusterID: peer, Type: authv1beta1.ControlPlaneIdentityType},
-		Status:     authv1beta1.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-controlplane-" + peer}},
+		Status: authv1beta1.IdentityStatus{
+			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-controlplane-" + peer},
+		},
 	}
 }
 
 func controlPlaneSecret() *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: named(localNS, "kubeconfig-controlplane-"+peer, of(peer),
 		map[string]string{consts.IdentityTypeLabelKey: string(authv1beta1.ControlPlaneIdentityType)})}
-	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "authentication.liqo.io/v1beta1", Kind: "Identity", Name: "controlplane-" + peer, UID: "1"}}
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "authentication.liqo.io/v1beta1", Kind: "Identity",
+		Name: "controlplane-" + peer, UID: "1"}}
 	return secret
 }
 
 func tenantOf(labels ...map[string]string) *authv1beta1.Tenant {
-	return &authv1beta1.Tenant{ObjectMeta: named(remoteNS, me, append(labels, of(me))...), Spec: authv1beta1.TenantSpec{ClusterID: me}}
+	return &authv1beta1.Tenant{ObjectMeta: named(remoteNS, me, append(labels, of(me))...),
+		Spec: authv1beta1.TenantSpec{ClusterID: me}}
 }
 
 func established() *liqov1beta1.ForeignCluster {
 	return &liqov1beta1.ForeignCluster{
 		ObjectMeta: named("", peer, of(peer)),
 		Status: liqov1beta1.ForeignClusterStatus{
-			Modules:    liqov1beta1.Modules{Authentication: liqov1beta1.Module{Enabled: true}},
-			Conditions: []liqov1beta1.Condition{{Type: liqov1beta1.APIServerStatusCondition, Status: liqov1beta1.ConditionStatusEstablished}},
+			Modules: liqov1beta1.Modules{Authentication: liqov1beta1.Module{Enabled: true}},
+			Conditions: []liqov1beta1.Condition{{Type: liqov1beta1.APIServerStatusCondition,
+				Status: liqov1beta1.ConditionStatusEstablished}},
 		},
 	}
 }
@@ -130,12 +140,12 @@ func keys(t *testing.T) (secret *corev1.Secret, h handshake) {
 	return secret, handshake{publicDER: block.Bytes}
 }
 
-func provider() backend.Provider {
-	return backend.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
+func provider() fleet.Provider {
+	return fleet.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
 }
 
-func someAttempt(number int) backend.Attempt {
-	return backend.Attempt{Group: "g", Instance: "g-abc-1", Number: number, Provider: provider()}
+func someAttempt(number int) fleet.Attempt {
+	return fleet.Attempt{Group: "g", Instance: "g-abc-1", Number: number, Provider: provider()}
 }
 
 func shape(cpu string) corev1.ResourceList {

@@ -2,14 +2,11 @@ package liqo
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"math/big"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -40,7 +38,8 @@ func TestDrainGoesOnPastOnePod(t *testing.T) {
 			return nil
 		}
 		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
-			SubResourceCreate: func(ctx context.Context, w client.Client, name string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+			SubResourceCreate: func(ctx context.Context, w client.Client, name string, o, s client.Object,
+				opts ...client.SubResourceCreateOption) error {
 				if err := twoBudgets(o); err != nil {
 					return err
 				}
@@ -112,7 +111,7 @@ func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
 // Credentials are read for each verb: what a client of theirs starts must end with it.
 func TestCredentialsFileLeavesNothingRunning(t *testing.T) {
 	dir := t.TempDir()
-	certificate(t, dir)
+	testkit.NewAuthority(t).Write(t, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	config := strings.Replace(kubeconfig, "{token: s3cret}", "{client-certificate: tls.crt, client-key: tls.key}", 1)
 	config = strings.Replace(config, "server:", `proxy-url: "http://127.0.0.1:1", server:`, 1)
 	path := filepath.Join(dir, "kubeconfig")
@@ -124,20 +123,6 @@ func TestCredentialsFileLeavesNothingRunning(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Less(t, runtime.NumGoroutine(), before+25)
-}
-
-func certificate(t *testing.T, dir string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "u"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
-	}
 }
 
 // An API server that takes a list request and never answers it does not keep Watch silent for ever.
@@ -153,8 +138,8 @@ func TestWatchListIsBounded(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	told := make(chan backend.Found, 100)
-	go func() { done <- c.Watch(ctx, func(f backend.Found) { told <- f }) }()
+	told := make(chan fleet.Found, 100)
+	go func() { done <- c.Watch(ctx, func(f fleet.Found) { told <- f }) }()
 	<-told
 	cancel()
 	<-done
@@ -167,7 +152,8 @@ func TestWatchListIsBounded(t *testing.T) {
 func TestJoinUnansweredBecauseRevoked(t *testing.T) {
 	slice := accepted("2")
 	slice.Status.Conditions = nil
-	c := newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()}, []client.Object{tenantNS(me)})
+	c := newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
+		[]client.Object{tenantNS(me)})
 	_, err := c.Join(prompt(t), spec(), nil)
 	require.ErrorIs(t, err, backend.ErrNotPeered)
 
@@ -176,7 +162,8 @@ func TestJoinUnansweredBecauseRevoked(t *testing.T) {
 	require.NotErrorIs(t, err, backend.ErrNotPeered)
 
 	// Once it has been made again, crd-replicator has to be told: what it was forbidden, it has dropped.
-	c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()}, []client.Object{tenantNS(me), tenantOf(mine())})
+	c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
+		[]client.Object{tenantNS(me), tenantOf(mine())})
 	_, err = c.Join(soon(t), spec(), nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(slice), slice))
@@ -193,7 +180,8 @@ func TestTenantWithOddRequest(t *testing.T) {
 	require.NoError(t, p.reach(t.Context()))
 	h, err := p.readKeys(t.Context())
 	require.NoError(t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: me}}, h.key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: me}},
+		h.key)
 	require.NoError(t, err)
 	tenant.Spec.CSR = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	require.NoError(t, c.there.Update(t.Context(), tenant))
@@ -210,5 +198,6 @@ func TestUntilPanicsToItsCaller(t *testing.T) {
 		require.ErrorContains(t, fault, "look for tenant: out of range")
 		require.ErrorContains(t, fault, "faults_test.go", "where it was")
 	}()
-	_ = (&waiter{}).until(prompt(t), backend.StageTenant, func(context.Context) (bool, string, error) { panic("out of range") })
+	_ = (&waiter{}).until(prompt(t), backend.StageTenant,
+		func(context.Context) (bool, string, error) { panic("out of range") })
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// gateway is what stands between us and a provider's API server, such as a load balancer or a cluster manager's proxy. It
-// answers by itself with status, or lets through to an API server without Liqo's kinds when that is 0.
+// gateway is what stands between us and a provider's API server, such as a load balancer or a cluster manager's proxy.
+// It answers by itself with status, or lets through to an API server without Liqo's kinds when that is 0.
 type gateway struct {
 	credentials fleet.Credentials
 	status      atomic.Int32
@@ -42,7 +42,8 @@ func newGateway(t *testing.T) *gateway {
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(kubeconfig, "https://127.0.0.1:1", server.URL)), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(kubeconfig, "https://127.0.0.1:1", server.URL)),
+		0o600))
 	g.credentials = fleet.Credentials{KubeconfigFile: path}
 	return g
 }
@@ -52,12 +53,15 @@ func (g *gateway) apiServer(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/configmaps"):
-		answer = &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, Items: []corev1.ConfigMap{*clusterID(peer)}}
+		answer = &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
+			Items: []corev1.ConfigMap{*clusterID(peer)}}
 	case r.URL.Path == "/api/v1/namespaces":
-		answer = &corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}, Items: []corev1.Namespace{*tenantNS(me)}}
+		answer = &corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"},
+			Items: []corev1.Namespace{*tenantNS(me)}}
 	case strings.HasPrefix(r.URL.Path, "/api/v1/"):
 		w.WriteHeader(http.StatusForbidden)
-		answer = &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "forbidden"}
+		answer = &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "forbidden"}
 	default:
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
@@ -78,7 +82,8 @@ func behind(t *testing.T, g *gateway, here ...client.Object) *clusters {
 
 // What does not come from an API server says nothing about the provider but that it is out of reach.
 func TestGatewayAnswersAreUnreachable(t *testing.T) {
-	for _, status := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+	for _, status := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway,
+		http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		g := newGateway(t)
 		g.status.Store(status)
 		c := behind(t, g)
@@ -128,20 +133,21 @@ func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
 	secret.Annotations = map[string]string{consts.RemoteTenantNamespaceAnnotKey: remoteNS}
 	secret.Data = map[string][]byte{consts.KubeconfigSecretField: content}
 	c := behind(t, g, tenantNS(peer), controlPlane(), secret, established(), accepted("2"))
-	err = c.Leave(seconds(t), someAttempt(1), nil)
+	err = c.Return(seconds(t), someAttempt(1), nil)
 	var stage *backend.StageError
 	require.ErrorAs(t, err, &stage)
 	require.Equal(t, backend.StageSliceGone, stage.Stage)
 
 	g.status.Store(0)
-	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil), "an API server that knows no slices has none")
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "an API server that knows no slices has none")
 }
 
 // What stands in front of the consumer's API server and has lost it says 404 too: nothing is drained by that.
 func TestConsumerLostIsNotEmpty(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/configmaps") { // it was there a moment ago
-			list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, Items: []corev1.ConfigMap{*clusterID(me)}}
+			list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
+				Items: []corev1.ConfigMap{*clusterID(me)}}
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(list)
 			return
@@ -152,5 +158,5 @@ func TestConsumerLostIsNotEmpty(t *testing.T) {
 	b, err := New(Config{Consumer: &rest.Config{Host: web.URL}, ForceAfter: time.Millisecond})
 	require.NoError(t, err)
 	require.Error(t, b.Drain(soon(t), someAttempt(1), false, nil), "nobody knows whether the node is empty")
-	require.Error(t, b.Leave(soon(t), someAttempt(1), nil), "nobody knows whether the node is gone")
+	require.Error(t, b.Return(soon(t), someAttempt(1), nil), "nobody knows whether the node is gone")
 }

@@ -12,8 +12,9 @@ type graces struct {
 	// in the midst of the deletion, Liqo's controller dereferences nil and dies (1.2.0, virtualnode-controller/
 	// deletion-routine.go:232), and every deletion in the cluster waits until it is back.
 	register time.Duration
-	// node is for the Node of a virtual node that is gone: a virtual kubelet on its way out can register it once more.
-	node time.Duration
+	// kubelet is for the pod of a virtual kubelet to be gone after the end of its own grace period, before it is taken for
+	// one whose node is lost.
+	kubelet time.Duration
 	// namespaceMap is for a NamespaceMap that no virtual node needs any longer.
 	namespaceMap time.Duration
 	// release is for crd-replicator to let go of something by itself, before the provider is asked whether it can.
@@ -31,7 +32,7 @@ func defaultGraces() graces {
 		answer:       3 * time.Second,
 		renew:        3 * time.Second,
 		register:     10 * time.Second,
-		node:         3 * time.Second,
+		kubelet:      10 * time.Second,
 		namespaceMap: 5 * time.Second,
 		release:      5 * time.Second,
 		refusal:      10 * time.Second,

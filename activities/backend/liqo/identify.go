@@ -3,7 +3,6 @@ package liqo
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -36,18 +36,16 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 		if !notLetIn(err) || refusing.longerThan(b.graces.identify) {
 			return "", fmt.Errorf("identify provider: %w", refused(err))
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, seldomLook/3) {
 			return "", fmt.Errorf("identify provider: %w", refused(err))
-		case <-time.After(seldomLook / 3):
 		}
 	}
 }
 
 func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// refused is access for credentials that are tried for the first time: that the provider does not take them is a fault of
-// theirs.
+// refused is access for credentials that are tried for the first time: that the provider does not take them is a fault
+// of theirs.
 func refused(err error) error {
 	if notLetIn(err) {
 		return say(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
@@ -69,13 +67,15 @@ func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity
 		}
 	}
 	if len(found.Items) != 1 {
-		return identity{}, say(backend.ErrInvalid, "found %d ConfigMaps labelled %s=%s where Liqo keeps its cluster id: is Liqo installed there?",
+		return identity{}, say(backend.ErrInvalid,
+			"found %d ConfigMaps labelled %s=%s where Liqo keeps its cluster id: is Liqo installed there?",
 			len(found.Items), consts.K8sAppNameKey, consts.ClusterIDConfigMapNameLabelValue)
 	}
 	cm := found.Items[0]
 	id := cm.Data[consts.ClusterIDConfigMapKey]
 	if id == "" {
-		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has no %s", cm.Namespace, cm.Name, consts.ClusterIDConfigMapKey)
+		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has no %s", cm.Namespace, cm.Name,
+			consts.ClusterIDConfigMapKey)
 	}
 	return identity{id: id, namespace: cm.Namespace}, nil
 }

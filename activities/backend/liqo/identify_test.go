@@ -22,7 +22,8 @@ func TestIdentify(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, peer, id)
 
-	c = newClusters(t, nil, []client.Object{&corev1.ConfigMap{ObjectMeta: named("elsewhere", "clusterid", clusterID("other").Labels)}})
+	c = newClusters(t, nil, []client.Object{&corev1.ConfigMap{ObjectMeta: named("elsewhere", "clusterid",
+		clusterID("other").Labels)}})
 	_, err = c.Identify(t.Context(), provider().Credentials)
 	require.NoError(t, err, "the usual namespace comes first")
 	require.NoError(t, c.there.Delete(t.Context(), clusterID(peer)))
@@ -49,7 +50,8 @@ func TestAccess(t *testing.T) {
 	require.ErrorIs(t, refused(forbidden), backend.ErrInvalid)
 }
 
-// An API server that has just started refuses everybody until it has read its roles: that is no fault of the credentials.
+// An API server that has just started refuses everybody until it has read its roles: that is no fault of the
+// credentials.
 func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	c := newClusters(t, nil, nil)
 	c.graces.identify = time.Minute

@@ -17,7 +17,8 @@ import (
 )
 
 // ensureIdentity gives the Tenant's answer to our own Liqo and is done once Liqo has made a kubeconfig of it.
-func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant, h handshake) (done bool, message string, err error) {
+func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant,
+	h handshake) (done bool, message string, err error) {
 	annotations, err := p.annotations()
 	if err != nil {
 		return false, "", err
@@ -31,9 +32,11 @@ func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant
 	}
 	switch {
 	case identity.DeletionTimestamp != nil:
-		return false, fmt.Sprintf("Identity %s/%s of an earlier peering is being removed", identity.Namespace, identity.Name), nil
+		return false, fmt.Sprintf("Identity %s/%s of an earlier peering is being removed", identity.Namespace, identity.Name),
+			nil
 	case !p.mine(identity):
-		return false, "", say(backend.ErrConflict, "somebody else is making this peering now: Identity %s/%s has appeared", identity.Namespace, identity.Name)
+		return false, "", say(backend.ErrConflict, "somebody else is making this peering now: Identity %s/%s has appeared",
+			identity.Namespace, identity.Name)
 	}
 	before := identity.DeepCopy()
 	identity.Annotations = with(identity.Annotations, annotations)
@@ -45,7 +48,8 @@ func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant
 		return false, "", fmt.Errorf("patch Identity: %w", err)
 	}
 	if identity.Status.KubeconfigSecretRef == nil {
-		return false, fmt.Sprintf("this cluster's liqo-controller-manager has made no kubeconfig of Identity %s/%s yet", identity.Namespace, identity.Name), nil
+		return false, fmt.Sprintf("this cluster's liqo-controller-manager has made no kubeconfig of Identity %s/%s yet",
+			identity.Namespace, identity.Name), nil
 	}
 	return true, "", nil
 }
@@ -67,7 +71,7 @@ func (p *peering) forgeIdentity(tenant *authv1beta1.Tenant, annotations map[stri
 	}
 }
 
-// outdated tells whether the Tenant's answer must replace what the Identity has. Liqo 1.2 renews the Identity's
+// outdated reports whether the Tenant's answer must replace what the Identity has. Liqo 1.2 renews the Identity's
 // certificate by itself, so an Identity may well be ahead of the Tenant.
 func outdated(have, answer *authv1beta1.AuthParams, publicDER []byte) bool {
 	if !certifies(have, publicDER) || have.APIServer != answer.APIServer || !bytes.Equal(have.CA, answer.CA) ||
@@ -88,13 +92,15 @@ func (p *peering) foreignIdentity(ctx context.Context) (done bool, message strin
 		return false, "", err
 	}
 	if identity, err := p.controlPlaneIdentity(ctx); err == nil && identity.DeletionTimestamp != nil {
-		return false, fmt.Sprintf("somebody else is removing this peering: Identity %s/%s is being deleted", identity.Namespace, identity.Name), nil
+		return false, fmt.Sprintf("somebody else is removing this peering: Identity %s/%s is being deleted",
+			identity.Namespace, identity.Name), nil
 	}
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err != nil || len(secrets) > 0 {
 		return err == nil, "", err
 	}
-	return false, "this peering was begun by somebody else and is not finished: no kubeconfig of it exists here; finish it, or remove the provider's Tenant " + p.self.id, nil
+	return false, "this peering was begun by somebody else and is not finished: no kubeconfig of it exists here; finish " +
+		"it, or remove the provider's Tenant " + p.self.id, nil
 }
 
 // patchIfChanged sends a merge patch of the difference, and nothing when there is none.

@@ -19,8 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// List finds our attempts by the labels of their slices, virtual nodes and Nodes on the consumer.
-func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, error) {
+// List finds the attempts of this hub by the labels of their slices, virtual nodes and Nodes on the consumer.
+func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list attempts: %w", err)
@@ -51,7 +51,7 @@ func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, erro
 }
 
 // findings collects what exists by object name, which is unique over all attempts.
-type findings map[string]*backend.Found
+type findings map[string]*fleet.Found
 
 func (f findings) slice(slice *authv1beta1.ResourceSlice) {
 	if entry := f.of(slice); entry != nil {
@@ -76,43 +76,44 @@ func (f findings) node(node *corev1.Node) {
 	}
 }
 
-// of is the entry that the object belongs to; nil when its name is not what its labels say, and it is not ours then.
-func (f findings) of(object client.Object) *backend.Found {
+// of returns the entry that the object belongs to, or nil when the object's name does not match its labels: then it is
+// not owned by us.
+func (f findings) of(object client.Object) *fleet.Found {
 	attempt, ok := attemptOf(object)
 	if !ok {
 		return nil
 	}
 	entry := f[object.GetName()]
 	if entry == nil {
-		entry = &backend.Found{Attempt: attempt}
+		entry = &fleet.Found{Attempt: attempt}
 		f[object.GetName()] = entry
 	}
-	entry.Leaving = entry.Leaving || object.GetDeletionTimestamp() != nil
+	entry.Terminating = entry.Terminating || object.GetDeletionTimestamp() != nil
 	return entry
 }
 
-func attemptOf(object client.Object) (backend.Attempt, bool) {
+func attemptOf(object client.Object) (fleet.Attempt, bool) {
 	labels := object.GetLabels()
 	number, err := strconv.Atoi(labels[backend.LabelAttempt])
-	attempt := backend.Attempt{
+	attempt := fleet.Attempt{
 		Group:    labels[backend.LabelGroup],
 		Instance: labels[backend.LabelInstance],
 		Number:   number,
-		Provider: backend.Provider{ID: labels[consts.RemoteClusterID]},
+		Provider: fleet.Provider{ID: labels[consts.RemoteClusterID]},
 	}
 	return attempt, err == nil && attempt.ObjectName() == object.GetName()
 }
 
-func (f findings) sorted() []backend.Found {
-	all := make([]backend.Found, 0, len(f))
+func (f findings) sorted() []fleet.Found {
+	all := make([]fleet.Found, 0, len(f))
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		all = append(all, *f[name])
 	}
 	return all
 }
 
-func bookingOf(object client.Object) *backend.Booking {
-	var booking backend.Booking
+func bookingOf(object client.Object) *fleet.Booking {
+	var booking fleet.Booking
 	if json.Unmarshal([]byte(object.GetAnnotations()[backend.AnnotationBooking]), &booking) != nil {
 		return nil
 	}
@@ -126,10 +127,10 @@ func credentialsOf(object client.Object) (credentials fleet.Credentials) {
 	return credentials
 }
 
-// Peers finds our peerings, also those half made or half removed, by whatever of them is on the consumer. What lies outside
-// of the tenant namespace of its peer was not put there by us: whoever may write Secrets somewhere does not thereby get to
-// choose a peering's credentials.
-func (b *Backend) Peers(ctx context.Context) ([]backend.Provider, error) {
+// Peers finds our peerings by their objects on the consumer, including peerings that are half made or half removed. It
+// ignores objects outside the tenant namespace of their peer: permission to write Secrets in another namespace must not
+// allow choosing a peering's credentials.
+func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
@@ -142,36 +143,46 @@ func (b *Backend) Peers(ctx context.Context) ([]backend.Provider, error) {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}
-	// Last, so that those of a peering that is being made are there.
+	// Listed last, so that the namespace of a peering that is being made exists already.
 	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
-	peers := map[string]backend.Provider{}
-	tenants := map[string]string{}       // namespace -> peer
-	note := func(object client.Object) { // the Identity last: it is refreshed whenever the reference changes
-		id := object.GetLabels()[consts.RemoteClusterID]
-		if namespace := object.GetNamespace(); namespace != "" && tenants[namespace] != id {
-			return
-		}
-		peer := backend.Provider{ID: id, Credentials: credentialsOf(object)}
-		if peer.Credentials == (fleet.Credentials{}) {
-			peer.Credentials = peers[id].Credentials
-		}
-		if id != "" {
-			peers[id] = peer
-		}
-	}
+	found := peers{tenants: map[string]string{}, byID: map[string]fleet.Provider{}}
 	for i := range namespaces.Items {
-		tenants[namespaces.Items[i].Name] = namespaces.Items[i].Labels[consts.RemoteClusterID]
+		found.tenants[namespaces.Items[i].Name] = namespaces.Items[i].Labels[consts.RemoteClusterID]
 		if b.isOurs(self.id, &namespaces.Items[i]) {
-			note(&namespaces.Items[i])
+			found.add(&namespaces.Items[i])
 		}
 	}
 	for i := range nonces.Items {
-		note(&nonces.Items[i])
+		found.add(&nonces.Items[i])
 	}
-	for i := range identities.Items {
-		note(&identities.Items[i])
+	for i := range identities.Items { // last: an Identity is refreshed whenever the reference changes
+		found.add(&identities.Items[i])
 	}
-	return slices.SortedFunc(maps.Values(peers), func(a, b backend.Provider) int { return cmp.Compare(a.ID, b.ID) }), nil
+	return found.sorted(), nil
+}
+
+// peers collects the providers that objects on the consumer belong to.
+type peers struct {
+	tenants map[string]string // namespace -> provider id
+	byID    map[string]fleet.Provider
+}
+
+// add records the object's provider. The credentials reference of a later object replaces an earlier one.
+func (p peers) add(object client.Object) {
+	id := object.GetLabels()[consts.RemoteClusterID]
+	namespace := object.GetNamespace()
+	if id == "" || namespace != "" && p.tenants[namespace] != id {
+		return
+	}
+	peer := fleet.Provider{ID: id, Credentials: credentialsOf(object)}
+	if peer.Credentials == (fleet.Credentials{}) {
+		peer.Credentials = p.byID[id].Credentials
+	}
+	p.byID[id] = peer
+}
+
+func (p peers) sorted() []fleet.Provider {
+	return slices.SortedFunc(maps.Values(p.byID), func(a, b fleet.Provider) int { return cmp.Compare(a.ID, b.ID) })
 }

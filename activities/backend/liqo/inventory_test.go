@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func TestList(t *testing.T) {
@@ -18,15 +19,16 @@ func TestList(t *testing.T) {
 	renamed := accepted("2")
 	renamed.Name = "copied-by-somebody"
 	otherHub := accepted("2")
-	otherHub.Name, otherHub.Labels = "g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3", backend.LabelHub: "other"})
+	otherHub.Name, otherHub.Labels = "g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3",
+		backend.LabelHub: "other"})
 	nodeOnly := readyNode("g-abc-1-2", "2")
 	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, removing()}, nil)
 	found, err := c.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	require.Equal(t, "g-abc-1-1", found[0].Attempt.ObjectName())
-	require.Equal(t, backend.Found{Attempt: found[0].Attempt, Virtual: true, Leaving: true}, found[0])
-	require.Equal(t, backend.Found{Attempt: found[1].Attempt, Node: true, Ready: true}, found[1])
+	require.Equal(t, fleet.Found{Attempt: found[0].Attempt, Virtual: true, Terminating: true}, found[0])
+	require.Equal(t, fleet.Found{Attempt: found[1].Attempt, Node: true, Ready: true}, found[1])
 	require.Equal(t, peer, found[1].Attempt.Provider.ID)
 
 	found, err = c.List(t.Context(), "another")
@@ -34,7 +36,7 @@ func TestList(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// Whoever may write Secrets somewhere must not thereby choose the credentials of a peering of ours.
+// Whoever may write Secrets somewhere must not thereby choose the credentials of our peering.
 func TestPeersOfForeignNamespaces(t *testing.T) {
 	bait := &corev1.Secret{ObjectMeta: named("team-a", "anything", mine(), of("provider2"))}
 	bait.Annotations = map[string]string{backend.AnnotationCredentials: `{"secretRef":{"namespace":"kube-system","name":"admin","key":"conf"}}`}
@@ -45,5 +47,5 @@ func TestPeersOfForeignNamespaces(t *testing.T) {
 	c := newClusters(t, []client.Object{bait, over, ns}, nil)
 	peers, err := c.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []backend.Provider{provider()}, peers)
+	require.Equal(t, []fleet.Provider{provider()}, peers)
 }

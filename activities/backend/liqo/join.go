@@ -25,7 +25,7 @@ type join struct {
 // Join makes the attempt's slice, virtual node and Node, or adopts what exists of them, and stamps the Node last.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{attempt: b.attempt(spec.Attempt), spec: spec}
-	w := &waiter{progress: progress, patience: b.config.UnreachableAfter, refusal: b.graces.refusal}
+	w := b.making(ctx, progress)
 	steps := []struct {
 		stage backend.Stage
 		look  look
@@ -56,7 +56,8 @@ func (j *join) peered(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if len(secrets) == 0 {
-		return false, "", say(backend.ErrNotPeered, "there is no peering with %s: it has to be established first", j.Provider.ID)
+		return false, "", say(backend.ErrNotPeered, "there is no peering with %s: it has to be established first",
+			j.Provider.ID)
 	}
 	return true, "", nil
 }
@@ -123,9 +124,9 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// stillTainted is what is left of the taints of Kubernetes' node lifecycle controller, which takes them off only after the
-// condition has turned. CA holds a Node with the taint unreachable for Ready (CA utils/kubernetes/ready.go): stamped now, it
-// would seem to have no room for the pod it was bought for.
+// stillTainted is what is left of the taints of Kubernetes' node lifecycle controller, which takes them off only after
+// the condition has turned. CA holds a Node with the taint unreachable for Ready (CA utils/kubernetes/ready.go):
+// stamped now, it would seem to have no room for the pod it was bought for.
 func stillTainted(node *corev1.Node) string {
 	for _, taint := range node.Spec.Taints {
 		switch taint.Key {

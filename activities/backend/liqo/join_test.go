@@ -15,7 +15,8 @@ import (
 )
 
 func labelsOf(number string) map[string]string {
-	return with(mine(), map[string]string{backend.LabelGroup: "g", backend.LabelInstance: "g-abc-1", backend.LabelAttempt: number})
+	return with(mine(), map[string]string{backend.LabelGroup: "g", backend.LabelInstance: "g-abc-1",
+		backend.LabelAttempt: number})
 }
 
 // accepted is the attempt's slice as the provider has answered it.
@@ -28,14 +29,17 @@ func accepted(grant string) *authv1beta1.ResourceSlice {
 		Status: authv1beta1.ResourceSliceStatus{
 			Resources:  shape(grant),
 			NodeLabels: map[string]string{"zone": "far", "color": "theirs"},
-			Conditions: []authv1beta1.ResourceSliceCondition{condition(authv1beta1.ResourceSliceConditionTypeAuthentication), condition(authv1beta1.ResourceSliceConditionTypeResources)},
+			Conditions: []authv1beta1.ResourceSliceCondition{condition(authv1beta1.ResourceSliceConditionTypeAuthentication),
+				condition(authv1beta1.ResourceSliceConditionTypeResources)},
 		},
 	}
 }
 
 func sliceIdentity() *authv1beta1.Identity {
 	return &authv1beta1.Identity{ObjectMeta: named(localNS, "resourceslice-g-abc-1-1"),
-		Status: authv1beta1.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-g-abc-1-1"}}}
+		Status: authv1beta1.IdentityStatus{
+			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-g-abc-1-1"},
+		}}
 }
 
 func running() *offloadingv1beta1.VirtualNode {
@@ -158,7 +162,8 @@ func TestJoinStamps(t *testing.T) {
 
 // A Node whose condition has turned keeps the taints of its time before for a moment: for CA it has no room until then.
 func TestJoinWaitsForTaintsToGo(t *testing.T) {
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable} {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+		corev1.TaintNodeNetworkUnavailable} {
 		t.Run(key, func(t *testing.T) {
 			objects := joinable()
 			for _, object := range objects {
@@ -176,19 +181,6 @@ func TestJoinWaitsForTaintsToGo(t *testing.T) {
 			require.False(t, found[0].Stamped)
 		})
 	}
-}
-
-// Two Nodes must never carry one instance id.
-func TestJoinWaitsForEarlierNode(t *testing.T) {
-	c := newClusters(t, joinable(readyNode("g-abc-1-0", "0")), nil)
-	_, err := c.Join(soon(t), spec(), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageStamp, stage.Stage)
-	require.Contains(t, stage.Message, "g-abc-1-0")
-	found, err := c.List(t.Context(), "")
-	require.NoError(t, err)
-	require.False(t, found[1].Marked || found[1].Stamped, "%+v", found[1])
 }
 
 func TestJoinConflicts(t *testing.T) {

@@ -25,8 +25,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// The tests TestLab* need real Liqo: `make e2e SUITE=backend` brings up three clusters and runs them. Without a lab they
-// are skipped.
+// The tests TestLab* need real Liqo: `make e2e SUITE=backend` brings up three clusters and runs them. Without a lab
+// they are skipped.
 
 const (
 	consumer = "consumer" // names of the lab's clusters, and their Liqo cluster ids
@@ -77,10 +77,10 @@ func (l *lab) clear(t *testing.T) {
 	found, err := b.List(ctx, "")
 	require.NoError(t, err)
 	for _, f := range found {
-		require.NoError(t, b.Leave(ctx, f.Attempt, nil), "clear")
+		require.NoError(t, b.Return(ctx, f.Attempt, nil), "clear")
 	}
 	for n := 1; n <= 2; n++ {
-		require.NoError(t, b.Unpeer(ctx, l.provider(n), nil), "clear")
+		require.NoError(t, b.RemovePeering(ctx, l.provider(n), nil), "clear")
 	}
 }
 
@@ -94,12 +94,12 @@ func (l *lab) backend(t *testing.T) *liqo.Backend {
 	return b
 }
 
-func (l *lab) provider(n int) backend.Provider {
+func (l *lab) provider(n int) fleet.Provider {
 	id := "provider" + strconv.Itoa(n)
-	return backend.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].kubeconfig}}
+	return fleet.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].kubeconfig}}
 }
 
-// requireNothing fails unless nothing of ours is left on either side.
+// requireNothing fails unless nothing owned by us is left on either side.
 func (l *lab) requireNothing(t *testing.T) {
 	t.Helper()
 	found, err := l.objects(t.Context())
@@ -126,11 +126,12 @@ func (l *lab) signal(process string, signal syscall.Signal) error {
 }
 
 // attempt is an attempt that no other test uses.
-func attempt(sequence int, p backend.Provider) backend.Attempt {
-	return backend.Attempt{Group: group, Instance: fleet.InstanceName(group, fleet.NewEpoch(time.Now()), sequence), Number: 1, Provider: p}
+func attempt(sequence int, p fleet.Provider) fleet.Attempt {
+	return fleet.Attempt{Group: group, Instance: fleet.InstanceName(group, fleet.NewEpoch(time.Now()), sequence),
+		Number: 1, Provider: p}
 }
 
-func nodeSpec(a backend.Attempt) backend.NodeSpec {
+func nodeSpec(a fleet.Attempt) backend.NodeSpec {
 	return backend.NodeSpec{Attempt: a, Shape: nodeShape()}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// A kubeconfig in a Secret that is mended while a verb runs is used without a restart.
+// A kubeconfig in a Secret that is repaired while a verb runs is used without a restart.
 func TestLabRotatedCredentials(t *testing.T) {
 	l := theLab(t)
 	good, err := os.ReadFile(l.clusters["provider1"].kubeconfig)
@@ -25,19 +25,20 @@ func TestLabRotatedCredentials(t *testing.T) {
 	ref := &fleet.SecretRef{Namespace: "default", Name: "provider1"}
 	write := func(content []byte) {
 		_ = secrets.Delete(t.Context(), ref.Name, metav1.DeleteOptions{})
-		_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}, Data: map[string][]byte{"kubeconfig": content}}, metav1.CreateOptions{})
+		_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ref.Name},
+			Data: map[string][]byte{"kubeconfig": content}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() { _ = secrets.Delete(context.Background(), ref.Name, metav1.DeleteOptions{}) })
-	b, p := l.backend(t), backend.Provider{ID: "provider1", Credentials: fleet.Credentials{SecretRef: ref}}
+	b, p := l.backend(t), fleet.Provider{ID: "provider1", Credentials: fleet.Credentials{SecretRef: ref}}
 	write(good)
 	require.NoError(t, b.Establish(t.Context(), p, nil))
 	peers, err := b.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []backend.Provider{p}, peers)
+	require.Equal(t, []fleet.Provider{p}, peers)
 	write([]byte("not a kubeconfig"))
 	told := 0
-	require.NoError(t, b.Unpeer(t.Context(), p, func(backend.Stage, string) {
+	require.NoError(t, b.RemovePeering(t.Context(), p, func(backend.Stage, string) {
 		if told++; told == 3 {
 			write(good)
 		}
@@ -52,13 +53,13 @@ func TestLabTwoWay(t *testing.T) {
 	here, there := l.clusters[consumer], l.clusters["provider1"]
 	require.NoError(t, l.liqoctl(t.Context(), "authenticate", there, here))
 	require.NoError(t, b.Establish(t.Context(), p, nil))
-	require.ErrorIs(t, b.Unpeer(t.Context(), p, nil), backend.ErrInUse)
+	require.ErrorIs(t, b.RemovePeering(t.Context(), p, nil), backend.ErrInUse)
 	require.NoError(t, l.unpeerByHand(t.Context(), there, here))
 	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
 		tenants, err := here.any.Resource(authentication("tenants")).List(ctx, metav1.ListOptions{})
 		return err == nil && len(tenants.Items) == 0, err
 	}))
-	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	require.NoError(t, b.RemovePeering(t.Context(), p, nil))
 	l.requireNothing(t)
 	for c, namespace := range map[*cluster]string{here: "liqo-tenant-provider1", there: "liqo-tenant-consumer"} {
 		_, err := c.kube.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
@@ -78,14 +79,14 @@ func TestLabDrained(t *testing.T) {
 	a := attempt(1, p)
 	_, err = b.Join(within(t, time.Minute), nodeSpec(a), nil)
 	require.ErrorIs(t, err, backend.ErrDenied)
-	require.NoError(t, b.Leave(within(t, time.Minute), a, nil))
+	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
 	require.NoError(t, undo(t.Context()))
-	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	require.NoError(t, b.RemovePeering(t.Context(), p, nil))
 	l.requireNothing(t)
 }
 
-// A provider that takes our Tenant away leaves crd-replicator with finalizers that it may not clear: Leave and Unpeer come
-// to their end all the same.
+// A provider that takes our Tenant away leaves crd-replicator with finalizers that it may not clear: Leave and Unpeer
+// come to their end all the same.
 func TestLabRevoked(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -98,8 +99,8 @@ func TestLabRevoked(t *testing.T) {
 	tell := func(stage backend.Stage, message string) {
 		t.Logf("%5.1f %s: %.120s", time.Since(began).Seconds(), stage, message)
 	}
-	require.NoError(t, b.Leave(within(t, time.Minute), a, tell))
-	require.NoError(t, b.Unpeer(within(t, time.Minute), p, tell))
+	require.NoError(t, b.Return(within(t, time.Minute), a, tell))
+	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, tell))
 	l.requireNothing(t)
 }
 
@@ -115,13 +116,13 @@ func TestLabRevokedAndMended(t *testing.T) {
 	require.NoError(t, b.Establish(within(t, time.Minute), p, nil))
 	_, err = b.Join(within(t, time.Minute), nodeSpec(a), nil)
 	require.NoError(t, err)
-	require.NoError(t, b.Leave(within(t, time.Minute), a, nil))
-	require.NoError(t, b.Unpeer(within(t, time.Minute), p, nil))
+	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
+	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, nil))
 	l.requireNothing(t)
 }
 
 // revoke takes our Tenant away, as the provider's people may.
-func (l *lab) revoke(t *testing.T, p backend.Provider) {
+func (l *lab) revoke(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
 	require.NoError(t, tenants.Delete(t.Context(), consumer, metav1.DeleteOptions{}))
@@ -159,8 +160,8 @@ func TestLabTimes(t *testing.T) {
 		step("join", join)
 		step("join again", join)
 		step("drain", func() error { return b.Drain(t.Context(), a, false, nil) })
-		step("leave", func() error { return b.Leave(t.Context(), a, nil) })
-		step("unpeer", func() error { return b.Unpeer(t.Context(), p, nil) })
+		step("leave", func() error { return b.Return(t.Context(), a, nil) })
+		step("unpeer", func() error { return b.RemovePeering(t.Context(), p, nil) })
 	}
 	for _, name := range order {
 		fmt.Printf("STEP %s/%s %.2f\n", t.Name(), name, best[name].Seconds())

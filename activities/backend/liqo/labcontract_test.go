@@ -8,6 +8,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // TestLabContract asks real Liqo all that the port promises.
@@ -17,10 +18,11 @@ func TestLabContract(t *testing.T) {
 	backendtest.Run(t, backendtest.Harness{
 		Backend:   l.backend(t),
 		Other:     l.backend(t),
-		Providers: [2]backend.Provider{l.provider(1), l.provider(2)},
+		Providers: [2]fleet.Provider{l.provider(1), l.provider(2)},
 		Shape:     nodeShape(),
 		Group:     group,
 		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again after a minute
+		Pass:      2 * time.Second, // less than each grace
 
 		TaintsLate: strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1"),
 		World: backendtest.World{

@@ -26,7 +26,8 @@ func requireStuck(t *testing.T, err error, stage backend.Stage) {
 	t.Logf("stuck as expected: %v", err)
 }
 
-// A provider whose Liqo stops in mid-handshake, and again in mid-removal: each verb names the stage, and goes on after it.
+// A provider whose Liqo stops in mid-handshake, and again in mid-removal: each verb names the stage, and goes on after
+// it.
 func TestLabStalledTenant(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -44,10 +45,10 @@ func TestLabStalledTenant(t *testing.T) {
 	require.NoError(t, b.Establish(t.Context(), p, nil))
 
 	require.NoError(t, l.signal(manager, syscall.SIGSTOP))
-	requireStuck(t, b.Unpeer(within(t, 4*time.Second), p, nil), backend.StageTenantGone)
+	requireStuck(t, b.RemovePeering(within(t, 4*time.Second), p, nil), backend.StageTenantGone)
 	requireStuck(t, b.Establish(within(t, 4*time.Second), p, nil), backend.StageTenant)
 	require.NoError(t, l.signal(manager, syscall.SIGCONT))
-	require.NoError(t, b.Unpeer(t.Context(), p, nil))
+	require.NoError(t, b.RemovePeering(t.Context(), p, nil))
 	l.requireNothing(t)
 }
 
@@ -61,7 +62,7 @@ func TestLabEstablishCut(t *testing.T) {
 			if i%3 == 2 {
 				require.NoError(t, l.backend(t).Establish(t.Context(), l.provider(2), nil))
 			}
-			require.NoError(t, l.backend(t).Unpeer(t.Context(), l.provider(2), nil))
+			require.NoError(t, l.backend(t).RemovePeering(t.Context(), l.provider(2), nil))
 			l.requireNothing(t)
 		})
 	}
@@ -79,13 +80,13 @@ func TestLabJoinCut(t *testing.T) {
 			_, err := l.backend(t).Join(within(t, after), nodeSpec(a), nil)
 			t.Log(err)
 			began := time.Now()
-			require.NoError(t, l.backend(t).Leave(within(t, time.Minute), a, nil))
+			require.NoError(t, l.backend(t).Return(within(t, time.Minute), a, nil))
 			t.Logf("left within %.2f s", time.Since(began).Seconds())
 			found, err := l.backend(t).List(t.Context(), "")
 			require.NoError(t, err)
 			require.Empty(t, found)
 		})
 	}
-	require.NoError(t, l.backend(t).Unpeer(t.Context(), p, nil))
+	require.NoError(t, l.backend(t).RemovePeering(t.Context(), p, nil))
 	l.requireNothing(t)
 }

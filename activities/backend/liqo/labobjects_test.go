@@ -21,7 +21,7 @@ func offloading(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// watched are the kinds of which something of ours could be left.
+// watched are the kinds of which something owned by us could be left.
 func watched() []schema.GroupVersionResource {
 	core := func(name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: name}

@@ -30,7 +30,8 @@ const (
 func (l *lab) offload(t *testing.T) {
 	t.Helper()
 	c := l.clusters[consumer]
-	_, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: podNamespace}}, metav1.CreateOptions{})
+	_, err := c.kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: podNamespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -39,16 +40,17 @@ func (l *lab) offload(t *testing.T) {
 			t.Errorf("remove namespace %s: %v", podNamespace, err)
 		}
 	})
-	_, err = c.any.Resource(offloading("namespaceoffloadings")).Namespace(podNamespace).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "offloading.liqo.io/v1beta1",
-		"kind":       "NamespaceOffloading",
-		"metadata":   map[string]any{"name": "offloading"}, // Liqo's webhook accepts no other
-		"spec": map[string]any{
-			"namespaceMappingStrategy": "EnforceSameName",
-			"podOffloadingStrategy":    "LocalAndRemote",
-			"clusterSelector":          map[string]any{"nodeSelectorTerms": []any{}}, // or Liqo cannot add its finalizer
-		},
-	}}, metav1.CreateOptions{})
+	_, err = c.any.Resource(offloading("namespaceoffloadings")).Namespace(podNamespace).Create(t.Context(),
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "offloading.liqo.io/v1beta1",
+			"kind":       "NamespaceOffloading",
+			"metadata":   map[string]any{"name": "offloading"}, // Liqo's webhook accepts no other
+			"spec": map[string]any{
+				"namespaceMappingStrategy": "EnforceSameName",
+				"podOffloadingStrategy":    "LocalAndRemote",
+				"clusterSelector":          map[string]any{"nodeSelectorTerms": []any{}}, // or Liqo cannot add its finalizer
+			},
+		}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
 		ns, err := c.kube.CoreV1().Namespaces().Get(ctx, podNamespace, metav1.GetOptions{})
@@ -67,7 +69,8 @@ func (l *lab) letGo(ctx context.Context) error {
 		if !slices.Contains(list.Items[i].Finalizers, podFinalizer) {
 			continue
 		}
-		if _, err := kube.Patch(ctx, list.Items[i].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); ignoreNotFound(err) != nil {
+		if _, err := kube.Patch(ctx, list.Items[i].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{}); ignoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -85,7 +88,8 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 }
 
 func (l *lab) pods(ctx context.Context, node string) ([]string, error) {
-	list, err := l.clusters[consumer].kube.CoreV1().Pods(podNamespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	list, err := l.clusters[consumer].kube.CoreV1().Pods(podNamespace).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return nil, err
 	}
@@ -110,24 +114,29 @@ func (l *lab) putPod(ctx context.Context, node string, pod backendtest.Pod) erro
 	var err error
 	if pod.DaemonSet {
 		spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
-		_, err = kube.AppsV1().DaemonSets(podNamespace).Create(ctx, &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: spec},
-		}}, metav1.CreateOptions{})
+		_, err = kube.AppsV1().DaemonSets(podNamespace).Create(ctx, &appsv1.DaemonSet{ObjectMeta: meta,
+			Spec: appsv1.DaemonSetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: spec},
+			}}, metav1.CreateOptions{})
 	} else {
 		spec.NodeName, spec.TerminationGracePeriodSeconds = node, new(int64)
-		_, err = kube.CoreV1().Pods(podNamespace).Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: spec}, metav1.CreateOptions{})
+		_, err = kube.CoreV1().Pods(podNamespace).Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: spec},
+			metav1.CreateOptions{})
 	}
 	if err == nil && pod.Protected {
 		one := intstr.FromInt32(1)
-		_, err = kube.PolicyV1().PodDisruptionBudgets(podNamespace).Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: meta,
-			Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: meta.Labels}}}, metav1.CreateOptions{})
+		_, err = kube.PolicyV1().PodDisruptionBudgets(podNamespace).Create(ctx,
+			&policyv1.PodDisruptionBudget{ObjectMeta: meta,
+				Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one,
+					Selector: &metav1.LabelSelector{MatchLabels: meta.Labels}}}, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) (bool, error) {
-		list, err := kube.CoreV1().Pods(podNamespace).List(ctx, metav1.ListOptions{LabelSelector: podLabel + "=" + pod.Name, FieldSelector: "spec.nodeName=" + node})
+		list, err := kube.CoreV1().Pods(podNamespace).List(ctx, metav1.ListOptions{LabelSelector: podLabel + "=" + pod.Name,
+			FieldSelector: "spec.nodeName=" + node})
 		if err != nil || len(list.Items) != 1 {
 			return false, err
 		}

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // shrink stands in for a provider's own class controller: Liqo's default one grants whatever is asked. It stops Liqo's
 // and answers each new slice with half a CPU.
-func (l *lab) shrink(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+func (l *lab) shrink(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	resume, err := l.stall(ctx, p)
 	if err != nil {
 		return resume, err

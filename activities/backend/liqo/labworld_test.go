@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -49,18 +48,19 @@ func (l *lab) setProviderID(ctx context.Context, node, id string) error {
 	return err
 }
 
-func (l *lab) deleteNode(ctx context.Context, a backend.Attempt) error {
+func (l *lab) deleteNode(ctx context.Context, a fleet.Attempt) error {
 	return l.clusters[consumer].kube.CoreV1().Nodes().Delete(ctx, a.ObjectName(), metav1.DeleteOptions{})
 }
 
 // remove deletes the attempt's object of a kind.
-func (l *lab) remove(kind schema.GroupVersionResource) func(context.Context, backend.Attempt) error {
-	return func(ctx context.Context, a backend.Attempt) error {
-		return l.clusters[consumer].any.Resource(kind).Namespace("liqo-tenant-"+a.Provider.ID).Delete(ctx, a.ObjectName(), metav1.DeleteOptions{})
+func (l *lab) remove(kind schema.GroupVersionResource) func(context.Context, fleet.Attempt) error {
+	return func(ctx context.Context, a fleet.Attempt) error {
+		return l.clusters[consumer].any.Resource(kind).Namespace("liqo-tenant-"+a.Provider.ID).Delete(ctx, a.ObjectName(),
+			metav1.DeleteOptions{})
 	}
 }
 
-func (l *lab) putSlice(ctx context.Context, p backend.Provider, name string) (backendtest.Undo, error) {
+func (l *lab) putSlice(ctx context.Context, p fleet.Provider, name string) (backendtest.Undo, error) {
 	slices := l.clusters[consumer].any.Resource(authentication("resourceslices")).Namespace("liqo-tenant-" + p.ID)
 	_, err := slices.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.liqo.io/v1beta1",
@@ -89,20 +89,23 @@ func (l *lab) liqoctl(ctx context.Context, verb string, from, to *cluster) error
 	return nil
 }
 
-// unpeerByHand takes a peering away step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant at once, and
-// crd-replicator may then hold the Identity's Renew and kubeconfig by finalizers that it cannot clear any more.
+// unpeerByHand takes a peering away step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant at once,
+// and crd-replicator may then hold the Identity's Renew and kubeconfig by finalizers that it cannot clear any more.
 func (l *lab) unpeerByHand(ctx context.Context, from, to *cluster) error {
 	namespace := "liqo-tenant-" + to.name
-	err := from.any.Resource(authentication("identities")).Namespace(namespace).Delete(ctx, "controlplane-"+to.name, metav1.DeleteOptions{})
+	err := from.any.Resource(authentication("identities")).Namespace(namespace).Delete(ctx, "controlplane-"+to.name,
+		metav1.DeleteOptions{})
 	if ignoreNotFound(err) != nil {
 		return err
 	}
 	err = poll(ctx, func(ctx context.Context) (bool, error) {
-		renews, err := from.any.Resource(authentication("renews")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "liqo.io/replication=true"})
+		renews, err := from.any.Resource(authentication("renews")).Namespace(namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: "liqo.io/replication=true"})
 		if err != nil || len(renews.Items) > 0 {
 			return false, err
 		}
-		secrets, err := from.kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: "liqo.io/identity-type=ControlPlane"})
+		secrets, err := from.kube.CoreV1().Secrets(namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: "liqo.io/identity-type=ControlPlane"})
 		return err == nil && len(secrets.Items) == 0, err
 	})
 	if err != nil {
@@ -111,7 +114,7 @@ func (l *lab) unpeerByHand(ctx context.Context, from, to *cluster) error {
 	return l.liqoctl(ctx, "unauthenticate", from, to)
 }
 
-func (l *lab) putPeering(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+func (l *lab) putPeering(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	here, there, undone := l.clusters[consumer], l.clusters[p.ID], false
 	return func(ctx context.Context) error {
 		if undone {
@@ -129,13 +132,13 @@ func (l *lab) putPeering(ctx context.Context, p backend.Provider) (backendtest.U
 }
 
 // stall stops the provider's Liqo; its API server goes on.
-func (l *lab) stall(_ context.Context, p backend.Provider) (backendtest.Undo, error) {
+func (l *lab) stall(_ context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	process := p.ID + "-liqo-cm"
 	return func(context.Context) error { return l.signal(process, syscall.SIGCONT) }, l.signal(process, syscall.SIGSTOP)
 }
 
 // cut stops the provider's API server: it accepts connections and never answers.
-func (l *lab) cut(_ context.Context, p backend.Provider) (backendtest.Undo, error) {
+func (l *lab) cut(_ context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	process := p.ID + "-apiserver"
 	l.clusters[p.ID].cut = true
 	return func(context.Context) error {
@@ -145,10 +148,11 @@ func (l *lab) cut(_ context.Context, p backend.Provider) (backendtest.Undo, erro
 }
 
 // deny sets our Tenant to a condition, as liqoctl cordon or drain on the provider does.
-func (l *lab) deny(condition string) func(context.Context, backend.Provider) (backendtest.Undo, error) {
-	return func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+func (l *lab) deny(condition string) func(context.Context, fleet.Provider) (backendtest.Undo, error) {
+	return func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 		set := func(ctx context.Context, condition string) error {
-			_, err := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-"+consumer).Patch(ctx, consumer,
+			_, err := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-"+consumer).Patch(ctx,
+				consumer,
 				types.MergePatchType, []byte(`{"spec":{"tenantCondition":"`+condition+`"}}`), metav1.PatchOptions{})
 			return err
 		}

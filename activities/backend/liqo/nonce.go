@@ -47,19 +47,22 @@ func (p *peering) readKeys(ctx context.Context) (h handshake, err error) {
 func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string, err error) {
 	err = p.remote.do(ctx, "ask for a nonce", func(provider client.Client) error {
 		var err error
-		if p.remoteNS, message, err = ensureTenantNamespace(ctx, provider, p.self.id, p.labels(), nil); err != nil || p.remoteNS == "" {
+		if p.remoteNS, message, err = ensureTenantNamespace(ctx, provider, p.self.id, p.labels(), nil); err != nil ||
+			p.remoteNS == "" {
 			return err
 		}
 		secret, err := nonceSecret(ctx, provider, p.remoteNS, consts.NonceSecretLabelKey, nonceName, p.self.id)
 		if apierrors.IsNotFound(err) {
 			message = fmt.Sprintf("Secret %s/%s was made", p.remoteNS, nonceName)
-			return provider.Create(ctx, forgeNonce(p.remoteNS, nonceName, consts.NonceSecretLabelKey, p.self.id, p.labels(), nil, nil))
+			return provider.Create(ctx, forgeNonce(p.remoteNS, nonceName, consts.NonceSecretLabelKey, p.self.id, p.labels(), nil,
+				nil))
 		}
 		if err != nil {
 			return err
 		}
 		nonce = secret.Data[consts.NonceSecretField]
-		message = fmt.Sprintf("the provider's liqo-controller-manager has not filled Secret %s/%s yet", secret.Namespace, secret.Name)
+		message = fmt.Sprintf("the provider's liqo-controller-manager has not filled Secret %s/%s yet", secret.Namespace,
+			secret.Name)
 		return nil
 	})
 	return nonce, message, err
@@ -75,7 +78,8 @@ func (p *peering) ensureSignedNonce(ctx context.Context, h handshake) (signature
 		if err != nil {
 			return nil, "", err
 		}
-		secret := forgeNonce(p.localNS, signedNonceName, consts.SignedNonceSecretLabelKey, p.provider.ID, p.labels(), annotations, h.nonce)
+		secret := forgeNonce(p.localNS, signedNonceName, consts.SignedNonceSecretLabelKey, p.provider.ID, p.labels(),
+			annotations, h.nonce)
 		return nil, fmt.Sprintf("Secret %s/%s was made", secret.Namespace, secret.Name), p.local.Create(ctx, secret)
 	}
 	if err != nil {
@@ -91,17 +95,20 @@ func (p *peering) ensureSignedNonce(ctx context.Context, h handshake) (signature
 	}
 	signature = secret.Data[consts.SignedNonceSecretField]
 	if ok, err := authentication.VerifyNonce(h.public, h.nonce, signature); err != nil || !ok {
-		return nil, fmt.Sprintf("this cluster's liqo-controller-manager has not signed Secret %s/%s yet", secret.Namespace, secret.Name), nil
+		return nil, fmt.Sprintf("this cluster's liqo-controller-manager has not signed Secret %s/%s yet", secret.Namespace,
+			secret.Name), nil
 	}
 	return signature, "", nil
 }
 
-func nonceSecret(ctx context.Context, cluster client.Client, namespace, label, name, peer string) (*corev1.Secret, error) {
+func nonceSecret(ctx context.Context, cluster client.Client, namespace, label, name,
+	peer string) (*corev1.Secret, error) {
 	if namespace == "" {
 		return nil, apierrors.NewNotFound(corev1.Resource("secrets"), name)
 	}
 	var found corev1.SecretList
-	err := cluster.List(ctx, &found, client.InNamespace(namespace), client.HasLabels{label}, client.MatchingLabels{consts.RemoteClusterID: peer})
+	err := cluster.List(ctx, &found, client.InNamespace(namespace), client.HasLabels{label},
+		client.MatchingLabels{consts.RemoteClusterID: peer})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +118,8 @@ func nonceSecret(ctx context.Context, cluster client.Client, namespace, label, n
 	return &found.Items[0], nil
 }
 
-func forgeNonce(namespace, name, label, peer string, labels, annotations map[string]string, nonce []byte) *corev1.Secret {
+func forgeNonce(namespace, name, label, peer string, labels, annotations map[string]string,
+	nonce []byte) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name:        name,
 		Namespace:   namespace,

@@ -27,7 +27,8 @@ func tenancies() []tenancy {
 		return found
 	}
 	secrets := func(label string) tenancy {
-		return tenancy{kind: corev1.SchemeGroupVersion.WithKind("Secret"), which: []client.ListOption{client.HasLabels{label}}}
+		return tenancy{kind: corev1.SchemeGroupVersion.WithKind("Secret"),
+			which: []client.ListOption{client.HasLabels{label}}}
 	}
 	all := plain(authv1beta1.GroupVersion, "Tenant", "Identity", "ResourceSlice")
 	all = append(all, plain(offloadingv1beta1.SchemeGroupVersion, "VirtualNode", "NamespaceMap")...)
@@ -37,8 +38,8 @@ func tenancies() []tenancy {
 
 // occupied says which object of a tenant namespace still serves someone: another direction, networking, a peering by
 // hand. It is "" when there is none. Objects that hang on an owner go with it and do not count, nor does what
-// crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth something
-// to the Tenant that is gone.
+// crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth
+// something to the Tenant that is gone.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
 	for _, tenancy := range tenancies() {
 		var found metav1.PartialObjectMetadataList

@@ -7,11 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// labelConsumer is the Liqo id of the cluster whose hub made the object. A cluster may lend to one and borrow from
-// another, and crd-replicator copies a slice's labels to the provider: without it, two hubs of the same name would take
-// each other's objects for their own.
+// labelConsumer is the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to one and borrow
+// from another, and crd-replicator copies a slice's labels to the provider: without it, two hubs of the same name would
+// take each other's objects for their own.
 const labelConsumer = "liqo-autoscaler.io/consumer"
 
 // ours are the labels that make an object ours, wherever it lies.
@@ -23,13 +24,13 @@ func (b *Backend) ours(self string) client.MatchingLabels {
 	}
 }
 
-// isOurs tells whether a peering's object is ours.
+// isOurs reports whether a peering's object is ours.
 func (b *Backend) isOurs(self string, object client.Object) bool {
 	return carries(object, b.ours(self))
 }
 
 // attemptLabels are the labels of one attempt's objects.
-func (b *Backend) attemptLabels(self string, attempt backend.Attempt) client.MatchingLabels {
+func (b *Backend) attemptLabels(self string, attempt fleet.Attempt) client.MatchingLabels {
 	labels := b.ours(self)
 	labels[backend.LabelGroup] = attempt.Group
 	labels[backend.LabelInstance] = attempt.Instance

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
@@ -12,13 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // peering is the relation with one provider while one verb works on it.
 type peering struct {
 	*Backend
-	provider backend.Provider
+	provider fleet.Provider
 	remote   *remote
+	begun    time.Time // when the verb was first called, see backend.Begun
 
 	self     identity // of the consumer
 	localNS  string   // tenant namespace on the consumer; "" while there is none
@@ -26,9 +29,12 @@ type peering struct {
 	remoteNS string   // tenant namespace on the provider; "" while there is none
 }
 
-func (b *Backend) peering(provider backend.Provider) *peering {
-	return &peering{Backend: b, provider: provider, remote: &remote{b: b, provider: provider}}
+func (b *Backend) peering(provider fleet.Provider) *peering {
+	return &peering{Backend: b, provider: provider, remote: &remote{b: b, provider: provider}, begun: time.Now()}
 }
+
+// lasts reports whether the verb was first called longer ago than that.
+func (p *peering) lasts(longer time.Duration) bool { return time.Since(p.begun) > longer }
 
 // labels are those of each object that we make for the peering, on both sides.
 func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
@@ -109,7 +115,8 @@ func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 		return nil, absent
 	}
 	err := p.remote.do(ctx, "read our Tenant", func(provider client.Client) error {
-		return provider.List(ctx, &found, client.InNamespace(p.remoteNS), client.MatchingLabels{consts.RemoteClusterID: p.self.id})
+		return provider.List(ctx, &found, client.InNamespace(p.remoteNS),
+			client.MatchingLabels{consts.RemoteClusterID: p.self.id})
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +127,7 @@ func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 	return &found.Items[0], nil
 }
 
-// byOthers tells whether somebody else made this peering: then none of it is ours to write.
+// byOthers reports whether somebody else made this peering: then none of it is ours to write.
 func (p *peering) byOthers(ctx context.Context) (bool, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {

@@ -15,35 +15,47 @@ import (
 // not the one in our credentials. Its ForeignCluster says so, but not only of now: when an Identity goes before its
 // kubeconfig does, Liqo leaves the old status as it is until its next resync, hours later (Liqo
 // foreigncluster-controller/status.go). The proof of now is the Renew, which has been to the provider and back.
-func (p *peering) reachable() look {
-	began := time.Now()
-	return func(ctx context.Context) (bool, string, error) {
-		status, message, err := p.apiServerStatus(ctx)
-		if err != nil || status != liqov1beta1.ConditionStatusEstablished {
-			return false, message, err
-		}
-		identity, err := p.controlPlaneIdentity(ctx)
-		if err != nil { // a peering by a Secret made by hand has none
-			return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
-		}
-		var renew authv1beta1.Renew
-		err = p.local.Get(ctx, client.ObjectKeyFromObject(identity), &renew)
-		if apierrors.IsNotFound(err) {
-			settled := time.Since(identity.CreationTimestamp.Time) > time.Minute || time.Since(began) > p.graces.renew
-			return settled, "this cluster's liqo-controller-manager is expected to make a Renew", nil
-		}
-		if err != nil {
-			return false, "", fmt.Errorf("read Renew: %w", err)
-		}
-		if renew.Status.AuthParams == nil {
-			return false, fmt.Sprintf("the provider has not answered Renew %s/%s yet", renew.Namespace, renew.Name), nil
-		}
-		return true, "", nil
+func (p *peering) reachable(ctx context.Context) (bool, string, error) {
+	status, message, err := p.apiServerStatus(ctx)
+	if err != nil || status != liqov1beta1.ConditionStatusEstablished {
+		return false, message, err
 	}
+	identity, err := p.controlPlaneIdentity(ctx)
+	if err != nil { // a peering by a Secret made by hand has none
+		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+	}
+	var renew authv1beta1.Renew
+	err = p.local.Get(ctx, client.ObjectKeyFromObject(identity), &renew)
+	if apierrors.IsNotFound(err) {
+		return p.settled(ctx)
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("read Renew: %w", err)
+	}
+	if renew.Status.AuthParams == nil {
+		return false, fmt.Sprintf("the provider has not answered Renew %s/%s yet", renew.Namespace, renew.Name), nil
+	}
+	return true, "", nil
+}
+
+// settled is done when Liqo would have made a Renew by now, if it is one that makes any: a while after it has made the
+// kubeconfig.
+func (p *peering) settled(ctx context.Context) (bool, string, error) {
+	secrets, err := p.controlPlaneSecrets(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	for i := range secrets {
+		if time.Since(secrets[i].CreationTimestamp.Time) > p.graces.renew {
+			return true, "", nil
+		}
+	}
+	return false, "this cluster's liqo-controller-manager is expected to make a Renew", nil
 }
 
 // apiServerStatus is Liqo's own verdict on the provider's API server, with a sentence on it.
-func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.ConditionStatusType, message string, err error) {
+func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.ConditionStatusType, message string,
+	err error) {
 	var foreign liqov1beta1.ForeignCluster
 	err = p.local.Get(ctx, client.ObjectKey{Name: p.provider.ID}, &foreign)
 	if apierrors.IsNotFound(err) {
@@ -53,7 +65,8 @@ func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.Condi
 		return "", "", fmt.Errorf("read ForeignCluster: %w", err)
 	}
 	if !foreign.Status.Modules.Authentication.Enabled {
-		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not show the authentication yet", nil
+		return liqov1beta1.ConditionStatusNone, "ForeignCluster " + p.provider.ID + " does not show the authentication yet",
+			nil
 	}
 	for _, condition := range foreign.Status.Conditions {
 		if condition.Type == liqov1beta1.APIServerStatusCondition {
@@ -61,5 +74,6 @@ func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.Condi
 				foreign.Status.APIServerURL, condition.Status, condition.Message), nil
 		}
 	}
-	return liqov1beta1.ConditionStatusNone, fmt.Sprintf("Liqo has not tried the provider's API server at %s yet", foreign.Status.APIServerURL), nil
+	return liqov1beta1.ConditionStatusNone, fmt.Sprintf("Liqo has not tried the provider's API server at %s yet",
+		foreign.Status.APIServerURL), nil
 }

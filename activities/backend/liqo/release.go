@@ -15,20 +15,28 @@ import (
 // kubeconfigs it does that by (Liqo internal/crdReplicator).
 const replicatorFinalizers = "crdreplicator.liqo.io/"
 
-// revoked tells whether the provider has no Tenant of ours: its people took it away, or somebody removed the peering by
-// `liqoctl unauthenticate`. Liqo may do nothing there then, not even remove what it has replicated, and crd-replicator
-// retries that for ever (Liqo internal/crdReplicator/reflection/handler.go).
+// revoked reports whether the provider has no Tenant made by us: its people took it away, or somebody removed the
+// peering by `liqoctl unauthenticate`. Liqo may do nothing there then, not even remove what it has replicated, and
+// crd-replicator retries that for ever (Liqo internal/crdReplicator/reflection/handler.go).
 func (p *peering) revoked(ctx context.Context) (bool, error) {
 	_, err := p.tenant(ctx)
 	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
-// release takes crd-replicator's finalizers off an object that is being deleted, in place of a crd-replicator that cannot.
-// Only after revoked, and only when nothing of the object is left on the provider that we could remove.
-func (p *peering) release(ctx context.Context, object client.Object) error {
-	if object.GetDeletionTimestamp() == nil {
+// releaseRevoked releases an object that has been terminating for long, if the peering is revoked.
+func (p *peering) releaseRevoked(ctx context.Context, object client.Object) error {
+	if !terminating(object, p.graces.release) {
 		return nil
 	}
+	if revoked, err := p.revoked(ctx); err != nil || !revoked {
+		return err
+	}
+	return p.release(ctx, object)
+}
+
+// release takes crd-replicator's finalizers off an object that is being deleted, in place of a crd-replicator that
+// cannot. Only after revoked, and only when nothing of the object is left on the provider that we could remove.
+func (p *peering) release(ctx context.Context, object client.Object) error {
 	kept := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool {
 		return strings.HasPrefix(finalizer, replicatorFinalizers)
 	})
@@ -36,7 +44,8 @@ func (p *peering) release(ctx context.Context, object client.Object) error {
 		return nil
 	}
 	err := mergePatch(ctx, p.local, object, map[string]any{
-		"metadata": map[string]any{"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": kept},
+		"metadata": map[string]any{"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(),
+			"finalizers": kept},
 	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("release %s: %w", object.GetName(), err)
@@ -44,7 +53,14 @@ func (p *peering) release(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// since is how long something has lasted, from the first time it was asked.
+// terminating reports whether an object has been terminating for longer than that.
+func terminating(object client.Object, longer time.Duration) bool {
+	at := object.GetDeletionTimestamp()
+	return at != nil && time.Since(at.Time) > longer
+}
+
+// since is how long something has lasted, from the first time it was asked. It is for verbs that are not called in
+// passes.
 type since struct{ began time.Time }
 
 func (s *since) longerThan(d time.Duration) bool {

@@ -27,7 +27,7 @@ func TestLeaveRevoked(t *testing.T) {
 	replica.Namespace = remoteNS
 	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
 	c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), replica})
-	require.NoError(t, c.Leave(prompt(t), someAttempt(1), nil))
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
 	require.False(t, exists(t, c.local, accepted("2")))
 	require.False(t, exists(t, c.there, replica))
 }
@@ -38,7 +38,7 @@ func TestLeaveNotRevoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), tenantOf(mine())})
 			c.down = down
-			err := c.Leave(soon(t), someAttempt(1), nil)
+			err := c.Return(soon(t), someAttempt(1), nil)
 			var stage *backend.StageError
 			require.ErrorAs(t, err, &stage)
 			require.Equal(t, backend.StageSliceGone, stage.Stage)
@@ -54,9 +54,10 @@ func heldRest() []client.Object {
 }
 
 func TestUnpeerRevoked(t *testing.T) {
-	replica := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, peer, map[string]string{consts.ReplicationOriginLabel: me})}
+	replica := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, peer,
+		map[string]string{consts.ReplicationOriginLabel: me})}
 	c := newClusters(t, append(heldRest(), tenantNS(peer, mine())), []client.Object{tenantNS(me, mine()), replica})
-	require.NoError(t, c.Unpeer(prompt(t), provider(), nil))
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 	for _, object := range heldRest() {
 		require.False(t, exists(t, c.local, object), "%T", object)
 	}
@@ -69,7 +70,7 @@ func TestUnpeerOthersRemains(t *testing.T) {
 	rest := heldRest()
 	rest = []client.Object{rest[0], rest[2], tenantNS(peer)}
 	c := newClusters(t, rest, nil)
-	require.NoError(t, c.Unpeer(prompt(t), provider(), nil))
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 	for _, object := range rest {
 		require.True(t, exists(t, c.local, object), "%T", object)
 	}

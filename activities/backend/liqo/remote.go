@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet/document"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 var (
 	errNotKubeconfig = errors.New("is not a kubeconfig with a current context")
 	errRunsPrograms  = errors.New("is a kubeconfig that runs a program, which is refused for one kept in a cluster")
-	errSwollen       = errors.New("is not read: " + document.ErrSwollen.Error())
+	errAliases       = fmt.Errorf("is not read: %w", strictyaml.ErrAliases)
 	errNamesFiles    = errors.New("is a kubeconfig that names files, which is refused for one kept in a cluster")
 )
 
@@ -24,7 +25,7 @@ var (
 // reaches the cluster it should, and again after each failure of access.
 type remote struct {
 	b        *Backend
-	provider backend.Provider
+	provider fleet.Provider
 	client   client.Client
 }
 
@@ -52,7 +53,8 @@ func (r *remote) dial(ctx context.Context) error {
 		return access("read the provider's cluster id", err)
 	}
 	if found.id != r.provider.ID {
-		return say(backend.ErrInvalid, "the credentials of provider %s lead to cluster %s: mend the offer or its kubeconfig", r.provider.ID, found.id)
+		return say(backend.ErrInvalid, "the credentials of provider %s lead to cluster %s: fix the offer or its kubeconfig",
+			r.provider.ID, found.id)
 	}
 	r.client = provider
 	return nil

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remoteSliceGone looks on the provider itself, because a restarted crd-replicator that cannot reach the provider lets a
-// slice go here and leaves it there (Liqo internal/crdReplicator/reflection/handler.go). What is left there is deleted.
-// It asks as our Liqo's own identity, by the kubeconfigs given, which may always do that, and else over the provider's
-// credentials.
+// remoteSliceGone looks on the provider itself, because a restarted crd-replicator that cannot reach the provider lets
+// a slice go here and leaves it there (Liqo internal/crdReplicator/reflection/handler.go). What is left there is
+// deleted. It asks as our Liqo's own identity, by the kubeconfigs given, which may always do that, and else over the
+// provider's credentials.
 func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	for i := range secrets {
 		if gone, message, err := a.askAsLiqo(ctx, &secrets[i]); err == nil {
@@ -74,7 +74,8 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 			return false, "", err
 		}
 	}
-	return false, fmt.Sprintf("ResourceSlice %s/%s is still there on provider %s", namespace, slice.Name, a.Provider.ID), nil
+	return false, fmt.Sprintf("ResourceSlice %s/%s is still there on provider %s", namespace, slice.Name, a.Provider.ID),
+		nil
 }
 
 // certificateGone deletes the provider's copy of the slice's certificate, which Liqo keeps for ever (Liqo
@@ -84,7 +85,8 @@ func (a *attempt) certificateGone(ctx context.Context) error {
 	if err := a.reach(ctx); err != nil || a.remoteNS == "" {
 		return err
 	}
-	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.remoteNS, Name: "liqo-remote-certificate-" + a.name()}}
+	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.remoteNS, Name: "liqo-remote-certificate-" +
+		a.name()}}
 	return a.remote.do(ctx, "delete certificate", func(provider client.Client) error {
 		return provider.Delete(ctx, certificate)
 	})

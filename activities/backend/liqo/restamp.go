@@ -9,11 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Restamp puts the instance id back on the Node of a marked virtual node: a virtual kubelet registers a deleted Node
 // anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once.
-func (b *Backend) Restamp(ctx context.Context, of backend.Attempt) error {
+func (b *Backend) Restamp(ctx context.Context, of fleet.Attempt) error {
 	if err := b.attempt(of).restamp(ctx); err != nil {
 		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)
 	}
@@ -29,7 +30,7 @@ func (a *attempt) restamp(ctx context.Context) error {
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if virtual.DeletionTimestamp != nil || virtual.Annotations[backend.AnnotationStamp] != a.InstanceID() {
+	if virtual.DeletionTimestamp != nil || !a.marks(virtual) {
 		return nil
 	}
 	node, err := a.node(ctx, virtual)
@@ -45,22 +46,31 @@ func (a *attempt) restamp(ctx context.Context) error {
 	if node.Spec.ProviderID != "" {
 		return taken(node)
 	}
+	if stamped, err := a.isStamped(ctx, node); stamped || err != nil {
+		return err
+	}
+	return a.stamp(ctx, node)
+}
+
+// isStamped lists the instance's Nodes anew and reports whether the Node carries the instance id by now, because Join
+// or another worker was faster. When another Node carries it the error is ErrConflict.
+func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error) {
 	var nodes corev1.NodeList
 	siblings := a.ours(a.self.id)
 	siblings[backend.LabelInstance] = a.Instance
 	if err := a.local.List(ctx, &nodes, siblings); err != nil {
-		return fmt.Errorf("list nodes of instance %s: %w", a.Instance, err)
+		return false, fmt.Errorf("list nodes of instance %s: %w", a.Instance, err)
 	}
 	for i := range nodes.Items {
 		switch {
 		case nodes.Items[i].Spec.ProviderID != a.InstanceID():
 		case nodes.Items[i].Name == node.Name:
-			return nil // Join, or another worker, was faster
+			return true, nil
 		default:
-			return say(backend.ErrConflict, "Node %s carries the instance id already", nodes.Items[i].Name)
+			return false, say(backend.ErrConflict, "Node %s carries the instance id already", nodes.Items[i].Name)
 		}
 	}
-	return a.stamp(ctx, node)
+	return false, nil
 }
 
 // stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
@@ -83,5 +93,7 @@ func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
 }
 
 func taken(node *corev1.Node) error {
-	return say(backend.ErrConflict, "somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?", node.Spec.ProviderID, node.Name)
+	return say(backend.ErrConflict,
+		"somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?",
+		node.Spec.ProviderID, node.Name)
 }

@@ -34,7 +34,8 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is being removed", slice.Namespace, slice.Name)
 	}
 	if slice.Labels[consts.ReplicationDestinationLabel] != j.Provider.ID {
-		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is on provider %s", slice.Namespace, slice.Name, slice.Labels[consts.ReplicationDestinationLabel])
+		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is on provider %s", slice.Namespace, slice.Name,
+			slice.Labels[consts.ReplicationDestinationLabel])
 	}
 	return slice, nil
 }
@@ -62,7 +63,8 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 		},
 	}
 	err = j.local.Create(ctx, slice)
-	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") { // Liqo's webhook
+	// Liqo's webhook
+	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") {
 		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
 	}
 	if err != nil {
@@ -98,7 +100,8 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 		return false, "", err
 	}
 	if status == liqov1beta1.ConditionStatusError {
-		return false, "", say(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name, message)
+		return false, "", say(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name,
+			message)
 	}
 	if err := j.closed(ctx); err != nil {
 		return false, "", err
@@ -113,14 +116,16 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 const annotationReminded = "liqo-autoscaler.io/reminded"
 
 // remind has crd-replicator look at the slice once more, by a change of it that matters to nobody, once in a Join: what
-// it was forbidden, while the provider had no Tenant of ours, it drops and does not try again until the object changes
-// (Liqo internal/crdReplicator/reflection/handler.go).
+// it was forbidden, while the provider had no Tenant made by us, it drops and does not try again until the object
+// changes (Liqo internal/crdReplicator/reflection/handler.go).
 func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	if j.reminded || !j.waiting.longerThan(j.graces.answer) {
 		return nil
 	}
 	err := mergePatch(ctx, j.local, slice, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{annotationReminded: time.Now().UTC().Format(time.RFC3339Nano)}},
+		"metadata": map[string]any{"annotations": map[string]string{
+			annotationReminded: time.Now().UTC().Format(time.RFC3339Nano),
+		}},
 	})
 	if err != nil {
 		return fmt.Errorf("remind crd-replicator of slice %s: %w", slice.Name, err)
@@ -130,7 +135,7 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 }
 
 // closed is ErrDenied when the provider has closed our Tenant: draining one takes away the rights to even ask, so that
-// the slice never gets an answer. One that is gone does the same, and of a peering of ours it can be made anew:
+// the slice never gets an answer. One that is gone does the same, and of our peering it can be made anew:
 // ErrNotPeered. What cannot be read says nothing.
 func (j *join) closed(ctx context.Context) error {
 	if !j.waiting.longerThan(j.graces.answer) || j.reach(ctx) != nil {
@@ -139,7 +144,8 @@ func (j *join) closed(ctx context.Context) error {
 	tenant, err := j.tenant(ctx)
 	if apierrors.IsNotFound(err) {
 		if identity, err := j.controlPlaneIdentity(ctx); err == nil && j.peering.mine(identity) {
-			return say(backend.ErrNotPeered, "provider %s has no Tenant of ours any longer: somebody has removed it", j.Provider.ID)
+			return say(backend.ErrNotPeered, "provider %s has no Tenant of ours any longer: somebody has removed it",
+				j.Provider.ID)
 		}
 	}
 	if err != nil {
@@ -162,13 +168,15 @@ func (j *join) granted(ctx context.Context) (bool, string, error) {
 		return false, "", say(backend.ErrDenied, "%s", denial(slice, condition))
 	}
 	if short := missing(j.spec.Shape, slice.Status.Resources); short != "" {
-		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace, slice.Name, short)
+		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace,
+			slice.Name, short)
 	}
 	return true, "", nil
 }
 
 func denial(slice *authv1beta1.ResourceSlice, condition *authv1beta1.ResourceSliceCondition) string {
-	words := fmt.Sprintf("the provider has set %s of ResourceSlice %s/%s to %s (%s)", condition.Type, slice.Namespace, slice.Name, condition.Status, condition.Reason)
+	words := fmt.Sprintf("the provider has set %s of ResourceSlice %s/%s to %s (%s)", condition.Type, slice.Namespace,
+		slice.Name, condition.Status, condition.Reason)
 	if condition.Message != "" {
 		words += ": " + condition.Message
 	}

@@ -5,24 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // stamped marks the virtual node and then writes the instance id into the Node, last of all: from then on CA counts it.
 func (j *join) stamped(ctx context.Context) (bool, string, error) {
-	earlier, err := j.earlierNode(ctx)
-	if err != nil {
-		return false, "", err
-	}
-	if earlier != "" {
-		return false, fmt.Sprintf("Node %s of an earlier attempt is still there", earlier), nil
-	}
 	virtual, err := j.virtualNode(ctx)
 	if err != nil {
 		return false, "", err
@@ -30,7 +22,13 @@ func (j *join) stamped(ctx context.Context) (bool, string, error) {
 	if virtual.DeletionTimestamp != nil {
 		return false, "", say(backend.ErrConflict, "VirtualNode %s was removed by somebody", virtual.Name)
 	}
-	if virtual.Annotations[backend.AnnotationStamp] != j.InstanceID() {
+	for { // once more after the mark: of two that mark at once, each sees the other
+		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
+			return false, waits, err
+		}
+		if j.marks(virtual) {
+			break
+		}
 		if err := mergePatch(ctx, j.local, virtual, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]string{backend.AnnotationStamp: j.InstanceID()}}}); err != nil {
 			return false, "", fmt.Errorf("mark virtual node: %w", err)
@@ -52,21 +50,43 @@ func (j *join) stamped(ctx context.Context) (bool, string, error) {
 	}
 }
 
-// earlierNode is the name of a Node that an earlier attempt of the same instance has left, or "". Two Nodes with one
-// providerID would make CA count one instance twice.
-func (j *join) earlierNode(ctx context.Context) (string, error) {
-	for number := range j.Number {
-		var node corev1.Node
-		name := fleet.ObjectName(j.Instance, number)
-		err := j.local.Get(ctx, client.ObjectKey{Name: name}, &node)
-		if err == nil {
-			return name, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return "", fmt.Errorf("look for Node %s: %w", name, err)
+// marks reports whether the virtual node carries the instance's mark.
+func (a *attempt) marks(virtual *offloadingv1beta1.VirtualNode) bool {
+	return virtual.Annotations[backend.AnnotationStamp] == a.InstanceID()
+}
+
+// otherAttempt says which other attempt of the instance the stamp has to wait for: one whose Node carries the instance
+// id, or whose virtual node is marked, so that it will; "" when there is none. With both it is the instance:
+// ErrConflict. Two Nodes with one providerID would make CA count one instance twice.
+func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
+	siblings := j.ours(j.self.id)
+	siblings[backend.LabelInstance] = j.Instance
+	var virtuals offloadingv1beta1.VirtualNodeList
+	if err := j.local.List(ctx, &virtuals, siblings); err != nil {
+		return "", fmt.Errorf("list virtual nodes of instance %s: %w", j.Instance, err)
+	}
+	var nodes corev1.NodeList
+	if err := j.local.List(ctx, &nodes, siblings); err != nil {
+		return "", fmt.Errorf("list nodes of instance %s: %w", j.Instance, err)
+	}
+	alive := map[string]bool{} // the marked ones, by name
+	for i := range virtuals.Items {
+		if virtual := &virtuals.Items[i]; virtual.Name != j.name() && j.marks(virtual) {
+			waits = fmt.Sprintf("VirtualNode %s of another attempt is still marked", virtual.Name)
+			alive[virtual.Name] = virtual.DeletionTimestamp == nil
 		}
 	}
-	return "", nil
+	for i := range nodes.Items {
+		switch node := &nodes.Items[i]; {
+		case node.Name == j.name() || node.Spec.ProviderID != j.InstanceID():
+		case alive[node.Name] && node.DeletionTimestamp == nil:
+			return "", say(backend.ErrConflict, "Node %s of another attempt is the instance %s: it is stamped and not lost",
+				node.Name, j.InstanceID())
+		default:
+			waits = fmt.Sprintf("Node %s of another attempt still carries the instance id", node.Name)
+		}
+	}
+	return waits, nil
 }
 
 // mergePatch sends a merge patch written by hand, which touches nothing but what it names.

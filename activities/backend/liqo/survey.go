@@ -8,11 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// survey is the first look of an Unpeer: what is there, and whether any of it is to be removed.
+// survey is the first look of a RemovePeering: what is there, and whether any of it is to be removed.
 type survey struct {
 	*peering
 	nothing bool // nothing is to be removed
-	tried   since
 }
 
 func (s *survey) done(ctx context.Context) (bool, string, error) {
@@ -41,19 +40,32 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 	return err == nil, "", err
 }
 
-// unreached decides what becomes of an Unpeer whose provider cannot be used. Establish begins on the consumer, so when
-// nothing of ours is here, nothing was begun there, and a provider that is gone for good must not hold up its end.
+// unreached decides what becomes of a RemovePeering whose provider cannot be used. Establish begins on the consumer, so
+// when nothing owned by us is here, nothing was begun there, and a provider that is gone for good must not hold up its
+// end.
 func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, string, error) {
-	if found || s.ownNS {
+	if found || !s.lasts(s.config.UnreachableAfter) {
 		return false, "", cause
 	}
-	nonce, err := nonceSecret(ctx, s.local, s.localNS, consts.SignedNonceSecretLabelKey, signedNonceName, s.provider.ID)
-	if client.IgnoreNotFound(err) != nil {
-		return false, "", fmt.Errorf("read signed nonce: %w", err)
+	ours, err := s.begunHere(ctx)
+	if err != nil {
+		return false, "", err
 	}
-	if err == nil && s.mine(nonce) || !s.tried.longerThan(s.config.UnreachableAfter) {
+	if ours {
 		return false, "", cause
 	}
 	s.nothing = true
 	return true, "", nil
+}
+
+// begunHere reports whether Establish has left anything on the consumer that outlasts the Identity.
+func (p *peering) begunHere(ctx context.Context) (bool, error) {
+	if p.ownNS {
+		return true, nil
+	}
+	nonce, err := nonceSecret(ctx, p.local, p.localNS, consts.SignedNonceSecretLabelKey, signedNonceName, p.provider.ID)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read signed nonce: %w", err)
+	}
+	return err == nil && p.mine(nonce), nil
 }

@@ -19,8 +19,10 @@ import (
 )
 
 // ensureTenant introduces us to the provider and returns the Tenant once it holds credentials for our key, nil before.
-// Of a Tenant that exists only our own fields are written: never tenantCondition, by which the provider's people say no.
-func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1beta1.Tenant, message string, err error) {
+// Of a Tenant that exists only our own fields are written: never tenantCondition, by which the provider's people say
+// no.
+func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1beta1.Tenant, message string,
+	err error) {
 	tenant, err = p.tenant(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, "Tenant was made", p.createTenant(ctx, h)
@@ -34,7 +36,8 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 	name := tenant.Namespace + "/" + tenant.Name
 	switch {
 	case tenant.DeletionTimestamp != nil:
-		return nil, fmt.Sprintf("Tenant %s of an earlier peering is being removed: the provider's liqo-controller-manager has to let it go", name), nil
+		return nil, fmt.Sprintf("Tenant %s of an earlier peering is being removed: the provider's liqo-controller-manager "+
+			"has to let it go", name), nil
 	case !p.mine(tenant):
 		return nil, "", say(backend.ErrConflict, "somebody else is making this peering now: Tenant %s has appeared", name)
 	}
@@ -105,7 +108,7 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 	})
 }
 
-// requested tells whether a certificate request is ours. Liqo's check panics on one without organization (Liqo
+// requested reports whether a certificate request is ours. Liqo's check panics on one without organization (Liqo
 // pkg/liqo-controller-manager/authentication/csr.go), and the provider's people may write what they like there.
 func (p *peering) requested(csr, publicDER []byte) bool {
 	block, _ := pem.Decode(csr)
@@ -122,7 +125,7 @@ func publicPEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// certifies tells whether the parameters are an answer to our key: those of an earlier key stay in a Tenant's status
+// certifies reports whether the parameters are an answer to our key: those of an earlier key stay in a Tenant's status
 // until Liqo has signed anew. Providers on AWS answer without a certificate.
 func certifies(params *authv1beta1.AuthParams, publicDER []byte) bool {
 	if params == nil {

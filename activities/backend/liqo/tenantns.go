@@ -18,7 +18,8 @@ import (
 // pkg/tenantNamespace/namespaceManager.go). Errors: NotFound when there is none, ErrInvalid when there are two.
 func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*corev1.Namespace, error) {
 	var found corev1.NamespaceList
-	err := cluster.List(ctx, &found, client.MatchingLabels{consts.RemoteClusterID: peer}, client.HasLabels{consts.TenantNamespaceLabel})
+	err := cluster.List(ctx, &found, client.MatchingLabels{consts.RemoteClusterID: peer},
+		client.HasLabels{consts.TenantNamespaceLabel})
 	if apierrors.IsForbidden(err) {
 		var usual corev1.Namespace
 		unread := cluster.Get(ctx, client.ObjectKey{Name: tenantNamespaceName(peer)}, &usual)
@@ -53,7 +54,8 @@ func tenantNamespaceName(peer string) string { return "liqo-tenant-" + peer }
 
 // ensureTenantNamespace finds the namespace or makes it, with our labels and the annotations given. It is "" while an
 // old one is still being removed.
-func ensureTenantNamespace(ctx context.Context, cluster client.Client, peer string, labels, annotations map[string]string) (name, message string, err error) {
+func ensureTenantNamespace(ctx context.Context, cluster client.Client, peer string, labels,
+	annotations map[string]string) (name, message string, err error) {
 	found, err := tenantNamespace(ctx, cluster, peer)
 	if client.IgnoreNotFound(err) != nil {
 		return "", "", err

@@ -32,11 +32,13 @@ func (j *join) virtualized(ctx context.Context) (bool, string, error) {
 		return false, "", say(backend.ErrConflict, "VirtualNode %s/%s is being removed", virtual.Namespace, virtual.Name)
 	}
 	for _, condition := range virtual.Status.Conditions {
-		if condition.Type == offloadingv1beta1.VirtualKubeletConditionType && condition.Status == offloadingv1beta1.RunningConditionStatusType {
+		if condition.Type == offloadingv1beta1.VirtualKubeletConditionType &&
+			condition.Status == offloadingv1beta1.RunningConditionStatusType {
 			return true, "", nil
 		}
 	}
-	return false, fmt.Sprintf("this cluster's liqo-controller-manager has not started a virtual kubelet for VirtualNode %s/%s yet", virtual.Namespace, virtual.Name), nil
+	return false, fmt.Sprintf("this cluster's liqo-controller-manager has not started a virtual kubelet for VirtualNode "+
+		"%s/%s yet", virtual.Namespace, virtual.Name), nil
 }
 
 func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
@@ -51,14 +53,16 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 		return false, "", fmt.Errorf("read Identity %s: %w", name, err)
 	}
 	if err != nil || identity.Status.KubeconfigSecretRef == nil {
-		return false, fmt.Sprintf("this cluster's liqo-controller-manager has made no kubeconfig of Identity %s/%s yet", slice.Namespace, name), nil
+		return false, fmt.Sprintf("this cluster's liqo-controller-manager has made no kubeconfig of Identity %s/%s yet",
+			slice.Namespace, name), nil
 	}
 	virtual, err := j.forgeVirtualNode(ctx, slice, identity.Status.KubeconfigSecretRef.Name)
 	if err != nil {
 		return false, "", err
 	}
 	err = j.local.Create(ctx, virtual)
-	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") { // Liqo's webhook
+	// Liqo's webhook
+	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") {
 		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
 	}
 	if err != nil {
@@ -69,7 +73,8 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 
 // forgeVirtualNode makes what Liqo's own creator makes of a slice (Liqo virtualnodecreator_controller.go), plus labels
 // and taints. The node's size is the shape itself: a provider may grant kinds of resources that were not asked for.
-func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice, kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
+func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice,
+	kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
 	options := forge.VirtualNodeOptionsFromResourceSlice(slice, kubeconfig, nil)
 	options.ResourceList = j.spec.Shape
 	virtual := forge.VirtualNode(slice.Name, slice.Namespace)
@@ -90,7 +95,8 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 // cluster that lacks room has none for them either.
 func (j *join) kubeletTrouble(ctx context.Context) string {
 	var pods corev1.PodList
-	err := j.local.List(ctx, &pods, client.InNamespace(j.localNS), client.MatchingLabels{consts.VirtualNodeLabel: j.name()})
+	err := j.local.List(ctx, &pods, client.InNamespace(j.localNS),
+		client.MatchingLabels{consts.VirtualNodeLabel: j.name()})
 	if err != nil {
 		return ""
 	}

@@ -10,36 +10,48 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// How often a stage is looked at: soon at first, because Liqo mostly takes well under a second, then seldom.
+// How often a stage is polled: often at first, because Liqo mostly takes well under a second, then seldom.
 const (
 	firstLook  = 50 * time.Millisecond
 	seldomLook = 750 * time.Millisecond
 	tellEvery  = time.Second
 )
 
-// beginning is the message of a stage that has not been looked at.
+// noAnswer is how long a request has to be pending for its cancellation to mean that nobody answers it.
+const noAnswer = time.Second
+
+// beginning is the message of a stage that has not been polled yet.
 const beginning = "looking"
 
-// look takes the next step towards a stage, if one is due, and tells whether the stage is reached; when it is not,
-// message says what is being waited for. An error is retried unless it is a verdict.
+// look takes the next step towards a stage, if one is due, and reports whether the stage is reached; if not, message
+// says what it waits for. An error is retried unless it is a verdict.
 type look func(ctx context.Context) (reached bool, message string, err error)
 
 // waiter is how one verb waits.
 type waiter struct {
 	progress backend.Progress
-	// patience is how long ErrUnreachable is put up with in a row. It has no effect on a stubborn waiter.
+	begun    time.Time // when the verb was first called, see backend.Begun
+	// patience is how long ErrUnreachable is tolerated in a row. It has no effect on a stubborn waiter. The error of a
+	// pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all passes.
 	patience time.Duration
-	// refusal is how long a right that is missing is put up with in a row: an API server that has just started refuses
-	// everybody until it has read its roles.
+	// refusal is how long a missing permission is tolerated in a row: an API server that has just started refuses
+	// everybody until it has read its roles. For a verb that began longer ago, one whole pass of refusals is enough.
 	refusal time.Duration
-	// stubborn waiters put up with everything but ErrInUse until the context ends: they take back, and taking back never
-	// gives up by itself.
+	// stubborn waiters retry everything but ErrInUse until the context ends: removal never gives up by itself.
 	stubborn bool
 }
 
-// verdict is an error that names its kind and says it in words, once.
+// making returns the waiter of Establish and Join, which give up by themselves.
+func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter {
+	return &waiter{
+		progress: progress, begun: backend.Begun(ctx), patience: b.config.UnreachableAfter, refusal: b.graces.refusal,
+	}
+}
+
+// verdict is an error of one of the port's kinds, with a message of its own.
 type verdict struct {
 	kind      error
 	message   string
@@ -54,43 +66,90 @@ func say(kind error, format string, args ...any) error {
 	return &verdict{kind: kind, message: fmt.Sprintf(format, args...)}
 }
 
-// until looks until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
+// until polls until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
 func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) error {
 	var seen sight // the last look that the context's end did not spoil
-	var unreachableSince, refusedSince time.Time
+	past := history{onlyRefused: true}
 	w.tell(stage, beginning)
 	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
+		asked := time.Now()
 		now := w.look(ctx, stage, seen, look)
 		if now.reached {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return stopped(ctx, stage, seen)
+			if errors.Is(now.err, backend.ErrUnreachable) && time.Since(asked) > noAnswer {
+				seen = now // no answer is what was seen
+			}
+			return w.ended(ctx, stage, seen, past.onlyRefused)
 		}
-		refused := forbidden(now.err)
-		if !refused {
-			refusedSince = time.Time{}
-		} else if refusedSince.IsZero() {
-			refusedSince = time.Now()
-		}
-		if now.err != nil && w.final(now.err) && (!refused || time.Since(refusedSince) >= w.refusal) {
-			return &backend.StageError{Stage: stage, Message: now.message, Err: kindOf(now.err)}
-		}
-		if !errors.Is(now.err, backend.ErrUnreachable) {
-			unreachableSince = time.Time{}
-		} else if unreachableSince.IsZero() {
-			unreachableSince = time.Now()
-		} else if !w.stubborn && time.Since(unreachableSince) > w.patience {
-			return &backend.StageError{Stage: stage, Message: now.message, Err: backend.ErrUnreachable}
+		past.add(now.err)
+		if err := w.givesUp(stage, now, &past); err != nil {
+			return err
 		}
 		if now.message != seen.message {
 			w.tell(stage, now.message)
 		}
 		seen = now
 		if !w.pause(ctx, delay, stage, seen.message) {
-			return stopped(ctx, stage, seen)
+			return w.ended(ctx, stage, seen, past.onlyRefused)
 		}
 	}
+}
+
+// history is what the looks of one stage have met so far.
+type history struct {
+	onlyRefused          bool // every look so far was refused
+	unreachable, refused streak
+}
+
+func (h *history) add(err error) {
+	refused := forbidden(err)
+	h.onlyRefused = h.onlyRefused && refused
+	h.refused.add(refused)
+	h.unreachable.add(errors.Is(err, backend.ErrUnreachable))
+}
+
+// streak measures how long a condition has held without interruption.
+type streak struct {
+	began time.Time
+	lasts time.Duration
+}
+
+func (s *streak) add(holds bool) {
+	switch {
+	case !holds:
+		*s = streak{}
+	case s.began.IsZero():
+		s.began = time.Now()
+	default:
+		s.lasts = time.Since(s.began)
+	}
+}
+
+// givesUp returns the error that ends the stage now, if waiting longer cannot help or has lasted too long.
+func (w *waiter) givesUp(stage backend.Stage, now sight, past *history) error {
+	if now.err != nil && w.final(now.err) && (!forbidden(now.err) || past.refused.lasts >= w.refusal) {
+		return verdictOf(stage, now)
+	}
+	if !w.stubborn && past.unreachable.lasts > w.patience {
+		return &backend.StageError{Stage: stage, Message: now.message, Err: backend.ErrUnreachable}
+	}
+	return nil
+}
+
+// ended returns the error of a stage that the context's end cut short: the refusal if a whole pass met nothing else,
+// otherwise stopped.
+func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
+	refused := onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal
+	if refused && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return verdictOf(stage, seen)
+	}
+	return stopped(ctx, stage, seen)
+}
+
+func verdictOf(stage backend.Stage, seen sight) error {
+	return &backend.StageError{Stage: stage, Message: seen.message, Err: kindOf(seen.err)}
 }
 
 // sight is the outcome of one look.
@@ -101,9 +160,8 @@ type sight struct {
 	fault   error // what the look panicked with
 }
 
-// look looks once, in a goroutine of its own, so that this one can tell how things stand while a cluster that does not
-// answer holds up the look. It returns only after the look has. If that panicked it does so too: here, unlike there, who
-// called the verb can recover.
+// look runs one poll in its own goroutine, so that progress is still reported while a request hangs. It returns only
+// after the poll has. A panic of the poll is raised again here, where the verb's caller can recover it.
 func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, look look) sight {
 	result := make(chan sight, 1)
 	go func() {
@@ -137,12 +195,10 @@ func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, lo
 	}
 }
 
-// pause waits between two looks; it is false when the context ends.
+// pause waits between two polls; it returns false when the context ends.
 func (w *waiter) pause(ctx context.Context, delay time.Duration, stage backend.Stage, message string) bool {
-	select {
-	case <-ctx.Done():
+	if !wait.For(ctx, delay) {
 		return false
-	case <-time.After(delay):
 	}
 	if delay >= tellEvery/2 {
 		w.tell(stage, message)
@@ -156,7 +212,7 @@ func (w *waiter) tell(stage backend.Stage, message string) {
 	}
 }
 
-// final tells whether waiting longer cannot help.
+// final reports whether waiting longer cannot help.
 func (w *waiter) final(err error) bool {
 	if errors.Is(err, backend.ErrInUse) {
 		return true
@@ -164,7 +220,8 @@ func (w *waiter) final(err error) bool {
 	if w.stubborn {
 		return false
 	}
-	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict, backend.ErrNotPeered} {
+	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict,
+		backend.ErrNotPeered} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -172,14 +229,14 @@ func (w *waiter) final(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// forbidden tells whether an API server refused a right.
+// forbidden reports whether an API server refused a request for lack of permission.
 func forbidden(err error) bool {
 	var v *verdict
 	return apierrors.IsForbidden(err) || errors.As(err, &v) && v.forbidden
 }
 
-// stopped is the error of a stage that the context's end cut short. It matches the context's error, its cause, and the
-// kind of the last trouble.
+// stopped returns the error of a stage that the context's end cut short. It matches the context's error, its cause, and
+// the kind of the last verdict.
 func stopped(ctx context.Context, stage backend.Stage, seen sight) error {
 	message, err := seen.message, ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(err, cause) {
@@ -195,7 +252,7 @@ func stopped(ctx context.Context, stage backend.Stage, seen sight) error {
 	return &backend.StageError{Stage: stage, Message: message, Err: err}
 }
 
-// words is an error without the kind that the StageError repeats.
+// words is the error's text without the kind, which the StageError repeats.
 func words(err error) string {
 	var v *verdict
 	if errors.As(err, &v) {

@@ -38,7 +38,8 @@ func TestUntilStopped(t *testing.T) {
 }
 
 func TestUntilVerdicts(t *testing.T) {
-	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict, backend.ErrNotPeered, backend.ErrInUse} {
+	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict,
+		backend.ErrNotPeered, backend.ErrInUse} {
 		err := (&waiter{}).until(prompt(t), backend.StageTenant, waitingFor("", say(kind, "because of %s", "reasons")))
 		var stage *backend.StageError
 		require.ErrorAs(t, err, &stage)
@@ -47,26 +48,29 @@ func TestUntilVerdicts(t *testing.T) {
 
 		err = (&waiter{stubborn: true}).until(soon(t), backend.StageTenantGone, waitingFor("", say(kind, "because")))
 		require.ErrorIs(t, err, kind)
-		require.Equal(t, kind != backend.ErrInUse, errors.Is(err, context.DeadlineExceeded), "taking back gives up only on ErrInUse: %v", err)
+		require.Equal(t, kind != backend.ErrInUse, errors.Is(err, context.DeadlineExceeded),
+			"taking back gives up only on ErrInUse: %v", err)
 	}
 }
 
 func TestUntilUnreachable(t *testing.T) {
 	unreachable := say(backend.ErrUnreachable, "connection refused")
 	began := time.Now()
-	err := (&waiter{patience: 100 * time.Millisecond}).until(prompt(t), backend.StageAPIServer, waitingFor("", unreachable))
+	err := (&waiter{patience: 100 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
+		waitingFor("", unreachable))
 	require.ErrorIs(t, err, backend.ErrUnreachable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond, "one failure is not enough")
 
 	// A failure in between does not add up.
 	looks := 0
-	err = (&waiter{patience: 150 * time.Millisecond}).until(prompt(t), backend.StageAPIServer, func(context.Context) (bool, string, error) {
-		if looks++; looks%2 == 1 {
-			return false, "", unreachable
-		}
-		return looks > 6, "answers", nil
-	})
+	err = (&waiter{patience: 150 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
+		func(context.Context) (bool, string, error) {
+			if looks++; looks%2 == 1 {
+				return false, "", unreachable
+			}
+			return looks > 6, "answers", nil
+		})
 	require.NoError(t, err)
 }
 
@@ -90,21 +94,24 @@ func TestUntilTellsDuringLook(t *testing.T) {
 
 // An API server that has just started says 403 to everybody until it has read its roles; one that goes on means it.
 func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
-	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New(`RBAC: role "ours" not found`))
+	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "",
+		errors.New(`RBAC: role "ours" not found`))
 	for name, err := range map[string]error{"the provider's": access("look", no), "our own cluster's": no} {
 		t.Run(name, func(t *testing.T) {
 			looks := 0
-			require.NoError(t, (&waiter{refusal: time.Minute}).until(prompt(t), backend.StageAPIServer, func(context.Context) (bool, string, error) {
-				if looks++; looks < 3 {
-					return false, "", err
-				}
-				return true, "", nil
-			}))
+			require.NoError(t, (&waiter{refusal: time.Minute}).until(prompt(t), backend.StageAPIServer,
+				func(context.Context) (bool, string, error) {
+					if looks++; looks < 3 {
+						return false, "", err
+					}
+					return true, "", nil
+				}))
 			looks = 0
-			got := (&waiter{refusal: 200 * time.Millisecond}).until(prompt(t), backend.StageAPIServer, func(context.Context) (bool, string, error) {
-				looks++
-				return false, "", err
-			})
+			got := (&waiter{refusal: 200 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
+				func(context.Context) (bool, string, error) {
+					looks++
+					return false, "", err
+				})
 			require.ErrorContains(t, got, "not found")
 			require.Greater(t, looks, 1)
 			require.NotErrorIs(t, got, context.DeadlineExceeded)

@@ -14,12 +14,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Watch follows our slices, virtual nodes and Nodes on the consumer. Changes that come while handle runs are told
 // together.
-func (b *Backend) Watch(ctx context.Context, handle func(backend.Found)) error {
+func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	self, err := b.consumerEventually(ctx)
 	if err != nil {
 		return err
@@ -66,10 +67,8 @@ func (b *Backend) consumerEventually(ctx context.Context) (identity, error) {
 		if err == nil {
 			return self, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, time.Second) {
 			return identity{}, ctx.Err()
-		case <-time.After(time.Second):
 		}
 	}
 }
@@ -79,13 +78,13 @@ type watching struct {
 	informers []cache.Controller
 	stores    []cache.Indexer
 	dirty     *dirtySet
-	known     map[string]backend.Attempt // told and not told gone
+	known     map[string]fleet.Attempt // told and not told gone
 }
 
 const byName = "name"
 
 func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watching {
-	w := &watching{dirty: newDirtySet(), known: map[string]backend.Attempt{}}
+	w := &watching{dirty: newDirtySet(), known: map[string]fleet.Attempt{}}
 	note := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
@@ -134,7 +133,7 @@ func listerWatcher(cluster client.WithWatch, list client.ObjectList, which clien
 
 // found is what exists of the attempt with that object name now; news is false when it is not one of ours, or was told
 // gone already.
-func (w *watching) found(name string) (found backend.Found, news bool) {
+func (w *watching) found(name string) (found fleet.Found, news bool) {
 	all := findings{}
 	for _, store := range w.stores {
 		objects, err := store.ByIndex(byName, name)
@@ -158,5 +157,5 @@ func (w *watching) found(name string) (found backend.Found, news bool) {
 	}
 	attempt, known := w.known[name]
 	delete(w.known, name)
-	return backend.Found{Attempt: attempt}, known
+	return fleet.Found{Attempt: attempt}, known
 }

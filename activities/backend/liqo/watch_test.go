@@ -13,33 +13,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func TestWatch(t *testing.T) {
 	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-labels", "7")), nil)
 	var watches atomic.Int32
 	c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
-		Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+		Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
+			opts ...client.ListOption) (watch.Interface, error) {
 			defer watches.Add(1)
 			return w.Watch(ctx, list, opts...)
 		},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	told, done := make(chan backend.Found, 100), make(chan error, 1)
-	go func() { done <- c.Watch(ctx, func(f backend.Found) { told <- f }) }()
-	next := func() backend.Found {
+	told, done := make(chan fleet.Found, 100), make(chan error, 1)
+	go func() { done <- c.Watch(ctx, func(f fleet.Found) { told <- f }) }()
+	next := func() fleet.Found {
 		select {
 		case f := <-told:
 			return f
 		case <-time.After(30 * time.Second):
 			require.FailNow(t, "nothing was told")
-			return backend.Found{}
+			return fleet.Found{}
 		}
 	}
 	first := next()
 	found, err := c.List(t.Context(), "")
 	require.NoError(t, err)
-	require.Equal(t, found, []backend.Found{first}, "the start tells all that List lists, and nothing else")
+	require.Equal(t, found, []fleet.Found{first}, "the start tells all that List lists, and nothing else")
 
 	// The fake tells a watch nothing of what changed before it began, not even after the list.
 	require.Eventually(t, func() bool { return watches.Load() == 3 }, 30*time.Second, time.Millisecond)
@@ -50,7 +52,7 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, c.local.Delete(t.Context(), accepted("2")))
 	for f = next(); f.Virtual || f.Slice; f = next() {
 	}
-	require.Equal(t, backend.Found{Attempt: f.Attempt}, f, "its end is told")
+	require.Equal(t, fleet.Found{Attempt: f.Attempt}, f, "its end is told")
 	require.Equal(t, first.Attempt.ObjectName(), f.Attempt.ObjectName())
 
 	cancel()
@@ -94,7 +96,8 @@ func TestRestampThatCameSecond(t *testing.T) {
 	c := newClusters(t, copies([]any{marked[0], marked[1]}), nil)
 	a := c.attempt(someAttempt(1))
 	a.local = interceptor.NewClient(c.watch, interceptor.Funcs{
-		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			err := w.Get(ctx, key, o, opts...)
 			if node, ok := o.(*corev1.Node); ok {
 				node.Spec.ProviderID = "" // as it was a moment ago

@@ -13,13 +13,13 @@ import (
 type Options struct {
 	// Hub tells our objects from those of another hub on the same consumer. Default fleet.DefaultHub.
 	Hub string
-	// Poll is how often a verb that waits looks whether the world has changed. Default 20ms.
+	// Poll is how often those who wait look whether the world has changed: once for all of one World. Default 20ms.
 	Poll time.Duration
 	// Report is how often Progress is called again while nothing changes. Default 2s.
 	Report time.Duration
 }
 
-// Backend lends simulated nodes.
+// Backend makes simulated nodes.
 type Backend struct {
 	world *World
 	opts  Options
@@ -44,12 +44,15 @@ func New(world *World, opts Options) *Backend {
 	return &Backend{world: world, opts: opts}
 }
 
-// step moves the world on as far as it goes now and says what it waits for: nil means the verb's end is reached. What it
-// changed stays also when it returns an error.
+// step moves the world on as far as it goes now and says what it waits for: nil means the verb's end is reached. What
+// it changed stays also when it returns an error.
 type step func(s *State, now time.Time) (*waiting, error)
 
-// drive repeats the step until its end, its verdict, or the context's end.
-func (b *Backend) drive(ctx context.Context, first backend.Stage, progress backend.Progress, do step) error {
+// drive repeats the step until its end, its verdict, or the context's end. The step touches only the objects of the
+// keys.
+func (b *Backend) drive(
+	ctx context.Context, keys func(*State) []string, first backend.Stage, progress backend.Progress, do step,
+) error {
 	if progress == nil {
 		progress = func(backend.Stage, string) {}
 	}
@@ -58,7 +61,14 @@ func (b *Backend) drive(ctx context.Context, first backend.Stage, progress backe
 		if ctx.Err() != nil {
 			return &backend.StageError{Stage: w.stage, Message: w.message, Err: contextError(ctx)}
 		}
-		next, verdict, seen, err := b.try(ctx, do)
+		var next *waiting
+		var verdict error
+		var touched []string
+		seen, err := b.world.edit(ctx, keys, func(s *State) error {
+			next, verdict = do(s, time.Now())
+			touched = keys(s)
+			return nil
+		})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return &backend.StageError{Stage: w.stage, Message: w.message, Err: contextError(ctx)}
@@ -69,48 +79,43 @@ func (b *Backend) drive(ctx context.Context, first backend.Stage, progress backe
 		}
 		w = next
 		progress(w.stage, w.message)
-		if err := b.wait(ctx, w, seen, progress); err != nil {
+		if err := b.wait(ctx, w, seen, append(touched, w.on), progress); err != nil {
 			return err
 		}
 	}
 }
 
-// try runs the step once on the world; seen is the world's head after it.
-func (b *Backend) try(ctx context.Context, do step) (next *waiting, verdict error, seen string, err error) {
-	seen, err = b.world.edit(ctx, func(s *State) error {
-		next, verdict = do(s, time.Now())
-		return nil
-	})
-	return next, verdict, seen, err
-}
-
-// wait returns when it is time to look again: w is due, or the world is no longer as seen. It returns early, with nil,
-// when the context has ended.
-func (b *Backend) wait(ctx context.Context, w *waiting, seen string, progress backend.Progress) error {
-	report := time.Now().Add(b.opts.Report)
+// wait returns when it is time to look again: w is due, or one of the objects has changed since the version seen. It
+// returns early, with nil, when the context has ended.
+func (b *Backend) wait(ctx context.Context, w *waiting, seen int64, keys []string, progress backend.Progress) error {
+	report := time.NewTicker(b.opts.Report)
+	defer report.Stop()
+	var due <-chan time.Time
+	if !w.due.IsZero() {
+		timer := time.NewTimer(time.Until(w.due))
+		defer timer.Stop()
+		due = timer.C
+	}
 	for {
-		d := b.opts.Poll
-		if !w.due.IsZero() {
-			if d = time.Until(w.due); d <= 0 {
-				return nil
-			}
-			d = min(d, time.Until(report))
-		}
-		if !pause(ctx, d) {
-			return nil
-		}
-		if time.Now().After(report) {
-			progress(w.stage, w.message)
-			report = time.Now().Add(b.opts.Report)
-		}
-		if w.due.IsZero() {
-			head, err := b.world.head()
+		var woken <-chan struct{}
+		if due == nil {
+			now, yes, news, err := b.world.changed(seen, keys, b.opts.Poll)
 			if err != nil {
 				return fmt.Errorf("wait for %s: %w", w.stage, err)
 			}
-			if head != seen {
+			if yes {
 				return nil
 			}
+			seen, woken = now, news
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-due:
+			return nil
+		case <-woken:
+		case <-report.C:
+			progress(w.stage, w.message)
 		}
 	}
 }

@@ -45,11 +45,11 @@ func TestHangAtEachStage(t *testing.T) {
 			}},
 		{"Leave", []backend.Stage{backend.StageNodeGone, backend.StageSliceGone},
 			func(ctx context.Context, b *Backend, spec backend.NodeSpec, progress backend.Progress) error {
-				return b.Leave(ctx, spec.Attempt, progress)
+				return b.Return(ctx, spec.Attempt, progress)
 			}},
 		{"Unpeer", unpeerStages,
 			func(ctx context.Context, b *Backend, spec backend.NodeSpec, progress backend.Progress) error {
-				return b.Unpeer(ctx, spec.Attempt.Provider, progress)
+				return b.RemovePeering(ctx, spec.Attempt.Provider, progress)
 			}},
 	}
 	for i, verb := range verbs {
@@ -112,8 +112,8 @@ func TestRefuseAtEachStage(t *testing.T) {
 		require.NoError(t, b.Establish(bounded(t), spec.Attempt.Provider, nil))
 		_, err := b.Join(bounded(t), spec, nil)
 		check(stage, err)
-		require.NoError(t, b.Leave(bounded(t), spec.Attempt, nil))
-		require.NoError(t, b.Unpeer(bounded(t), spec.Attempt.Provider, nil))
+		require.NoError(t, b.Return(bounded(t), spec.Attempt, nil))
+		require.NoError(t, b.RemovePeering(bounded(t), spec.Attempt.Provider, nil))
 		require.Zero(t, counts(t, w))
 	}
 }
@@ -134,7 +134,7 @@ func TestEstablishAfterHalfAnUnpeer(t *testing.T) {
 	require.NoError(t, b.Establish(bounded(t), p, nil))
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Hang: backend.StageTenantGone}))
 	ctx, cancel := context.WithCancel(bounded(t))
-	require.Error(t, b.Unpeer(ctx, p, func(stage backend.Stage, _ string) {
+	require.Error(t, b.RemovePeering(ctx, p, func(stage backend.Stage, _ string) {
 		if stage == backend.StageTenantGone {
 			cancel()
 		}
@@ -158,12 +158,12 @@ func TestUnpeerBothWays(t *testing.T) {
 		}))
 	}
 	bothWays(true)
-	require.ErrorIs(t, b.Unpeer(bounded(t), p, nil), backend.ErrInUse)
+	require.ErrorIs(t, b.RemovePeering(bounded(t), p, nil), backend.ErrInUse)
 	bothWays(false)
-	require.NoError(t, b.Unpeer(bounded(t), p, nil))
+	require.NoError(t, b.RemovePeering(bounded(t), p, nil))
 }
 
-// What a provider has is lent once: two nodes of 2 fit into 5, the third does not, and fits when one has left.
+// A provider offers its capacity once: two nodes of 2 fit into 5, the third does not, and fits when one has left.
 func TestCapacity(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -178,8 +178,8 @@ func TestCapacity(t *testing.T) {
 	err := join("group-a-3", 1)
 	require.ErrorIs(t, err, backend.ErrShort)
 	require.ErrorContains(t, err, "cpu 1 of 2")
-	require.NoError(t, b.Leave(bounded(t), nodeSpec("group-a-3", 1, p).Attempt, nil))
-	require.NoError(t, b.Leave(bounded(t), nodeSpec("group-a-1", 1, p).Attempt, nil))
+	require.NoError(t, b.Return(bounded(t), nodeSpec("group-a-3", 1, p).Attempt, nil))
+	require.NoError(t, b.Return(bounded(t), nodeSpec("group-a-1", 1, p).Attempt, nil))
 	require.NoError(t, join("group-a-3", 2))
 }
 
@@ -217,8 +217,8 @@ func TestHubs(t *testing.T) {
 	require.NoError(t, ours.Establish(bounded(t), p, nil))
 	_, err = ours.Join(bounded(t), spec, nil)
 	require.ErrorIs(t, err, backend.ErrConflict)
-	require.NoError(t, ours.Leave(bounded(t), spec.Attempt, nil))
-	require.NoError(t, ours.Unpeer(bounded(t), p, nil))
+	require.NoError(t, ours.Return(bounded(t), spec.Attempt, nil))
+	require.NoError(t, ours.RemovePeering(bounded(t), p, nil))
 	found, err := ours.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Empty(t, found)
@@ -251,7 +251,7 @@ func TestManyNodes(t *testing.T) {
 		return err
 	})
 	require.Equal(t, n, counts(t, w).Stamped)
-	all(func(b *Backend, spec backend.NodeSpec) error { return b.Leave(ctx, spec.Attempt, nil) })
-	require.NoError(t, backends[1].Unpeer(ctx, p, nil))
+	all(func(b *Backend, spec backend.NodeSpec) error { return b.Return(ctx, spec.Attempt, nil) })
+	require.NoError(t, backends[1].RemovePeering(ctx, p, nil))
 	require.Zero(t, counts(t, w))
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// DeleteNode removes a Node object, ours or not, as a user or a cloud controller would; the pods on it go too. The virtual
-// kubelet of a node that was Ready registers it again after the delay Register, with a new UID and without the instance id.
+// DeleteNode removes a Node object, ours or not, as a user or a cloud controller would; the pods on it go too. The
+// virtual kubelet of a node that was Ready registers it again after the delay Register, with a new UID and without the
+// instance id.
 func (w *World) DeleteNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		if kubelet := s.Consumer.Kubelets[name]; kubelet != nil && s.Consumer.Nodes[name] != nil {
@@ -20,8 +21,8 @@ func (w *World) DeleteNode(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteVirtualNode removes a virtual node, as a user would; its kubelet and Node go with it, at once. The slice stays on
-// both sides. An absent one is removed already.
+// DeleteVirtualNode removes a virtual node, as a user would; its kubelet and Node go with it, at once. The slice stays
+// on both sides. An absent one is removed already.
 func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.deleteVirtualNode(name)
@@ -44,14 +45,14 @@ func (w *World) DeleteSlice(ctx context.Context, name string) error {
 			return nil
 		}
 		delete(s.Consumer.Slices, name)
-		delete(p.Slices, name)
+		delete(s.RemoteSlices, remoteKey(p.ID, name))
 		s.deleteVirtualNode(name)
 		return nil
 	})
 }
 
-// KillKubelet stops the virtual kubelet of a virtual node: all objects stay, and its Node turns Unknown, at once instead
-// of after its lease of 40 s.
+// KillKubelet stops the virtual kubelet of a virtual node: all objects stay, and its Node turns Unknown, at once
+// instead of after its lease of 40 s.
 func (w *World) KillKubelet(ctx context.Context, virtualNode string) error {
 	return w.setDead(ctx, virtualNode, true)
 }

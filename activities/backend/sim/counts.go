@@ -4,8 +4,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Counts says how many objects of ours exist. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are equal
-// (I9), and Peerings and Tenants are.
+// Counts says how many objects owned by us exist. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are
+// equal (I9), and Peerings and Tenants are.
 type Counts struct {
 	Peerings     int `json:"peerings"`
 	Tenants      int `json:"tenants"`
@@ -53,9 +53,9 @@ func (s *State) Counts() Counts {
 		if p.Tenant != nil {
 			add(&c.Tenants, p.Tenant.Labels)
 		}
-		for _, slice := range p.Slices {
-			add(&c.RemoteSlices, slice.Labels)
-		}
+	}
+	for _, slice := range s.RemoteSlices {
+		add(&c.RemoteSlices, slice.Labels)
 	}
 	return c
 }

@@ -16,19 +16,20 @@ type kubeconfig struct {
 	SimulatedProvider string `json:"simulatedProvider"`
 }
 
-// Identify returns the provider that the credentials file, or the Secret's name, names. ErrInvalid when the file is missing
-// or says something else, ErrUnreachable when the world has no such provider or it is unreachable.
+// Identify returns the provider that the credentials file, or the Secret's name, names. ErrInvalid when the file is
+// missing or says something else, ErrUnreachable when the world has no such provider or it is unreachable.
 func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (string, error) {
 	id, err := read(credentials)
 	if err != nil {
 		return "", err
 	}
-	s, err := b.world.Snapshot()
-	if err != nil {
+	answers := false
+	if _, err := b.world.view(func(s *State) { answers = !s.providerOr(id).Knobs.Unreachable }); err != nil {
 		return "", err
 	}
-	if p := s.Providers[id]; p == nil || p.Knobs.Unreachable {
-		return "", fmt.Errorf("identify provider of %s: no answer from simulated provider: %w", where(credentials), backend.ErrUnreachable)
+	if !answers {
+		return "", fmt.Errorf("identify provider of %s: no answer from simulated provider: %w", where(credentials),
+			backend.ErrUnreachable)
 	}
 	return id, nil
 }
@@ -41,7 +42,8 @@ func read(credentials fleet.Credentials) (id string, err error) {
 	}
 	if ref != nil {
 		if ref.Name == "" {
-			return "", fmt.Errorf("read credentials: %s has no name; it is the simulated provider's id: %w", where(credentials), backend.ErrInvalid)
+			return "", fmt.Errorf("read credentials: %s has no name; it is the simulated provider's id: %w", where(credentials),
+				backend.ErrInvalid)
 		}
 		return ref.Name, nil
 	}

@@ -37,7 +37,7 @@ func TestSecretLeadsToProvider(t *testing.T) {
 	require.NoError(t, b.Establish(bounded(t), one, nil))
 	peers, err := b.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []backend.Provider{one}, peers)
+	require.Equal(t, []fleet.Provider{one}, peers)
 }
 
 func TestIdentifyRefuses(t *testing.T) {

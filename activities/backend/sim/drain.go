@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Drain empties the attempt's node, see backend.Nodes.
-func (b *Backend) Drain(ctx context.Context, a backend.Attempt, force bool, progress backend.Progress) error {
-	return b.drive(ctx, backend.StageDrain, progress, func(s *State, _ time.Time) (*waiting, error) {
+func (b *Backend) Drain(ctx context.Context, a fleet.Attempt, force bool, progress backend.Progress) error {
+	return b.drive(ctx, attemptKeys(a), backend.StageDrain, progress, func(s *State, _ time.Time) (*waiting, error) {
 		return b.drain(s, a, force), nil
 	})
 }
 
-func (b *Backend) drain(s *State, a backend.Attempt, force bool) *waiting {
+// drain removes the mark, cordons the node and evicts its pods, in one change of the world.
+func (b *Backend) drain(s *State, a fleet.Attempt, force bool) *waiting {
 	name := a.ObjectName()
 	if virtual := s.Consumer.Virtuals[name]; virtual != nil && b.of(virtual.Labels, a) {
 		delete(virtual.Annotations, backend.AnnotationStamp)
@@ -26,12 +28,26 @@ func (b *Backend) drain(s *State, a backend.Attempt, force bool) *waiting {
 		return nil
 	}
 	node.Spec.Unschedulable = true
+	if force {
+		backend.TaintAsDeleted(node, time.Now())
+	}
 	if p := s.providerOr(a.Provider.ID); p.Knobs.Hang == backend.StageDrain && !force {
 		return &waiting{stage: backend.StageDrain, message: p.said("pods do not terminate")}
 	}
+	guarded := s.evict(name, force)
+	if len(guarded) == 0 {
+		return nil
+	}
+	return &waiting{
+		stage:   backend.StageDrain,
+		message: fmt.Sprintf("a disruption budget keeps %s on node %s", strings.Join(guarded, ", "), name),
+	}
+}
+
+// evict removes the pods of the node and returns the names of those that a disruption budget keeps.
+func (s *State) evict(node string, force bool) (guarded []string) {
 	var left []Pod
-	var guarded []string
-	for _, pod := range s.Consumer.Pods[name] {
+	for _, pod := range s.Consumer.Pods[node] {
 		switch {
 		case pod.DaemonSet:
 			left = append(left, pod)
@@ -42,14 +58,8 @@ func (b *Backend) drain(s *State, a backend.Attempt, force bool) *waiting {
 			left = append(left, pod)
 		}
 	}
-	s.setPods(name, left)
-	if len(guarded) == 0 {
-		return nil
-	}
-	return &waiting{
-		stage:   backend.StageDrain,
-		message: fmt.Sprintf("a disruption budget keeps %s on node %s", strings.Join(guarded, ", "), name),
-	}
+	s.setPods(node, left)
+	return guarded
 }
 
 func (s *State) setPods(node string, pods []Pod) {

@@ -11,73 +11,74 @@ import (
 )
 
 // List lists what exists on the consumer, see backend.Inventory.
-func (b *Backend) List(ctx context.Context, group string) ([]backend.Found, error) {
-	s, err := b.look(ctx)
-	if err != nil {
+func (b *Backend) List(ctx context.Context, group string) (list []fleet.Found, err error) {
+	if err := b.world.runKubelets(ctx); err != nil {
 		return nil, err
 	}
-	return b.list(s, group), nil
+	_, err = b.world.view(func(s *State) {
+		for _, name := range s.names() {
+			if f, ok := b.find(s, name); ok && (group == "" || f.Attempt.Group == group) {
+				list = append(list, f)
+			}
+		}
+	})
+	return list, err
 }
 
-func (b *Backend) list(s *State, group string) []backend.Found {
-	found := map[string]*backend.Found{}
-	entry := func(labels map[string]string, provider string) *backend.Found {
-		a, ok := b.attemptOf(labels)
-		if !ok || group != "" && a.Group != group {
-			return nil
+// names are the names of all slices, virtual nodes and Nodes, in order.
+func (s *State) names() []string {
+	names := slices.Collect(maps.Keys(s.Consumer.Slices))
+	names = slices.AppendSeq(names, maps.Keys(s.Consumer.Virtuals))
+	names = slices.AppendSeq(names, maps.Keys(s.Consumer.Nodes))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// find is what exists on the consumer of the attempt with that name, if it is ours.
+func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
+	ours := func(labels map[string]string, provider string) bool {
+		a, found := b.attemptOf(labels)
+		if !found || a.ObjectName() != name {
+			return false
 		}
-		name := a.ObjectName()
-		if found[name] == nil {
+		if !ok {
 			a.Provider = s.provider(provider)
-			found[name] = &backend.Found{Attempt: a}
+			f.Attempt, ok = a, true
 		}
-		return found[name]
+		return true
 	}
-	for _, slice := range s.Consumer.Slices {
-		if f := entry(slice.Labels, slice.Provider); f != nil {
-			f.Slice, f.Booking = true, bookingOf(slice.Annotations)
-			f.Leaving = f.Leaving || slice.Deleting != nil
-		}
+	if slice := s.Consumer.Slices[name]; slice != nil && ours(slice.Labels, slice.Provider) {
+		f.Slice, f.Booking, f.Terminating = true, bookingOf(slice.Annotations), slice.Deleting != nil
 	}
-	for _, virtual := range s.Consumer.Virtuals {
-		if f := entry(virtual.Labels, virtual.Provider); f != nil {
-			f.Virtual = true
-			f.Marked = virtual.Annotations[backend.AnnotationStamp] == f.Attempt.InstanceID()
-			f.Leaving = f.Leaving || virtual.Deleting != nil
-		}
+	if virtual := s.Consumer.Virtuals[name]; virtual != nil && ours(virtual.Labels, virtual.Provider) {
+		f.Virtual = true
+		f.Marked = virtual.Annotations[backend.AnnotationStamp] == f.Attempt.InstanceID()
+		f.Terminating = f.Terminating || virtual.Deleting != nil
 	}
-	for _, node := range s.Consumer.Nodes {
-		if f := entry(node.Labels, node.Labels["liqo.io/remote-cluster-id"]); f != nil {
-			f.Node, f.Ready = true, isReady(node)
-			f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
-			f.Leaving = f.Leaving || node.DeletionTimestamp != nil
-		}
+	if node := s.Consumer.Nodes[name]; node != nil && ours(node.Labels, node.Labels["liqo.io/remote-cluster-id"]) {
+		f.Node, f.Ready = true, isReady(node)
+		f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
+		f.Terminating = f.Terminating || node.DeletionTimestamp != nil
 	}
-	var list []backend.Found
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		list = append(list, *found[name])
-	}
-	return list
+	return f, ok
 }
 
 // Peers lists the peerings that are ours, see backend.Inventory.
-func (b *Backend) Peers(context.Context) ([]backend.Provider, error) {
-	s, err := b.world.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	var peers []backend.Provider
-	for _, id := range slices.Sorted(maps.Keys(s.Consumer.Peerings)) {
-		if b.ours(s.Consumer.Peerings[id].Labels) {
-			peers = append(peers, s.provider(id))
+func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
+	var peers []fleet.Provider
+	_, err := b.world.view(func(s *State) {
+		for _, id := range slices.Sorted(maps.Keys(s.Consumer.Peerings)) {
+			if b.ours(s.Consumer.Peerings[id].Labels) {
+				peers = append(peers, s.provider(id))
+			}
 		}
-	}
-	return peers, nil
+	})
+	return peers, err
 }
 
 // provider is the provider with the credentials its peering was made with, if it was ours.
-func (s *State) provider(id string) backend.Provider {
-	p := backend.Provider{ID: id}
+func (s *State) provider(id string) fleet.Provider {
+	p := fleet.Provider{ID: id}
 	var credentials fleet.Credentials
 	if peering := s.Consumer.Peerings[id]; peering != nil &&
 		json.Unmarshal([]byte(peering.Annotations[backend.AnnotationCredentials]), &credentials) == nil {

@@ -6,25 +6,28 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Join makes the attempt's node, see backend.Nodes.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	var node backend.Node
-	err := b.drive(ctx, backend.StageSliceAuth, progress, func(s *State, now time.Time) (*waiting, error) {
-		w, err := b.join(s, now, spec)
-		if w == nil && err == nil {
-			name := spec.Attempt.ObjectName()
-			node = backend.Node{Name: name, UID: string(s.Consumer.Nodes[name].UID)}
-		}
-		return w, err
-	})
+	err := b.drive(ctx, attemptKeys(spec.Attempt), backend.StageSliceAuth, progress,
+		func(s *State, now time.Time) (*waiting, error) {
+			w, err := b.join(s, now, spec)
+			if w == nil && err == nil {
+				name := spec.Attempt.ObjectName()
+				node = backend.Node{Name: name, UID: string(s.Consumer.Nodes[name].UID)}
+			}
+			return w, err
+		})
 	if err != nil {
 		return backend.Node{}, err
 	}
 	return node, nil
 }
 
+// join takes the attempt through the stages of a join as far as it gets now.
 func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting, error) {
 	a, id := spec.Attempt, spec.Attempt.Provider.ID
 	p := s.Providers[id]
@@ -44,16 +47,8 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	}
 	delay := s.Delays.Join / time.Duration(len(joinStages))
 	for _, stage := range joinStages {
-		if !slice.at(joinStages, stage) {
-			if p.Knobs.Unreachable {
-				return nil, unreachable(stage, id)
-			}
-			if w := slice.begin(p, stage, delay, now); w != nil {
-				return w, nil
-			}
-			if w, err := slice.advance(p, delay, now); w != nil || err != nil {
-				return w, err
-			}
+		if w, err := slice.pass(p, joinStages, stage, delay, now); w != nil || err != nil {
+			return w, err
 		}
 		if err := b.reach(s, p, spec, stage, now); err != nil {
 			return nil, err
@@ -62,12 +57,12 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	return b.stamp(s, p, a, now)
 }
 
-// reach ensures what a stage brings once it is reached.
+// reach makes the objects that a reached stage brings.
 func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage backend.Stage, now time.Time) error {
 	name := spec.Attempt.ObjectName()
 	switch stage {
 	case backend.StageResources:
-		return b.grant(p, spec, now)
+		return b.grant(s, p, spec, now)
 	case backend.StageVirtualKubelet:
 		if s.Consumer.Virtuals[name] == nil {
 			object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), map[string]string{}, now)
@@ -83,31 +78,25 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 		}
 	case backend.StageReady:
 		setReady(s.Consumer.Nodes[name], s.works(name, p), now)
+	default: // the other stages make nothing
 	}
 	return nil
 }
 
-// stamp marks the virtual node and then stamps the Node, in two changes of the world, once it is Ready and no Node of the
-// instance's other attempts is left.
-func (b *Backend) stamp(s *State, p *Provider, a backend.Attempt, now time.Time) (*waiting, error) {
+// stamp marks the virtual node and then stamps the Node, in two changes of the world, once it is Ready and no other
+// attempt is the instance or will be.
+func (b *Backend) stamp(s *State, p *Provider, a fleet.Attempt, now time.Time) (*waiting, error) {
 	name := a.ObjectName()
 	node, virtual := s.Consumer.Nodes[name], s.Consumer.Virtuals[name]
-	if node.Spec.ProviderID == a.InstanceID() && isReady(node) && virtual.Annotations[backend.AnnotationStamp] == a.InstanceID() {
+	if node.Spec.ProviderID == a.InstanceID() && isReady(node) &&
+		virtual.Annotations[backend.AnnotationStamp] == a.InstanceID() {
 		return nil, nil
 	}
 	if !isReady(node) {
 		return &waiting{stage: backend.StageReady, message: fmt.Sprintf("node %s is not ready", name)}, nil
 	}
-	for other, n := range s.Consumer.Nodes {
-		if other == name {
-			continue
-		}
-		if b.ours(n.Labels) && n.Labels[backend.LabelInstance] == a.Instance {
-			return &waiting{stage: backend.StageStamp, message: fmt.Sprintf("node %s of another attempt still exists", other)}, nil
-		}
-		if n.Spec.ProviderID == a.InstanceID() {
-			return nil, fmt.Errorf("join %s: node %s has the instance id %s: %w", name, other, a.InstanceID(), backend.ErrConflict)
-		}
+	if w, err := b.otherAttempt(s, a); w != nil || err != nil {
+		return w, err
 	}
 	if p.Knobs.Hang == backend.StageStamp {
 		return &waiting{stage: backend.StageStamp, message: p.said("held back")}, nil
@@ -123,5 +112,33 @@ func (b *Backend) stamp(s *State, p *Provider, a backend.Attempt, now time.Time)
 		return nil, fmt.Errorf("join %s: the node has the providerID %q: %w", name, node.Spec.ProviderID, backend.ErrConflict)
 	}
 	node.Spec.ProviderID = a.InstanceID()
+	return nil, nil
+}
+
+// otherAttempt returns what keeps the attempt from its stamp: another attempt whose Node carries the instance id or
+// whose virtual node is marked. An attempt with both is the instance: ErrConflict.
+func (b *Backend) otherAttempt(s *State, a fleet.Attempt) (*waiting, error) {
+	name, id := a.ObjectName(), a.InstanceID()
+	wait := func(format, kind, other string) (*waiting, error) {
+		return &waiting{stage: backend.StageStamp, message: fmt.Sprintf(format, other), on: kind + "/" + other}, nil
+	}
+	for other, n := range s.Consumer.Nodes {
+		if other == name || n.Spec.ProviderID != id {
+			continue
+		}
+		virtual := s.Consumer.Virtuals[other]
+		lost := virtual == nil || virtual.Deleting != nil || n.DeletionTimestamp != nil ||
+			virtual.Annotations[backend.AnnotationStamp] != id
+		if !lost || !b.ours(n.Labels) {
+			return nil, fmt.Errorf("join %s: node %s is the instance %s: it is stamped and not lost: %w",
+				name, other, id, backend.ErrConflict)
+		}
+		return wait("node %s of another attempt still carries the instance id", "node", other)
+	}
+	for other, virtual := range s.Consumer.Virtuals {
+		if other != name && virtual.Annotations[backend.AnnotationStamp] == id {
+			return wait("virtual node %s of another attempt is still marked", "virtual", other)
+		}
+	}
 	return nil, nil
 }

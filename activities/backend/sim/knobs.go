@@ -16,7 +16,7 @@ func (w *World) AddProvider(ctx context.Context, id string, capacity corev1.Reso
 	}
 	return w.Edit(ctx, func(s *State) error {
 		if s.Providers[id] == nil {
-			s.Providers[id] = &Provider{ID: id, Slices: map[string]*RemoteSlice{}}
+			s.Providers[id] = &Provider{ID: id}
 		}
 		s.Providers[id].Capacity = capacity
 		return nil

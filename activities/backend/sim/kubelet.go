@@ -34,7 +34,8 @@ func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) 
 	return nil
 }
 
-// register makes the Node that the virtual node's kubelet stands for: a new object, without instance id and not yet Ready.
+// register makes the Node that the virtual node's kubelet stands for: a new object, without instance id and not yet
+// Ready.
 func (s *State) register(name string, now time.Time) error {
 	kubelet := s.Consumer.Kubelets[name]
 	uid, err := newUID()
@@ -50,34 +51,33 @@ func (s *State) register(name string, now time.Time) error {
 	return nil
 }
 
-// works tells whether the virtual node's kubelet runs and reaches its provider; otherwise nobody renews the Node's lease,
-// and nobody registers it anew.
+// works reports whether the virtual node's kubelet runs and reaches its provider; otherwise nobody renews the Node's
+// lease, and nobody registers it anew.
 func (s *State) works(name string, p *Provider) bool {
 	kubelet := s.Consumer.Kubelets[name]
 	return (kubelet == nil || !kubelet.Dead) && !p.Knobs.Unreachable
 }
 
-// reregisters tells whether the kubelet has a Node to register anew: one that was Ready once and that somebody deleted.
-// Before that the stages of Join rule.
+// reregisters reports whether the kubelet has a Node to register anew: one that was Ready once and that somebody
+// deleted. Before that the stages of Join rule.
 func (s *State) reregisters(name string) bool {
 	slice, virtual := s.Consumer.Slices[name], s.Consumer.Virtuals[name]
-	return s.Consumer.Kubelets[name] != nil && s.Consumer.Nodes[name] == nil && virtual != nil && virtual.Deleting == nil && slice != nil &&
+	return s.Consumer.Kubelets[name] != nil && s.Consumer.Nodes[name] == nil && virtual != nil &&
+		virtual.Deleting == nil && slice != nil &&
 		slice.at(joinStages, backend.StageReady) && s.works(name, s.providerOr(virtual.Provider))
 }
 
-// runKubelets does what the virtual kubelets have to do: a Node that is missing for the delay Register is there again and Ready.
-// Nothing runs in the background, so it is called by whoever looks (Watch, List), and changes the world only then.
+// runKubelets does what the virtual kubelets have to do: a Node that is missing for the delay Register is there again
+// and Ready. Nothing runs in the background, so it is called by whoever looks (Watch, List), and changes the world only
+// then.
 func (w *World) runKubelets(ctx context.Context) error {
-	s, err := w.Snapshot()
-	if err != nil {
-		return err
-	}
 	now, due := time.Now(), false
-	for name, kubelet := range s.Consumer.Kubelets {
-		due = due || s.reregisters(name) && (kubelet.Missing == nil || !now.Before(kubelet.Missing.Add(s.Delays.Register)))
-	}
-	if !due {
-		return nil
+	if _, err := w.view(func(s *State) {
+		for name, kubelet := range s.Consumer.Kubelets {
+			due = due || s.reregisters(name) && (kubelet.Missing == nil || !now.Before(kubelet.Missing.Add(s.Delays.Register)))
+		}
+	}); err != nil || !due {
+		return err
 	}
 	return w.Edit(ctx, func(s *State) error {
 		for name, kubelet := range s.Consumer.Kubelets {

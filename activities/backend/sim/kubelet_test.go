@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // joined is a world with one node, and what leads to it.
@@ -24,7 +25,7 @@ func joined(t *testing.T, delays Delays) (*World, *Backend, backend.NodeSpec) {
 	return w, b, spec
 }
 
-func (b *Backend) only(t *testing.T) backend.Found {
+func (b *Backend) only(t *testing.T) fleet.Found {
 	t.Helper()
 	found, err := b.List(t.Context(), "")
 	require.NoError(t, err)
@@ -60,8 +61,8 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.True(t, b.only(t).Node)
 }
 
-// A kubelet that is dead, or has lost its provider, registers nothing, and its Node is Unknown; both at once end when both
-// have ended.
+// A kubelet that is dead, or has lost its provider, registers nothing, and its Node is Unknown; both at once end when
+// both have ended.
 func TestKubeletKilled(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	name := spec.Attempt.ObjectName()
@@ -91,9 +92,9 @@ func TestDeleteSliceWhileUnreachable(t *testing.T) {
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
 	require.NoError(t, w.DeleteSlice(t.Context(), spec.Attempt.ObjectName()))
 	f := b.only(t)
-	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Leaving, "%+v", f)
+	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Terminating, "%+v", f)
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{}))
-	require.NoError(t, b.Leave(bounded(t), spec.Attempt, nil))
+	require.NoError(t, b.Return(bounded(t), spec.Attempt, nil))
 	c := counts(t, w)
 	require.Zero(t, c.Slices+c.RemoteSlices+c.VirtualNodes+c.Nodes)
 	s, err := w.Snapshot()
@@ -107,8 +108,20 @@ func TestRestampSecondAttempt(t *testing.T) {
 	first := spec.Attempt
 	require.NoError(t, w.DeleteNode(t.Context(), first.ObjectName()))
 	spec.Attempt.Number = 2
-	_, err := b.Join(bounded(t), spec, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := b.Join(ctx, spec, nil)
+	require.ErrorContains(t, err, "another attempt is still marked", "its kubelet will bring the Node back")
+	mark := func(id string) {
+		require.NoError(t, w.Edit(t.Context(), func(s *State) error {
+			s.Consumer.Virtuals[first.ObjectName()].Annotations = map[string]string{backend.AnnotationStamp: id}
+			return nil
+		}))
+	}
+	mark("")
+	_, err = b.Join(bounded(t), spec, nil)
 	require.NoError(t, err)
+	mark(first.InstanceID())
 	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
 	found, err := b.List(t.Context(), "")
 	require.NoError(t, err)
@@ -121,8 +134,8 @@ func TestRestampSecondAttempt(t *testing.T) {
 func TestWatchOutlivesGap(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	ctx, cancel := context.WithCancelCause(bounded(t))
-	told, done := make(chan backend.Found, 100), make(chan error, 1)
-	go func() { done <- b.Watch(ctx, func(f backend.Found) { told <- f }) }()
+	told, done := make(chan fleet.Found, 100), make(chan error, 1)
+	go func() { done <- b.Watch(ctx, func(f fleet.Found) { told <- f }) }()
 	before := <-told
 	hidden := false
 	require.Eventually(t, func() bool { // hidden for a few looks, there for a few

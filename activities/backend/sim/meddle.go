@@ -34,8 +34,7 @@ func (w *World) RemovePod(ctx context.Context, node, name string) error {
 // PutForeignSlice makes someone else's slice on an existing peering, on both sides.
 func (w *World) PutForeignSlice(ctx context.Context, provider, name string) error {
 	return w.Edit(ctx, func(s *State) error {
-		p := s.Providers[provider]
-		if p == nil || s.Consumer.Peerings[provider] == nil {
+		if s.Providers[provider] == nil || s.Consumer.Peerings[provider] == nil {
 			return fmt.Errorf("put slice %s: there is no peering with provider %q", name, provider)
 		}
 		if s.Consumer.Slices[name] != nil {
@@ -46,19 +45,20 @@ func (w *World) PutForeignSlice(ctx context.Context, provider, name string) erro
 			return err
 		}
 		s.Consumer.Slices[name] = &Slice{Object: object}
-		p.Slices[name] = &RemoteSlice{Object: object}
+		s.RemoteSlices[remoteKey(provider, name)] = &RemoteSlice{Object: object}
 		return nil
 	})
 }
 
 // RemoveForeignSlice removes what PutForeignSlice made; an absent one is removed already.
 func (w *World) RemoveForeignSlice(ctx context.Context, provider, name string) error {
-	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
+	return w.editProvider(ctx, provider, func(s *State, _ *Provider) {
 		if slice := s.Consumer.Slices[name]; slice != nil && foreign(slice.Labels) {
 			delete(s.Consumer.Slices, name)
 		}
-		if slice := p.Slices[name]; slice != nil && foreign(slice.Labels) {
-			delete(p.Slices, name)
+		key := remoteKey(provider, name)
+		if slice := s.RemoteSlices[key]; slice != nil && foreign(slice.Labels) {
+			delete(s.RemoteSlices, key)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func newObject(provider string, labels, annotations map[string]string, now time.Time) (Object, error) {
@@ -30,13 +31,13 @@ func (b *Backend) ourLabels() map[string]string {
 	return map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: b.opts.Hub}
 }
 
-// ours tells whether an object with these labels is this hub's.
+// ours reports whether an object with these labels is this hub's.
 func (b *Backend) ours(labels map[string]string) bool {
 	return labels[backend.LabelManagedBy] == backend.ManagedBy && labels[backend.LabelHub] == b.opts.Hub
 }
 
 // attemptLabels are on every object of the attempt.
-func (b *Backend) attemptLabels(a backend.Attempt) map[string]string {
+func (b *Backend) attemptLabels(a fleet.Attempt) map[string]string {
 	labels := b.ourLabels()
 	labels[backend.LabelGroup] = a.Group
 	labels[backend.LabelInstance] = a.Instance
@@ -44,8 +45,8 @@ func (b *Backend) attemptLabels(a backend.Attempt) map[string]string {
 	return labels
 }
 
-// of tells whether an object with these labels is the attempt's.
-func (b *Backend) of(labels map[string]string, a backend.Attempt) bool {
+// of reports whether an object with these labels is the attempt's.
+func (b *Backend) of(labels map[string]string, a fleet.Attempt) bool {
 	for key, value := range b.attemptLabels(a) {
 		if labels[key] != value {
 			return false
@@ -55,17 +56,17 @@ func (b *Backend) of(labels map[string]string, a backend.Attempt) bool {
 }
 
 // attemptOf reads the attempt back from the labels of one of its objects.
-func (b *Backend) attemptOf(labels map[string]string) (backend.Attempt, bool) {
+func (b *Backend) attemptOf(labels map[string]string) (fleet.Attempt, bool) {
 	number, err := strconv.Atoi(labels[backend.LabelAttempt])
 	if err != nil || !b.ours(labels) || labels[backend.LabelInstance] == "" {
-		return backend.Attempt{}, false
+		return fleet.Attempt{}, false
 	}
-	return backend.Attempt{
+	return fleet.Attempt{
 		Group: labels[backend.LabelGroup], Instance: labels[backend.LabelInstance], Number: number,
 	}, true
 }
 
-func bookingAnnotation(booking backend.Booking) (map[string]string, error) {
+func bookingAnnotation(booking fleet.Booking) (map[string]string, error) {
 	content, err := json.Marshal(booking)
 	if err != nil {
 		return nil, fmt.Errorf("write booking: %w", err)
@@ -73,8 +74,8 @@ func bookingAnnotation(booking backend.Booking) (map[string]string, error) {
 	return map[string]string{backend.AnnotationBooking: string(content)}, nil
 }
 
-func bookingOf(annotations map[string]string) *backend.Booking {
-	var booking backend.Booking
+func bookingOf(annotations map[string]string) *fleet.Booking {
+	var booking fleet.Booking
 	if json.Unmarshal([]byte(annotations[backend.AnnotationBooking]), &booking) != nil {
 		return nil
 	}

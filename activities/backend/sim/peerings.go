@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Establish makes the peering, see backend.Peerings.
-func (b *Backend) Establish(ctx context.Context, provider backend.Provider, progress backend.Progress) error {
+func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
 	id, err := read(provider.Credentials)
 	if err != nil {
 		return fmt.Errorf("establish peering with provider %s: %w", provider.ID, err)
@@ -19,12 +20,14 @@ func (b *Backend) Establish(ctx context.Context, provider backend.Provider, prog
 		return fmt.Errorf("establish peering with provider %s: its credentials lead to provider %s: %w",
 			provider.ID, id, backend.ErrInvalid)
 	}
-	return b.drive(ctx, backend.StageAPIServer, progress, func(s *State, now time.Time) (*waiting, error) {
-		return b.establish(s, now, provider)
-	})
+	return b.drive(ctx, providerKeys(provider.ID), backend.StageAPIServer, progress,
+		func(s *State, now time.Time) (*waiting, error) {
+			return b.establish(s, now, provider)
+		})
 }
 
-func (b *Backend) establish(s *State, now time.Time, provider backend.Provider) (*waiting, error) {
+// establish takes the peering through its stages as far as it gets now.
+func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*waiting, error) {
 	p := s.Providers[provider.ID]
 	if p == nil || p.Knobs.Unreachable {
 		return nil, unreachable(backend.StageAPIServer, provider.ID)
@@ -40,6 +43,22 @@ func (b *Backend) establish(s *State, now time.Time, provider backend.Provider) 
 		}
 		return &waiting{stage: backend.StageIdentity, message: "the peering is someone else's and not finished"}, nil
 	}
+	peering, err := b.ensurePeering(s, p, provider, now)
+	if err != nil {
+		return nil, err
+	}
+	delay := s.Delays.Peer / time.Duration(len(peerStages))
+	for _, stage := range peerStages {
+		if w, err := peering.pass(p, peerStages, stage, delay, now); w != nil || err != nil {
+			return w, err
+		}
+	}
+	return nil, nil
+}
+
+// ensurePeering makes the peering on the consumer and the Tenant on the provider, where they are missing.
+func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, now time.Time) (*Peering, error) {
+	peering := s.Consumer.Peerings[provider.ID]
 	if peering == nil {
 		made, err := b.newPeering(p, provider, now)
 		if err != nil {
@@ -48,8 +67,7 @@ func (b *Backend) establish(s *State, now time.Time, provider backend.Provider) 
 		peering = made
 		s.Consumer.Peerings[provider.ID] = peering
 	}
-	if peering.Deleting != nil {
-		// An Unpeer was given up half way: begin anew.
+	if peering.Deleting != nil { // a RemovePeering stopped half way: begin anew
 		peering.Deleting, peering.Track = nil, Track{}
 	}
 	if p.Tenant == nil {
@@ -59,22 +77,10 @@ func (b *Backend) establish(s *State, now time.Time, provider backend.Provider) 
 		}
 		p.Tenant = &tenant
 	}
-	delay := s.Delays.Peer / time.Duration(len(peerStages))
-	for _, stage := range peerStages {
-		if peering.at(peerStages, stage) {
-			continue
-		}
-		if w := peering.begin(p, stage, delay, now); w != nil {
-			return w, nil
-		}
-		if w, err := peering.advance(p, delay, now); w != nil || err != nil {
-			return w, err
-		}
-	}
-	return nil, nil
+	return peering, nil
 }
 
-func (b *Backend) newPeering(p *Provider, provider backend.Provider, now time.Time) (*Peering, error) {
+func (b *Backend) newPeering(p *Provider, provider fleet.Provider, now time.Time) (*Peering, error) {
 	reference, err := json.Marshal(provider.Credentials)
 	if err != nil {
 		return nil, fmt.Errorf("write credentials reference: %w", err)
@@ -84,7 +90,7 @@ func (b *Backend) newPeering(p *Provider, provider backend.Provider, now time.Ti
 	return &Peering{Object: object}, err
 }
 
-// established tells whether nodes can be made on the peering.
+// established reports whether nodes can be made on the peering.
 func (p *Peering) established() bool {
 	return p != nil && p.Deleting == nil && p.at(peerStages, backend.StageReachable)
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -64,8 +65,8 @@ func TestChildContract(t *testing.T) {
 	backendtest.Run(t, harness(t, w, "child", "three", "four"))
 }
 
-// A process is killed at each of its writes in turn, between the temporary file and the rename, on a whole life of a
-// node; another process goes on from there, and nothing is left at the end.
+// A process is killed half way through each of its writes in turn, on a whole life of a node, in which the file is also
+// written anew again and again; another process goes on from there, and nothing is left at the end.
 func TestKilledAtEachWrite(t *testing.T) {
 	const enough = 100
 	for at := 1; ; at++ {
@@ -75,12 +76,12 @@ func TestKilledAtEachWrite(t *testing.T) {
 		out, err := child(t, "TestChildLife",
 			envWorld+"="+w.Path(), envCredentials+"="+p.Credentials.KubeconfigFile, envKillAt+"="+strconv.Itoa(at),
 		).CombinedOutput()
-		_, statErr := os.Stat(w.Path() + ".tmp")
+		torn := isTorn(t, w.Path())
 		found, listErr := New(w, testOptions).List(t.Context(), "")
 		require.NoError(t, listErr)
 		for _, f := range found {
-			if f.Leaving { // as the machine does: what is leaving leaves
-				require.NoError(t, New(w, testOptions).Leave(bounded(t), f.Attempt, nil))
+			if f.Terminating { // as the machine does: what is leaving leaves
+				require.NoError(t, New(w, testOptions).Return(bounded(t), f.Attempt, nil))
 			}
 		}
 		life(t, w, p)
@@ -94,8 +95,17 @@ func TestKilledAtEachWrite(t *testing.T) {
 		require.ErrorAs(t, err, &exit)
 		status, ok := exit.Sys().(syscall.WaitStatus)
 		require.True(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "%v: %s", err, out)
-		require.NoError(t, statErr, "it died before its rename")
+		require.True(t, torn, "it died half way through a write")
 	}
+}
+
+// isTorn reports whether a writer was killed while it added a line, or while it wrote the file anew.
+func isTorn(t *testing.T, path string) bool {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	half, err := os.ReadFile(path + ".tmp")
+	return !bytes.HasSuffix(content, []byte("\n")) || err == nil && !bytes.HasSuffix(half, []byte("\n"))
 }
 
 func TestChildLife(t *testing.T) {
@@ -106,17 +116,20 @@ func TestChildLife(t *testing.T) {
 	require.NoError(t, err)
 	w, err := Open(os.Getenv(envWorld))
 	require.NoError(t, err)
-	w.beforeRename = func() {
+	w.compactBeyond = -10_000 // far less than four first lines: anew now and then
+	w.willWrite = func(f *os.File, at int64, content []byte) {
 		if left--; left == 0 {
+			_, err := f.WriteAt(content[:len(content)/2], at)
+			require.NoError(t, err)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}
-	life(t, w, backend.Provider{ID: "one", Credentials: fleet.Credentials{KubeconfigFile: os.Getenv(envCredentials)}})
+	life(t, w, fleet.Provider{ID: "one", Credentials: fleet.Credentials{KubeconfigFile: os.Getenv(envCredentials)}})
 }
 
 // life is the life of a node from its peering to nothing.
-func life(t *testing.T, w *World, p backend.Provider) {
+func life(t *testing.T, w *World, p fleet.Provider) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -133,12 +146,12 @@ func life(t *testing.T, w *World, p backend.Provider) {
 	require.NoError(t, w.PutPod(ctx, spec.Attempt.ObjectName(), Pod{Name: "pod"}))
 	require.NoError(t, b.Drain(ctx, spec.Attempt, false, nil))
 	require.Zero(t, counts(t, w).Pods)
-	require.NoError(t, b.Leave(ctx, spec.Attempt, nil))
-	require.NoError(t, b.Unpeer(ctx, p, nil))
+	require.NoError(t, b.Return(ctx, spec.Attempt, nil))
+	require.NoError(t, b.RemovePeering(ctx, p, nil))
 }
 
-func nodeSpec(instance string, number int, p backend.Provider) backend.NodeSpec {
-	a := backend.Attempt{Group: "group", Instance: instance, Number: number, Provider: p}
+func nodeSpec(instance string, number int, p fleet.Provider) backend.NodeSpec {
+	a := fleet.Attempt{Group: "group", Instance: instance, Number: number, Provider: p}
 	return backend.NodeSpec{Attempt: a, Shape: testShape}
 }
 

@@ -6,32 +6,46 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Restamp puts the instance id back on a Node, see backend.Watcher. A missing one its virtual kubelet registers at once.
-func (b *Backend) Restamp(ctx context.Context, a backend.Attempt) error {
-	return b.world.Edit(ctx, func(s *State) error {
-		name, id := a.ObjectName(), a.InstanceID()
-		virtual, node := s.Consumer.Virtuals[name], s.Consumer.Nodes[name]
-		switch {
-		case virtual == nil || virtual.Deleting != nil || !b.of(virtual.Labels, a) || virtual.Annotations[backend.AnnotationStamp] != id:
-			return nil
-		case node == nil:
-			if s.reregisters(name) {
-				s.Consumer.Kubelets[name].Missing = &time.Time{} // long enough
-			}
-			return nil
-		case node.DeletionTimestamp != nil || !b.of(node.Labels, a) || node.Spec.ProviderID == id:
-			return nil
-		case node.Spec.ProviderID != "":
-			return fmt.Errorf("stamp node %s again: it has the providerID %q: %w", name, node.Spec.ProviderID, backend.ErrConflict)
-		}
-		for other, n := range s.Consumer.Nodes {
-			if n.Spec.ProviderID == id {
-				return fmt.Errorf("stamp node %s again: node %s has the instance id %s: %w", name, other, id, backend.ErrConflict)
-			}
-		}
-		node.Spec.ProviderID = id
-		return nil
+// Restamp puts the instance id back on a Node, see backend.Watcher. The virtual kubelet registers a missing Node at
+// once.
+func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
+	_, err := b.world.edit(ctx, attemptKeys(a), func(s *State) error {
+		return b.restamp(s, a)
 	})
+	return err
+}
+
+func (b *Backend) restamp(s *State, a fleet.Attempt) error {
+	name, id := a.ObjectName(), a.InstanceID()
+	node := s.Consumer.Nodes[name]
+	switch {
+	case !b.marked(s.Consumer.Virtuals[name], a):
+		return nil
+	case node == nil:
+		if s.reregisters(name) {
+			s.Consumer.Kubelets[name].Missing = &time.Time{} // long enough
+		}
+		return nil
+	case node.DeletionTimestamp != nil || !b.of(node.Labels, a) || node.Spec.ProviderID == id:
+		return nil
+	case node.Spec.ProviderID != "":
+		return fmt.Errorf("stamp node %s again: it has the providerID %q: %w", name, node.Spec.ProviderID,
+			backend.ErrConflict)
+	}
+	for other, n := range s.Consumer.Nodes {
+		if n.Spec.ProviderID == id {
+			return fmt.Errorf("stamp node %s again: node %s has the instance id %s: %w", name, other, id, backend.ErrConflict)
+		}
+	}
+	node.Spec.ProviderID = id
+	return nil
+}
+
+// marked reports whether the attempt's virtual node exists, stays and carries the mark.
+func (b *Backend) marked(virtual *Object, a fleet.Attempt) bool {
+	return virtual != nil && virtual.Deleting == nil && b.of(virtual.Labels, a) &&
+		virtual.Annotations[backend.AnnotationStamp] == a.InstanceID()
 }

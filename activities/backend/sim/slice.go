@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // conflict is ErrConflict when the attempt's name is taken by something that is not the attempt's.
-func (b *Backend) conflict(s *State, a backend.Attempt) error {
+func (b *Backend) conflict(s *State, a fleet.Attempt) error {
 	name := a.ObjectName()
 	taken := func(kind string) error {
 		return fmt.Errorf("join %s: a %s of this name exists and is not ours: %w", name, kind, backend.ErrConflict)
@@ -28,8 +29,8 @@ func (b *Backend) conflict(s *State, a backend.Attempt) error {
 	return nil
 }
 
-// leaving tells whether any of the attempt's objects is terminating.
-func (b *Backend) leaving(s *State, a backend.Attempt) bool {
+// leaving reports whether any of the attempt's objects is terminating.
+func (b *Backend) leaving(s *State, a fleet.Attempt) bool {
 	name := a.ObjectName()
 	slice, virtual, node := s.Consumer.Slices[name], s.Consumer.Virtuals[name], s.Consumer.Nodes[name]
 	return slice != nil && slice.Deleting != nil ||
@@ -56,16 +57,16 @@ func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now 
 }
 
 // grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort.
-func (b *Backend) grant(p *Provider, spec backend.NodeSpec, now time.Time) error {
-	name := spec.Attempt.ObjectName()
-	remote := p.Slices[name]
+func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.Time) error {
+	key := remoteKey(p.ID, spec.Attempt.ObjectName())
+	remote := s.RemoteSlices[key]
 	if remote == nil {
 		object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now)
 		if err != nil {
 			return err
 		}
-		remote = &RemoteSlice{Object: object, Granted: p.atMost(spec.Shape)}
-		p.Slices[name] = remote
+		remote = &RemoteSlice{Object: object, Granted: s.atMost(p, spec.Shape)}
+		s.RemoteSlices[key] = remote
 	}
 	var short []string
 	for key, asked := range spec.Shape {
@@ -83,8 +84,8 @@ func (b *Backend) grant(p *Provider, spec backend.NodeSpec, now time.Time) error
 	}
 }
 
-// atMost is the shape, or what is free of it.
-func (p *Provider) atMost(shape corev1.ResourceList) corev1.ResourceList {
+// atMost is the shape, or what the provider has free of it.
+func (s *State) atMost(p *Provider, shape corev1.ResourceList) corev1.ResourceList {
 	granted := corev1.ResourceList{}
 	for key, asked := range shape {
 		granted[key] = asked
@@ -93,8 +94,10 @@ func (p *Provider) atMost(shape corev1.ResourceList) corev1.ResourceList {
 			continue
 		}
 		free = free.DeepCopy()
-		for _, slice := range p.Slices {
-			free.Sub(slice.Granted[key])
+		for _, slice := range s.RemoteSlices {
+			if slice.Provider == p.ID {
+				free.Sub(slice.Granted[key])
+			}
 		}
 		if free.Sign() < 0 {
 			free.Set(0)

@@ -20,21 +20,38 @@ var (
 )
 
 // waiting is what a verb waits for. due is when to look again at the latest; zero means that only a change of the world
-// helps.
+// helps: of the objects that the verb touches, or of the one at the key on.
 type waiting struct {
 	stage   backend.Stage
 	message string
 	due     time.Time
+	on      string
 }
 
-// at tells whether the stage is reached, or one after it in the order.
+// at reports whether the stage, or a later one in the order, is reached.
 func (t Track) at(order []backend.Stage, stage backend.Stage) bool {
 	have, want := slices.Index(order, t.Stage), slices.Index(order, stage)
 	return have > want || have == want && t.Reached
 }
 
-// begin starts a stage, unless it is begun already, and tells what to wait for: each stage is begun in a change of the
-// world of its own, whatever its delay, so that others see it and a killed process stops there.
+// pass takes the track to a stage: nil, nil once the stage is reached, and what to wait for until then.
+func (t *Track) pass(
+	p *Provider, order []backend.Stage, stage backend.Stage, delay time.Duration, now time.Time,
+) (*waiting, error) {
+	if t.at(order, stage) {
+		return nil, nil
+	}
+	if p.Knobs.Unreachable {
+		return nil, unreachable(stage, p.ID)
+	}
+	if w := t.begin(p, stage, delay, now); w != nil {
+		return w, nil
+	}
+	return t.advance(p, delay, now)
+}
+
+// begin starts a stage, unless it has begun already, and returns what to wait for. Each stage begins in its own change
+// of the world, whatever its delay, so that others see it and a killed process stops there.
 func (t *Track) begin(p *Provider, stage backend.Stage, delay time.Duration, now time.Time) *waiting {
 	if t.Stage == stage {
 		return nil
@@ -43,7 +60,7 @@ func (t *Track) begin(p *Provider, stage backend.Stage, delay time.Duration, now
 	return &waiting{stage: stage, message: fmt.Sprintf("asked provider %s", p.ID), due: now.Add(delay)}
 }
 
-// advance looks whether the stage that is begun is reached: nil, nil; or not yet; or refused for good.
+// advance checks the stage that has begun: it is reached (nil, nil), or not yet, or refused for good.
 func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
 	if t.Reached {
 		return nil, nil
@@ -58,7 +75,7 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	return nil, nil
 }
 
-// holds tells what keeps the provider's stage from being reached at now; nil means nothing.
+// holds returns what keeps the provider's stage from being reached at now; nil means nothing.
 func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
 	switch {
 	case p.Knobs.Hang == stage:

@@ -8,15 +8,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// State is the whole world, as it lies in the file. World and Revision are written first and in this order: readers tell
-// by them alone whether the file has changed.
+// State is the whole world.
 type State struct {
-	World     string               `json:"world"`    // random, made with the file
-	Revision  int64                `json:"revision"` // rises by one with each change
-	Delays    Delays               `json:"delays"`
-	Providers map[string]*Provider `json:"providers"`
-	Consumer  Consumer             `json:"consumer"`
+	World        string // random, made with the file
+	Revision     int64  // rises by one with each change
+	Delays       Delays
+	Providers    map[string]*Provider
+	RemoteSlices map[string]*RemoteSlice // the providers' sides, see remoteKey
+	Consumer     Consumer
 }
+
+// remoteKey is the key of a provider's slice.
+func remoteKey(provider, name string) string { return provider + "/" + name }
 
 // Delays are how long a verb takes when nothing is wrong; each is spread evenly over the verb's stages.
 type Delays struct {
@@ -32,10 +35,9 @@ type Delays struct {
 type Provider struct {
 	ID string `json:"id"`
 	// Capacity bounds the sum of granted slices; a resource it does not name is not bounded.
-	Capacity corev1.ResourceList     `json:"capacity,omitempty"`
-	Knobs    Knobs                   `json:"knobs"`
-	Tenant   *Object                 `json:"tenant,omitempty"`
-	Slices   map[string]*RemoteSlice `json:"slices,omitempty"`
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	Knobs    Knobs               `json:"knobs"`
+	Tenant   *Object             `json:"tenant,omitempty"`
 }
 
 // Knobs are the faults of a provider. The zero value is a healthy one.
@@ -49,15 +51,15 @@ type Knobs struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, the others by name, Kubelets by
-// that of their virtual node and Pods by the Node they run on.
+// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, the others by name, Kubelets
+// by that of their virtual node and Pods by the Node they run on.
 type Consumer struct {
-	Peerings map[string]*Peering     `json:"peerings,omitempty"`
-	Slices   map[string]*Slice       `json:"slices,omitempty"`
-	Virtuals map[string]*Object      `json:"virtualNodes,omitempty"`
-	Kubelets map[string]*Kubelet     `json:"kubelets,omitempty"`
-	Nodes    map[string]*corev1.Node `json:"nodes,omitempty"`
-	Pods     map[string][]Pod        `json:"pods,omitempty"`
+	Peerings map[string]*Peering
+	Slices   map[string]*Slice
+	Virtuals map[string]*Object
+	Kubelets map[string]*Kubelet
+	Nodes    map[string]*corev1.Node
+	Pods     map[string][]Pod
 }
 
 // Object is what all objects have. Deleting is set while it is terminating.
@@ -109,15 +111,13 @@ type Pod struct {
 // fill makes the maps, so that nobody meets a nil one.
 func (s *State) fill() {
 	orMake(&s.Providers)
+	orMake(&s.RemoteSlices)
 	orMake(&s.Consumer.Peerings)
 	orMake(&s.Consumer.Slices)
 	orMake(&s.Consumer.Virtuals)
 	orMake(&s.Consumer.Kubelets)
 	orMake(&s.Consumer.Nodes)
 	orMake(&s.Consumer.Pods)
-	for _, p := range s.Providers {
-		orMake(&p.Slices)
-	}
 }
 
 func orMake[V any](m *map[string]V) {

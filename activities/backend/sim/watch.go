@@ -2,29 +2,33 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Watch tells what happens on the consumer, see backend.Watcher. It looks every Options.Poll and reads no more than the
-// file's first bytes while the world does not change. A world that cannot be read is a gap: after it all is told again.
-func (b *Backend) Watch(ctx context.Context, handle func(backend.Found)) error {
-	var last *State
+// Watch tells what happens on the consumer, see backend.Watcher. It looks every Options.Poll, and compares only what
+// has changed. A world that cannot be read is a gap: after it all is told again.
+func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	told := map[string]sight{}
-	gap := true
+	last, gap := int64(0), true
 	for {
-		s, err := b.look(ctx)
+		news, version, err := b.news(ctx, last, told, gap)
 		switch {
 		case ctx.Err() != nil:
 			return contextError(ctx)
 		case err != nil:
 			gap = true
-		case s != last || gap:
-			b.tell(s, told, gap, handle)
-			last, gap = s, false
+		default:
+			last, gap = version, false
+		}
+		for _, f := range news {
+			handle(f)
 		}
 		if !pause(ctx, b.opts.Poll) {
 			return contextError(ctx)
@@ -34,37 +38,60 @@ func (b *Backend) Watch(ctx context.Context, handle func(backend.Found)) error {
 
 // sight is what is known of an attempt. Two Nodes of the same look are two: one was deleted and is there anew.
 type sight struct {
-	found backend.Found
+	found fleet.Found
 	node  types.UID
 }
 
-// look is the world after the virtual kubelets had their say; the same pointer as before when nothing has changed.
-func (b *Backend) look(ctx context.Context) (*State, error) {
+// news is what differs from what was told, or all of it, after the virtual kubelets had their say.
+func (b *Backend) news(
+	ctx context.Context, last int64, told map[string]sight, all bool,
+) (news []fleet.Found, version int64, err error) {
 	if err := b.world.runKubelets(ctx); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return b.world.Snapshot()
+	version, err = b.world.view(func(s *State) {
+		names := b.world.touchedSince(last)
+		if all || names == nil {
+			names = slices.AppendSeq(s.names(), maps.Keys(told)) // told: those that are gone
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			before, known := told[name]
+			f, exists := b.find(s, name)
+			switch {
+			case exists:
+				now := sight{found: f}
+				if node := s.Consumer.Nodes[name]; node != nil {
+					now.node = node.UID
+				}
+				if all || !known || !reflect.DeepEqual(before, now) {
+					told[name] = now
+					news = append(news, f)
+				}
+			case known:
+				delete(told, name)
+				news = append(news, fleet.Found{Attempt: before.found.Attempt})
+			}
+		}
+	})
+	return news, version, err
 }
 
-// tell tells what differs from what was told, or all of it.
-func (b *Backend) tell(s *State, told map[string]sight, all bool, handle func(backend.Found)) {
-	now := map[string]bool{}
-	for _, f := range b.list(s, "") {
-		name := f.Attempt.ObjectName()
-		seen := sight{found: f}
-		if node := s.Consumer.Nodes[name]; node != nil {
-			seen.node = node.UID
-		}
-		before, known := told[name]
-		now[name], told[name] = true, seen
-		if all || !known || !reflect.DeepEqual(before, seen) {
-			handle(f)
-		}
+// touchedSince are the names of the objects that have changed since the version; nil means any. The caller holds mu.
+func (w *World) touchedSince(version int64) []string {
+	if w.begun > version {
+		return nil
 	}
-	for name, before := range told {
-		if !now[name] {
-			delete(told, name)
-			handle(backend.Found{Attempt: before.found.Attempt})
+	names := []string{}
+	for key, at := range w.touched {
+		if at <= version {
+			continue
 		}
+		kind, name, _ := strings.Cut(key, "/")
+		if kind == "peering" { // it has the credentials of all its provider's attempts
+			return nil
+		}
+		names = append(names, name)
 	}
+	return names
 }

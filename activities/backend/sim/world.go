@@ -1,11 +1,9 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +13,8 @@ import (
 
 // defaultDelays are those of a new world: quick enough for a demo, slow enough to see each phase.
 var defaultDelays = Delays{
-	Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond, Unpeer: 200 * time.Millisecond,
+	Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
+	Unpeer:   200 * time.Millisecond,
 	Register: 2 * time.Second,
 }
 
@@ -24,22 +23,34 @@ type World struct {
 	path string
 	turn chan struct{} // holds one token: this handle's callers queue here, and only one of them tries for the lock
 
-	last        *State // what this handle wrote last, and its content; who holds the lock may use them
-	lastContent []byte
-
 	mu     sync.Mutex
-	cached *State // never changed once it is here
-	key    string // the head of the file that cached was read from
+	state  *State // what the file says, as far as it is read
+	lent   bool   // a Snapshot has it, so it is copied before it is changed
+	file   *os.File
+	opened os.FileInfo
+	read   int64 // how far the file is read
+	first  int64 // the size of its first line
 
-	beforeRename func() // tests die here
+	version int64            // rises with all that is read
+	touched map[string]int64 // the version that last changed an object
+	begun   int64            // the version at which the file was read from its beginning
+	woken   chan struct{}    // closed at the next look that sees something new; nil while nobody waits
+	failed  error            // of the last look
+
+	compactBeyond int64
+	willWrite     func(f *os.File, at int64, content []byte) // tests die here
 }
 
-// Open opens the world at path, and makes an empty one with default delays when there is none; its directory is made too.
+// Open opens the world at path, and makes an empty one with default delays when there is none; its directory is made
+// too.
 func Open(path string) (*World, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
 	}
-	w := &World{path: path, turn: make(chan struct{}, 1)}
+	w := &World{
+		path: path, turn: make(chan struct{}, 1), touched: map[string]int64{},
+		compactBeyond: compactBeyond, willWrite: func(*os.File, int64, []byte) {},
+	}
 	w.turn <- struct{}{}
 	// The first change makes the file.
 	if err := w.Edit(context.Background(), func(*State) error { return nil }); err != nil {
@@ -53,90 +64,79 @@ func (w *World) Path() string { return w.path }
 
 // Snapshot is the world now. The caller must not change it.
 func (w *World) Snapshot() (*State, error) {
-	head, err := w.head()
-	if err != nil {
-		return nil, err
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cached != nil && w.key == head {
-		return w.cached, nil
-	}
-	s, content, err := w.load()
-	if err != nil {
+	if err := w.refresh(); err != nil {
 		return nil, err
 	}
-	w.cached, w.key = s, headOf(content)
-	return s, nil
+	w.lent = true
+	return w.state, nil
+}
+
+// view shows the world now to look, which must be quick, change nothing and keep nothing. It returns the world's
+// version.
+func (w *World) view(look func(*State)) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.refresh(); err != nil {
+		return 0, err
+	}
+	look(w.state)
+	return w.version, nil
+}
+
+// own is the state for change: a copy when a Snapshot has it. The caller holds mu.
+func (w *World) own() *State {
+	if w.lent {
+		s := *w.state
+		for _, k := range kinds {
+			k.fork(&s)
+		}
+		w.state, w.lent = &s, false
+	}
+	return w.state
 }
 
 // Edit changes the world in one step that no other sees half done: all of what change did is written, or, when change
-// returns an error, nothing. It blocks for as long as others change the world. The change must be quick, must not use the
-// World and must keep nothing of the State.
+// returns an error, nothing. It blocks for as long as others change the world. The change must be quick, must not use
+// the World and must keep nothing of the State.
 func (w *World) Edit(ctx context.Context, change func(*State) error) error {
-	_, err := w.edit(ctx, change)
+	_, err := w.edit(ctx, allKeys, change)
 	return err
 }
 
-// edit is Edit that returns the head of the world as change left it.
-func (w *World) edit(ctx context.Context, change func(*State) error) (head string, err error) {
+// edit is Edit of a change that touches no objects but those of the keys. It returns the version as change left it.
+func (w *World) edit(ctx context.Context, keys func(*State) []string,
+	change func(*State) error) (version int64, err error) {
 	unlock, err := w.lock(ctx)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	defer unlock()
-	s, before, err := w.current()
-	if err != nil {
-		return "", err
-	}
-	if err := change(s); err != nil {
-		return "", err
-	}
-	revision := s.Revision
-	after, err := json.Marshal(s)
-	if err != nil {
-		return "", fmt.Errorf("write world: %w", err)
-	}
-	if !bytes.Equal(before, after) {
-		s.Revision++
-		after = bytes.Replace(after, revisionField(revision), revisionField(s.Revision), 1) // it comes second
-		if err := w.store(after); err != nil {
-			return "", err
-		}
-	}
-	w.last, w.lastContent = s, after
-	return headOf(after), nil
-}
-
-// current is the world to be changed: the one this handle wrote last, if nobody has changed it since, else the file's.
-// The caller holds the lock.
-func (w *World) current() (*State, []byte, error) {
-	last, content := w.last, w.lastContent
-	w.last, w.lastContent = nil, nil // until it is written
-	head, err := w.head()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err = w.refresh()
 	if isMissing(err) {
-		s, err := newState()
-		return s, nil, err
+		err = w.create()
 	}
 	if err != nil {
-		return nil, nil, err
+		return 0, err
 	}
-	if last != nil && headOf(content) == head {
-		return last, content, nil
+	set, err := w.own().differences(keys, change)
+	if err == nil && len(set) > 0 {
+		err = w.write(set)
 	}
-	return w.load()
+	return w.version, err
 }
 
-func revisionField(n int64) []byte { return fmt.Appendf(nil, `"revision":%d,`, n) }
-
-func newState() (*State, error) {
+func (w *World) create() error {
 	id, err := newUID()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &State{World: id, Delays: defaultDelays}
+	s := &State{World: id, Revision: 1, Delays: defaultDelays}
 	s.fill()
-	return s, nil
+	return w.replace(s)
 }
 
 // newUID is 16 hex digits, never the same twice.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,10 +39,10 @@ func open(t *testing.T, path string, delays Delays) *World {
 }
 
 // provider adds a provider with its credentials file.
-func provider(t *testing.T, w *World, id string) backend.Provider {
+func provider(t *testing.T, w *World, id string) fleet.Provider {
 	t.Helper()
 	require.NoError(t, w.AddProvider(t.Context(), id, testCapacity))
-	return backend.Provider{ID: id, Credentials: credentials(t, w, id)}
+	return fleet.Provider{ID: id, Credentials: credentials(t, w, id)}
 }
 
 func credentials(t *testing.T, w *World, id string) fleet.Credentials {
@@ -55,16 +56,16 @@ func credentials(t *testing.T, w *World, id string) fleet.Credentials {
 func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness {
 	other, err := Open(w.Path()) // a second handle, as another process has it
 	require.NoError(t, err)
-	knobs := func(k Knobs) func(context.Context, backend.Provider) (backendtest.Undo, error) {
-		return func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+	knobs := func(k Knobs) func(context.Context, fleet.Provider) (backendtest.Undo, error) {
+		return func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 			heal := func(ctx context.Context) error { return other.SetKnobs(ctx, p.ID, Knobs{}) }
 			return heal, other.SetKnobs(ctx, p.ID, k)
 		}
 	}
 	return backendtest.Harness{
 		Backend: New(w, testOptions), Other: New(other, testOptions),
-		Providers: [2]backend.Provider{provider(t, w, one), provider(t, w, two)},
-		Shape:     testShape, Group: group, Bound: time.Minute, Prompt: time.Minute,
+		Providers: [2]fleet.Provider{provider(t, w, one), provider(t, w, two)},
+		Shape:     testShape, Group: group, Bound: time.Minute, Prompt: time.Minute, Pass: 25 * time.Millisecond,
 		World: backendtest.World{
 			Objects: func(context.Context) ([]backendtest.Object, error) { return objects(other) },
 			Node: func(_ context.Context, name string) (*corev1.Node, error) {
@@ -91,7 +92,7 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 				}
 				return names, nil
 			},
-			PutSlice: func(ctx context.Context, p backend.Provider, name string) (backendtest.Undo, error) {
+			PutSlice: func(ctx context.Context, p fleet.Provider, name string) (backendtest.Undo, error) {
 				undo := func(ctx context.Context) error { return other.RemoveForeignSlice(ctx, p.ID, name) }
 				return undo, other.PutForeignSlice(ctx, p.ID, name)
 			},
@@ -99,15 +100,15 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 				undo := func(ctx context.Context) error { return other.DeleteNode(ctx, name) }
 				return undo, other.PutForeignNode(ctx, name)
 			},
-			PutPeering: func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+			PutPeering: func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 				undo := func(ctx context.Context) error { return other.RemoveForeignPeering(ctx, p.ID) }
 				return undo, other.PutForeignPeering(ctx, p.ID)
 			},
-			DeleteNode: func(ctx context.Context, a backend.Attempt) error { return other.DeleteNode(ctx, a.ObjectName()) },
-			DeleteVirtualNode: func(ctx context.Context, a backend.Attempt) error {
+			DeleteNode: func(ctx context.Context, a fleet.Attempt) error { return other.DeleteNode(ctx, a.ObjectName()) },
+			DeleteVirtualNode: func(ctx context.Context, a fleet.Attempt) error {
 				return other.DeleteVirtualNode(ctx, a.ObjectName())
 			},
-			DeleteSlice: func(ctx context.Context, a backend.Attempt) error { return other.DeleteSlice(ctx, a.ObjectName()) },
+			DeleteSlice: func(ctx context.Context, a fleet.Attempt) error { return other.DeleteSlice(ctx, a.ObjectName()) },
 			SetProviderID: func(ctx context.Context, node, id string) error {
 				return other.Edit(ctx, func(s *State) error {
 					s.Consumer.Nodes[node].Spec.ProviderID = id
@@ -118,7 +119,7 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 			Stall:       knobs(Knobs{Hang: backend.StageTenant}), StallStage: backend.StageTenant,
 			Cut:  knobs(Knobs{Unreachable: true}),
 			Deny: knobs(Knobs{Refuse: backend.StageResources, Message: "tenant drained"}),
-			Shrink: func(ctx context.Context, p backend.Provider) (backendtest.Undo, error) {
+			Shrink: func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 				undo := func(ctx context.Context) error { return other.AddProvider(ctx, p.ID, testCapacity) }
 				small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 				return undo, other.AddProvider(ctx, p.ID, small)
@@ -156,9 +157,9 @@ func objects(w *World) ([]backendtest.Object, error) {
 		if p.Tenant != nil {
 			add(id, "tenant", "consumer", *p.Tenant)
 		}
-		for name, o := range p.Slices {
-			add(id, "slice", name, o.Object)
-		}
+	}
+	for key, o := range s.RemoteSlices {
+		add(o.Provider, "slice", strings.TrimPrefix(key, o.Provider+"/"), o.Object)
 	}
 	return list, nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone. before may be the
-// zero snapshot: then all instances are new.
+// Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone. before may be
+// the zero snapshot: then all instances are new.
 func Changes(before, after fleet.Snapshot) []Change {
 	old := map[string]fleet.InstanceView{}
 	for _, v := range before.Instances {
@@ -24,7 +24,8 @@ func Changes(before, after fleet.Snapshot) []Change {
 	}
 	for _, v := range before.Instances {
 		if !slices.ContainsFunc(after.Instances, func(a fleet.InstanceView) bool { return a.Name == v.Name }) {
-			v.Phase, v.State, v.Counts, v.Since, v.Stuck, v.NotReady, v.Failure = fleet.Released, "", false, after.At, "", false, nil
+			v.Phase, v.State, v.Counts, v.Since, v.Stuck, v.NotReady, v.Failure = fleet.Released, "", false, after.At, "", false,
+				nil
 			add(v)
 		}
 	}

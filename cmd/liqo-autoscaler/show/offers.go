@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -20,13 +21,13 @@ type Offers struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Offer is what one provider would lend, and what is held of it. Where the access to it lies is left out.
+// Offer is what one provider offers, and what is held of it. Where the access to it lies is left out.
 type Offer struct {
 	// Name is the offer's name in its source; the provider's id when no offer is known.
 	Name string `json:"name"`
 	// Provider is the Liqo cluster id.
 	Provider string `json:"provider"`
-	// Current tells whether a source has the offer now; null when no source was asked.
+	// Current reports whether a source has the offer now; null when no source was asked.
 	Current  *bool               `json:"current,omitempty"`
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
@@ -47,14 +48,12 @@ type Offer struct {
 
 // Hold is one attempt's share of an offer.
 type Hold struct {
-	Node  string              `json:"node"` // the attempt's object name
-	State fleet.HoldState     `json:"state"`
-	Shape corev1.ResourceList `json:"shape,omitempty"`
-	Since time.Time           `json:"since"`
+	Node  string          `json:"node"` // the attempt's object name
+	State fleet.HoldState `json:"state"`
 }
 
 // OffersOf joins the providers that are known with what a source offers now; offered is nil when no source was asked.
-func OffersOf(providers []fleet.ProviderState, offered []fleet.Offer) Offers {
+func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer) Offers {
 	byProvider := map[string]Offer{}
 	for _, p := range providers {
 		byProvider[p.ID] = providerOf(p)
@@ -76,10 +75,10 @@ func OffersOf(providers []fleet.ProviderState, offered []fleet.Offer) Offers {
 		byProvider[offer.Provider] = o
 	}
 	all := slices.SortedFunc(maps.Values(byProvider), func(a, b Offer) int {
-		if c := compareNames(a.Name, b.Name); c != 0 {
+		if c := natural.Compare(a.Name, b.Name); c != 0 {
 			return c
 		}
-		return compareNames(a.Provider, b.Provider)
+		return natural.Compare(a.Provider, b.Provider)
 	})
 	if all == nil {
 		all = []Offer{}
@@ -92,23 +91,25 @@ func (o *Offer) take(offer fleet.Offer) {
 	o.Price, o.Expires = offer.Price, offer.Expires
 }
 
-func providerOf(p fleet.ProviderState) Offer {
-	o := Offer{Name: p.ID, Provider: p.ID, Peering: p.Phase, Since: p.Since.UTC(), Failure: p.Failure, Held: corev1.ResourceList{}}
+func providerOf(p fleet.ProviderSnapshot) Offer {
+	o := Offer{Name: p.ID, Provider: p.ID, Peering: p.Phase, Since: p.Since.UTC(), Failure: p.Failure,
+		Held: corev1.ResourceList{}}
 	if p.Offer != nil {
 		o.take(*p.Offer)
 	}
-	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
-		h := p.Holds[key]
-		if h.State != fleet.HoldWaiting && h.State != fleet.HoldGranted {
-			continue
+	for name, whole := range o.Lendable {
+		held := whole.DeepCopy()
+		if held.Sub(p.Free[name]); held.Sign() != 0 {
+			o.Held[name] = held
 		}
-		o.HeldNodes++
-		o.Holds = append(o.Holds, Hold{Node: key, State: h.State, Shape: h.Shape, Since: h.Since.UTC()})
-		for name, q := range h.Shape {
-			sum := o.Held[name].DeepCopy()
-			sum.Add(q)
-			o.Held[name] = sum
+	}
+	o.HeldNodes = len(p.Holds)
+	for _, key := range p.Holds {
+		state := fleet.HoldGranted
+		if slices.Contains(p.Waiting, key) {
+			state = fleet.HoldWaiting
 		}
+		o.Holds = append(o.Holds, Hold{Node: key, State: state})
 	}
 	return o
 }

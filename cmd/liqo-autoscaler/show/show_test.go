@@ -3,8 +3,6 @@ package show_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 func list(cpu, memory, gpu string) corev1.ResourceList {
-	l := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse("110")}
+	l := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse("110")}
 	if gpu != "" {
 		l["nvidia.com/gpu"] = resource.MustParse(gpu)
 	}
@@ -36,12 +34,16 @@ func list(cpu, memory, gpu string) corev1.ResourceList {
 func snapshots() []fleet.Snapshot {
 	epoch := fleet.NewEpoch(ago(50 * time.Hour))
 	name := func(group string, seq int) string { return fleet.InstanceName(group, epoch, seq) }
-	view := func(seq int, phase fleet.Phase, state fleet.State, since time.Duration, attempt int, provider string) fleet.InstanceView {
-		return fleet.InstanceView{Name: name("standard", seq), Phase: phase, State: state, Counts: state != fleet.StateDeleting,
+	view := func(seq int, phase fleet.Phase, state fleet.State, since time.Duration, attempt int,
+		provider string) fleet.InstanceView {
+		return fleet.InstanceView{Name: name("standard", seq), Phase: phase, State: state,
+			Counts:  state != fleet.StateDeleting,
 			Attempt: attempt, Provider: provider, Since: ago(since), Registered: phase == fleet.Ready}
 	}
 	failed := view(6, fleet.Failed, fleet.StateCreating, 3*time.Minute, 2, "turin")
-	failed.Failure = fleet.NewFailure(fleet.CodeUnreachable, "turin", "reach", "provider turin: its API does not answer at https://10.0.0.7:6443: dial tcp 10.0.0.7:6443:\n\ti/o timeout; check the kubeconfig and the network")
+	failed.Failure = fleet.NewFailure(fleet.CodeUnreachable, "turin", "reach",
+		"provider turin: its API does not answer at https://10.0.0.7:6443: dial tcp 10.0.0.7:6443:\n\ti/o timeout; check "+
+			"the kubeconfig and the network")
 	stuck := view(7, fleet.Unpeering, fleet.StateDeleting, 3*time.Hour, 1, "milan")
 	stuck.Stuck = "cancelled"
 	notReady := view(5, fleet.Ready, fleet.StateRunning, 5*time.Hour, 1, "milan")
@@ -51,30 +53,39 @@ func snapshots() []fleet.Snapshot {
 	spec := fleet.GroupSpec{ID: "standard", Max: 10, Shape: list("2", "4Gi", "")}
 	gpu := fleet.GroupSpec{ID: "gpu-10", Min: 1, Max: 4, Shape: list("8", "32Gi", "1")}
 	return []fleet.Snapshot{
-		{Group: "standard", Epoch: epoch, Sequence: 42, Target: 6, Max: 10, SpecHash: "0a1b2c3d4e5f", Spec: &spec, At: ago(time.Second), Instances: []fleet.InstanceView{
-			view(1, fleet.Pending, fleet.StateCreating, 0, 0, ""), view(2, fleet.Discovering, fleet.StateCreating, time.Second, 0, ""), retried,
-			view(4, fleet.Ready, fleet.StateRunning, 26*time.Hour, 1, "milan"), notReady, failed, stuck,
-			view(8, fleet.Draining, fleet.StateDeleting, 90*time.Second, 1, "milan"),
-		}},
-		{Group: "gpu-10", Epoch: fleet.NewEpoch(ago(10 * 24 * time.Hour)), Sequence: 3, Min: 1, Max: 4, SpecHash: "ffffeeeedddd", Spec: &gpu, Frozen: true, At: ago(time.Minute)},
-		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Sequence: 1, At: ago(time.Minute)}, // not configured yet
+		{Group: "standard", Epoch: epoch, Revision: 42, Target: 6, Max: 10, SpecHash: "0a1b2c3d4e5f", Spec: &spec,
+			At: ago(time.Second), Instances: []fleet.InstanceView{
+				view(1, fleet.Pending, fleet.StateCreating, 0, 0, ""),
+				view(2, fleet.Discovering, fleet.StateCreating, time.Second, 0, ""), retried,
+				view(4, fleet.Ready, fleet.StateRunning, 26*time.Hour, 1, "milan"), notReady, failed, stuck,
+				view(8, fleet.Draining, fleet.StateDeleting, 90*time.Second, 1, "milan"),
+			}},
+		{Group: "gpu-10", Epoch: fleet.NewEpoch(ago(10 * 24 * time.Hour)), Revision: 3, Min: 1, Max: 4,
+			SpecHash: "ffffeeeedddd", Spec: &gpu, Paused: true, At: ago(time.Minute)},
+		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Revision: 1, At: ago(time.Minute)}, // not configured yet
 	}
 }
 
-func offers() ([]fleet.ProviderState, []fleet.Offer) {
+func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 	expires := now.Add(6 * time.Hour)
-	milan := fleet.Offer{Name: "milan", Provider: "c-milan", Lendable: list("8", "16Gi", ""), Price: 0.08, Labels: map[string]string{"country": "it", "city": "milan"}}
-	turin := fleet.Offer{Name: "turin", Provider: "c-turin", Lendable: list("16", "32Gi", "4"), MaxNodes: 1, Price: 0.1, Expires: &expires}
-	old := milan
-	old.Price = 0.05
-	return []fleet.ProviderState{
-		{ID: "c-milan", Phase: fleet.Established, Since: ago(3 * time.Hour), Offer: &old, Holds: map[string]fleet.Hold{
-			"standard-abc-1-1": {Key: "standard-abc-1-1", State: fleet.HoldGranted, Shape: list("2", "4Gi", ""), Since: ago(time.Hour)},
-			"standard-abc-2-1": {Key: "standard-abc-2-1", State: fleet.HoldWaiting, Shape: list("1500m", "4Gi", ""), Since: ago(time.Minute)},
-			"standard-abc-0-1": {Key: "standard-abc-0-1", State: fleet.HoldReleased, Shape: list("2", "4Gi", ""), Since: ago(time.Minute)},
-		}},
-		{ID: "c-gone", Phase: fleet.CoolOff, Since: ago(20 * time.Second), Failure: fleet.NewFailure(fleet.CodeTimeout, "c-gone", "tunnel", "provider c-gone: the tunnel did not come up in 90s"),
-			Offer: &fleet.Offer{Name: "gone", Provider: "c-gone", Lendable: list("4", "8Gi", "")}},
+	milan := fleet.Offer{Name: "milan", Provider: "c-milan", Lendable: list("8", "16Gi", ""), Price: 0.08,
+		Labels: map[string]string{"country": "it", "city": "milan"}}
+	turin := fleet.Offer{Name: "turin", Provider: "c-turin", Lendable: list("16", "32Gi", "4"), MaxNodes: 1, Price: 0.1,
+		Expires: &expires}
+	old, free := milan, list("4500m", "8Gi", "")
+	old.Price, free[corev1.ResourcePods] = 0.05, resource.MustParse("-110")
+	return []fleet.ProviderSnapshot{
+		{
+			ID: "c-milan", Phase: fleet.Established, Since: ago(3 * time.Hour), Offer: &old, Free: free,
+			Holds: []string{"standard-abc-1-1", "standard-abc-2-1"}, Waiting: []string{"standard-abc-2-1"},
+		},
+		{
+			ID: "c-gone", Phase: fleet.CoolOff, Since: ago(20 * time.Second),
+			Failure: fleet.NewFailure(fleet.CodeTimeout, "c-gone", "tunnel",
+				"provider c-gone: the tunnel did not come up in 90s"),
+			Offer: &fleet.Offer{Name: "gone", Provider: "c-gone", Lendable: list("4", "8Gi", "")},
+			Free:  list("4", "8Gi", ""),
+		},
 		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from what exists
 	}, []fleet.Offer{milan, turin}
 }
@@ -94,21 +105,10 @@ func TestGolden(t *testing.T) {
 			t.Run(name+"."+format, func(t *testing.T) {
 				var out bytes.Buffer
 				require.NoError(t, show.Print(&out, format, show.Look{Now: now}, d))
-				golden(t, name+"."+format, out.String())
+				golden.Check(t, filepath.Join("testdata", name+"."+format), out.String())
 			})
 		}
 	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
 }
 
 // What programs read is what was written.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -29,13 +30,13 @@ type Group struct {
 	Creating int  `json:"creating"`
 	Deleting int  `json:"deleting"`
 	Failed   int  `json:"failed"`
-	Frozen   bool `json:"frozen"`
+	Paused   bool `json:"paused"`
 	// Spec is the hash of the spec in force, Shape what each node has by it.
 	Spec  string              `json:"spec"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
-	// Epoch and Sequence say which snapshot this is, AsOf when the group took it.
+	// Epoch and Revision say which snapshot this is, AsOf when the group took it.
 	Epoch    string    `json:"epoch"`
-	Sequence int64     `json:"sequence"`
+	Revision int64     `json:"revision"`
 	AsOf     time.Time `json:"asOf"`
 	// Started is when the group's first run began, zero when that cannot be told.
 	Started time.Time `json:"started,omitzero"`
@@ -49,7 +50,7 @@ type Instance struct {
 	// Phase is where it is, State what CA sees: creating, running or deleting.
 	Phase fleet.Phase `json:"phase"`
 	State fleet.State `json:"state,omitempty"`
-	// Counts tells whether it is part of the target.
+	// Counts reports whether it is part of the target.
 	Counts bool `json:"counts"`
 	// Provider is the Liqo cluster id of the current attempt, Node the name its Node has or will have.
 	Provider   string         `json:"provider,omitempty"`
@@ -67,7 +68,7 @@ type Instance struct {
 // StatusOf makes the status of snapshots, in the order of their groups' names.
 func StatusOf(snapshots ...fleet.Snapshot) Status {
 	snapshots = slices.Clone(snapshots)
-	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return compareNames(a.Group, b.Group) })
+	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natural.Compare(a.Group, b.Group) })
 	out := Status{Groups: []Group{}, Instances: []Instance{}}
 	for _, s := range snapshots {
 		out.Groups = append(out.Groups, groupOf(s))
@@ -80,8 +81,8 @@ func StatusOf(snapshots ...fleet.Snapshot) Status {
 
 func groupOf(s fleet.Snapshot) Group {
 	g := Group{
-		Name: s.Group, Min: s.Min, Max: s.Max, Target: s.Target, Frozen: s.Frozen, Spec: s.SpecHash,
-		Epoch: s.Epoch, Sequence: s.Sequence, AsOf: s.At.UTC(),
+		Name: s.Group, Min: s.Min, Max: s.Max, Target: s.Target, Paused: s.Paused, Spec: s.SpecHash,
+		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(),
 	}
 	if seconds, err := strconv.ParseInt(s.Epoch, 36, 64); err == nil {
 		g.Started = time.Unix(seconds, 0).UTC()
@@ -110,7 +111,8 @@ func groupOf(s fleet.Snapshot) Group {
 func InstanceOf(group string, v fleet.InstanceView) Instance {
 	i := Instance{
 		Name: v.Name, ID: v.ID(group), Group: group, Phase: v.Phase, State: v.State, Counts: v.Counts, Provider: v.Provider,
-		Attempt: v.Attempt, Since: v.Since.UTC(), Registered: v.Registered, NotReady: v.NotReady, Stuck: v.Stuck, Failure: v.Failure,
+		Attempt: v.Attempt, Since: v.Since.UTC(), Registered: v.Registered, NotReady: v.NotReady, Stuck: v.Stuck,
+		Failure: v.Failure,
 	}
 	if v.Attempt > 0 {
 		i.Node = fleet.ObjectName(v.Name, v.Attempt)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +18,7 @@ func (s Status) Table(out io.Writer, look Look) error {
 	}
 	header := []string{"NAME", "MIN", "MAX", "TARGET", "READY", "CREATING", "DELETING", "FAILED", "SPEC", "AGE"}
 	if look.Wide {
-		header = append(header, "NOTREADY", "SHAPE", "FROZEN", "EPOCH")
+		header = append(header, "NOTREADY", "SHAPE", "PAUSED", "EPOCH")
 	}
 	var rows [][]string
 	for _, g := range s.Groups {
@@ -27,9 +26,9 @@ func (s Status) Table(out io.Writer, look Look) error {
 		for _, n := range []int{g.Min, g.Max, g.Target, g.Ready, g.Creating, g.Deleting, g.Failed} {
 			row = append(row, strconv.Itoa(n))
 		}
-		row = append(row, or(g.Spec), look.age(g.Started))
+		row = append(row, g.Spec, look.age(g.Started))
 		if look.Wide {
-			row = append(row, strconv.Itoa(g.NotReady), look.resources(g.Shape), strconv.FormatBool(g.Frozen), or(g.Epoch))
+			row = append(row, strconv.Itoa(g.NotReady), look.resources(g.Shape), strconv.FormatBool(g.Paused), g.Epoch)
 		}
 		rows = append(rows, row)
 	}
@@ -49,17 +48,21 @@ func (s Status) instanceTable(out io.Writer, look Look) error {
 	}
 	var rows [][]string
 	for _, i := range s.Instances {
-		row := []string{i.Name, i.Group, string(i.Phase), or(i.Provider), strconv.Itoa(i.Attempt), look.age(i.Since), look.cut(i.Why())}
+		row := []string{
+			i.Name, i.Group, string(i.Phase), i.Provider, strconv.Itoa(i.Attempt), look.age(i.Since),
+			look.cut(i.Why()),
+		}
 		if look.Wide {
-			row = slices.Insert(row, 5, or(i.Node))
-			row = slices.Insert(row, 3, or(string(i.State)))
+			row = slices.Insert(row, 5, i.Node)
+			row = slices.Insert(row, 3, string(i.State))
 		}
 		rows = append(rows, row)
 	}
 	return table(out, header, rows)
 }
 
-// Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase Released).
+// Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase
+// Released).
 type Change struct {
 	At     time.Time `json:"at"`
 	Target int       `json:"target"` // of the group, after the change
@@ -77,9 +80,8 @@ func ChangeHeader(out io.Writer) error {
 
 // Row prints one change.
 func (c Change) Row(out io.Writer, look Look) error {
-	line := fmt.Sprintf(changeFormat, c.At.Local().Format("15:04:05.000"), c.Name, c.Phase, strconv.Itoa(c.Target),
-		or(oneLine(c.Provider)), strconv.Itoa(c.Attempt), oneLine(look.cut(c.Why())))
-	_, err := fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.Name, c.Phase, strconv.Itoa(c.Target),
+		or(oneLine(c.Provider)), strconv.Itoa(c.Attempt), oneLine(or(look.cut(c.Why()))))
 	return err
 }
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -23,31 +23,18 @@ type Look struct {
 // whyWidth is where texts are cut when not Wide, in characters.
 const whyWidth = 72
 
-// gap is what separates columns, as in kubectl's tables.
-const gap = 3
-
-// table prints rows under a header, in aligned columns, without spaces at the ends of lines.
+// table prints rows under a header, in aligned columns.
 func table(out io.Writer, header []string, rows [][]string) error {
-	all := append([][]string{header}, rows...)
-	widths := make([]int, len(header))
-	for _, row := range all {
-		for i, cell := range row {
-			row[i] = oneLine(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		for i := range row {
+			row[i] = or(oneLine(row[i]))
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
+			return err
 		}
 	}
-	var text strings.Builder
-	for _, row := range all {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", widths[i]+gap-utf8.RuneCountInString(cell)))
-		}
-		text.WriteString(strings.TrimRight(line.String(), " "))
-		text.WriteByte('\n')
-	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return w.Flush()
 }
 
 // oneLine keeps a cell from breaking the table or the terminal.

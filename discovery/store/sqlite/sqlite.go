@@ -51,7 +51,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"},
 		"_txlock": {"immediate"}, // a transaction takes the write lock at its start, so two never wait for each other
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: pragmas.Encode()}).String())
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path),
+		RawQuery: pragmas.Encode()}).String())
 	if err != nil {
 		return nil, fmt.Errorf("open offers database: %w", err)
 	}
@@ -101,7 +102,8 @@ func (s *Store) write(ctx context.Context, do func(*sql.Tx) error) error {
 // owner is the writer of the live offer of that name; "" when there is none.
 func owner(ctx context.Context, tx *sql.Tx, name string, now time.Time) (string, error) {
 	var writer string
-	err := tx.QueryRowContext(ctx, "SELECT writer FROM offers WHERE name = ? AND expires > ?", name, now.UnixNano()).Scan(&writer)
+	err := tx.QueryRowContext(ctx, "SELECT writer FROM offers WHERE name = ? AND expires > ?", name,
+		now.UnixNano()).Scan(&writer)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -128,7 +130,8 @@ func (s *Store) Put(ctx context.Context, record store.Record, now time.Time) (cr
 		}
 		if created = was == ""; created {
 			var n int
-			row := tx.QueryRowContext(ctx, "SELECT count(*) FROM offers WHERE writer = ? AND expires > ?", record.Writer, now.UnixNano())
+			row := tx.QueryRowContext(ctx, "SELECT count(*) FROM offers WHERE writer = ? AND expires > ?", record.Writer,
+				now.UnixNano())
 			if err := row.Scan(&n); err != nil {
 				return err
 			}
@@ -150,7 +153,8 @@ func (s *Store) Put(ctx context.Context, record store.Record, now time.Time) (cr
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, name string, now time.Time) (store.Record, error) {
 	var raw string
-	err := s.db.QueryRowContext(ctx, "SELECT record FROM offers WHERE name = ? AND expires > ?", name, now.UnixNano()).Scan(&raw)
+	err := s.db.QueryRowContext(ctx, "SELECT record FROM offers WHERE name = ? AND expires > ?", name,
+		now.UnixNano()).Scan(&raw)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = store.ErrNotFound
 	}
@@ -162,7 +166,8 @@ func (s *Store) Get(ctx context.Context, name string, now time.Time) (store.Reco
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, after string, limit int, now time.Time) (out []store.Record, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT record FROM offers WHERE name > ? AND expires > ? ORDER BY name LIMIT ?", after, now.UnixNano(), limit)
+	rows, err := s.db.QueryContext(ctx, "SELECT record FROM offers WHERE name > ? AND expires > ? ORDER BY name LIMIT ?",
+		after, now.UnixNano(), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
 	}

@@ -1,9 +1,12 @@
 package sqlite_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,7 +16,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
 func open(t *testing.T, path string) *sqlite.Store {
@@ -24,39 +26,58 @@ func open(t *testing.T, path string) *sqlite.Store {
 	return s
 }
 
-func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t, filepath.Join(t.TempDir(), "offers.db")) })
-}
-
 func record(t *testing.T, name string) store.Record {
 	t.Helper()
-	posted, err := api.Decode([]byte(`{"name":"` + name + `","credentials":{"secretRef":{"namespace":"ns","name":"x"}},"lendable":{"cpu":"1","memory":"1Gi","pods":"1"}}`))
+	posted, err := api.Decode([]byte(`{"name":"` + name +
+		`","credentials":{"secretRef":{"namespace":"ns","name":"x"}},"lendable":{"cpu":"1","memory":"1Gi","pods":"1"}}`))
 	require.NoError(t, err)
 	return store.Record{Offer: posted, Writer: "w"}
 }
 
-func TestOffersOutliveTheProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "with ?odd#name%20.db")
-	first, err := sqlite.Open(t.Context(), path)
-	require.NoError(t, err)
-	now := time.Now()
-	_, err = first.Put(t.Context(), record(t, "a"), now)
-	require.NoError(t, err)
+const envPath = "SQLITE_TEST_PATH"
 
-	second := open(t, path) // as after kill -9: the first was never closed
-	got, err := second.Get(t.Context(), "a", now)
+// The test kills a process that has put an offer, and whose file was never closed.
+func TestOffersOutliveTheProcess(t *testing.T) {
+	if path := os.Getenv(envPath); path != "" {
+		_, err := open(t, path).Put(t.Context(), record(t, "a"), time.Now())
+		require.NoError(t, err)
+		fmt.Println("put")
+		select {}
+	}
+	path := filepath.Join(t.TempDir(), "with ?odd#name%20.db")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), envPath+"="+path)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "put\n", line)
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+
+	got, err := open(t, path).Get(t.Context(), "a", time.Now())
 	require.NoError(t, err)
 	require.Equal(t, "a", got.Offer.Name)
-	_, err = second.Put(t.Context(), record(t, "b"), now)
-	require.NoError(t, err)
-	list, err := first.List(t.Context(), "", 10, now)
-	require.NoError(t, err)
-	require.Len(t, list, 2)
-	require.NoError(t, first.Close())
-
 	info, err := os.Stat(path)
 	require.NoError(t, err, "the name is taken literally")
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func TestTwoProcessesShareAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "offers.db")
+	first, second := open(t, path), open(t, path)
+	now := time.Now()
+	_, err := first.Put(t.Context(), record(t, "a"), now)
+	require.NoError(t, err)
+	_, err = second.Put(t.Context(), record(t, "b"), now)
+	require.NoError(t, err)
+	for _, s := range []*sqlite.Store{first, second} {
+		list, err := s.List(t.Context(), "", 10, now)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+	}
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -1,197 +1,20 @@
-// Package storetest is the contract that every store.Store keeps.
+// Package storetest opens stores for tests.
 package storetest
 
 import (
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
 )
 
-var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-func record(name, writer string) store.Record {
-	expires, linger := at.Add(time.Hour), int64(0)
-	return store.Record{
-		Offer: api.Posted{
-			Spec: discovery.Spec{
-				Name:          name,
-				Credentials:   discovery.CredentialsSpec{SecretRef: &discovery.SecretRefSpec{Namespace: "ns", Name: name}},
-				Lendable:      corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), "nvidia.com/gpu": resource.MustParse("1")},
-				Labels:        map[string]string{"country": "it"},
-				Price:         0.25,
-				LingerSeconds: &linger,
-				Expires:       &expires,
-			},
-			Provider: "milan",
-		},
-		Writer: writer, Updated: at,
-	}
-}
-
-// Run runs the contract; open makes an empty store.
-func Run(t *testing.T, open func(t *testing.T) store.Store) {
-	for name, test := range map[string]func(*testing.T, store.Store){
-		"KeepsEveryField": keepsEveryField, "SharesNothing": sharesNothing, "Replaces": replaces, "Owners": owners,
-		"Expiry": expiry, "Pages": pages, "Quota": quota, "Concurrent": concurrent, "DeleteIsIdempotent": deleteIsIdempotent,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, open(t)) })
-	}
-}
-
-func put(t *testing.T, s store.Store, r store.Record) bool {
+// New opens an empty store in a folder that is removed when the test ends.
+func New(t testing.TB) *sqlite.Store {
 	t.Helper()
-	created, err := s.Put(t.Context(), r, at)
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "offers.db"))
 	require.NoError(t, err)
-	return created
-}
-
-func keepsEveryField(t *testing.T, s store.Store) {
-	want := record("a", "w")
-	require.True(t, put(t, s, want))
-	got, err := s.Get(t.Context(), "a", at)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(want, got))
-	list, err := s.List(t.Context(), "", 10, at)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff([]store.Record{want}, list))
-	_, err = s.Get(t.Context(), "b", at)
-	require.ErrorIs(t, err, store.ErrNotFound)
-}
-
-func sharesNothing(t *testing.T, s store.Store) {
-	mine := record("a", "w")
-	put(t, s, mine)
-	mine.Offer.Labels["country"] = "fr"
-	got, err := s.Get(t.Context(), "a", at)
-	require.NoError(t, err)
-	require.Equal(t, "it", got.Offer.Labels["country"])
-	got.Offer.Labels["country"] = "es"
-	again, err := s.Get(t.Context(), "a", at)
-	require.NoError(t, err)
-	require.Equal(t, "it", again.Offer.Labels["country"])
-}
-
-func replaces(t *testing.T, s store.Store) {
-	require.True(t, put(t, s, record("a", "w")))
-	next := record("a", "w")
-	next.Offer.Price, next.Updated = 2, at.Add(time.Minute)
-	require.False(t, put(t, s, next))
-	got, err := s.Get(t.Context(), "a", at)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(next, got))
-}
-
-func owners(t *testing.T, s store.Store) {
-	put(t, s, record("a", "w"))
-	_, err := s.Put(t.Context(), record("a", "thief"), at)
-	require.ErrorIs(t, err, store.ErrOwned)
-	require.ErrorIs(t, s.Delete(t.Context(), "a", "thief", at), store.ErrOwned)
-	got, err := s.Get(t.Context(), "a", at)
-	require.NoError(t, err)
-	require.Equal(t, "w", got.Writer)
-}
-
-func deleteIsIdempotent(t *testing.T, s store.Store) {
-	put(t, s, record("a", "w"))
-	for range 2 {
-		require.NoError(t, s.Delete(t.Context(), "a", "w", at))
-		_, err := s.Get(t.Context(), "a", at)
-		require.ErrorIs(t, err, store.ErrNotFound)
-	}
-}
-
-func expiry(t *testing.T, s store.Store) {
-	put(t, s, record("a", "w"))
-	late := record("b", "w")
-	later := at.Add(2 * time.Hour)
-	late.Offer.Expires = &later
-	put(t, s, late)
-
-	end := at.Add(time.Hour)
-	_, err := s.Get(t.Context(), "a", end.Add(-time.Nanosecond))
-	require.NoError(t, err)
-	_, err = s.Get(t.Context(), "a", end)
-	require.ErrorIs(t, err, store.ErrNotFound)
-	list, err := s.List(t.Context(), "", 10, end)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.NoError(t, s.Delete(t.Context(), "a", "somebody", end), "an expired offer belongs to nobody")
-
-	put(t, s, record("a", "w"))
-	next := record("a", "other")
-	next.Offer.Expires = &later
-	created, err := s.Put(t.Context(), next, end)
-	require.NoError(t, err)
-	require.True(t, created, "an expired name is free")
-
-	n, err := s.Sweep(t.Context(), end)
-	require.NoError(t, err)
-	require.Zero(t, n)
-	n, err = s.Sweep(t.Context(), later)
-	require.NoError(t, err)
-	require.Equal(t, 2, n)
-}
-
-func pages(t *testing.T, s store.Store) {
-	for _, name := range []string{"c", "a", "e", "b", "d"} {
-		put(t, s, record(name, "w"))
-	}
-	var got []string
-	after := ""
-	for range 10 {
-		list, err := s.List(t.Context(), after, 2, at)
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(list), 2)
-		if len(list) == 0 {
-			break
-		}
-		for _, r := range list {
-			got = append(got, r.Offer.Name)
-		}
-		after = got[len(got)-1]
-	}
-	require.Equal(t, []string{"a", "b", "c", "d", "e"}, got)
-}
-
-func quota(t *testing.T, s store.Store) {
-	for i := range store.MaxPerWriter {
-		put(t, s, record(fmt.Sprintf("a%04d", i), "w"))
-	}
-	_, err := s.Put(t.Context(), record("more", "w"), at)
-	require.ErrorIs(t, err, store.ErrFull)
-	require.False(t, put(t, s, record("a0000", "w")), "replacing needs no room")
-	require.True(t, put(t, s, record("more", "other")))
-	require.NoError(t, s.Delete(t.Context(), "a0001", "w", at))
-	require.True(t, put(t, s, record("room", "w")))
-}
-
-func concurrent(t *testing.T, s store.Store) {
-	var all sync.WaitGroup
-	var won, lost atomic.Int32
-	for i := range 20 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			_, err := s.Put(t.Context(), record("a", fmt.Sprintf("w%02d", i)), at)
-			if err == nil {
-				won.Add(1)
-			} else {
-				lost.Add(1)
-			}
-		}()
-	}
-	all.Wait()
-	require.EqualValues(t, 1, won.Load(), "one writer owns the name")
-	require.EqualValues(t, 19, lost.Load())
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
 }

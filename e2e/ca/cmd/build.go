@@ -34,7 +34,9 @@ import (
 
 // build is buildAutoscaler of cluster-autoscaler's main.go. The cloud provider is made inside NewAutoscaler, by
 // externalgrpc.BuildExternalGrpc from --cloud-config.
-func build(ctx context.Context, opts config.AutoscalingOptions, snapshotter debuggingsnapshot.DebuggingSnapshotter) (core.Autoscaler, *loop.LoopTrigger, error) {
+func build(
+	ctx context.Context, opts config.AutoscalingOptions, snapshotter debuggingsnapshot.DebuggingSnapshotter,
+) (core.Autoscaler, *loop.LoopTrigger, error) {
 	if opts.ProvisioningRequestEnabled || opts.ProactiveScaleupEnabled {
 		return nil, nil, errors.New("this build has no ProvisioningRequests and no proactive scale-up")
 	}
@@ -46,7 +48,8 @@ func build(ctx context.Context, opts config.AutoscalingOptions, snapshotter debu
 	}
 	deletion := options.NewNodeDeleteOptions(opts)
 	drainability := rules.Default(deletion)
-	snapshot := predicate.NewPredicateSnapshot(store.NewDeltaSnapshotStore(opts.ClusterSnapshotParallelism), handle, opts.DynamicResourceAllocationEnabled)
+	snapshot := predicate.NewPredicateSnapshot(
+		store.NewDeltaSnapshotStore(opts.ClusterSnapshotParallelism), handle, opts.DynamicResourceAllocationEnabled)
 
 	all := core.AutoscalerOptions{
 		AutoscalingOptions:   opts,
@@ -60,7 +63,8 @@ func build(ctx context.Context, opts config.AutoscalingOptions, snapshotter debu
 		ScaleUpOrchestrator:  orchestrator.New(),
 		Processors:           processors.DefaultProcessors(opts),
 	}
-	all.Processors.TemplateNodeInfoProvider = nodeinfosprovider.NewDefaultTemplateNodeInfoProvider(&opts.NodeInfoCacheExpireTime, opts.ForceDaemonSets)
+	all.Processors.TemplateNodeInfoProvider = nodeinfosprovider.NewDefaultTemplateNodeInfoProvider(
+		&opts.NodeInfoCacheExpireTime, opts.ForceDaemonSets)
 	all.Processors.PodListProcessor = podlistprocessor.NewDefaultPodListProcessor(scheduling.ScheduleAnywhere)
 	all.Processors.ScaleDownNodeProcessor = scaleDownCandidates(all)
 	all.Processors.NodeGroupSetProcessor = &nodegroupset.BalancingNodeGroupSetProcessor{Comparator: comparator(opts)}
@@ -94,7 +98,8 @@ func trim(obj any) (any, error) {
 func scaleDownCandidates(all core.AutoscalerOptions) nodes.ScaleDownNodeProcessor {
 	previous := previouscandidates.NewPreviousCandidates()
 	comparers := []scaledowncandidates.CandidatesComparer{
-		emptycandidates.NewEmptySortingProcessor(emptycandidates.NewNodeInfoGetter(all.ClusterSnapshot), all.DeleteOptions, all.DrainabilityRules),
+		emptycandidates.NewEmptySortingProcessor(
+			emptycandidates.NewNodeInfoGetter(all.ClusterSnapshot), all.DeleteOptions, all.DrainabilityRules),
 		previous,
 	}
 	all.Processors.ScaleDownCandidatesNotifier.Register(previous)

@@ -1,10 +1,11 @@
 //go:build externalgrpc
 
-// Command cmd is the Cluster Autoscaler of the end-to-end suites: the loop of cluster-autoscaler 1.33.0 with all its flags,
-// built from its packages, because its own main cannot be built from outside (it imports a module that is not served).
+// Command cmd is the Cluster Autoscaler of the end-to-end suites: the loop of cluster-autoscaler 1.33.0 with all its
+// flags, built from its packages, because its own main cannot be built from outside (it imports a module that is not
+// published).
 //
-// It follows cluster-autoscaler's main.go line by line and leaves out leader election, ProvisioningRequests and proactive
-// scale-up, which are off by default there. Logs go to stderr, metrics and /health-check to --address.
+// It follows cluster-autoscaler's main.go line by line and leaves out leader election, ProvisioningRequests and
+// proactive scale-up, which are off by default there. Logs go to stderr, metrics and /health-check to --address.
 package main
 
 import (
@@ -72,7 +73,10 @@ func run() error {
 }
 
 // drive is the end of main.run: one turn per scan interval, or as soon as the trigger says so.
-func drive(ctx context.Context, a core.Autoscaler, trigger *loop.LoopTrigger, health *metrics.HealthCheck, frequent bool, scan time.Duration) {
+func drive(
+	ctx context.Context, a core.Autoscaler, trigger *loop.LoopTrigger, health *metrics.HealthCheck, frequent bool,
+	scan time.Duration,
+) {
 	last, previous := time.Now(), time.Now()
 	for ctx.Err() == nil {
 		if frequent {

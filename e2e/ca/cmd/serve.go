@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serve answers /metrics and /health-check on address, in the background. That it cannot listen is logged, not fatal: two
-// suites may not care.
+// serve answers /metrics and /health-check on address, in the background. A failure to listen is logged and not fatal:
+// suites that run at the same time share the address.
 func serve(address string, health *metrics.HealthCheck) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", legacyregistry.Handler())

@@ -1,6 +1,6 @@
-// Command keeper keeps one lab: package lab builds and starts it, nobody else does. It reads one line of JSON, a
-// keep.Config, from standard input, says on standard output how it goes, and ends the lab when its input ends: the owner
-// closed it, or is dead, however it died. Processes that it starts die with it.
+// Command keeper runs one lab; only package lab builds and starts it. It reads one line of JSON, a keep.Config, from
+// standard input and reports its progress on standard output. It ends the lab when its input ends, because the owner
+// closed the input or died. The processes that it starts die with it.
 package main
 
 import (

@@ -1,7 +1,8 @@
-// Command run runs a command beside a lab of its own: run [-providers N] [-kubernetes V] [-liqo V] COMMAND [ARG...]. The
-// command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries) and
-// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full); its exit code is ours. A shell is a
-// command too. With -built it starts nothing, but prints the folder of the binaries, or nothing when they are not built.
+// Command run runs a command beside a lab of its own: run [-providers N] [-kubernetes V] [-liqo V] COMMAND [ARG...].
+// The command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries),
+// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full). Run exits with the exit code of
+// the command, which may be a shell. With -built it starts nothing and prints the folder of the binaries, or nothing
+// when they are not built.
 package main
 
 import (
@@ -21,7 +22,8 @@ import (
 func main() {
 	o := lab.Options{Log: log.Printf}
 	flag.IntVar(&o.Providers, "providers", 2, "number of provider clusters")
-	flag.StringVar(&o.KubernetesVersion, "kubernetes", "", "version, default $"+lab.EnvKubernetes+" or "+lab.DefaultKubernetes)
+	flag.StringVar(&o.KubernetesVersion, "kubernetes", "",
+		"version, default $"+lab.EnvKubernetes+" or "+lab.DefaultKubernetes)
 	flag.StringVar(&o.LiqoVersion, "liqo", "", "version, default $"+lab.EnvLiqo+" or "+lab.DefaultLiqo)
 	built := flag.Bool("built", false, "print the folder of the binaries when they are built, and end")
 	flag.Parse()

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// kinds are those of Liqo's chart that a cluster gets, with their resources: asking the API server for them would cost more
-// than writing them down. The Deployments run as processes instead; there is no networking to configure.
+// kinds are those of Liqo's chart that a cluster gets, with their resources: asking the API server for them would cost
+// more than writing them down. The Deployments run as processes instead; there is no networking to configure.
 var kinds = map[string]struct {
 	resource   string
 	namespaced bool
@@ -55,20 +55,21 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured) er
 	options := metav1.ApplyOptions{FieldManager: "lab", Force: true}
 	var last error
 	// A resource whose definition is new may be missing for a moment after it is established.
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 15*time.Second, true, func(ctx context.Context) (bool, error) {
-		if kind.namespaced {
-			if o.GetNamespace() == "" {
-				o.SetNamespace(liqoNamespace)
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 15*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			if kind.namespaced {
+				if o.GetNamespace() == "" {
+					o.SetNamespace(liqoNamespace)
+				}
+				_, last = objects.Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, options)
+			} else {
+				_, last = objects.Apply(ctx, o.GetName(), o, options)
 			}
-			_, last = objects.Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, options)
-		} else {
-			_, last = objects.Apply(ctx, o.GetName(), o, options)
-		}
-		if apierrors.IsNotFound(last) || apierrors.IsServiceUnavailable(last) || apierrors.IsTooManyRequests(last) {
-			return false, nil
-		}
-		return true, last
-	})
+			if apierrors.IsNotFound(last) || apierrors.IsServiceUnavailable(last) || apierrors.IsTooManyRequests(last) {
+				return false, nil
+			}
+			return true, last
+		})
 	if err != nil {
 		if last != nil {
 			err = last
@@ -80,21 +81,23 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured) er
 
 // established waits until the API server serves all custom resources.
 func (c *cluster) established(ctx context.Context) error {
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 	var missing string
-	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		list, err := c.objects.Resource(definitions).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, fmt.Errorf("list custom resource definitions of %s: %w", c.name, err)
-		}
-		for _, d := range list.Items {
-			if !condition(d.Object, "Established") {
-				missing = d.GetName()
-				return false, nil
+	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			list, err := c.objects.Resource(definitions).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, fmt.Errorf("list custom resource definitions of %s: %w", c.name, err)
 			}
-		}
-		return true, nil
-	})
+			for _, d := range list.Items {
+				if !condition(d.Object, "Established") {
+					missing = d.GetName()
+					return false, nil
+				}
+			}
+			return true, nil
+		})
 	if err != nil {
 		return fmt.Errorf("wait for custom resources of %s, %s is not established: %w", c.name, missing, err)
 	}

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// audited is what API servers write down: each request of a ServiceAccount, without its content. Kubernetes and Liqo are no
-// ServiceAccounts here, so it is what a suite's own ones ask for.
+// audited is what API servers write down: each request of a ServiceAccount, without its content. Kubernetes and Liqo
+// are no ServiceAccounts here, so it is what a suite's own ones ask for.
 const audited = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
   {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
 

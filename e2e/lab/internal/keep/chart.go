@@ -39,7 +39,8 @@ func (c *cluster) render(ctx context.Context) (chart, error) {
 	if err := os.WriteFile(path, values, 0o600); err != nil {
 		return nil, fmt.Errorf("render Liqo's chart for %s: %w", c.name, err)
 	}
-	helm := exec.CommandContext(ctx, c.bin("helm"), "template", "liqo", filepath.Join(c.Bin, "chart"), "-n", liqoNamespace, "--include-crds", "-f", path)
+	helm := exec.CommandContext(ctx, c.bin("helm"), "template", "liqo", filepath.Join(c.Bin, "chart"), "-n", liqoNamespace,
+		"--include-crds", "-f", path)
 	var stderr bytes.Buffer
 	helm.Stderr = &stderr
 	out, err := helm.Output()

@@ -41,7 +41,8 @@ type cluster struct {
 }
 
 func (l *lab) cluster(name string, index int) (*cluster, error) {
-	c := &cluster{lab: l, name: name, index: index, ports: l.ports(index), kubeconfig: filepath.Join(l.Root, name+".kubeconfig")}
+	c := &cluster{lab: l, name: name, index: index, ports: l.ports(index), kubeconfig: filepath.Join(l.Root,
+		name+".kubeconfig")}
 	c.url = "https://" + loopback(c.ports.api)
 	if err := c.writeKubeconfig(); err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func (c *cluster) writeKubeconfig() error {
 // start starts one process of the cluster, written down in the list of processes, with its log in <root>/log.
 func (c *cluster) start(name, path string, args, env []string) (*proc.Process, error) {
 	name = c.name + "-" + name
-	p, err := proc.Start(proc.Spec{Name: name, Path: path, Args: args, Env: env, Dir: c.Root, LogDir: filepath.Join(c.Root, "log")})
+	p, err := proc.Start(proc.Spec{Name: name, Path: path, Args: args, Env: env, Dir: c.Root, LogDir: filepath.Join(c.Root,
+		"log")})
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
-// Package keep is the inside of a lab: what the keeper process does. It starts the clusters, stands in for their kubelets,
-// and ends all of it when its owner goes. Everything listens on loopback on ports that follow from slot and cluster.
+// Package keep is the inside of a lab: what the keeper process does. It starts the clusters, stands in for their
+// kubelets, and ends all of it when its owner goes. Everything listens on loopback on ports that follow from slot and
+// cluster.
 package keep
 
 import (

@@ -25,7 +25,8 @@ type containers struct {
 
 const virtualKubelet = "virtual-kubelet"
 
-// restartPause is how long a virtual kubelet that ended by itself stays away, and the patience with one that is asked to.
+// restartPause is how long a virtual kubelet that ended by itself stays away, and the patience with one that is asked
+// to.
 const (
 	restartPause = time.Second
 	stopPatience = 5 * time.Second
@@ -60,7 +61,8 @@ func (k *kubelet) ensure(key string, pod *corev1.Pod) (*containers, error) {
 	return ran, nil
 }
 
-func (k *kubelet) startVirtualKubelet(key string, pod *corev1.Pod, container *corev1.Container, ran *containers) (err error) {
+func (k *kubelet) startVirtualKubelet(key string, pod *corev1.Pod, container *corev1.Container,
+	ran *containers) (err error) {
 	if ran.port == 0 {
 		if ran.port, err = k.takePort(); err != nil {
 			return err
@@ -73,7 +75,8 @@ func (k *kubelet) startVirtualKubelet(key string, pod *corev1.Pod, container *co
 	}
 	args = append(args, "--listen-port="+strconv.Itoa(ran.port), "--home-kubeconfig="+k.kubeconfig)
 	node := env["VIRTUALNODE_NAME"]
-	if ran.process, err = k.start("vk-"+node, k.liqo(virtualKubelet), args, append(pairs(env), "KUBECONFIG="+k.kubeconfig)); err != nil {
+	if ran.process, err = k.start("vk-"+node, k.liqo(virtualKubelet), args, append(pairs(env),
+		"KUBECONFIG="+k.kubeconfig)); err != nil {
 		return err
 	}
 	k.log("virtual kubelet of node %s of %s started, pid %d, restarts %d", node, k.name, ran.process.Pid(), ran.restarts)
@@ -121,7 +124,8 @@ func virtualKubeletOf(pod *corev1.Pod) *corev1.Container {
 // environment is the container's, with the fields of the pod that Liqo asks for.
 func environment(pod *corev1.Pod, container *corev1.Container, ip string) map[string]string {
 	fields := map[string]string{
-		"status.podIP": ip, "metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName,
+		"status.podIP": ip, "metadata.name": pod.Name, "metadata.namespace": pod.Namespace,
+		"spec.nodeName": pod.Spec.NodeName,
 	}
 	out := map[string]string{}
 	for _, e := range container.Env {

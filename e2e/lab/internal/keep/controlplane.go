@@ -14,7 +14,8 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 	defer cancel()
 	p := c.ports
 	client, peer := "http://"+loopback(p.etcd), "http://"+loopback(p.etcdPeer)
-	etcd, err := c.start("etcd", c.bin("etcd"), flags("--data-dir", filepath.Join(c.Root, c.name+"-etcd"), "--unsafe-no-fsync", "true",
+	etcd, err := c.start("etcd", c.bin("etcd"), flags("--data-dir", filepath.Join(c.Root, c.name+"-etcd"),
+		"--unsafe-no-fsync", "true",
 		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
 		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer), nil)
 	if err != nil {
@@ -30,7 +31,8 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		"--service-cluster-ip-range", fmt.Sprintf("10.%d.0.0/16", 90+c.index),
 		"--client-ca-file", c.pki.caCert, "--tls-cert-file", c.pki.serverCert, "--tls-private-key-file", c.pki.serverKey,
 		"--service-account-key-file", c.pki.saPub, "--service-account-signing-key-file", c.pki.saKey,
-		"--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC", "--allow-privileged", "true",
+		"--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC",
+		"--allow-privileged", "true",
 		"--disable-admission-plugins", "ServiceAccount", // no pod here needs a token
 		"--profiling", "false")...), nil)
 	if err != nil {
@@ -51,11 +53,13 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		"--bind-address", "127.0.0.1", "--leader-elect", "false",
 	}
 	if _, err := c.start("kcm", c.bin("kube-controller-manager"), flags(append(same, "--secure-port", strconv.Itoa(p.kcm),
-		"--cluster-signing-cert-file", c.pki.caCert, "--cluster-signing-key-file", c.pki.caKey, "--root-ca-file", c.pki.caCert,
+		"--cluster-signing-cert-file", c.pki.caCert, "--cluster-signing-key-file", c.pki.caKey, "--root-ca-file",
+		c.pki.caCert,
 		"--service-account-private-key-file", c.pki.saKey, "--use-service-account-credentials", "false",
 		"--controllers", "*,-node-ipam-controller,-cloud-node-lifecycle-controller")...), nil); err != nil {
 		return err
 	}
-	_, err = c.start("scheduler", c.bin("kube-scheduler"), flags(append(same, "--secure-port", strconv.Itoa(p.scheduler))...), nil)
+	_, err = c.start("scheduler", c.bin("kube-scheduler"),
+		flags(append(same, "--secure-port", strconv.Itoa(p.scheduler))...), nil)
 	return err
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // Run starts the lab, calls up once all of it answers, keeps it until the context ends, and then ends every process and
-// removes the root. An error of the start says what failed and how that one's log ends. log gets what happens meanwhile;
-// it may be called by several goroutines.
+// removes the root. An error of the start says what failed and how that one's log ends. log gets what happens
+// meanwhile; it may be called by several goroutines.
 func Run(ctx context.Context, config Config, up func(), log func(string, ...any)) error {
 	l := &lab{Config: config, kubeletPort: map[int]bool{}}
 	if err := os.MkdirAll(filepath.Join(l.Root, "log"), 0o755); err != nil {
@@ -34,7 +34,8 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 		return fmt.Errorf("make log of the keeper: %w", err)
 	}
 	defer file.Close()
-	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file)))) // client-go's, which is of no use to the owner
+	// client-go's, which is of no use to the owner
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file))))
 	say := log
 	log = func(format string, args ...any) {
 		_, _ = fmt.Fprintf(file, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
@@ -68,7 +69,10 @@ func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(strin
 	group, starting := errgroup.WithContext(ctx)
 	for _, c := range clusters {
 		group.Go(func() error {
-			if err := c.up(starting, func(what string) { log("%s: %s after %.1f s", c.name, what, time.Since(began).Seconds()) }); err != nil {
+			if err := c.up(starting, func(what string) {
+				log("%s: %s after %.1f s", c.name, what,
+					time.Since(began).Seconds())
+			}); err != nil {
 				return fmt.Errorf("start cluster %s: %w", c.name, err)
 			}
 			tending.Go(func() { c.renewLeases(ctx, log) })

@@ -24,7 +24,8 @@ func TestPortsAreApart(t *testing.T) {
 			for f := range p.NumField() {
 				port := int(p.Field(f).Int())
 				other, taken := seen[port]
-				require.False(t, taken, "port %d of slot %d cluster %d (%s) is that of %v", port, slot, i, p.Type().Field(f).Name, other)
+				require.False(t, taken, "port %d of slot %d cluster %d (%s) is that of %v", port, slot, i, p.Type().Field(f).Name,
+					other)
 				seen[port] = [2]int{slot, i}
 			}
 		}
@@ -96,10 +97,12 @@ func TestChart(t *testing.T) {
 
 func TestWebhooksByURL(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{
-		"name": "pod.mutate", "clientConfig": map[string]any{"service": map[string]any{"path": "/mutate/pod", "port": int64(9443)}}}}}}
+		"name": "pod.mutate", "clientConfig": map[string]any{"service": map[string]any{"path": "/mutate/pod",
+			"port": int64(9443)}}}}}}
 	require.NoError(t, byURL(o, 9500, []byte("ca")))
 	want := map[string]any{"webhooks": []any{map[string]any{
-		"name": "pod.mutate", "clientConfig": map[string]any{"url": "https://127.0.0.1:9500/mutate/pod", "caBundle": "Y2E="}}}}
+		"name": "pod.mutate", "clientConfig": map[string]any{"url": "https://127.0.0.1:9500/mutate/pod",
+			"caBundle": "Y2E="}}}}
 	require.Empty(t, cmp.Diff(want, o.Object))
 }
 
@@ -109,7 +112,9 @@ func TestVirtualKubeletsEnvironment(t *testing.T) {
 		{Command: []string{"/usr/bin/virtual-kubelet"}, Env: []corev1.EnvVar{
 			{Name: "VIRTUALNODE_NAME", Value: "n"},
 			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
-			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
+			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"},
+			}},
 		}}}}}
 	pod.Namespace = "tenant"
 	container := virtualKubeletOf(pod)

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// kubelet stands in for the kubelet of a cluster's plain node. A pod whose container is a virtual kubelet runs as a process;
-// any other is said to run. Deleted pods go at once.
+// kubelet stands in for the kubelet of a cluster's plain node. A pod whose container is a virtual kubelet runs as a
+// process; any other is said to run. Deleted pods go at once.
 type kubelet struct {
 	*cluster
 	log   func(string, ...any)
@@ -35,9 +35,10 @@ const kubeletWorkers = 4
 
 // runKubelet runs it until the context ends.
 func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
-	}))
+	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
+		}))
 	pods := factory.Core().V1().Pods()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 5*time.Second)
 	k := &kubelet{
@@ -131,8 +132,10 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	s.Phase, s.StartTime = corev1.PodRunning, &now
 	s.PodIP, s.PodIPs = ran.ip, []corev1.PodIP{{IP: ran.ip}}
 	s.Conditions, s.ContainerStatuses = nil, nil
-	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+		corev1.PodScheduled} {
+		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue,
+			LastTransitionTime: now})
 	}
 	started := true
 	for _, c := range pod.Spec.Containers {

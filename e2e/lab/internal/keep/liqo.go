@@ -53,8 +53,8 @@ func (c *cluster) env() []string {
 func (c *cluster) tmp() string { return filepath.Join(c.Root, c.name+"-tmp") }
 
 // webhook starts Liqo's webhook server and, once it answers, has the API server call it: by URL, with our authority.
-// Without --secret-name it makes no certificate of its own; without --podcidr virtual kubelets panic once a namespace is
-// offloaded. Liqo 1.1 renders an empty --podcidr, 1.2 none.
+// Without --secret-name it makes no certificate of its own; without --podcidr virtual kubelets panic once a namespace
+// is offloaded. Liqo 1.1 renders an empty --podcidr, 1.2 none.
 func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	args, err := ch.args("liqo-webhook", c.name, "--secret-name", "--webhook-port", "--podcidr")
 	if err != nil {
@@ -71,7 +71,8 @@ func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	}
 	p, err := c.start("liqo-webhook", c.liqo("webhook"), append(args, flags(
 		"--webhook-port", strconv.Itoa(c.ports.webhook), "--podcidr", fmt.Sprintf("10.%d.0.0/16", 100+c.index),
-		"--metrics-address", loopback(c.ports.webhookMetrics), "--health-probe-address", loopback(c.ports.webhookProbe))...), c.env())
+		"--metrics-address", loopback(c.ports.webhookMetrics), "--health-probe-address",
+		loopback(c.ports.webhookProbe))...), c.env())
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,8 @@ func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 			return fmt.Errorf("read webhooks of %s: not a list of objects", o.GetName())
 		}
 		path, _, _ := unstructured.NestedString(m, "clientConfig", "service", "path")
-		m["clientConfig"] = map[string]any{"url": "https://" + loopback(port) + path, "caBundle": base64.StdEncoding.EncodeToString(ca)}
+		m["clientConfig"] = map[string]any{"url": "https://" + loopback(port) + path,
+			"caBundle": base64.StdEncoding.EncodeToString(ca)}
 	}
 	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
 }
@@ -115,7 +117,8 @@ func (c *cluster) manager(ctx context.Context, ch chart) error {
 	if err != nil {
 		return err
 	}
-	return c.startUntil(ctx, "liqo-cm", c.liqo("liqo-controller-manager"), append(args, flags("--webhook-port", strconv.Itoa(c.ports.unusedWebhook),
+	return c.startUntil(ctx, "liqo-cm", c.liqo("liqo-controller-manager"), append(args, flags("--webhook-port",
+		strconv.Itoa(c.ports.unusedWebhook),
 		"--metrics-address", loopback(c.ports.managerMetrics), "--health-probe-address", loopback(c.ports.managerProbe))...),
 		answers(c.ports.managerProbe, "/readyz"))
 }
@@ -126,11 +129,13 @@ func (c *cluster) replicator(ctx context.Context, ch chart) error {
 		return err
 	}
 	// It has no probe; its metrics are served once its manager runs.
-	return c.startUntil(ctx, "crd-replicator", c.liqo("crd-replicator"), append(args, flags("--metrics-address", loopback(c.ports.replicatorMetrics))...),
+	return c.startUntil(ctx, "crd-replicator", c.liqo("crd-replicator"), append(args, flags("--metrics-address",
+		loopback(c.ports.replicatorMetrics))...),
 		answers(c.ports.replicatorMetrics, "/metrics"))
 }
 
-func (c *cluster) startUntil(ctx context.Context, name, path string, args []string, ready func(context.Context) error) error {
+func (c *cluster) startUntil(ctx context.Context, name, path string, args []string,
+	ready func(context.Context) error) error {
 	p, err := c.start(name, path, args, c.env())
 	if err != nil {
 		return err
@@ -138,8 +143,8 @@ func (c *cluster) startUntil(ctx context.Context, name, path string, args []stri
 	return p.Until(ctx, ready)
 }
 
-// probeTimeout bounds one look whether a process answers: one that has ended must be noticed even when another listens on
-// its port and says nothing.
+// probeTimeout bounds one look whether a process answers: one that has ended must be noticed even when another listens
+// on its port and says nothing.
 const probeTimeout = 3 * time.Second
 
 // answers is a condition for proc.Process.Until: GET gives 200.

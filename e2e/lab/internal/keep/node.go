@@ -20,7 +20,8 @@ const PlainNode = "plain-0"
 
 const leasePeriod = 10 * time.Second
 
-// registerNode makes the plain node, Ready as a kubelet registers it: small on the consumer, so that it runs out of room.
+// registerNode makes the plain node, Ready as a kubelet registers it: small on the consumer, so that it runs out of
+// room.
 func (c *cluster) registerNode(ctx context.Context) error {
 	cpu, memory := "32", "64Gi"
 	if c.index == 0 {
@@ -35,7 +36,8 @@ func (c *cluster) registerNode(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: PlainNode, Labels: map[string]string{
 			corev1.LabelHostname: PlainNode, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}},
 		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Lab", LastHeartbeatTime: now, LastTransitionTime: now}}},
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Lab", LastHeartbeatTime: now,
+				LastTransitionTime: now}}},
 	}
 	if err := c.renewLease(ctx); err != nil {
 		return err

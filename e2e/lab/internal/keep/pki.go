@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// pki is the lab's certificates as files: one authority for all clusters, one server certificate for all that listen, one
-// admin, and the key that signs service account tokens.
+// pki is the lab's certificates as files: one authority for all clusters, one server certificate for all that listen,
+// one admin, and the key that signs service account tokens.
 type pki struct {
 	caCert, caKey, serverCert, serverKey, adminCert, adminKey, saKey, saPub string
 }

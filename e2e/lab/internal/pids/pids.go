@@ -78,14 +78,14 @@ func Find(root, name string) (Entry, error) {
 	return Entry{}, fmt.Errorf("find process %s: not in %s", name, file(root))
 }
 
-// Alive says whether the process still runs; a zombie does not.
+// Alive reports whether the process still runs; a zombie does not.
 func (e Entry) Alive() bool {
 	start, state := stat(e.PID)
 	return start == e.Start && start != "" && state != "Z"
 }
 
-// Clear kills what the list of a root names and still runs, waits for the end, and removes the root. A root without a list
-// is left alone: it is not a lab's.
+// Clear kills what the list of a root names and still runs, waits for the end, and removes the root. A root without a
+// list is left alone: it is not a lab's.
 func Clear(root string) error {
 	if _, err := os.Stat(file(root)); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -1,0 +1,88 @@
+package backendtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// verb is one call of a verb on one of the backends.
+type verb func(ctx context.Context, on backend.Backend) error
+
+// inPasses calls the verb for Pass, then again on the other backend, as activities do, until it comes to its end or
+// enough says that it has come as far as it can. Everything it waits for has to outlast the pass, and the process.
+func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool) {
+	t.Helper()
+	all := backend.WithBegun(s.ctx(t), time.Now())
+	backends := [2]backend.Backend{s.Backend, s.Other}
+	for n := 0; ; n++ {
+		ctx, end := context.WithTimeout(all, s.Pass)
+		err := do(ctx, backends[n%2])
+		end()
+		if err == nil || enough != nil && enough() {
+			t.Logf("%s: %d passes", what, n+1)
+			return
+		}
+		require.NoError(t, all.Err(), "%s never comes to its end in %d passes: %v", what, n+1, err)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage, "%s, pass %d", what, n+1)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "%s, pass %d", what, n+1)
+	}
+}
+
+// Every verb but Join comes to its end in passes, also with pods that do not leave by themselves.
+func (s *suite) testPasses(t *testing.T) {
+	p := s.second()
+	s.unpeered(t, p)
+	a := s.attempt(instPasses, 1, p)
+	establish := func(ctx context.Context, on backend.Backend) error { return on.Establish(ctx, p, nil) }
+	drain := func(force bool) verb {
+		return func(ctx context.Context, on backend.Backend) error { return on.Drain(ctx, a, force, nil) }
+	}
+	takeBack := func(ctx context.Context, on backend.Backend) error { return on.Return(ctx, a, nil) }
+	remove := func(ctx context.Context, on backend.Backend) error { return on.RemovePeering(ctx, p, nil) }
+
+	s.inPasses(t, "Establish", establish, nil)
+	s.joined(t, a)
+	if s.World.PutPod != nil && s.World.Pods != nil {
+		s.putPods(t, a, Pod{Name: "pass-plain"})
+		s.inPasses(t, "Drain", drain(false), nil)
+		require.Empty(t, s.pods(t, a))
+
+		s.putPods(t, a, Pod{Name: "pass-guarded", Protected: true})
+		passes := 0
+		s.inPasses(t, "Drain of a pod that does not leave", drain(false), func() bool { passes++; return passes == 3 })
+		require.Contains(t, s.pods(t, a), "pass-guarded", "no number of passes is force")
+		s.inPasses(t, "Drain with force", drain(true), nil)
+		require.Empty(t, s.pods(t, a))
+
+		s.putPods(t, a, Pod{Name: "pass-last", Protected: true})
+	}
+	s.inPasses(t, "Return", takeBack, nil)
+	require.Empty(t, s.objectsOf(t, a))
+	require.Nil(t, s.node(t, a))
+	s.inPasses(t, "RemovePeering", remove, nil)
+	require.Empty(t, s.objects(t, p))
+}
+
+// With the provider cut off the Node goes in passes too, with pods that only the provider could end; the rest follows.
+func (s *suite) testPassesWhileCut(t *testing.T) {
+	p := s.second()
+	a := s.attempt(instPasses, 2, p)
+	s.joined(t, a)
+	if s.World.PutPod != nil {
+		require.NoError(t, s.World.PutPod(s.ctx(t), a.ObjectName(), Pod{Name: "pass-cut"}))
+	}
+	undo := s.with(t, p, "Cut", s.World.Cut)
+	takeBack := func(ctx context.Context, on backend.Backend) error { return on.Return(ctx, a, nil) }
+	s.inPasses(t, "Return without the provider", takeBack, func() bool { return s.node(t, a) == nil })
+	require.NotNil(t, s.found(t, a), "what is left is listed")
+	require.NoError(t, undo(s.ctx(t)))
+	s.inPasses(t, "Return", takeBack, nil)
+	require.Empty(t, s.objectsOf(t, a))
+	s.unpeered(t, p)
+}

@@ -1,0 +1,84 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func (s *suite) testUnpeerInUse(t *testing.T) {
+	a := s.attempt(instFirst, 1, s.first())
+	s.joined(t, a)
+	before, uid := s.objects(t, a.Provider), s.node(t, a).UID
+	require.ErrorIs(t, s.Backend.RemovePeering(s.prompt(t), a.Provider, nil), backend.ErrInUse)
+	require.Equal(t, before, s.objects(t, a.Provider), "a refused Unpeer changes nothing")
+	require.Equal(t, uid, s.node(t, a).UID)
+	require.True(t, isReady(s.node(t, a)))
+}
+
+// Someone else's slice keeps our peering (I11).
+func (s *suite) testUnpeerForeignSlice(t *testing.T) {
+	if s.World.PutSlice == nil {
+		t.Skip("this harness has no World.PutSlice")
+	}
+	p := s.first()
+	s.unpeered(t, p)
+	s.established(t, p)
+	undo, err := s.World.PutSlice(s.ctx(t), p, "someone-else-"+s.epoch)
+	require.NoError(t, err)
+	s.undoLater(t, "PutSlice", undo)
+	before := s.objects(t, p)
+	require.ErrorIs(t, s.Backend.RemovePeering(s.prompt(t), p, nil), backend.ErrInUse)
+	require.Equal(t, before, s.objects(t, p), "a refused Unpeer changes nothing")
+	require.NoError(t, undo(s.ctx(t)))
+}
+
+func (s *suite) testUnpeer(t *testing.T) {
+	p := s.first()
+	s.unpeered(t, p)
+	s.established(t, p)
+	rec := &recorder{}
+	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, rec.progress))
+	requireOrder(t, []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}, rec.stages)
+	require.Empty(t, s.objects(t, p), "nothing is left on either side")
+	require.NoError(t, s.Other.RemovePeering(s.prompt(t), p, nil), "twice")
+	peers, err := s.Backend.Peers(s.prompt(t))
+	require.NoError(t, err)
+	for _, peer := range peers {
+		require.NotEqual(t, p.ID, peer.ID)
+	}
+}
+
+// While the provider is cut off, Unpeer keeps trying; another process finishes it.
+func (s *suite) testUnpeerWhileCut(t *testing.T) {
+	p := s.second()
+	s.established(t, p)
+	undo := s.with(t, p, "Cut", s.World.Cut)
+	ctx, stop := s.stoppable(t)
+	rec := &recorder{}
+	rec.each = func(stage backend.Stage) {
+		if rec.count(stage) > 1 {
+			stop()
+		}
+	}
+	stage := requireStopped(t, s.Backend.RemovePeering(ctx, p, rec.progress))
+	requireOrder(t, []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}, append(rec.stages, stage))
+	require.NotEmpty(t, s.objects(t, p), "what is left is not forgotten")
+
+	require.NoError(t, undo(s.ctx(t)))
+	require.NoError(t, s.Other.RemovePeering(s.ctx(t), p, nil))
+	require.Empty(t, s.objects(t, p))
+}
+
+// At the end nothing owned by us is left anywhere (I9).
+func (s *suite) testAtRest(t *testing.T) {
+	for _, p := range s.Providers {
+		s.unpeered(t, p)
+		require.Empty(t, s.objects(t, p))
+	}
+	list, err := s.Backend.List(s.prompt(t), s.Group)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}

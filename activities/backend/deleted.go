@@ -1,0 +1,25 @@
+package backend
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TaintToBeDeleted is the taint by which the Cluster Autoscaler counts a Node as deleted, and not as unready (CA
+// utils/taints).
+const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
+
+// TaintAsDeleted adds TaintToBeDeleted to the Node's spec as CA does, and leaves one that is there as it is. It tells
+// whether it has changed the Node.
+func TaintAsDeleted(node *corev1.Node, now time.Time) bool {
+	if slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintToBeDeleted }) {
+		return false
+	}
+	node.Spec.Taints = append(slices.Clone(node.Spec.Taints), corev1.Taint{
+		Key: TaintToBeDeleted, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
+	})
+	return true
+}

@@ -1,0 +1,165 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// onePass is shorter than each grace of these tests.
+const onePass = 200 * time.Millisecond
+
+// inPasses calls the verb in short passes, as activities do, until it comes to its end, and tells how many it took.
+func inPasses(t *testing.T, verb func(context.Context) error) (passes int) {
+	t.Helper()
+	all, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), 20*time.Second)
+	defer cancel()
+	for {
+		ctx, end := context.WithTimeout(all, onePass)
+		err := verb(ctx)
+		end()
+		if passes++; err == nil {
+			return passes
+		}
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, all.Err(), "it never comes to its end: %v", err)
+	}
+}
+
+// What Liqo, pods and providers are given a while for is counted over all passes.
+func TestClocksOutlastPasses(t *testing.T) {
+	const grace = 3 * onePass
+	someReturn := func(c *clusters) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Return(ctx, someAttempt(1), nil) }
+	}
+	removal := func(c *clusters) func(context.Context) error {
+		return func(ctx context.Context) error { return c.RemovePeering(ctx, provider(), nil) }
+	}
+	for name, world := range map[string]func(*testing.T) func(context.Context) error{
+		"pods that do not leave": func(t *testing.T) func(context.Context) error {
+			c := newClusters(t, peered(append(stampedNode(), podOn("g-abc-1-1", "kept"))...), nil)
+			c.local = refuseEvictions(c.watch)
+			c.config.ForceAfter = grace
+			return someReturn(c)
+		},
+		"a Node that is never registered": func(t *testing.T) func(context.Context) error {
+			c := newClusters(t, peered(running()), nil)
+			c.graces.register = grace
+			return someReturn(c)
+		},
+		"a slice that nobody lets go": func(t *testing.T) func(context.Context) error {
+			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me)})
+			c.graces.release = time.Second + grace // times in objects are whole seconds
+			return someReturn(c)
+		},
+		"a certificate on a provider that is gone": func(t *testing.T) func(context.Context) error {
+			g := newGateway(t)
+			content, err := os.ReadFile(g.credentials.KubeconfigFile)
+			require.NoError(t, err)
+			secret := controlPlaneSecret()
+			secret.Annotations = map[string]string{consts.RemoteTenantNamespaceAnnotKey: remoteNS}
+			secret.Data = map[string][]byte{consts.KubeconfigSecretField: content}
+			c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), secret, established()}, nil)
+			c.down = true // for us, not for Liqo
+			c.graces.certificate = grace
+			return someReturn(c)
+		},
+		"a NamespaceMap that Liqo forgets": func(t *testing.T) func(context.Context) error {
+			here, there := ourPeering()
+			forgotten := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(localNS, peer, outgoing(peer))}
+			c := newClusters(t, append(here, forgotten), there)
+			c.graces.namespaceMap = grace
+			return removal(c)
+		},
+		"a kubeconfig that nobody lets go": func(t *testing.T) func(context.Context) error {
+			c := newClusters(t, append(heldRest(), tenantNS(peer, mine())), []client.Object{tenantNS(me, mine())})
+			c.graces.release = time.Second + grace
+			return removal(c)
+		},
+		"a provider that is gone and had nothing": func(t *testing.T) func(context.Context) error {
+			c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
+			c.down = true
+			c.config.UnreachableAfter = grace
+			return removal(c)
+		},
+		"a Liqo that makes no Renew": func(t *testing.T) func(context.Context) error {
+			secret := controlPlaneSecret()
+			secret.CreationTimestamp = metav1.Now()
+			c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), secret, established()},
+				[]client.Object{tenantNS(me), tenantOf()})
+			c.graces.renew = time.Second + grace
+			return func(ctx context.Context) error { return c.Establish(ctx, provider(), nil) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Greater(t, inPasses(t, world(t)), 2)
+		})
+	}
+}
+
+// refuseEvictions is a cluster where a disruption budget keeps each pod.
+func refuseEvictions(cluster client.WithWatch) client.Client {
+	return interceptor.NewClient(cluster, interceptor.Funcs{
+		SubResourceCreate: func(
+			context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption,
+		) error {
+			return apierrors.NewTooManyRequests("a disruption budget keeps it", 0)
+		},
+	})
+}
+
+// A right that is missing for a whole pass, of a verb that was begun longer ago than an API server takes to start, is
+// missing: in short passes nobody would ever say so.
+func TestUntilRefusedForAWholePass(t *testing.T) {
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	no := apierrors.NewForbidden(configMaps, "", errors.New(`RBAC: role "ours" not found`))
+	until := func(begun time.Time, look look) error {
+		ctx, cancel := context.WithTimeout(t.Context(), onePass)
+		defer cancel()
+		return (&waiter{begun: begun, refusal: time.Minute}).until(ctx, backend.StageAPIServer, look)
+	}
+	refused := waitingFor("", access("look", no))
+	long := time.Now().Add(-time.Hour)
+	err := until(long, refused)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+
+	require.ErrorIs(t, until(time.Now(), refused), context.DeadlineExceeded, "it was begun just now")
+	looks := 0
+	require.ErrorIs(t, until(long, func(ctx context.Context) (bool, string, error) {
+		if looks++; looks == 1 {
+			return false, "", access("look", errors.New("connection refused"))
+		}
+		return refused(ctx)
+	}), context.DeadlineExceeded, "the API server has been restarted in this pass")
+}
+
+// A provider that takes our requests and never answers is told as such, although the pass ends first.
+func TestUntilSilentForAWholePass(t *testing.T) {
+	silent := func(ctx context.Context) (bool, string, error) {
+		<-ctx.Done()
+		return false, "", access("look", ctx.Err())
+	}
+	for length, told := range map[time.Duration]bool{noAnswer + onePass: true, onePass: false} {
+		ctx, cancel := context.WithTimeout(t.Context(), length)
+		err := (&waiter{patience: time.Minute}).until(ctx, backend.StageAPIServer, silent)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, told, errors.Is(err, backend.ErrUnreachable), "after %s: %v", length, err)
+	}
+}

@@ -1,0 +1,224 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// RemovePeering takes back what Establish made, wherever Establish or an earlier RemovePeering was cut. The order is
+// Liqo's: a Tenant that goes while something is still replicated, or together with its Identity, leaves finalizers
+// nobody can clear.
+func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
+	p := b.peering(provider)
+	p.begun = backend.Begun(ctx)
+	w := &waiter{progress: progress, stubborn: true}
+	if err := p.unpeer(ctx, w); err != nil {
+		return fmt.Errorf("remove peering with %s: %w", provider.ID, err)
+	}
+	return nil
+}
+
+func (p *peering) unpeer(ctx context.Context, w *waiter) error {
+	s := &survey{peering: p}
+	steps := []struct {
+		stage backend.Stage
+		look  look
+	}{
+		{backend.StageIdentityGone, s.done},
+		{backend.StageIdentityGone, p.replicatedGone},
+		{backend.StageIdentityGone, p.identityGone},
+		{backend.StageTenantGone, p.tenantGone},
+		{backend.StageTenantGone, p.leftoversGone},
+	}
+	for _, step := range steps {
+		if err := w.until(ctx, step.stage, step.look); err != nil || s.nothing {
+			return err
+		}
+	}
+	return nil
+}
+
+// replicatedGone is done when nothing is replicated to the provider any longer but what hangs on the Identity itself.
+// Liqo deletes the NamespaceMap with a provider's last virtual node; its single worker can miss that when two go at
+// once, so one that nobody needs is helped along.
+func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
+	if err := p.inUse(ctx); err != nil {
+		return false, "", err
+	}
+	if left, err := p.inUseRemotely(ctx); err != nil || left > 0 {
+		return false, fmt.Sprintf("%d left-over ResourceSlice(s) on the provider", left), err
+	}
+	var maps offloadingv1beta1.NamespaceMapList
+	if err := p.local.List(ctx, &maps, outgoing(p.provider.ID)); err != nil {
+		return false, "", fmt.Errorf("list NamespaceMaps: %w", err)
+	}
+	if len(maps.Items) == 0 {
+		return true, "", nil
+	}
+	unneeded := &maps.Items[0]
+	return false, fmt.Sprintf("NamespaceMap %s/%s is still there", unneeded.Namespace, unneeded.Name),
+		p.removeMap(ctx, unneeded)
+}
+
+func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.NamespaceMap) error {
+	if unneeded.DeletionTimestamp == nil && p.lasts(p.graces.namespaceMap) {
+		if err := deleteThis(ctx, p.local, unneeded); err != nil {
+			return fmt.Errorf("delete NamespaceMap: %w", err)
+		}
+	}
+	return p.releaseRevoked(ctx, unneeded)
+}
+
+// identityGone deletes the Identity and is done when its kubeconfig and its Renew are gone too: crd-replicator holds
+// both by finalizers that it can only clear while the Tenant lasts.
+func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
+	identity, err := p.controlPlaneIdentity(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("read Identity: %w", err)
+	}
+	if err == nil {
+		return false, fmt.Sprintf("Identity %s/%s is being deleted", identity.Namespace, identity.Name), p.deleteIdentity(ctx,
+			identity)
+	}
+	rest, err := p.identityRest(ctx)
+	if err != nil || len(rest) == 0 {
+		return err == nil, "", err
+	}
+	ours, err := p.begunHere(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if !ours {
+		revoked, err := p.revoked(ctx)
+		if err != nil || revoked {
+			return err == nil, "", err // somebody else's remains
+		}
+	}
+	for _, object := range rest {
+		if err := p.releaseRevoked(ctx, object); err != nil {
+			return false, "", err
+		}
+	}
+	return false, fmt.Sprintf("crd-replicator has not let go of %s/%s yet", rest[0].GetNamespace(), rest[0].GetName()), nil
+}
+
+func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Identity) error {
+	if !p.mine(identity) {
+		return say(backend.ErrConflict, "Identity %s/%s is not ours any longer", identity.Namespace, identity.Name)
+	}
+	if identity.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := p.inUse(ctx); err != nil { // once more, right before the first thing that hurts
+		return err
+	}
+	if err := deleteThis(ctx, p.local, identity); err != nil {
+		return fmt.Errorf("delete Identity: %w", err)
+	}
+	return nil
+}
+
+// identityRest is what hangs on the Identity and outlasts it: the kubeconfig and the Renew.
+func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err error) {
+	secrets, err := p.controlPlaneSecrets(ctx)
+	if err != nil || p.localNS == "" {
+		return nil, err
+	}
+	for i := range secrets {
+		if len(secrets[i].OwnerReferences) > 0 { // one made by hand is none of Liqo's
+			rest = append(rest, &secrets[i])
+		}
+	}
+	var renews authv1beta1.RenewList
+	if err := p.local.List(ctx, &renews, client.InNamespace(p.localNS), outgoing(p.provider.ID)); err != nil {
+		return nil, fmt.Errorf("list Renews: %w", err)
+	}
+	for i := range renews.Items {
+		rest = append(rest, &renews.Items[i])
+	}
+	return rest, nil
+}
+
+// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our rights.
+func (p *peering) tenantGone(ctx context.Context) (bool, string, error) {
+	tenant, err := p.tenant(ctx)
+	if err != nil {
+		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+	}
+	if !p.mine(tenant) {
+		return true, "", nil
+	}
+	if tenant.DeletionTimestamp == nil {
+		err := p.remote.do(ctx, "delete our Tenant", func(provider client.Client) error {
+			return deleteThis(ctx, provider, tenant)
+		})
+		if err != nil {
+			return false, "", err
+		}
+	}
+	return false, fmt.Sprintf("the provider's liqo-controller-manager has not let go of Tenant %s/%s yet",
+		tenant.Namespace, tenant.Name), nil
+}
+
+// leftoversGone removes the nonces and tenant namespaces on both sides: at once, because Kubernetes takes five seconds
+// to begin with a namespace, but the provider's first, because ours reminds recovery of the peering.
+func (p *peering) leftoversGone(ctx context.Context) (bool, string, error) {
+	var there bool
+	var message string
+	err := p.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) (err error) {
+		there, message, err = p.leftoverGone(ctx, provider, p.self.id, consts.NonceSecretLabelKey, nonceName)
+		return err
+	})
+	if err != nil {
+		return false, "", err
+	}
+	here, alsoHere, err := p.leftoverGone(ctx, p.local, p.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName)
+	if message == "" {
+		message = alsoHere
+	}
+	return here && there, message, err
+}
+
+func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer, label,
+	name string) (gone bool, message string, err error) {
+	namespace, err := tenantNamespace(ctx, cluster, peer)
+	if err != nil {
+		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+	}
+	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("read nonce: %w", err)
+	}
+	if err == nil && p.mine(nonce) {
+		if err := deleteThis(ctx, cluster, nonce); err != nil {
+			return false, "", fmt.Errorf("delete nonce: %w", err)
+		}
+	}
+	if !p.mine(namespace) {
+		return true, "", nil
+	}
+	if namespace.DeletionTimestamp == nil {
+		if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
+			return err == nil, "", err // it serves somebody else now, and is theirs
+		}
+		if err := deleteThis(ctx, cluster, namespace); err != nil {
+			return false, "", fmt.Errorf("delete namespace: %w", err)
+		}
+	}
+	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
+}
+
+// deleteThis deletes exactly the object that was read, and nothing that has taken its name since.
+func deleteThis(ctx context.Context, cluster client.Client, object client.Object) error {
+	uid := object.GetUID()
+	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid}))
+}

@@ -1,0 +1,157 @@
+package liqo
+
+import (
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func nonceOn(namespace, name, label, cluster string, labels ...map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: named(namespace, name, append(labels, of(cluster),
+		map[string]string{label: "true"})...)}
+}
+
+// ourPeering is all that Establish makes; Liqo's part is gone at once because nothing holds it.
+func ourPeering() (here, there []client.Object) {
+	return []client.Object{
+			tenantNS(peer, mine()), controlPlane(mine()),
+			nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey, peer, mine()),
+		}, []client.Object{
+			tenantNS(me, mine()), tenantOf(mine()),
+			nonceOn(remoteNS, nonceName, consts.NonceSecretLabelKey, me, mine()),
+		}
+}
+
+func TestUnpeerRemovesOurs(t *testing.T) {
+	here, there := ourPeering()
+	c := newClusters(t, here, there)
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	for _, object := range here {
+		require.False(t, exists(t, c.local, object), "%T %s", object, object.GetName())
+	}
+	for _, object := range there {
+		require.False(t, exists(t, c.there, object), "%T %s", object, object.GetName())
+	}
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil), "twice")
+}
+
+// An Establish that was cut anywhere is taken back: any subset of its objects goes.
+func TestUnpeerRemovesParts(t *testing.T) {
+	for cut := range 6 {
+		here, there := ourPeering()
+		c := newClusters(t, here[:min(cut, 3)], there[:max(0, cut-3)])
+		require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+		require.Empty(t, dump(t, c), "cut after %d objects", cut)
+	}
+}
+
+func TestUnpeerLeavesOthersAlone(t *testing.T) {
+	other := map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "default",
+		labelConsumer: "provider1"}
+	for name, theirs := range map[string]map[string]string{"by hand": nil, "by another cluster's hub": other} {
+		t.Run(name, func(t *testing.T) {
+			c := newClusters(t,
+				[]client.Object{tenantNS(peer, theirs), controlPlane(theirs), controlPlaneSecret(),
+					nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey, peer, theirs)},
+				[]client.Object{tenantNS(me, theirs), tenantOf(theirs), nonceOn(remoteNS, nonceName, consts.NonceSecretLabelKey, me,
+					theirs)})
+			before := dump(t, c)
+			require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+			require.Equal(t, before, dump(t, c))
+			peers, err := c.Peers(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, peers)
+		})
+	}
+}
+
+func TestUnpeerInUse(t *testing.T) {
+	outgoingSlice := &authv1beta1.ResourceSlice{ObjectMeta: named(localNS, "theirs", outgoing(peer))}
+	byHand := &offloadingv1beta1.VirtualNode{ObjectMeta: named("default", "theirs", of(peer))}
+	reverse := &authv1beta1.Tenant{ObjectMeta: named(localNS, peer, of(peer))}
+	remote := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "theirs", of(me),
+		map[string]string{consts.ReplicationOriginLabel: me})}
+	for name, test := range map[string]struct{ here, there client.Object }{
+		"a slice of somebody":                 {here: outgoingSlice},
+		"a virtual node without a slice":      {here: byHand},
+		"the other direction":                 {here: reverse},
+		"a slice only the provider still has": {there: remote},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := ourPeering()
+			if test.here != nil {
+				here = append(here, test.here)
+			}
+			if test.there != nil {
+				there = append(there, test.there)
+			}
+			c := newClusters(t, here, there)
+			before := dump(t, c)
+			require.ErrorIs(t, c.RemovePeering(prompt(t), provider(), nil), backend.ErrInUse)
+			require.Equal(t, before, dump(t, c), "nothing is changed")
+			if test.here != nil {
+				c.down = true
+				require.ErrorIs(t, c.RemovePeering(prompt(t), provider(), nil), backend.ErrInUse, "it takes no provider to know")
+			}
+		})
+	}
+}
+
+// One of our slices that only the provider still has is removed before its Tenant.
+func TestUnpeerRemovesOrphan(t *testing.T) {
+	here, there := ourPeering()
+	orphan := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "g-abc-1-1", of(me), mine(),
+		map[string]string{consts.ReplicationOriginLabel: me})}
+	c := newClusters(t, here, append(there, orphan))
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.Empty(t, dump(t, c))
+}
+
+// A namespace that was there before us, or that others have moved into, stays.
+func TestUnpeerKeepsNamespace(t *testing.T) {
+	here, there := ourPeering()
+	here[0] = tenantNS(peer)
+	moved := nonceOn(remoteNS, "by-hand", consts.SignedNonceSecretLabelKey, me)
+	c := newClusters(t, here, append(there, moved))
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.True(t, exists(t, c.local, here[0]))
+	require.True(t, exists(t, c.there, there[0]))
+	require.True(t, exists(t, c.there, moved))
+	require.False(t, exists(t, c.there, tenantOf()))
+	require.False(t, exists(t, c.local, controlPlane()))
+}
+
+func TestUnpeerWhileUnreachable(t *testing.T) {
+	here, there := ourPeering()
+	c := newClusters(t, here, there)
+	c.down = true
+	before := dump(t, c)
+	err := c.RemovePeering(soon(t), provider(), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageIdentityGone, stage.Stage)
+	require.ErrorIs(t, err, backend.ErrUnreachable)
+	require.Equal(t, before, dump(t, c), "an Identity without its Tenant could not be cleared away")
+	c.down = false
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+}
+
+// A peering that never came to anything needs no provider to be removed: it may be gone for good.
+func TestUnpeerNothingWithoutProvider(t *testing.T) {
+	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
+	c.down = true
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.Greater(t, c.opens, 1, "it is tried for a while")
+
+	c = newClusters(t, []client.Object{tenantNS(peer), nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey,
+		peer, mine())}, nil)
+	c.down = true
+	require.ErrorIs(t, c.RemovePeering(soon(t), provider(), nil), backend.ErrUnreachable, "this one was begun")
+}

@@ -1,0 +1,244 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func podOn(node, name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: named("work", name), Spec: corev1.PodSpec{NodeName: node}}
+}
+
+func stampedNode() []client.Object {
+	virtual, node := running(), readyNode("g-abc-1-1", "1")
+	virtual.Annotations = map[string]string{backend.AnnotationStamp: someAttempt(1).InstanceID()}
+	node.Spec.ProviderID = someAttempt(1).InstanceID()
+	return []client.Object{virtual, node, accepted("2")}
+}
+
+func TestDrain(t *testing.T) {
+	yes := true
+	daemon, mirror := podOn("g-abc-1-1", "daemon"), podOn("g-abc-1-1", "mirror")
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
+		Controller: &yes}}
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	plain, elsewhere := podOn("g-abc-1-1", "plain"), podOn("plain-0", "elsewhere")
+	for _, force := range []bool{false, true} {
+		c := newClusters(t, append(peered(stampedNode()...), daemon.DeepCopy(), mirror.DeepCopy(), plain.DeepCopy(),
+			elsewhere.DeepCopy()), nil)
+		require.NoError(t, c.Drain(prompt(t), someAttempt(1), force, nil))
+		require.False(t, exists(t, c.local, plain))
+		for _, pod := range []client.Object{daemon, mirror, elsewhere} {
+			require.True(t, exists(t, c.local, pod), pod.GetName())
+		}
+		var node corev1.Node
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Name: "g-abc-1-1"}, &node))
+		require.True(t, node.Spec.Unschedulable)
+		require.Equal(t, force, len(node.Spec.Taints) > 0, "only a forced drain has CA count the Node as deleted")
+		found, err := c.List(t.Context(), "")
+		require.NoError(t, err)
+		require.False(t, found[0].Marked, "nobody stamps a draining node again")
+		require.True(t, found[0].Stamped)
+	}
+}
+
+// A forced drain has CA count the Node as deleted before it removes pods. CA's own taint, and those of others, stay.
+func TestDrainForceTaintsFirst(t *testing.T) {
+	other := corev1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}
+	byCA := corev1.Taint{Key: backend.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule}
+	for name, taints := range map[string][]corev1.Taint{"none yet": {other}, "by CA": {other, byCA}} {
+		t.Run(name, func(t *testing.T) {
+			objects := stampedNode()
+			objects[1].(*corev1.Node).Spec.Taints = taints
+			c := newClusters(t, append(peered(objects...), podOn("g-abc-1-1", "plain")), nil)
+			read := func() []corev1.Taint {
+				var node corev1.Node
+				require.NoError(t, c.watch.Get(t.Context(), client.ObjectKey{Name: "g-abc-1-1"}, &node))
+				return node.Spec.Taints
+			}
+			var atDelete []corev1.Taint
+			c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+				Delete: func(ctx context.Context, cluster client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					atDelete = read()
+					return cluster.Delete(ctx, o, opts...)
+				},
+			})
+			for range 2 {
+				require.NoError(t, c.Drain(prompt(t), someAttempt(1), true, nil))
+			}
+			require.Len(t, atDelete, 2)
+			require.Equal(t, other, atDelete[0])
+			require.Equal(t, atDelete, read(), "the second drain leaves it as it is")
+			mark := atDelete[1]
+			if len(taints) > 1 {
+				require.Equal(t, byCA, mark)
+				return
+			}
+			require.Equal(t, backend.TaintToBeDeleted, mark.Key)
+			require.Equal(t, corev1.TaintEffectNoSchedule, mark.Effect)
+			seconds, err := strconv.ParseInt(mark.Value, 10, 64)
+			require.NoError(t, err)
+			require.WithinDuration(t, time.Now(), time.Unix(seconds, 0), time.Minute)
+		})
+	}
+}
+
+// Somebody else's Node of the name is not touched.
+func TestDrainAndLeaveForeignNode(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: named("", "g-abc-1-1")}
+	pod := podOn("g-abc-1-1", "plain")
+	c := newClusters(t, peered(node, pod), nil)
+	require.NoError(t, c.Drain(prompt(t), someAttempt(1), true, nil))
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+	require.True(t, exists(t, c.local, pod))
+	require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	require.False(t, node.Spec.Unschedulable)
+}
+
+func TestLeave(t *testing.T) {
+	replica := accepted("2")
+	replica.Namespace = remoteNS
+	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
+	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-g-abc-1-1", of(me))}
+	other := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate", of(me))}
+	c := newClusters(t, peered(append(stampedNode(), podOn("g-abc-1-1", "plain"))...), []client.Object{tenantNS(me),
+		replica, certificate, other})
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.False(t, exists(t, c.there, replica), "the slice that crd-replicator has forgotten goes too")
+	require.False(t, exists(t, c.there, certificate))
+	require.True(t, exists(t, c.there, other))
+	require.True(t, exists(t, c.local, controlPlane()), "the peering stays")
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "twice")
+}
+
+// The virtual node goes before its Node, which a live virtual kubelet would register again: the Node waits for its end.
+func TestReturnDeletesNodeLast(t *testing.T) {
+	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"}),
+		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
+	var deleted []string
+	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Delete: func(ctx context.Context, cluster client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			deleted = append(deleted, fmt.Sprintf("%T", o))
+			return cluster.Delete(ctx, o, opts...)
+		},
+	})
+	err := c.Return(soon(t), someAttempt(1), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageNodeGone, stage.Stage)
+	require.Contains(t, stage.Message, localNS+"/vk")
+	require.Equal(t, []string{"*v1beta1.VirtualNode"}, deleted)
+
+	kubelet.Status.Phase = corev1.PodSucceeded
+	require.NoError(t, c.watch.Status().Update(t.Context(), kubelet))
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+	require.Equal(t, []string{"*v1beta1.VirtualNode", "*v1.Node", "*v1beta1.ResourceSlice"}, deleted)
+}
+
+// A virtual kubelet whose own node is lost terminates without end, and registers nothing.
+func TestReturnWithLostKubelet(t *testing.T) {
+	past := metav1.NewTime(time.Now().Add(-time.Minute))
+	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"})}
+	kubelet.DeletionTimestamp, kubelet.Finalizers = &past, []string{"example.org/lost"}
+	c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+}
+
+// Without a peering nobody removes the provider's side of a slice but we, and only the slice here tells that there is
+// one: it goes last, whichever pass that is in.
+func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
+	c := newClusters(t, []client.Object{tenantNS(peer), accepted("2")}, []client.Object{tenantNS(me)})
+	c.down = true
+	require.ErrorIs(t, c.Return(soon(t), someAttempt(1), nil), backend.ErrUnreachable)
+	require.True(t, exists(t, c.local, accepted("2")))
+	c.down = false
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+	require.False(t, exists(t, c.local, accepted("2")))
+}
+
+func TestLeaveWhileUnreachable(t *testing.T) {
+	c := newClusters(t, peered(stampedNode()...), []client.Object{tenantNS(me)})
+	c.down = true
+	err := c.Return(seconds(t), someAttempt(1), nil)
+	var stage *backend.StageError
+	require.ErrorAs(t, err, &stage)
+	require.Equal(t, backend.StageSliceGone, stage.Stage)
+	require.ErrorIs(t, err, backend.ErrUnreachable)
+	require.False(t, exists(t, c.local, running()))
+}
+
+// Undoing an attempt that never made anything needs no provider: its credentials may be gone for good.
+func TestLeaveNothingWithoutProvider(t *testing.T) {
+	c := newClusters(t, nil, nil)
+	c.down = true
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+	require.NoError(t, c.Drain(prompt(t), someAttempt(1), false, nil))
+	require.Zero(t, c.opens)
+}
+
+// Liqo up to 1.1 evicts the pods of DaemonSets too and waits for them without end.
+func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
+	yes, now := true, metav1.Now()
+	daemon := podOn("g-abc-1-1", "daemon")
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
+		Controller: &yes}}
+	evicted := daemon.DeepCopy()
+	evicted.Name, evicted.DeletionTimestamp, evicted.Finalizers = "evicted", &now, []string{"example.org/kubelet"}
+	c := newClusters(t, peered(removing(), daemon, evicted), nil)
+	a := c.attempt(someAttempt(1))
+	require.NoError(t, a.locate(t.Context()))
+	deleted := 0
+	a.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Delete: func(ctx context.Context, cluster client.WithWatch, object client.Object,
+			options ...client.DeleteOption) error {
+			deleted++
+			require.Equal(t, "evicted", object.GetName())
+			return cluster.Delete(ctx, object, options...)
+		},
+	})
+	require.NoError(t, a.removeVirtualNode(t.Context(), removing()))
+	require.Equal(t, 1, deleted)
+}
+
+// A pod whose deletion is final and which only somebody's finalizer keeps runs nowhere: it holds up neither a drain,
+// nor the way back, nor Liqo, which removes virtual nodes one at a time.
+func TestLeaveWithDeadFinalizer(t *testing.T) {
+	now := metav1.Now()
+	held := podOn("g-abc-1-1", "held")
+	held.Labels = map[string]string{consts.LocalPodLabelKey: consts.LocalPodLabelValue, "app": "x"}
+	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(0)),
+		[]string{"example.org/dead"}
+	c := newClusters(t, peered(append(stampedNode(), held)...), []client.Object{tenantNS(me)})
+	require.NoError(t, c.Drain(prompt(t), someAttempt(1), false, nil))
+	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.NoError(t, c.local.Get(t.Context(), keyOf(held), held), "it stays whoever's it is")
+	require.Equal(t, []string{"example.org/dead"}, held.Finalizers)
+	require.Equal(t, map[string]string{"app": "x"}, held.Labels, "Liqo waits for pods by its label")
+
+	// One that is still terminating by itself is waited for.
+	held = podOn("g-abc-1-1", "held")
+	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(30)),
+		[]string{"example.org/dead"}
+	c = newClusters(t, peered(append(stampedNode(), held)...), nil)
+	require.ErrorIs(t, c.Drain(soon(t), someAttempt(1), false, nil), context.DeadlineExceeded)
+}

@@ -1,0 +1,102 @@
+package liqo
+
+import (
+	"context"
+	"testing"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// earlier are the virtual node and the Node of the instance's attempt before.
+func earlier(marked, stamped bool) (*offloadingv1beta1.VirtualNode, *corev1.Node) {
+	virtual := &offloadingv1beta1.VirtualNode{
+		ObjectMeta: named("liqo-tenant-provider2", "g-abc-1-0", labelsOf("0"), of("provider2")),
+	}
+	node := readyNode("g-abc-1-0", "0")
+	if marked {
+		virtual.Annotations = map[string]string{backend.AnnotationStamp: someAttempt(0).InstanceID()}
+	}
+	if stamped {
+		node.Spec.ProviderID = someAttempt(0).InstanceID()
+	}
+	return virtual, node
+}
+
+// Two Nodes must never carry one instance id.
+func TestJoinStampsLast(t *testing.T) {
+	plain, unstamped := earlier(false, false)
+	marked, stamped := earlier(true, true)
+	removed := held(marked.DeepCopy())
+	const carries = "Node g-abc-1-0 of another attempt still carries"
+	const isMarked = "VirtualNode g-abc-1-0 of another attempt is still marked"
+	for name, test := range map[string]struct {
+		there []client.Object
+		waits string // for what
+		want  error
+	}{
+		"an earlier attempt that never came so far": {there: []client.Object{plain, unstamped}},
+		"an earlier attempt that is stamped":        {there: []client.Object{marked, stamped}, want: backend.ErrConflict},
+		"an earlier attempt that is drained":        {there: []client.Object{plain, stamped}, waits: carries},
+		"a Node that has outlived all else":         {there: []client.Object{stamped}, waits: carries},
+		"a virtual node that somebody has deleted":  {there: []client.Object{removed, stamped}, waits: carries},
+		"a mark without a stamp":                    {there: []client.Object{marked, unstamped}, waits: isMarked},
+		"a mark without a Node":                     {there: []client.Object{marked}, waits: isMarked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there []client.Object
+			for _, object := range test.there {
+				there = append(there, object.DeepCopyObject().(client.Object))
+			}
+			c := newClusters(t, joinable(there...), nil)
+			_, err := c.Join(soon(t), spec(), nil)
+			found, listErr := c.List(t.Context(), "")
+			require.NoError(t, listErr)
+			ours := found[len(found)-1]
+			if test.waits == "" && test.want == nil {
+				require.NoError(t, err)
+				require.True(t, ours.Marked && ours.Stamped)
+				return
+			}
+			require.False(t, ours.Marked || ours.Stamped, "%+v", ours)
+			var stage *backend.StageError
+			require.ErrorAs(t, err, &stage)
+			require.Equal(t, backend.StageStamp, stage.Stage)
+			if test.want != nil {
+				require.ErrorIs(t, err, test.want)
+				require.Contains(t, stage.Message, "Node g-abc-1-0 of another attempt is the instance")
+				return
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Contains(t, stage.Message, test.waits)
+		})
+	}
+}
+
+// An attempt that was given up, and whose Join runs all the same, marks in the same moment: it is seen before the
+// stamp.
+func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
+	virtual, _ := earlier(false, false)
+	c := newClusters(t, joinable(virtual), nil)
+	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Patch: func(
+			ctx context.Context, w client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption,
+		) error {
+			if mark, _ := earlier(true, false); o.GetName() == "g-abc-1-1" && virtual.Annotations == nil {
+				virtual.Annotations = mark.Annotations
+				require.NoError(t, w.Update(ctx, virtual))
+			}
+			return w.Patch(ctx, o, patch, opts...)
+		},
+	})
+	_, err := c.Join(soon(t), spec(), nil)
+	require.ErrorContains(t, err, "VirtualNode g-abc-1-0 of another attempt is still marked")
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.False(t, found[1].Stamped)
+}

@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// record is one line of the world file: one change. Only the first has World, and sets all there is.
+type record struct {
+	World    string                     `json:"world,omitempty"` // random, made with the world
+	Revision int64                      `json:"revision"`        // rises by one with each change
+	Set      map[string]json.RawMessage `json:"set"`             // null: the object is gone
+}
+
+// compactBeyond is how long a world file gets, beyond four times what its first line has, before it is written anew.
+const compactBeyond = 4 << 20
+
+// refresh reads what others, or this handle, have written since. A missing file is os.ErrNotExist. The caller holds mu.
+func (w *World) refresh() error {
+	info, err := os.Stat(w.path)
+	if err != nil {
+		return fmt.Errorf("read world: %w", err)
+	}
+	if w.file == nil || !os.SameFile(info, w.opened) {
+		return w.reopen()
+	}
+	return w.readOn(info.Size())
+}
+
+// reopen reads the file from its beginning. It stays open: so no other file gets the same inode, by which refresh knows
+// it.
+func (w *World) reopen() error {
+	if w.file != nil {
+		_ = w.file.Close()
+		w.file = nil
+	}
+	f, err := os.OpenFile(w.path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("read world: %w", err)
+	}
+	w.file, w.read, w.first = f, 0, 0
+	w.state, w.lent = &State{}, false
+	w.state.fill()
+	clear(w.touched)
+	w.version++
+	w.begun = w.version
+	if w.opened, err = f.Stat(); err == nil {
+		err = w.readOn(w.opened.Size())
+	}
+	if err == nil && w.state.World == "" {
+		err = w.unknown(errors.New("its first line names no world"))
+	}
+	if err != nil {
+		_ = f.Close()
+		w.file = nil
+	}
+	return err
+}
+
+// readOn applies the lines up to the file's size. A last one without its end is being written, or its writer was
+// killed.
+func (w *World) readOn(size int64) error {
+	if size <= w.read {
+		return nil
+	}
+	content := make([]byte, size-w.read)
+	n, err := w.file.ReadAt(content, w.read)
+	if n == 0 && err != nil {
+		return fmt.Errorf("read world %s: %w", w.path, err)
+	}
+	for content = content[:n]; ; {
+		line, rest, whole := bytes.Cut(content, []byte("\n"))
+		if !whole {
+			return nil
+		}
+		if err := w.apply(line); err != nil {
+			return w.unknown(err)
+		}
+		w.read += int64(len(line)) + 1
+		if w.first == 0 {
+			w.first = w.read
+		}
+		content = rest
+	}
+}
+
+func (w *World) unknown(err error) error {
+	return fmt.Errorf("read world %s: not a simulated world, or one of another version, then remove it: %w", w.path, err)
+}
+
+func (w *World) apply(line []byte) error {
+	var r record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return err
+	}
+	s := w.own()
+	w.version++
+	for key, raw := range r.Set {
+		k, rest, ok := kindAndKey(key)
+		if !ok {
+			return fmt.Errorf("%s: there is no such kind of object", key)
+		}
+		var object any
+		var err error
+		if string(raw) != "null" {
+			if object, err = k.decode(raw); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		k.set(s, rest, object)
+		w.touched[key] = w.version
+	}
+	if r.World != "" {
+		s.World = r.World
+	}
+	s.Revision = r.Revision
+	return nil
+}
+
+// write adds a line to the file, over what a killed writer has left of its own, and now and then writes the file anew.
+// The caller holds the lock and mu. There is no fsync: the world outlives its processes, not the machine.
+func (w *World) write(set map[string]json.RawMessage) error {
+	line, err := json.Marshal(record{Revision: w.state.Revision + 1, Set: set})
+	if err == nil {
+		err = w.file.Truncate(w.read)
+	}
+	if err == nil {
+		line = append(line, '\n')
+		w.willWrite(w.file, w.read, line)
+		_, err = w.file.WriteAt(line, w.read)
+	}
+	if err != nil {
+		return fmt.Errorf("write world: %w", err)
+	}
+	if err := w.refresh(); err != nil || w.read < w.compactBeyond+4*w.first {
+		return err
+	}
+	return w.replace(w.state)
+}
+
+// replace writes the file anew, in one step: a reader sees the old file or the new one, and a writer that is killed
+// leaves the old one and at most a temporary file, which the next writer overwrites. The caller holds the lock and mu.
+func (w *World) replace(s *State) error {
+	r := record{World: s.World, Revision: s.Revision, Set: map[string]json.RawMessage{}}
+	for _, key := range allKeys(s) {
+		raw, err := json.Marshal(s.object(key))
+		if err != nil {
+			return fmt.Errorf("write world: %s: %w", key, err)
+		}
+		r.Set[key] = raw
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write world: %w", err)
+	}
+	line = append(line, '\n')
+	f, err := os.OpenFile(w.path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write world: %w", err)
+	}
+	w.willWrite(f, 0, line)
+	_, err = f.Write(line)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write world: %w", err)
+	}
+	if err := os.Rename(f.Name(), w.path); err != nil {
+		return fmt.Errorf("write world: %w", err)
+	}
+	return w.refresh()
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

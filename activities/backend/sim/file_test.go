@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Writers on several handles lose none of each other's changes, and a reader sees only whole worlds, in order.
+func TestEditIsAtomic(t *testing.T) {
+	const writers, edits = 4, 50
+	path := filepath.Join(t.TempDir(), "world.json")
+	reader := open(t, path, Delays{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	var group sync.WaitGroup
+	for i := range writers {
+		w, err := Open(path)
+		require.NoError(t, err)
+		group.Go(func() {
+			for j := range edits {
+				id := strconv.Itoa(i) + "-" + strconv.Itoa(j)
+				if err := w.AddProvider(ctx, id, nil); err != nil {
+					t.Errorf("add provider %s: %v", id, err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	last, seen := int64(0), 0
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		s, err := reader.Snapshot()
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, s.Revision, last)
+		require.GreaterOrEqual(t, len(s.Providers), seen)
+		last, seen = s.Revision, len(s.Providers)
+	}
+	require.Equal(t, writers*edits, seen)
+}
+
+// A change that fails, or changes nothing, writes nothing.
+func TestEditWritesOnlyChanges(t *testing.T) {
+	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
+	before, err := os.ReadFile(w.Path())
+	require.NoError(t, err)
+	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
+	require.Error(t, w.PutPod(t.Context(), "nobody", Pod{Name: "pod"}))
+	after, err := os.ReadFile(w.Path())
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
+// A lock that someone keeps does not keep us beyond our context.
+func TestLockObeysContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "world.json")
+	holder, waiter := open(t, path, Delays{}), open(t, path, Delays{})
+	unlock, err := holder.lock(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, waiter.AddProvider(ctx, "one", nil), context.DeadlineExceeded)
+	unlock()
+	require.NoError(t, waiter.AddProvider(t.Context(), "one", nil))
+}
+
+// A file that is not a world is told, and left alone.
+func TestOpenRefusesOtherFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "world.json")
+	require.NoError(t, os.WriteFile(path, []byte("my diary"), 0o600))
+	_, err := Open(path)
+	require.ErrorContains(t, err, "not a simulated world")
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "my diary", string(content))
+}
+
+// The cache never serves a world that was replaced, also not one made anew under the same path with the same revision.
+func TestSnapshotOfNewWorld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "world.json")
+	w := open(t, path, Delays{})
+	first, err := w.Snapshot()
+	require.NoError(t, err)
+	again, err := w.Snapshot()
+	require.NoError(t, err)
+	require.Same(t, first, again, "read once")
+	require.NoError(t, os.Remove(path))
+	open(t, path, Delays{})
+	second, err := w.Snapshot()
+	require.NoError(t, err)
+	require.Equal(t, first.Revision, second.Revision)
+	require.NotEqual(t, first.World, second.World)
+}
+
+// What a handle has in memory is what the file says, after each write of a node's life: a verb changes no object that
+// it has not named, and a file that is written anew has all.
+func TestMemoryIsFile(t *testing.T) {
+	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
+	w.compactBeyond = -10_000
+	writes, anew, first := 0, 0, int64(0)
+	p := provider(t, w, "one")
+	other, err := Open(w.path) // which reads along
+	require.NoError(t, err)
+	w.willWrite = func(*os.File, int64, []byte) {
+		if writes++; w.first != first {
+			anew, first = anew+1, w.first
+		}
+		fresh := &World{path: w.path, touched: map[string]int64{}} // Open would wait for the lock
+		require.NoError(t, fresh.refresh())
+		want, err := json.Marshal(fresh.state)
+		require.NoError(t, err)
+		got, err := json.Marshal(w.state)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(got))
+	}
+	life(t, w, p)
+	require.Greater(t, writes, 15)
+	require.Greater(t, anew, 2, "the file was not written anew")
+	require.Zero(t, counts(t, other))
+}
+
+// Only those wait no longer whose objects have changed.
+func TestChangedByObject(t *testing.T) {
+	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
+	one, two := []string{"provider/one"}, []string{"provider/two"}
+	provider(t, w, "one")
+	seen, _, woken, err := w.changed(0, one, time.Millisecond)
+	require.NoError(t, err)
+	other, err := Open(w.path)
+	require.NoError(t, err)
+	require.NoError(t, other.AddProvider(t.Context(), "two", nil))
+	<-woken
+	_, yes, _, err := w.changed(seen, one, time.Millisecond)
+	require.NoError(t, err)
+	require.False(t, yes)
+	_, yes, _, err = w.changed(seen, two, time.Millisecond)
+	require.NoError(t, err)
+	require.True(t, yes)
+}

@@ -1,0 +1,43 @@
+package sim
+
+import "time"
+
+// idleLooks is after how many looks that see nothing new those who wait are woken all the same: the looks then end if
+// nobody waits any longer.
+const idleLooks = 100
+
+// changed reports whether one of the objects has changed since the version seen. If not, woken is closed at the next
+// look that sees any change; the looks, one each poll, are shared by all who wait on this handle, at the poll of the
+// first.
+func (w *World) changed(
+	seen int64, keys []string, poll time.Duration,
+) (now int64, yes bool, woken <-chan struct{}, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed != nil {
+		err, w.failed = w.failed, nil
+		return 0, false, nil, err
+	}
+	yes = w.begun > seen
+	for _, key := range keys {
+		yes = yes || w.touched[key] > seen
+	}
+	if w.woken == nil {
+		w.woken = make(chan struct{})
+		since := w.version
+		time.AfterFunc(poll, func() { w.look(poll, since, idleLooks) })
+	}
+	return w.version, yes, w.woken, nil
+}
+
+func (w *World) look(poll time.Duration, since int64, left int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = w.refresh()
+	if w.failed == nil && w.version == since && left > 0 {
+		time.AfterFunc(poll, func() { w.look(poll, since, left-1) })
+		return
+	}
+	close(w.woken)
+	w.woken = nil
+}

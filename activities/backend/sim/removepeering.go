@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// RemovePeering removes the peering, see backend.Peerings.
+func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
+	return b.drive(ctx, providerKeys(provider.ID), backend.StageIdentityGone, progress,
+		func(s *State, now time.Time) (*waiting, error) {
+			return b.unpeer(s, now, provider.ID)
+		})
+}
+
+// unpeer removes the peering of the provider as far as it gets now.
+func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
+	p, peering := s.providerOr(id), s.Consumer.Peerings[id]
+	tenant := p.Tenant != nil && b.ours(p.Tenant.Labels)
+	switch {
+	case peering == nil && !tenant:
+		return nil, nil
+	case peering != nil && !b.ours(peering.Labels):
+		return nil, nil
+	}
+	if err := inUse(s, id); err != nil {
+		return nil, err
+	}
+	if peering != nil && peering.Deleting == nil {
+		peering.delete(now)
+		peering.Track = Track{}
+	}
+	if w := peering.dissolve(p, s.Delays.Unpeer/time.Duration(len(unpeerStages)), now); w != nil {
+		return w, nil
+	}
+	if tenant {
+		p.Tenant = nil
+	}
+	delete(s.Consumer.Peerings, id)
+	return nil, nil
+}
+
+// dissolve takes the peering through the stages of its removal: Identity, then Tenant, because the Identity needs the
+// Tenant's permissions until it is gone. The peering is nil when only the Tenant is left.
+func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time) *waiting {
+	for _, stage := range unpeerStages {
+		if stage == backend.StageTenantGone && p.Knobs.Unreachable {
+			return &waiting{stage: stage, message: fmt.Sprintf("provider %s does not answer", p.ID)}
+		}
+		if peering == nil || peering.at(unpeerStages, stage) {
+			continue
+		}
+		if w := peering.begin(p, stage, delay, now); w != nil {
+			return w
+		}
+		if w := p.holds(stage, peering.Since.Add(delay), now); w != nil {
+			return w
+		}
+		peering.Reached = true
+	}
+	return nil
+}
+
+// inUse is ErrInUse while anyone has a slice with the provider, on either side, or the peering serves the provider too.
+func inUse(s *State, id string) error {
+	for name, slice := range s.Consumer.Slices {
+		if slice.Provider == id {
+			return fmt.Errorf("unpeer provider %s: slice %s exists: %w", id, name, backend.ErrInUse)
+		}
+	}
+	if p := s.Providers[id]; p != nil && !p.Knobs.Unreachable {
+		for key, slice := range s.RemoteSlices {
+			if slice.Provider == id {
+				return fmt.Errorf("unpeer provider %s: slice %s exists on the provider: %w", id, key, backend.ErrInUse)
+			}
+		}
+	}
+	if peering := s.Consumer.Peerings[id]; peering != nil && peering.BothWays {
+		return fmt.Errorf("unpeer provider %s: the provider consumes from us too: %w", id, backend.ErrInUse)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Round is one round of the comparison: its number, when its lists began, and the entities that differed.
+type Round struct {
+	Number   int64     `json:"number"`
+	Began    time.Time `json:"began"`
+	Differed []string  `json:"differed,omitempty"`
+}
+
+// Compare lists what exists first, then reads what the entities publish, and tells each entity that differs now, or did
+// in the round before. It also has a provider entity for each peering of ours. A list that fails is a round that says
+// nothing and resets nothing.
+func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
+	ctx, stop := beating(ctx)
+	defer stop()
+	round := Round{Number: last.Number, Began: last.Began}
+	found, err := a.Backend.List(ctx, "")
+	if err != nil {
+		return round, toApplicationError(ctx, "", fmt.Errorf("list objects: %w", err))
+	}
+	peers, err := a.Backend.Peers(ctx)
+	if err != nil {
+		return round, toApplicationError(ctx, "", fmt.Errorf("list peerings: %w", err))
+	}
+	groups, err := a.Entities.Groups(ctx)
+	if err != nil {
+		return round, toApplicationError(ctx, "", fmt.Errorf("read groups: %w", err))
+	}
+	providers, err := a.Entities.Providers(ctx)
+	if err != nil {
+		return round, toApplicationError(ctx, "", fmt.Errorf("read providers: %w", err))
+	}
+	a.ensure(ctx, peers, found)
+	for _, g := range groups {
+		d := fleet.GroupDiffers(g, found)
+		d.Round, d.Began = round.Number, round.Began
+		a.differs(&round, last, "group/"+g.Group, d, func() error { return a.Messages.GroupDiffers(ctx, g.Group, d) })
+	}
+	for _, p := range providers {
+		d := fleet.ProviderDiffers(p, groups, found, peers)
+		d.Round, d.Began = round.Number, round.Began
+		a.differs(&round, last, "provider/"+p.ID, d, func() error { return a.Messages.ProviderDiffers(ctx, p.ID, d) })
+	}
+	return round, nil
+}
+
+// differs tells one entity, if there is something to tell, or was in the round before.
+func (a *Activities) differs(round *Round, last Round, name string, d fleet.Differences, tell func() error) {
+	rows := d.Rows()
+	if rows > 0 {
+		round.Differed = append(round.Differed, name)
+	} else if !slices.Contains(last.Differed, name) {
+		return
+	}
+	if err := tell(); err != nil && !errors.Is(err, fleet.ErrNotRunning) && rows == 0 {
+		round.Differed = append(round.Differed, name) // it must hear in the next round that all is well
+	}
+}
+
+// ensure has a provider entity for each peering and each slice of ours: one that somebody terminated, or that Temporal
+// lost, would leave its peering for ever. One provider that cannot be started holds up no other.
+func (a *Activities) ensure(ctx context.Context, peers []fleet.Provider, found []fleet.Found) {
+	ids := map[string]bool{}
+	for _, p := range peers {
+		ids[p.ID] = true
+	}
+	for _, f := range found {
+		ids[f.Attempt.Provider.ID] = true
+	}
+	delete(ids, "") // of objects that do not say it
+	for id := range ids {
+		switch started, err := a.Entities.Ensure(ctx, id); {
+		case err != nil:
+			activity.GetLogger(ctx).Warn("provider entity cannot be started for a peering that exists", "provider", id, "error",
+				err)
+		case started:
+			activity.GetLogger(ctx).Info("provider entity started for a peering that exists", "provider", id)
+		}
+	}
+}

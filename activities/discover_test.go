@@ -1,0 +1,203 @@
+package activities_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func cpu(n string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
+}
+
+var spec = fleet.GroupSpec{ID: "a", Max: 100, Shape: cpu("2")}
+
+// chosen discovers and selects as a scale-out does, and returns the provider; empty when nothing fits.
+func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput) (string, activities.SelectOutput) {
+	t.Helper()
+	in.Spec = spec
+	found, err := run[activities.DiscoverOutput](t, a.Discover, in)
+	require.NoError(t, err)
+	out, err := run[activities.SelectOutput](t, a.Select, activities.SelectInput{
+		Spec: spec, Found: found, Refused: in.Refused,
+		View: fleet.View{Instance: in.Instance, Phase: fleet.Selecting, Sequence: 2},
+	})
+	require.NoError(t, err)
+	if out.Offer == nil {
+		return "", out
+	}
+	return out.Offer.Provider, out
+}
+
+// Select tells the group whom it asks, and the provider what for, before the driver goes on.
+func TestSelectTellsViewAndAcquire(t *testing.T) {
+	offer := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8"), Labels: map[string]string{"country": "it"}}
+	m := &messages{}
+	a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{offer}}, Entities: &entities{}, Messages: m}
+	provider, out := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1"})
+	require.Equal(t, "milan", provider)
+	require.Nil(t, out.Failure)
+	require.Equal(t, []fleet.View{{
+		Instance: "a-t0-1", Phase: fleet.Peering, Sequence: 2, Attempt: 1, Offer: &fleet.Offer{Name: "m", Provider: "milan"},
+	}}, m.views)
+	require.Len(t, m.holds, 1)
+	acquire := m.holds[0]
+	require.Equal(t, fleet.HoldAcquire, acquire.Kind)
+	require.Equal(t, "a-t0-1-1", acquire.Key)
+	require.Equal(t, "m", acquire.Offer.Name)
+	require.Equal(t, "2", acquire.Shape.Cpu().String())
+	require.Equal(t, spec.Budgets.WithDefaults().Peer, acquire.Budget)
+
+	m.fails = map[string]error{"milan": errors.New("no answer")}
+	err := ended(t, a.Select, activities.SelectInput{Spec: spec,
+		Found: activities.DiscoverOutput{Candidates: []fleet.Candidate{{Offer: offer}}}})
+	require.ErrorContains(t, err, "no answer", "what was not told is not chosen")
+}
+
+func TestSelectWhenNothingFits(t *testing.T) {
+	full := fleet.ProviderSnapshot{ID: "milan", Offer: &fleet.Offer{Lendable: cpu("8")}, Free: cpu("1"),
+		Holds: []string{"b-t0-1-1"}}
+	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
+	for name, c := range map[string]struct {
+		offers  []fleet.Offer
+		refused []string
+		code    fleet.Code
+		full    bool
+		says    string
+	}{
+		"no offer": {code: fleet.CodeNoOffer, says: "no provider for group a: offer rome: no cluster id"},
+		"too small": {
+			offers: []fleet.Offer{{Provider: "milan", Lendable: cpu("1")}}, code: fleet.CodeNoOffer,
+			says: "milan: needs cpu 2, ",
+		},
+		"full": {
+			offers: []fleet.Offer{milan}, code: fleet.CodeNoCapacity, full: true, says: "milan: needs cpu 2, 1 of 8 is free",
+		},
+		"refused": {
+			offers: []fleet.Offer{milan}, refused: []string{"milan"}, code: fleet.CodeNoOffer,
+			says: "milan: it failed this instance before",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &messages{}
+			a := &activities.Activities{
+				Catalog:  offering{offers: c.offers, problems: []discovery.Problem{{Offer: "rome", Message: "no cluster id"}}},
+				Entities: &entities{providers: []fleet.ProviderSnapshot{full}}, Messages: m,
+			}
+			provider, out := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1", Refused: c.refused})
+			require.Empty(t, provider)
+			require.Equal(t, c.code, out.Failure.Code)
+			require.Equal(t, c.full, out.Decision.Full)
+			require.Contains(t, out.Failure.Message, c.says)
+			require.Empty(t, m.views, "nobody is asked")
+		})
+	}
+}
+
+// A burst chooses before any of it holds anything: those ahead are given their places first.
+func TestABurstSpreads(t *testing.T) {
+	var offers []fleet.Offer
+	for n := range 10 {
+		offers = append(offers, fleet.Offer{Name: fmt.Sprint("o", n), Provider: fmt.Sprint("p", n), Lendable: cpu("100")})
+	}
+	a := &activities.Activities{Catalog: offering{offers: offers}, Entities: &entities{}, Messages: &messages{}}
+	count := map[string]int{}
+	for ahead := range 50 {
+		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: fmt.Sprint("a-t0-", ahead+1),
+			Rank: fleet.Rank{Ahead: ahead, Name: "a", Number: ahead + 1}})
+		count[provider]++
+	}
+	require.Len(t, count, 10)
+	for provider, n := range count {
+		require.Equal(t, 5, n, provider)
+	}
+}
+
+func TestABurstFillsTheCheaperFirst(t *testing.T) {
+	a := &activities.Activities{
+		Catalog: offering{offers: []fleet.Offer{
+			{Name: "dear", Provider: "dear", Lendable: cpu("100"), Price: 2}, {Name: "cheap", Provider: "cheap",
+				Lendable: cpu("7"), Price: 1},
+		}},
+		Entities: &entities{}, Messages: &messages{},
+	}
+	var got []string
+	for ahead := range 5 {
+		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1", Rank: fleet.Rank{Ahead: ahead, Name: "a",
+			Number: ahead + 1}})
+		got = append(got, provider)
+	}
+	require.Equal(t, []string{"cheap", "cheap", "cheap", "dear", "dear"}, got)
+}
+
+// What the group's own instances have taken since the provider published counts too, and nothing twice.
+func TestTakenByTheGroupItself(t *testing.T) {
+	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
+	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Holds: []string{"a-t0-1-1",
+		"b-t0-1-1"}}
+	for name, c := range map[string]struct {
+		providers []fleet.ProviderSnapshot
+		offer     fleet.Offer
+		taken     int
+		free      string
+		nodes     int
+	}{
+		"nothing known":        {offer: milan, free: "8"},
+		"taken, not published": {offer: milan, taken: 2, free: "4", nodes: 2},
+		"published":            {providers: []fleet.ProviderSnapshot{published}, offer: milan, free: "4", nodes: 2},
+		"published and counted": {
+			providers: []fleet.ProviderSnapshot{published}, offer: milan, taken: 1, free: "4", nodes: 2,
+		},
+		"one more since": {
+			providers: []fleet.ProviderSnapshot{published}, offer: milan, taken: 2, free: "2", nodes: 3,
+		},
+		"the offer has grown": {
+			providers: []fleet.ProviderSnapshot{published}, offer: fleet.Offer{Name: "m", Provider: "milan",
+				Lendable: cpu("10")}, free: "6", nodes: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{c.offer}},
+				Entities: &entities{providers: c.providers}}
+			out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec,
+				Taken: map[string]int{"milan": c.taken}})
+			require.NoError(t, err)
+			require.Len(t, out.Candidates, 1)
+			free := out.Candidates[0].Free
+			if free == nil { // all that is lendable
+				free = c.offer.Lendable
+			}
+			require.Equal(t, c.free, free.Cpu().String())
+			require.Equal(t, c.nodes, out.Candidates[0].Nodes)
+		})
+	}
+}
+
+func TestDiscoverWithoutACatalog(t *testing.T) {
+	a := &activities.Activities{Catalog: offering{err: errors.New("no such file")}, Entities: &entities{}}
+	require.ErrorContains(t, ended(t, a.Discover, activities.DiscoverInput{Spec: spec}), "list offers: no such file")
+}
+
+// What a discovery leaves in the history is bounded.
+func TestDiscoverIsBounded(t *testing.T) {
+	var c offering
+	for n := range 3 * fleet.MaxCandidates {
+		c.offers = append(c.offers, fleet.Offer{Name: fmt.Sprint(n), Provider: fmt.Sprint("p", n), Lendable: cpu("1")})
+		c.problems = append(c.problems, discovery.Problem{Offer: fmt.Sprint("q", n), Message: "broken"})
+	}
+	a := &activities.Activities{Catalog: c, Entities: &entities{}}
+	out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec})
+	require.NoError(t, err)
+	require.Len(t, out.Candidates, fleet.MaxCandidates)
+	require.Equal(t, 3*fleet.MaxCandidates, out.Counts[string(fleet.FilterFit)])
+	require.Len(t, out.Problems, fleet.MaxCandidates+1)
+	require.Equal(t, "and 40 more", out.Problems[fleet.MaxCandidates])
+}

@@ -1,0 +1,121 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// under has the activity run under a context, which tests cancel.
+func under(ctx context.Context) func(*testsuite.TestActivityEnvironment) {
+	return func(env *testsuite.TestActivityEnvironment) {
+		env.SetWorkerOptions(sdkworker.Options{BackgroundActivityContext: ctx})
+	}
+}
+
+// Only an answer of the activity's own code, typed, is a no of the provider.
+func TestVerdictOf(t *testing.T) {
+	short := &backend.StageError{Stage: backend.StageResources, Message: "granted 1 of 2", Err: backend.ErrShort}
+	of := func(verb func(context.Context) error) error {
+		a := &activities.Activities{Backend: &world{verb: verb}, Entities: running()}
+		return ended(t, a.Establish, fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}})
+	}
+	for name, c := range map[string]struct {
+		err   error
+		kind  fleet.EventKind
+		code  fleet.Code
+		stage string
+	}{
+		"denied":   {of(fails(backend.ErrDenied)), fleet.Refused, fleet.CodeRefused, ""},
+		"short":    {of(fails(short)), fleet.Refused, fleet.CodeRefused, "resources"},
+		"conflict": {of(fails(backend.ErrConflict)), fleet.Refused, fleet.CodeRefused, ""},
+		"invalid":  {of(fails(backend.ErrInvalid)), fleet.Refused, fleet.CodeRefused, ""},
+		"a panic": {
+			of(func(context.Context) error { panic("a defect") }), fleet.GaveUp, fleet.CodeInternal, "",
+		},
+		"a timeout": {
+			temporal.NewTimeoutError(2, errors.New("heartbeat")), fleet.GaveUp, fleet.CodeInternal, "",
+		},
+		"our defect": {
+			temporal.NewNonRetryableApplicationError("unknown", "Other", nil), fleet.GaveUp, fleet.CodeInternal, "",
+		},
+		"to be tried again": {of(fails(backend.ErrUnreachable)), fleet.GaveUp, fleet.CodeUnreachable, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Error(t, c.err)
+			kind, f := activities.VerdictOf(c.err, "milan")
+			require.Equal(t, c.kind, kind)
+			require.Equal(t, c.code, f.Code)
+			require.Equal(t, c.stage, f.Stage)
+			require.Equal(t, "milan", f.Provider)
+			require.NotEmpty(t, f.Message)
+		})
+	}
+}
+
+// An operator who cancels reads what the step waited for.
+func TestACancelledStepTellsItsStage(t *testing.T) {
+	at := attempt("a-t0-1")
+	for name, call := range map[string]func(context.Context, *activities.Activities) error{
+		"Establish": func(ctx context.Context, a *activities.Activities) error {
+			return a.Establish(ctx, fleet.PeeringInput{Provider: at.Provider})
+		},
+		"Join": func(ctx context.Context, a *activities.Activities) error {
+			return a.Join(ctx, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}})
+		},
+		"Drain": func(ctx context.Context, a *activities.Activities) error {
+			return a.Drain(ctx, activities.DrainInput{Attempt: at})
+		},
+		"Return": func(ctx context.Context, a *activities.Activities) error {
+			return a.Return(ctx, activities.ReturnInput{Attempt: at})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			w := &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}
+			var err error // as Temporal gets it from a worker; the environment makes another one of it
+			do := func(ctx context.Context, _ string) error {
+				err = call(ctx, &activities.Activities{Backend: w, Entities: running()})
+				return nil
+			}
+			_ = ended(t, do, "", under(ctx))
+			require.True(t, temporal.IsCanceledError(err), "%v", err)
+			wire := temporal.GetDefaultFailureConverter()
+			err = wire.FailureToError(wire.ErrorToFailure(err))
+			f := activities.FailureOf(err, "milan")
+			require.Equal(t, fleet.CodeTimeout, f.Code)
+			require.Equal(t, string(backend.StageSliceAuth), f.Stage)
+			require.Equal(t, "waiting for slice-auth: no answer yet", f.Message)
+		})
+	}
+	never := activities.FailureOf(temporal.NewCanceledError(), "milan")
+	require.Equal(t, &fleet.Failure{Code: fleet.CodeTimeout, Provider: "milan", Message: "cancelled before it started"},
+		never)
+}
+
+// An activity that is paused or reset has not failed: it runs again.
+func TestAPausedStepIsTriedAgain(t *testing.T) {
+	for _, cause := range []error{activity.ErrActivityPaused, activity.ErrActivityReset} {
+		t.Run(fmt.Sprint(cause), func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			w := &world{verb: func(ctx context.Context) error { cancel(cause); return hangs(ctx) }}
+			err := ended(t, (&activities.Activities{Backend: w}).Drain, activities.DrainInput{Attempt: attempt("a-t0-1")},
+				under(ctx))
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, err, &app)
+			require.False(t, app.NonRetryable())
+			require.False(t, temporal.IsCanceledError(err))
+		})
+	}
+}

@@ -1,0 +1,262 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// run runs an activity as a worker does, and returns its result.
+func run[T any](t *testing.T, do, arg any, change ...func(*testsuite.TestActivityEnvironment)) (out T, err error) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	for _, f := range change {
+		f(env)
+	}
+	env.RegisterActivity(do)
+	value, err := env.ExecuteActivity(do, arg)
+	if err == nil && value.HasValue() {
+		err = value.Get(&out)
+	}
+	return out, err
+}
+
+// ended is run of an activity without a result.
+func ended(t *testing.T, do, arg any, change ...func(*testsuite.TestActivityEnvironment)) error {
+	t.Helper()
+	_, err := run[any](t, do, arg, change...)
+	return err
+}
+
+// offering is a catalog that says what it is told to.
+type offering struct {
+	offers   []fleet.Offer
+	problems []discovery.Problem
+	err      error
+}
+
+func (o offering) Offers(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	return o.offers, o.problems, o.err
+}
+
+// messages remembers what was told, and fails those to the targets named.
+type messages struct {
+	mu      sync.Mutex
+	views   []fleet.View
+	holds   []fleet.HoldRequest
+	reports []fleet.PeeringReport
+	told    []string // who got differences
+	rows    map[string]fleet.Differences
+	fails   map[string]error
+}
+
+func (m *messages) View(_ context.Context, group string, v fleet.View) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.views = append(m.views, v)
+	return m.fails[group]
+}
+
+func (m *messages) Holds(_ context.Context, provider string, requests ...fleet.HoldRequest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds = append(m.holds, requests...)
+	return m.fails[provider]
+}
+
+func (m *messages) Report(_ context.Context, provider string, r fleet.PeeringReport) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reports = append(m.reports, r)
+	return m.fails[provider]
+}
+
+func (m *messages) GroupDiffers(_ context.Context, group string, d fleet.Differences) error {
+	return m.differs("group/"+group, d)
+}
+
+func (m *messages) ProviderDiffers(_ context.Context, provider string, d fleet.Differences) error {
+	return m.differs("provider/"+provider, d)
+}
+
+func (m *messages) differs(name string, d fleet.Differences) error {
+	m.told = append(m.told, name)
+	if m.rows == nil {
+		m.rows = map[string]fleet.Differences{}
+	}
+	m.rows[name] = d
+	return m.fails[name]
+}
+
+// entities are what the entities have published.
+type entities struct {
+	groups    []fleet.Snapshot
+	providers []fleet.ProviderSnapshot
+	err       error
+	ensured   []string
+	// justStarted: what Provider remembers is from before they were started.
+	justStarted bool
+}
+
+// running are entities of providers that have started no run: no run of one is over. It is milan's when none is named.
+func running(ids ...string) *entities {
+	if len(ids) == 0 {
+		ids = []string{"milan"}
+	}
+	e := &entities{}
+	for _, id := range ids {
+		e.providers = append(e.providers, fleet.ProviderSnapshot{ID: id})
+	}
+	return e
+}
+
+func (e *entities) Groups(context.Context) ([]fleet.Snapshot, error) { return e.groups, e.err }
+
+func (e *entities) Providers(context.Context) ([]fleet.ProviderSnapshot, error) {
+	return e.providers, e.err
+}
+
+func (e *entities) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
+	if e.justStarted {
+		return (&entities{}).Status(ctx, id)
+	}
+	return e.Status(ctx, id)
+}
+
+func (e *entities) Status(_ context.Context, id string) (fleet.ProviderSnapshot, error) {
+	n := slices.IndexFunc(e.providers, func(p fleet.ProviderSnapshot) bool { return p.ID == id })
+	if n < 0 {
+		return fleet.ProviderSnapshot{}, fmt.Errorf("provider/%s %w: %w", id, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	return e.providers[n], e.err
+}
+
+func (e *entities) Ensure(_ context.Context, provider string) (bool, error) {
+	e.ensured = append(e.ensured, provider)
+	return true, e.err
+}
+
+// flows are the workflows that exist, by id; one that is not there is closed.
+type flows struct {
+	mu     sync.Mutex
+	status map[string]activities.Status
+	fails  map[string]error
+	calls  []string
+}
+
+func (f *flows) note(verb, id string) (activities.Status, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, verb+" "+id)
+	return f.status[id], f.fails[id]
+}
+
+func (f *flows) Start(_ context.Context, s activities.Start) (bool, error) {
+	status, err := f.note("start", s.ID)
+	return status.Running || status.Completed, err
+}
+
+func (f *flows) Signal(_ context.Context, s activities.Signal) error {
+	status, err := f.note("signal", s.ID)
+	if err == nil && !status.Running {
+		return fmt.Errorf("%s %w: %w", s.ID, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	return err
+}
+
+func (f *flows) Status(_ context.Context, id string) (activities.Status, error) {
+	return f.note("status", id)
+}
+
+func (f *flows) Cancel(_ context.Context, id string) error {
+	_, err := f.note("cancel", id)
+	return err
+}
+
+func (f *flows) Terminate(_ context.Context, id, _ string) error {
+	_, err := f.note("terminate", id)
+	return err
+}
+
+// world is a backend with what exists; its verbs end as told, after they have told progress.
+type world struct {
+	backend.Backend
+	found []fleet.Found
+	peers []fleet.Provider
+	err   error // of lists
+	verb  func(ctx context.Context) error
+	after func() // called when the verb has ended
+}
+
+func (w *world) List(ctx context.Context, group string) ([]fleet.Found, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return slices.DeleteFunc(slices.Clone(w.found),
+		func(f fleet.Found) bool { return group != "" && f.Attempt.Group != group }), w.err
+}
+
+func (w *world) Peers(context.Context) ([]fleet.Provider, error) { return w.peers, w.err }
+
+func (w *world) do(ctx context.Context, progress backend.Progress) error {
+	progress(backend.StageSliceAuth, "asked milan")
+	if w.after != nil {
+		defer w.after()
+	}
+	if w.verb == nil {
+		return nil
+	}
+	return w.verb(ctx)
+}
+
+func (w *world) Establish(ctx context.Context, _ fleet.Provider, p backend.Progress) error {
+	return w.do(ctx, p)
+}
+
+func (w *world) RemovePeering(ctx context.Context, _ fleet.Provider, p backend.Progress) error {
+	return w.do(ctx, p)
+}
+
+func (w *world) Join(ctx context.Context, _ backend.NodeSpec, p backend.Progress) (backend.Node, error) {
+	return backend.Node{}, w.do(ctx, p)
+}
+
+func (w *world) Drain(ctx context.Context, _ fleet.Attempt, _ bool, p backend.Progress) error {
+	return w.do(ctx, p)
+}
+
+func (w *world) Return(ctx context.Context, _ fleet.Attempt, p backend.Progress) error {
+	return w.do(ctx, p)
+}
+
+// hangs is a verb that waits until its context ends, as every backend's does.
+func hangs(ctx context.Context) error {
+	<-ctx.Done()
+	return &backend.StageError{Stage: backend.StageSliceAuth, Message: "no answer yet", Err: fmt.Errorf("%w: %w",
+		ctx.Err(), context.Cause(ctx))}
+}
+
+func fails(err error) func(context.Context) error { return func(context.Context) error { return err } }
+
+// attempt is attempt 1 of an instance of group a on milan.
+func attempt(instance string) fleet.Attempt {
+	return fleet.Attempt{Group: "a", Instance: instance, Number: 1, Provider: fleet.Provider{ID: "milan"}}
+}
+
+// whole is a Node as it should be.
+func whole(at fleet.Attempt) fleet.Found {
+	return fleet.Found{Attempt: at, Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true}
+}

@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// JoinInput is the node to make.
+type JoinInput struct {
+	Node backend.NodeSpec `json:"node"`
+	// View is the driver's, which becomes its last one: Ready.
+	View fleet.View `json:"view"`
+}
+
+// Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and tells the group. It
+// may hold its slot for the group's budget, which its clock keeps across workers.
+func (a *Activities) Join(parent context.Context, in JoinInput) error {
+	at := in.Node.Attempt
+	provider := at.Provider.ID
+	release, ok := a.Making.Take(provider)
+	if !ok {
+		return busy()
+	}
+	defer release()
+	budget := in.Node.Booking.Spec.Budgets.WithDefaults().Join.Duration
+	ctx, c := a.startClock(parent, 0)
+	defer c.stop()
+	bounded, cancel := context.WithTimeout(ctx, max(budget-c.spent(), time.Second))
+	defer cancel()
+	_, err := a.Backend.Join(bounded, in.Node, c.progress)
+	switch {
+	case err == nil:
+	case stopping(parent):
+		return err
+	case a.readyAfterAll(parent, at): // it came in time, whatever ended the wait
+	case parent.Err() != nil:
+		return temporal.NewCanceledError(failureOf(provider, err))
+	case errors.Is(err, backend.ErrNotPeered):
+		return a.notPeered(parent, c, budget, at, err)
+	case isVerdict(err):
+		return refused(failureOf(provider, err))
+	case c.spent() >= budget:
+		return gaveUp(failureOf(provider, err), budget)
+	default:
+		return c.again(parent, failureOf(provider, err), soonAgain)
+	}
+	ready := in.View.Joined()
+	return a.Messages.View(context.WithoutCancel(parent), at.Group, ready)
+}
+
+// notPeered has the peering repaired that a hold was granted on and that is gone all the same: somebody removed it by
+// hand. The step is tried again meanwhile, within its budget.
+func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
+	tell := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
+	f := failureOf(at.Provider.ID, errors.Join(err, tell))
+	f.Code, f.Stage = fleet.CodeRefused, "peering"
+	if c.spent() >= budget {
+		return gaveUp(f, budget)
+	}
+	return c.again(ctx, f, soonAgain)
+}
+
+// readyAfterAll looks once more: a node that is stamped and Ready by now is done, not given up.
+func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	found, _, err := a.of(look, at.Group, []string{at.Instance})
+	if err != nil {
+		return false
+	}
+	for _, f := range found {
+		if f.Attempt.Number == at.Number {
+			return f.Marked && f.Stamped && f.Ready && !f.Terminating
+		}
+	}
+	return false
+}

@@ -1,0 +1,157 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Look lists what exists for an entity: all of it when it recovers, single instances, or what drivers that are closed
+// left.
+func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
+	ctx, stop := beating(ctx)
+	defer stop()
+	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
+	var err error
+	switch {
+	case t.Kind == fleet.CommandRecover && t.Provider != "":
+		err = a.recoverProvider(ctx, t.Provider, &r)
+	case t.Kind == fleet.CommandRecover:
+		r.Found, err = a.Backend.List(ctx, t.Group)
+	case t.Kind == fleet.CommandObserve:
+		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)
+	case t.Kind == fleet.CommandCheck:
+		r.Drivers, err = a.check(ctx, t)
+	}
+	if err != nil {
+		return nil, toApplicationError(ctx, t.Provider, fmt.Errorf("%s: %w", t.Kind, err))
+	}
+	return []fleet.Result{r}, nil
+}
+
+// of lists what exists of some instances of a group; empty reports whether nothing at all exists of the group.
+func (a *Activities) of(ctx context.Context, group string,
+	instances []string) (some []fleet.Found, empty bool, err error) {
+	found, err := a.Backend.List(ctx, group)
+	if err != nil {
+		return nil, false, fmt.Errorf("list objects of group %s: %w", group, err)
+	}
+	empty = len(found) == 0
+	return slices.DeleteFunc(found, func(f fleet.Found) bool { return !slices.Contains(instances, f.Attempt.Instance) }),
+		empty, nil
+}
+
+// check describes drivers, and says of those that are closed what exists of their newest attempt.
+func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, error) {
+	out := make([]fleet.DriverStatus, len(t.Drivers))
+	workers, bounded := errgroup.WithContext(ctx)
+	workers.SetLimit(fanOut)
+	for n, d := range t.Drivers {
+		workers.Go(func() error {
+			s, err := a.Workflows.Status(bounded, d.WorkflowID)
+			out[n] = fleet.DriverStatus{Instance: d.Instance, Running: s.Running, Failing: s.Failing, Completed: s.Completed}
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return nil, err
+	}
+	if err := a.replaceFailing(ctx, t, out); err != nil {
+		return nil, err
+	}
+	var closed []string
+	for _, s := range out {
+		if !s.Running || s.Failing {
+			closed = append(closed, s.Instance)
+		}
+	}
+	if len(closed) == 0 {
+		return out, nil
+	}
+	found, _, err := a.of(ctx, t.Group, closed)
+	if err != nil {
+		return nil, err
+	}
+	for n := range out {
+		out[n].Found = newest(found, out[n].Instance, out[n].Running && !out[n].Failing)
+	}
+	return out, nil
+}
+
+// replaceFailing terminates the drivers that cannot go on, so that others replace them; not when the build is at fault.
+func (a *Activities) replaceFailing(ctx context.Context, t Task, drivers []fleet.DriverStatus) error {
+	if fleet.BuildFails(drivers) {
+		return nil
+	}
+	for n, s := range drivers {
+		if !s.Failing {
+			continue
+		}
+		if err := a.Workflows.Terminate(ctx, t.Drivers[n].WorkflowID, "its workflow task fails again and again"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newest(found []fleet.Found, instance string, running bool) (best *fleet.Found) {
+	for n := range found {
+		f := &found[n]
+		if !running && f.Attempt.Instance == instance && (best == nil || f.Attempt.Number > best.Attempt.Number) {
+			best = f
+		}
+	}
+	return best
+}
+
+// recoverProvider lists what exists with one provider, so that an entity whose history is lost rebuilds its holds.
+func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Result) error {
+	peers, err := a.Backend.Peers(ctx)
+	if err != nil {
+		return fmt.Errorf("list peerings: %w", err)
+	}
+	for n := range peers {
+		if peers[n].ID == id {
+			r.Peering = &peers[n]
+		}
+	}
+	found, err := a.Backend.List(ctx, "")
+	if err != nil {
+		return fmt.Errorf("list objects: %w", err)
+	}
+	for _, f := range found {
+		if f.Attempt.Provider.ID == id {
+			r.Found = append(r.Found, f)
+		}
+	}
+	if offer := a.offerOf(ctx, id); offer != nil {
+		r.LingerSeconds, r.Unpeer = offer.LingerSeconds, offer.Unpeer
+	}
+	return nil
+}
+
+// catalogBound is how long a caller that can do without an offer waits for the catalog.
+const catalogBound = 2 * time.Second
+
+// offerOf is what the provider offers now; nil when it offers nothing, or nobody can tell.
+func (a *Activities) offerOf(ctx context.Context, id string) *fleet.Offer {
+	bounded, cancel := context.WithTimeout(ctx, catalogBound)
+	defer cancel()
+	offers, _, err := a.Catalog.Offers(bounded)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("offers cannot be read; the provider is treated as if it offered nothing", "provider",
+			id, "error", err)
+	}
+	for n := range offers {
+		if offers[n].Provider == id {
+			return &offers[n]
+		}
+	}
+	return nil
+}

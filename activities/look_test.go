@@ -1,0 +1,123 @@
+package activities_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func look(t *testing.T, a *activities.Activities, task activities.Task) (fleet.Result, error) {
+	t.Helper()
+	task.ID = 7
+	results, err := run[[]fleet.Result](t, a.Look, task)
+	if err != nil {
+		return fleet.Result{}, err
+	}
+	require.Len(t, results, 1)
+	require.EqualValues(t, 7, results[0].ID)
+	require.Equal(t, fleet.OutcomeDone, results[0].Outcome)
+	return results[0], nil
+}
+
+func TestLookAtGroups(t *testing.T) {
+	other := attempt("b-t0-1")
+	other.Group = "b"
+	w := &world{found: []fleet.Found{whole(attempt("a-t0-1")), whole(attempt("a-t0-2")), whole(other)}}
+	a := &activities.Activities{Backend: w}
+	all, err := look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
+	require.NoError(t, err)
+	require.Equal(t, fleet.Founds(w.found[:2]), all.Found)
+	one, err := look(t, a, activities.Task{Kind: fleet.CommandObserve, Group: "a", Instances: []string{"a-t0-2",
+		"a-t0-9"}})
+	require.NoError(t, err)
+	require.Equal(t, fleet.Founds(w.found[1:2]), one.Found)
+
+	w.err = errors.New("the API server does not answer")
+	_, err = look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
+	require.ErrorContains(t, err, "recover: the API server does not answer")
+}
+
+// What is to become of a peering that nobody uses stands in the provider's offer alone.
+func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
+	linger := int64(7)
+	offers := []fleet.Offer{{Provider: "rome"}, {Provider: "milan", LingerSeconds: &linger, Unpeer: fleet.UnpeerNever}}
+	elsewhere := attempt("a-t0-2")
+	elsewhere.Provider.ID = "rome"
+	w := &world{
+		found: []fleet.Found{whole(attempt("a-t0-1")), whole(elsewhere)},
+		peers: []fleet.Provider{{ID: "rome"}, {ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: "m"}}},
+	}
+	for name, c := range map[string]struct {
+		catalog offering
+		want    fleet.UnpeerPolicy
+	}{
+		"offered":           {offering{offers: offers}, fleet.UnpeerNever},
+		"not offered":       {offering{offers: offers[:1]}, ""},
+		"catalog is broken": {offering{err: errors.New("no such file")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &activities.Activities{Backend: w, Catalog: c.catalog}
+			got, err := look(t, a, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"})
+			require.NoError(t, err)
+			require.Equal(t, &w.peers[1], got.Peering)
+			require.Equal(t, fleet.Founds(w.found[:1]), got.Found)
+			require.Equal(t, c.want, got.Unpeer)
+			require.Equal(t, c.want != "", got.LingerSeconds != nil)
+		})
+	}
+}
+
+func names(n int) (all []activities.DriverName) {
+	for i := range n {
+		instance := fmt.Sprintf("a-t0-%d", i+1)
+		all = append(all, activities.DriverName{Instance: instance, WorkflowID: "scale-out/" + instance})
+	}
+	return all
+}
+
+// A driver that is closed, or cannot go on, is told with what exists of its newest attempt; the latter is ended first.
+func TestCheckOfDrivers(t *testing.T) {
+	second := attempt("a-t0-2")
+	second.Number = 2
+	w := &world{found: []fleet.Found{
+		whole(attempt("a-t0-1")), {Attempt: second, Slice: true}, whole(attempt("a-t0-2")), {Attempt: attempt("a-t0-4")},
+	}}
+	f := &flows{status: map[string]activities.Status{
+		"scale-out/a-t0-1": {
+			Running: true}, "scale-out/a-t0-3": {Completed: true}, "scale-out/a-t0-4": {Running: true, Failing: true},
+	}}
+	a := &activities.Activities{Backend: w, Workflows: f}
+	got, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(4)})
+	require.NoError(t, err)
+	require.Equal(t, []fleet.DriverStatus{
+		{Instance: "a-t0-1", Running: true},
+		{Instance: "a-t0-2", Found: &w.found[1]},
+		{Instance: "a-t0-3", Completed: true},
+		{Instance: "a-t0-4", Running: true, Failing: true, Found: &w.found[3]},
+	}, got.Drivers)
+	require.Contains(t, f.calls, "terminate scale-out/a-t0-4")
+	require.NotContains(t, f.calls, "terminate scale-out/a-t0-1")
+
+	f.fails = map[string]error{"scale-out/a-t0-2": errors.New("Temporal does not answer")}
+	_, err = look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(4)})
+	require.ErrorContains(t, err, "Temporal does not answer", "who cannot be asked is not closed")
+}
+
+// Where many fail it is this build: nobody is ended.
+func TestCheckWhenTheBuildFails(t *testing.T) {
+	f := &flows{status: map[string]activities.Status{}}
+	for _, d := range names(4) {
+		f.status[d.WorkflowID] = activities.Status{Running: true, Failing: true}
+	}
+	a := &activities.Activities{Backend: &world{}, Workflows: f}
+	_, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(4)})
+	require.NoError(t, err)
+	for _, call := range f.calls {
+		require.NotContains(t, call, "terminate")
+	}
+}

@@ -1,0 +1,170 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// PassBound is how long one pass of a step may take; the step's activity allows a little more.
+const PassBound = 4 * time.Second
+
+// maxGap is how much of the time between two beats counts: a step's clock stands still while nobody runs it.
+const maxGap = 10 * time.Second
+
+// Beat is what a step's heartbeats carry: what it waits for, and its clock. The clock starts with the first pass and
+// goes on with the next one, in whichever worker that runs.
+type Beat struct {
+	Stage   string        `json:"stage"`
+	Message string        `json:"message,omitempty"`
+	Spent   time.Duration `json:"spent,omitempty"`
+	At      time.Time     `json:"at"`
+}
+
+// maxBeat bounds a beat's message, in characters.
+const maxBeat = 300
+
+// errWorkerStops is why a step ends that goes on with another worker; errPassOver why a pass does.
+var (
+	errWorkerStops = errors.New("this worker stops; the step goes on with another")
+	errPassOver    = errors.New("the pass is over; the step goes on with the next one")
+)
+
+// clock is one run of a step: it beats in the background, with the last stage as detail, so that the Temporal UI shows
+// what a step waits for.
+type clock struct {
+	ctx  context.Context
+	end  context.CancelCauseFunc
+	done chan struct{}
+	beat Beat
+	now  func() time.Time
+	mu   sync.Mutex
+	wait sync.WaitGroup
+}
+
+// startClock starts a run. The returned context is what the step works under: it ends when the activity is cancelled,
+// when this worker is told to stop, and after most, if that is not 0.
+func (a *Activities) startClock(parent context.Context, most time.Duration) (context.Context, *clock) {
+	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
+	if activity.HasHeartbeatDetails(parent) {
+		var last Beat
+		if activity.GetHeartbeatDetails(parent, &last) == nil {
+			c.beat.Spent = last.Spent + min(max(c.beat.At.Sub(last.At), 0), maxGap)
+			c.beat.Stage, c.beat.Message = last.Stage, last.Message
+		}
+	}
+	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
+	var over <-chan time.Time
+	if most > 0 {
+		timer := time.NewTimer(most)
+		over = timer.C
+		c.wait.Go(func() { <-c.done; timer.Stop() })
+	}
+	c.record(parent)
+	c.wait.Go(func() { c.run(parent, over) })
+	return c.ctx, c
+}
+
+func (c *clock) run(parent context.Context, over <-chan time.Time) {
+	interval := activity.GetInfo(parent).HeartbeatTimeout / 4
+	if interval <= 0 {
+		interval = time.Second
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	stopping := activity.GetWorkerStopChannel(parent)
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-stopping:
+			c.end(errWorkerStops)
+			stopping = nil
+		case <-over:
+			c.end(errPassOver)
+		case <-tick.C:
+			c.record(parent)
+		}
+	}
+}
+
+// record beats, and lets the clock go on.
+func (c *clock) record(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	c.beat.Spent += min(max(now.Sub(c.beat.At), 0), maxGap)
+	c.beat.At = now
+	activity.RecordHeartbeat(ctx, c.beat)
+}
+
+// progress is the backend's way to say what it waits for.
+func (c *clock) progress(stage backend.Stage, message string) {
+	c.mu.Lock()
+	c.beat.Stage = string(stage)
+	if r := []rune(message); len(r) > maxBeat {
+		message = string(r[:maxBeat-1]) + "…"
+	}
+	c.beat.Message = message
+	c.mu.Unlock()
+}
+
+// spent is how long the step has been worked on.
+func (c *clock) spent() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.beat.Spent + min(max(c.now().Sub(c.beat.At), 0), maxGap)
+}
+
+// stop ends the run.
+func (c *clock) stop() {
+	close(c.done)
+	c.wait.Wait()
+	c.end(nil)
+}
+
+// How long a step waits for its next pass, at most: one that somebody waits for, one that takes something back, and one
+// that has been at that for hundreds of seconds.
+const (
+	soonAgain   = time.Second
+	laterAgain  = 5 * time.Second
+	seldomAgain = 30 * time.Second
+	seldomAfter = 50 // passes
+)
+
+// again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while.
+func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
+		Details: []any{f}, NextRetryDelay: againAfter(activity.GetInfo(ctx).Attempt, most),
+	})
+}
+
+func againAfter(passes int32, most time.Duration) time.Duration {
+	if most > soonAgain && passes > seldomAfter {
+		most = seldomAgain
+	}
+	return min(200*time.Millisecond<<min(passes-1, 8), most)
+}
+
+// gaveUp is the error of a step whose budget is used up.
+func gaveUp(f *fleet.Failure, budget time.Duration) error {
+	f = fleet.NewFailure(f.Code, f.Provider, f.Stage, fmt.Sprintf("not done within %s: %s", budget, f.Message))
+	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
+		NonRetryable: true, Details: []any{f, TypeGaveUp},
+	})
+}
+
+// beating heartbeats for an activity that lists, until stop is called; the context also ends when this worker stops.
+func beating(ctx context.Context) (context.Context, func()) {
+	a := Activities{}
+	working, c := a.startClock(ctx, 0)
+	return working, c.stop
+}

@@ -1,0 +1,274 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// wall is a clock that tests move.
+type wall struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (w *wall) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+func (w *wall) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.at.Add(d)
+}
+
+// beats keeps the last heartbeat of an activity; one is handed on as what the run before left.
+type beats struct {
+	mu     sync.Mutex
+	last   activities.Beat
+	before *activities.Beat
+}
+
+func (b *beats) env(env *testsuite.TestActivityEnvironment) {
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		_ = details.Get(&b.last)
+	})
+	if b.before != nil {
+		env.SetHeartbeatDetails(*b.before)
+	}
+}
+
+// noBeat fails the test when the activity heartbeats.
+func noBeat(t *testing.T) func(*testsuite.TestActivityEnvironment) {
+	return func(env *testsuite.TestActivityEnvironment) {
+		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { t.Error("it heartbeats") })
+	}
+}
+
+func establish(t *testing.T, a *activities.Activities, budget time.Duration, b *beats) error {
+	t.Helper()
+	a.Entities = running()
+	in := fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Budget: metav1.Duration{Duration: budget}}
+	return ended(t, a.Establish, in, b.env)
+}
+
+// The clock of a step goes on over its passes, in whichever worker; time that nobody worked on it counts as ten seconds
+// at the most.
+func TestAStepsClock(t *testing.T) {
+	budget := time.Minute
+	for name, c := range map[string]struct {
+		before *activities.Beat
+		works  time.Duration // how long this pass takes by the clock
+		gaveUp bool
+	}{
+		"first pass":                  {works: 9 * time.Second},
+		"a long pause of the process": {works: time.Hour},
+		"goes on": {
+			before: &activities.Beat{Spent: 40 * time.Second, At: noon.Add(-5 * time.Second)}, works: 9 * time.Second,
+		},
+		"over": {
+			before: &activities.Beat{Spent: 46 * time.Second, At: noon.Add(-5 * time.Second)}, works: 9 * time.Second,
+			gaveUp: true,
+		},
+		"nobody ran it for long": {
+			before: &activities.Beat{Spent: 45 * time.Second, At: noon.Add(-time.Hour)}, works: 4 * time.Second,
+		},
+		"nobody ran it, and then over": {
+			before: &activities.Beat{Spent: 45 * time.Second, At: noon.Add(-time.Hour)}, works: 5 * time.Second, gaveUp: true,
+		},
+		"the other clock is ahead": {
+			before: &activities.Beat{Spent: 45 * time.Second, At: noon.Add(time.Hour)}, works: 5 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, b := &wall{at: noon}, &beats{before: c.before}
+			w := &world{verb: fails(backend.ErrUnreachable), after: func() { clock.pass(c.works) }}
+			err := establish(t, &activities.Activities{Backend: w, Now: clock.now}, budget, b)
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, err, &app)
+			require.Equal(t, c.gaveUp, app.NonRetryable())
+			require.Equal(t, c.gaveUp, strings.HasPrefix(app.Message(), "not done within 1m0s: "), app.Message())
+			kind, f := activities.VerdictOf(err, "milan")
+			require.Equal(t, fleet.GaveUp, kind)
+			require.Equal(t, fleet.CodeUnreachable, f.Code)
+			if !c.gaveUp {
+				require.NotZero(t, app.NextRetryDelay(), "it frees its slot")
+			}
+		})
+	}
+}
+
+// What a pass beats is what the next one begins with, and what people read: the last stage, and the clock.
+func TestABeatCarriesTheClock(t *testing.T) {
+	clock, b := &wall{at: noon}, &beats{before: &activities.Beat{Stage: "nonce", Message: "asked", Spent: 20 * time.Second,
+		At: noon.Add(-2 * time.Second)}}
+	a := &activities.Activities{Backend: &world{verb: fails(errors.New("broken"))}, Now: clock.now}
+	require.Error(t, establish(t, a, time.Minute, b))
+	require.Equal(t, activities.Beat{Stage: "nonce", Message: "asked", Spent: 22 * time.Second, At: noon}, b.last)
+}
+
+// A pass ends soon, in the middle of its work: its slot is free between two.
+func TestAPassIsShort(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	err := establish(t, &activities.Activities{Backend: &world{verb: hangs}}, time.Minute, &beats{})
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.False(t, app.NonRetryable())
+	require.Equal(t, "waiting for slice-auth: no answer yet", app.Message())
+	require.InDelta(t, activities.PassBound.Seconds(), time.Since(began).Seconds(), 2)
+}
+
+func TestAStepsEnd(t *testing.T) {
+	at := attempt("a-t0-1")
+	view := fleet.View{Instance: at.Instance, Phase: fleet.Unpeering, Sequence: 4, Stuck: "cancelled"}
+	released := view
+	released.Phase, released.End, released.Stuck = fleet.Released, fleet.EndFinal, ""
+	release := []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}}
+	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}
+	for name, c := range map[string]struct {
+		call func(*activities.Activities) (any, any)
+		verb func(context.Context) error
+		want *messages
+		err  bool
+	}{
+		"a slice is back": {
+			call: func(a *activities.Activities) (any, any) {
+				return a.Return, activities.ReturnInput{Attempt: at, View: &view}
+			},
+			want: &messages{views: []fleet.View{released}, holds: release},
+		},
+		"an undo is done": {
+			call: func(a *activities.Activities) (any, any) { return a.Return, activities.ReturnInput{Attempt: at} },
+			want: &messages{holds: release},
+		},
+		"a return never gives up, also when refused": {
+			call: func(a *activities.Activities) (any, any) {
+				return a.Return, activities.ReturnInput{Attempt: at, View: &view}
+			},
+			verb: fails(backend.ErrDenied), err: true,
+		},
+		"a peering is made": {
+			call: func(a *activities.Activities) (any, any) { return a.Establish, peer },
+			want: &messages{reports: []fleet.PeeringReport{{Run: 3, Event: fleet.PeeringDone}}},
+		},
+		"a peering is removed": {
+			call: func(a *activities.Activities) (any, any) { return a.RemovePeering, peer },
+			want: &messages{reports: []fleet.PeeringReport{{Run: 3, Event: fleet.PeeringDone}}},
+		},
+		"a peering is used": {
+			call: func(a *activities.Activities) (any, any) { return a.RemovePeering, peer }, verb: fails(backend.ErrInUse),
+			want: &messages{reports: []fleet.PeeringReport{{Run: 3, Event: fleet.PeeringInUse}}},
+		},
+		"a removal never gives up": {
+			call: func(a *activities.Activities) (any, any) { return a.RemovePeering, peer }, verb: fails(backend.ErrDenied),
+			err: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &messages{}
+			if c.want == nil {
+				c.want = &messages{}
+			}
+			do, arg := c.call(&activities.Activities{Backend: &world{verb: c.verb}, Messages: m, Catalog: offering{},
+				Entities: running()})
+			err := ended(t, do, arg)
+			require.Equal(t, c.want.views, m.views)
+			require.Equal(t, c.want.holds, m.holds)
+			require.Equal(t, c.want.reports, m.reports)
+			if !c.err {
+				require.NoError(t, err)
+				return
+			}
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, err, &app)
+			require.False(t, app.NonRetryable())
+		})
+	}
+}
+
+// A step that somebody waits for comes again within a second; one that takes something back gets slower with its
+// passes.
+func TestWhenAStepComesAgain(t *testing.T) {
+	for _, c := range []struct {
+		passes      int32
+		soon, later time.Duration
+	}{
+		{1, 200 * time.Millisecond, 200 * time.Millisecond},
+		{3, 800 * time.Millisecond, 800 * time.Millisecond},
+		{4, time.Second, 1600 * time.Millisecond},
+		{6, time.Second, 5 * time.Second},
+		{50, time.Second, 5 * time.Second},
+		{51, time.Second, 30 * time.Second},
+		{1 << 30, time.Second, 30 * time.Second},
+	} {
+		require.Equal(t, c.soon, activities.AgainAfter(c.passes, activities.SoonAgain), "after pass %d", c.passes)
+		require.Equal(t, c.later, activities.AgainAfter(c.passes, activities.LaterAgain), "after pass %d", c.passes)
+	}
+}
+
+// A run asks its provider's entity first: one that is late does nothing, and neither does one whose entity does not
+// run.
+func TestALateRunDoesNothing(t *testing.T) {
+	peer := fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: 3}
+	at := func(run int) *entities {
+		return &entities{providers: []fleet.ProviderSnapshot{{ID: "milan", Run: run}}}
+	}
+	for verb, do := range map[string]func(*activities.Activities) any{
+		"Establish":     func(a *activities.Activities) any { return a.Establish },
+		"RemovePeering": func(a *activities.Activities) any { return a.RemovePeering },
+	} {
+		for name, c := range map[string]struct {
+			entities *entities
+			works    bool
+			err      string
+		}{
+			"the entity waits for it": {entities: at(3), works: true},
+			"the entity has just been started": {
+				entities: &entities{providers: at(3).providers, justStarted: true}, works: true,
+			},
+			"the entity has not yet published it": {entities: at(2), works: true},
+			"the entity has gone on":              {entities: at(4)},
+			"the entity does not run":             {entities: &entities{}},
+			"the entity cannot be asked for its run": {
+				entities: &entities{providers: at(3).providers, err: errors.New("no answer")},
+				err:      "ask provider/milan for its phase: no answer",
+			},
+		} {
+			t.Run(verb+"/"+name, func(t *testing.T) {
+				worked, m := false, &messages{}
+				w := &world{after: func() { worked = true }}
+				err := ended(t, do(&activities.Activities{Backend: w, Messages: m, Catalog: offering{}, Entities: c.entities}),
+					peer)
+				require.Equal(t, c.works, worked)
+				require.Equal(t, c.works, len(m.reports) == 1, "%v", m.reports)
+				if c.err == "" {
+					require.NoError(t, err)
+					return
+				}
+				var app *temporal.ApplicationError
+				require.ErrorAs(t, err, &app)
+				require.False(t, app.NonRetryable(), "it is asked again")
+				require.ErrorContains(t, err, c.err)
+			})
+		}
+	}
+}

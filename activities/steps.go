@@ -1,0 +1,159 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// DrainInput names the node to empty.
+type DrainInput struct {
+	Attempt fleet.Attempt `json:"attempt"`
+	// Force deletes pods instead of evicting them.
+	Force bool `json:"force,omitempty"`
+	// Budget bounds the eviction.
+	Budget metav1.Duration `json:"budget,omitzero"`
+}
+
+// Drain empties the attempt's node, in short passes; a node that is gone is empty. It gives up when its budget is used
+// up.
+func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
+	return a.pass(ctx, in.Attempt.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
+		return a.Backend.Drain(ctx, in.Attempt, in.Force, p)
+	})
+}
+
+// ReturnInput names the attempt to take back.
+type ReturnInput struct {
+	Attempt fleet.Attempt `json:"attempt"`
+	// View, if any, becomes the driver's last one: Released.
+	View *fleet.View `json:"view,omitempty"`
+}
+
+// Return takes the attempt's node and slice back on both sides, in short passes, and last gives its hold back, after
+// the last of which the provider entity removes the peering. It never gives up.
+func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
+	err := a.pass(ctx, in.Attempt.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
+		return a.Backend.Return(ctx, in.Attempt, p)
+	})
+	if err != nil {
+		return err
+	}
+	tell := TellInput{Provider: in.Attempt.Provider.ID, Holds: []fleet.HoldRequest{
+		{Kind: fleet.HoldRelease, Key: in.Attempt.ObjectName()},
+	}}
+	if in.View != nil {
+		released := in.View.Returned()
+		tell.Group, tell.View = in.Attempt.Group, &released
+	}
+	return a.Tell(ctx, tell)
+}
+
+// Establish makes the peering with a provider, or adopts what is there, in short passes within the input's budget, and
+// reports that it is done. Run by peering/<provider> only.
+func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error {
+	budget := in.Budget.Duration
+	if budget <= 0 {
+		budget = fleet.EstablishBound
+	}
+	if over, err := a.over(ctx, in); err != nil || over {
+		return err
+	}
+	release, ok := a.Making.Take(in.Provider.ID)
+	if !ok {
+		return busy() // before the clock goes on: this wait is ours, not the provider's
+	}
+	defer release()
+	err := a.pass(ctx, in.Provider.ID, budget, func(ctx context.Context, p backend.Progress) error {
+		return a.Backend.Establish(ctx, in.Provider, p)
+	})
+	if err != nil {
+		return err
+	}
+	return a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run,
+		Event: fleet.PeeringDone}})
+}
+
+// RemovePeering removes the peering with a provider, if it is ours and nobody uses it (I11), and reports what became of
+// it. Run by unpeering/<provider> only. It never gives up.
+func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
+	if over, err := a.over(ctx, in); err != nil || over {
+		return err
+	}
+	event := fleet.PeeringDone
+	err := a.pass(ctx, in.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
+		err := a.Backend.RemovePeering(ctx, a.current(ctx, in.Provider), p)
+		if errors.Is(err, backend.ErrInUse) {
+			activity.GetLogger(ctx).Info("the peering is used and stays", "provider", in.Provider.ID, "why", err)
+			event, err = fleet.PeeringInUse, nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event}})
+}
+
+// over asks the provider entity whether it has gone on since it had this run started: one that is executed late, or
+// once more, must not undo what has been decided since. It reads anew: what was read a moment ago may say that the
+// entity does not run which has just been started, and has started this run. An entity that does not run looks what
+// exists when it is started again.
+func (a *Activities) over(ctx context.Context, in fleet.PeeringInput) (bool, error) {
+	s, err := a.Entities.Status(ctx, in.Provider.ID)
+	switch {
+	case errors.Is(err, fleet.ErrNotRunning):
+		return true, nil
+	case err != nil:
+		return false, toApplicationError(ctx, in.Provider.ID, fmt.Errorf("ask provider/%s for its phase: %w", in.Provider.ID,
+			err))
+	}
+	return s.Over(in.Run), nil
+}
+
+// current is the provider with the credentials that its offer names now: since the peering was made they may have
+// moved, and a removal never gives up. Without an offer, or a catalog that answers, they stay.
+func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provider {
+	if offer := a.offerOf(ctx, p.ID); offer != nil {
+		p.Credentials = offer.Credentials
+	}
+	return p
+}
+
+// pass runs one pass of a step. One that has not reached its end comes again; with a budget a no of the provider is
+// final, and so is the end of the budget.
+func (a *Activities) pass(parent context.Context, provider string, budget time.Duration, do func(context.Context,
+	backend.Progress) error) error {
+	ctx, c := a.startClock(parent, PassBound)
+	defer c.stop()
+	err := do(ctx, c.progress)
+	switch {
+	case err == nil:
+		return nil
+	case stopping(parent):
+		return err
+	case parent.Err() != nil:
+		return temporal.NewCanceledError(failureOf(provider, err))
+	}
+	f, final := failureOf(provider, err), isVerdict(err)
+	switch {
+	case budget > 0 && final:
+		return refused(f)
+	case budget > 0 && c.spent() >= budget:
+		return gaveUp(f, budget)
+	default:
+		most := laterAgain
+		if budget > 0 {
+			most = soonAgain
+		}
+		return c.again(parent, f, most)
+	}
+}

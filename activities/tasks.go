@@ -1,0 +1,157 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Task is one command of an entity as an activity gets it.
+type Task struct {
+	ID       int64             `json:"id"`
+	Kind     fleet.CommandKind `json:"kind"`
+	Group    string            `json:"group,omitempty"`
+	Provider string            `json:"provider,omitempty"`
+	// One of these is set, but for a recovery.
+	Start     *Start       `json:"start,omitempty"`
+	Signal    *Signal      `json:"signal,omitempty"`
+	Cancel    string       `json:"cancel,omitempty"` // a workflow's id
+	Drivers   []DriverName `json:"drivers,omitempty"`
+	Instances []string     `json:"instances,omitempty"`
+}
+
+// Start is a workflow to start.
+type Start struct {
+	Type    string              `json:"type"`
+	ID      string              `json:"id"`
+	Queue   string              `json:"queue"`
+	Summary string              `json:"summary,omitempty"`
+	Driver  *fleet.DriverInput  `json:"driver,omitempty"`
+	Undo    *fleet.UndoInput    `json:"undo,omitempty"`
+	Peering *fleet.PeeringInput `json:"peering,omitempty"`
+	// Again: the id may be used again after the workflow completed, and not only after it failed.
+	Again bool `json:"again,omitempty"`
+	// Attributes are search attributes, by name; empty ones are left out.
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// Input is what the workflow gets.
+func (s Start) Input() any {
+	switch {
+	case s.Driver != nil:
+		return *s.Driver
+	case s.Undo != nil:
+		return *s.Undo
+	default:
+		return s.Peering
+	}
+}
+
+// Signal is a message to one workflow.
+type Signal struct {
+	ID     string        `json:"id"`
+	Name   string        `json:"name"`
+	Order  *fleet.Order  `json:"order,omitempty"`
+	Answer *fleet.Answer `json:"answer,omitempty"`
+}
+
+// Payload is what the signal carries.
+func (s Signal) Payload() any {
+	if s.Order != nil {
+		return s.Order
+	}
+	return s.Answer
+}
+
+// DriverName is a driver's workflow.
+type DriverName struct {
+	Instance   string `json:"instance"`
+	WorkflowID string `json:"workflowId"`
+}
+
+// Delivers reports whether a command is one of those that Deliver executes, many at once.
+func Delivers(kind fleet.CommandKind) bool {
+	switch kind {
+	case fleet.CommandCheck, fleet.CommandObserve, fleet.CommandRecover:
+		return false
+	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandAnswer, fleet.CommandPeering,
+		fleet.CommandUnpeering, fleet.CommandCancel:
+	}
+	return true
+}
+
+// Summary says in a few words what a batch does.
+func Summary(batch []Task) string {
+	if len(batch) > 1 {
+		return fmt.Sprintf("%s and %d more", batch[0].Kind, len(batch)-1)
+	}
+	return string(batch[0].Kind)
+}
+
+// fanOut is how many targets of a batch are served at once: what a small Temporal bears beside everything else.
+const fanOut = 4
+
+// Deliver executes a batch of commands and answers for each one: only what failed is sent again.
+func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
+	results := make([]fleet.Result, len(batch))
+	var workers errgroup.Group
+	workers.SetLimit(fanOut)
+	for n, t := range batch {
+		workers.Go(func() error {
+			results[n] = a.deliver(ctx, t)
+			return nil
+		})
+	}
+	_ = workers.Wait()
+	return results, nil
+}
+
+func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
+	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
+	var err error
+	switch {
+	case t.Start != nil:
+		var already bool
+		if already, err = a.Workflows.Start(ctx, *t.Start); already {
+			r.Outcome = fleet.OutcomeAlready
+		}
+	case t.Signal != nil:
+		if err = a.Workflows.Signal(ctx, *t.Signal); errors.Is(err, fleet.ErrNotRunning) {
+			r.Outcome, err = a.closed(ctx, t.Signal.ID)
+		}
+	case t.Cancel != "":
+		err = a.Workflows.Cancel(ctx, t.Cancel)
+	}
+	if err != nil {
+		r.Outcome, r.Error = fleet.OutcomeFailed, cut(err.Error())
+	}
+	return r
+}
+
+// closed says how a workflow ended that takes no signals.
+func (a *Activities) closed(ctx context.Context, id string) (fleet.Outcome, error) {
+	s, err := a.Workflows.Status(ctx, id)
+	switch {
+	case err != nil:
+		return "", err
+	case s.Running: // it was started since
+		return fleet.OutcomeFailed, nil
+	case s.Completed:
+		return fleet.OutcomeClosed, nil
+	default:
+		return fleet.OutcomeGone, nil
+	}
+}
+
+const maxError = 300
+
+func cut(s string) string {
+	if r := []rune(s); len(r) > maxError {
+		return string(r[:maxError-1]) + "…"
+	}
+	return s
+}

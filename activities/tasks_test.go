@@ -1,0 +1,81 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A batch answers for each target by itself: only what failed is sent again.
+func TestDeliverAnswersPerTarget(t *testing.T) {
+	broken := errors.New("Temporal does not answer")
+	f := &flows{
+		status: map[string]activities.Status{
+			"runs": {Running: true}, "complete": {Completed: true}, "broken": {Running: true},
+		},
+		fails: map[string]error{"broken": broken},
+	}
+	start := func(id string) activities.Task { return activities.Task{Start: &activities.Start{ID: id}} }
+	signal := func(id string) activities.Task { return activities.Task{Signal: &activities.Signal{ID: id}} }
+	cancel := func(id string) activities.Task { return activities.Task{Cancel: id} }
+	cases := []struct {
+		task activities.Task
+		want fleet.Outcome
+	}{
+		{start("new"), fleet.OutcomeDone}, {start("runs"), fleet.OutcomeAlready}, {start("complete"), fleet.OutcomeAlready},
+		{start("broken"), fleet.OutcomeFailed},
+		{signal("runs"), fleet.OutcomeDone}, {signal("failed"), fleet.OutcomeGone}, {signal("complete"), fleet.OutcomeClosed},
+		{signal("broken"), fleet.OutcomeFailed},
+		{cancel("runs"), fleet.OutcomeDone}, {cancel("failed"), fleet.OutcomeDone}, {cancel("broken"), fleet.OutcomeFailed},
+	}
+	var batch []activities.Task
+	for n, c := range cases {
+		c.task.ID = int64(n + 1)
+		batch = append(batch, c.task)
+	}
+	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: f}).Deliver, batch)
+	require.NoError(t, err)
+	require.Len(t, results, len(cases))
+	for n, c := range cases {
+		require.Equal(t, int64(n+1), results[n].ID)
+		require.Equal(t, c.want, results[n].Outcome, "target %d", n)
+		require.Equal(t, c.want == fleet.OutcomeFailed, results[n].Error == broken.Error(), "target %d: %s", n,
+			results[n].Error)
+	}
+}
+
+// reborn is closed when it is signalled, and runs again when it is described.
+type reborn struct{ flows }
+
+func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
+	err := r.flows.Signal(ctx, s)
+	r.status = map[string]activities.Status{s.ID: {Running: true}}
+	return err
+}
+
+// A driver that was started between two calls is not gone: it is told again.
+func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
+	batch := []activities.Task{{ID: 1, Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}}
+	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: &reborn{}}).Deliver, batch)
+	require.NoError(t, err)
+	require.Equal(t, fleet.OutcomeFailed, results[0].Outcome)
+}
+
+func TestPayloads(t *testing.T) {
+	order, answer := &fleet.Order{Stop: true}, &fleet.Answer{Key: "a-t0-1-1"}
+	require.Equal(t, order, activities.Signal{Order: order}.Payload())
+	require.Equal(t, answer, activities.Signal{Answer: answer}.Payload())
+	require.Equal(t, fleet.DriverInput{Ahead: 1}, activities.Start{Driver: &fleet.DriverInput{Ahead: 1}}.Input())
+	require.Equal(t, fleet.UndoInput{Attempt: attempt("a-t0-1")},
+		activities.Start{Undo: &fleet.UndoInput{Attempt: attempt("a-t0-1")}}.Input())
+	require.Equal(t, &fleet.PeeringInput{Run: 2}, activities.Start{Peering: &fleet.PeeringInput{Run: 2}}.Input())
+	require.Equal(t, "start and 1 more", activities.Summary([]activities.Task{{Kind: fleet.CommandStart},
+		{Kind: fleet.CommandUndo}}))
+	require.True(t, activities.Delivers(fleet.CommandUndo))
+	require.False(t, activities.Delivers(fleet.CommandCheck))
+}

@@ -1,0 +1,53 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// TellInput is what a driver or a peering has to say that no step says for it.
+type TellInput struct {
+	Group    string               `json:"group,omitempty"`
+	View     *fleet.View          `json:"view,omitempty"`
+	Provider string               `json:"provider,omitempty"`
+	Holds    []fleet.HoldRequest  `json:"holds,omitempty"`
+	Report   *fleet.PeeringReport `json:"report,omitempty"`
+}
+
+// Tell delivers a view, hold requests or a report, and returns once they are durable. It is retried until then; a group
+// that nobody runs hears of it when it is started again.
+func (a *Activities) Tell(ctx context.Context, in TellInput) error {
+	var tell errgroup.Group
+	if in.View != nil {
+		tell.Go(func() error { return a.Messages.View(ctx, in.Group, *in.View) })
+	}
+	if len(in.Holds) > 0 && in.Provider != "" {
+		tell.Go(func() error { return a.Messages.Holds(ctx, in.Provider, in.Holds...) })
+	}
+	if in.Report != nil {
+		err := a.Messages.Report(ctx, in.Provider, *in.Report)
+		if errors.Is(err, fleet.ErrNotRunning) {
+			err = nil // it looks for itself when it is started
+		}
+		tell.Go(func() error { return err })
+	}
+	return tell.Wait()
+}
+
+// Acquire is what an instance asks its current attempt's provider for.
+func Acquire(i *fleet.Instance) fleet.HoldRequest {
+	at := i.AttemptRef()
+	return acquire(at, *i.Spec, i.Offer)
+}
+
+func acquire(at fleet.Attempt, spec fleet.GroupSpec, offer *fleet.Offer) fleet.HoldRequest {
+	return fleet.HoldRequest{
+		Kind: fleet.HoldAcquire, Key: at.ObjectName(), Shape: spec.Shape, Offer: offer,
+		Budget: metav1.Duration{Duration: spec.Budgets.WithDefaults().Peer.Duration},
+	}
+}

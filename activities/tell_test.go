@@ -1,0 +1,49 @@
+package activities_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func TestTell(t *testing.T) {
+	broken := errors.New("no answer")
+	in := activities.TellInput{
+		Group: "a", View: &fleet.View{Instance: "a-t0-1"}, Provider: "milan",
+		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}}, Report: &fleet.PeeringReport{Run: 2},
+	}
+	holds := activities.TellInput{Provider: "milan", Holds: in.Holds}
+	report := activities.TellInput{Provider: "milan", Report: in.Report}
+	for name, c := range map[string]struct {
+		in    activities.TellInput
+		fails map[string]error
+		want  error
+	}{
+		"all":                  {in: in},
+		"the view is not told": {in: in, fails: map[string]error{"a": broken}, want: broken},
+		"nobody runs the group": {
+			in: in, fails: map[string]error{"a": fleet.ErrNotRunning}, want: fleet.ErrNotRunning,
+		},
+		"the release is not told":        {in: holds, fails: map[string]error{"milan": broken}, want: broken},
+		"the report is not told":         {in: report, fails: map[string]error{"milan": broken}, want: broken},
+		"nobody waits for the report":    {in: report, fails: map[string]error{"milan": fleet.ErrNotRunning}},
+		"a release without its provider": {in: activities.TellInput{Holds: in.Holds}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &messages{fails: c.fails}
+			err := ended(t, (&activities.Activities{Messages: m}).Tell, c.in)
+			if c.want != nil {
+				require.ErrorContains(t, err, c.want.Error())
+				return
+			}
+			require.NoError(t, err)
+			require.Len(t, m.reports, map[bool]int{true: 1}[c.in.Report != nil])
+			require.Len(t, m.views, map[bool]int{true: 1}[c.in.View != nil])
+			require.Len(t, m.holds, map[bool]int{true: 1}[c.in.Provider != "" && c.in.Holds != nil])
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package config
+
+import "strings"
+
+// about describes each field, by its path in the schema.
+var about = withDefaultsToo(map[string]string{
+	"": "What Cluster Autoscaler may grow.",
+	"hub": "Name of this installation, the same as the worker's --hub: a label on all objects, and in workflow " +
+		"ids and the task queue unless it is the default. Installations that share a Temporal namespace need " +
+		"one each. Default: default.",
+	"defaults": "Values for groups that do not set them: shape, labels and budgets key by key, the others as a whole.",
+	"limits": "Bounds of all groups together: the counted instances times their shapes. An increase that would pass " +
+		"one is refused.",
+	"limits.nodes":  "The maximum number of instances that count.",
+	"limits.cpu":    "The maximum cpu, as a quantity.",
+	"limits.memory": "The maximum memory, as a quantity.",
+	"nodeGroups":    "Classes of capacity Cluster Autoscaler may grow.",
+	"nodeGroups.*":  "One class of capacity; all its nodes are equal.",
+	"nodeGroups.*.id": "The group's name to Cluster Autoscaler and in node names. It must not change; shape, labels and " +
+		"taints under one id must not either.",
+	"nodeGroups.*.min": "The minimum for Cluster Autoscaler, which enforces it only with " +
+		"--enforce-node-group-min-size.",
+	"nodeGroups.*.max":             "The maximum number of instances that count.",
+	"nodeGroups.*.shape":           "What each node has, as capacity and allocatable: cpu, memory and pods at least.",
+	"nodeGroups.*.shape.*":         "A quantity, such as 4, 500m or 8Gi.",
+	"nodeGroups.*.labels":          "Labels of every node of the group.",
+	"nodeGroups.*.labels.*":        "A label value.",
+	"nodeGroups.*.taints":          "Taints of every node of the group, beside Liqo's own.",
+	"nodeGroups.*.taints.*":        "A taint.",
+	"nodeGroups.*.taints.*.key":    "The taint's key.",
+	"nodeGroups.*.taints.*.value":  "The taint's value.",
+	"nodeGroups.*.taints.*.effect": "What the taint does to pods that do not tolerate it.",
+	"nodeGroups.*.groupTaint": "Effect of one more taint, liqo-autoscaler.io/group=<id>, which keeps pods away that do " +
+		"not ask for " +
+		"this group. Empty for none.",
+	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. Left out, " +
+		"all may.",
+	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
+	"nodeGroups.*.selector.matchLabels.*":               "The label's value.",
+	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",
+	"nodeGroups.*.selector.matchExpressions.*":          "A condition on one label.",
+	"nodeGroups.*.selector.matchExpressions.*.key":      "The label's key.",
+	"nodeGroups.*.selector.matchExpressions.*.operator": "How it is compared.",
+	"nodeGroups.*.selector.matchExpressions.*.values":   "The values, for In and NotIn.",
+	"nodeGroups.*.selector.matchExpressions.*.values.*": "A value.",
+	"nodeGroups.*.budgets":                              "How long an instance may take.",
+	"nodeGroups.*.budgets.peer":                         "The maximum time for one attempt to peer. Default 90s.",
+	"nodeGroups.*.budgets.join": "The maximum time for one attempt until its virtual node is " +
+		"Ready. Default 2m.",
+	"nodeGroups.*.budgets.total": "The maximum time from booking to Ready, over all attempts; keep it below Cluster " +
+		"Autoscaler's " +
+		"--max-node-provision-time. Default 12m.",
+	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; those left are deleted with the node. Default 10m.",
+	"nodeGroups.*.budgets.selectWait": "How long an instance waits for room when every provider that fits is full. " +
+		"Default 20s.",
+	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. " +
+		"Default 1h.",
+})
+
+// withDefaultsToo describes the fields of defaults like those of a group.
+func withDefaultsToo(of map[string]string) map[string]string {
+	out := map[string]string{}
+	for path, text := range of {
+		out[path] = text
+		if rest, ok := strings.CutPrefix(path, "nodeGroups.*."); ok && rest != "id" {
+			out["defaults."+rest] = text
+		}
+	}
+	return out
+}

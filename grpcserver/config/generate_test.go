@@ -1,0 +1,143 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// schemaID names the schema; nothing is served there.
+const schemaID = "https://liqo-autoscaler.io/schemas/nodegroups.json"
+
+func TestSchemaIsUpToDate(t *testing.T) {
+	var got bytes.Buffer
+	e := json.NewEncoder(&got)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	require.NoError(t, e.Encode(generateSchema()))
+	if *update {
+		require.NoError(t, os.WriteFile("schema.json", got.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile("schema.json")
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String(), "run make update")
+}
+
+// generateSchema makes the schema of the types.
+func generateSchema() map[string]any {
+	s := schemaOf(reflect.TypeFor[Config](), "")
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["$id"] = schemaID
+	s["title"] = "Node groups of liqo-autoscaler"
+	s["required"] = []string{"nodeGroups"}
+	return s
+}
+
+// Patterns of scalars that YAML has as text, or as text or number.
+const (
+	durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	namePattern     = `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+)
+
+// schemaOf describes a type; path is where it is used, list and map elements as "*".
+func schemaOf(t reflect.Type, path string) map[string]any {
+	s := kindSchema(t, path)
+	if text := about[path]; text != "" {
+		s["description"] = text
+	}
+	return s
+}
+
+func kindSchema(t reflect.Type, path string) map[string]any {
+	switch t {
+	case reflect.TypeFor[resource.Quantity]():
+		return map[string]any{"type": []string{"string", "number"}, "pattern": strictyaml.QuantityPattern}
+	case reflect.TypeFor[metav1.Duration]():
+		return map[string]any{"type": "string", "pattern": durationPattern}
+	case reflect.TypeFor[corev1.TaintEffect]():
+		effects := []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+		if strings.HasSuffix(path, ".groupTaint") {
+			effects = append(effects, "") // removes the one of the defaults
+		}
+		return oneOf(effects...)
+	case reflect.TypeFor[metav1.LabelSelectorOperator]():
+		return oneOf("In", "NotIn", "Exists", "DoesNotExist")
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return kindSchema(t.Elem(), path)
+	case reflect.Struct:
+		return objectSchema(t, path)
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem(), path+".*")}
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), path+".*")}
+	case reflect.Int:
+		return map[string]any{"type": "integer"}
+	default:
+		return map[string]any{"type": "string"}
+	}
+}
+
+func oneOf(values ...string) map[string]any {
+	return map[string]any{"type": "string", "enum": values}
+}
+
+func objectSchema(t reflect.Type, path string) map[string]any {
+	properties := map[string]any{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Type == reflect.TypeFor[*metav1.Time]() {
+			continue // set by Kubernetes alone
+		}
+		s := schemaOf(f.Type, strictyaml.Join(path, name))
+		constrain(s, f.Tag.Get("validate"))
+		properties[name] = s
+	}
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if required := requiredIn[path]; required != nil {
+		s["required"] = required
+	}
+	return s
+}
+
+// requiredIn: everything else a group must have may come from the defaults.
+var requiredIn = map[string][]string{
+	"nodeGroups.*":          {"id"},
+	"nodeGroups.*.taints.*": {"key", "effect"}, "defaults.taints.*": {"key", "effect"},
+	"nodeGroups.*.selector.matchExpressions.*": {"key", "operator"},
+	"defaults.selector.matchExpressions.*":     {"key", "operator"},
+}
+
+// constrain adds what the validator's tags say.
+func constrain(s map[string]any, tags string) {
+	for tag := range strings.SplitSeq(tags, ",") {
+		name, value, _ := strings.Cut(tag, "=")
+		n, _ := strconv.Atoi(value)
+		switch name {
+		case "gte":
+			s["minimum"] = n
+		case "lte":
+			s["maximum"] = n
+		case "min":
+			s["minItems"] = n
+		case "groupid":
+			s["pattern"], s["maxLength"] = namePattern, fleet.MaxGroupID
+		case "hub":
+			s["pattern"], s["maxLength"] = namePattern, fleet.MaxHub
+		}
+	}
+}

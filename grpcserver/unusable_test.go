@@ -1,0 +1,180 @@
+package grpcserver
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// One group that cannot be read costs CA nothing but that group: it keeps its last picture, and its max is its target.
+func TestGroupThatCannotBeReadFailsNoRefresh(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 3, 5)))
+	require.NoError(t, c.increase("gpu", 2))
+	ids := c.ids("gpu")
+	for _, broken := range []error{
+		fleet.ErrUnavailable, fleet.Refuse(fleet.RefusedNotInitialised, "recovering"), errors.New("decode memo: broken"),
+		fmt.Errorf("%w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable),
+	} {
+		f.set(func(f *fakeGroups) { f.failing["gpu"] = broken })
+		require.NoError(t, c.refresh())
+		require.Equal(t, ids, c.ids("gpu"))
+		g := c.groups()["gpu"]
+		require.EqualValues(t, 2, g.GetMaxSize())
+		require.EqualValues(t, 2, g.GetMinSize(), "never above max")
+		require.Contains(t, g.GetDebug(), broken.Error())
+		require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
+		grown := f.called("grow")
+		err := c.increase("gpu", 1)
+		requireCode(t, codes.Unavailable, err)
+		require.ErrorContains(t, err, broken.Error())
+		requireCode(t, codes.Unavailable, c.remove("gpu", ids[0]))
+		requireCode(t, codes.Unavailable, c.decrease("gpu", -1))
+		require.Equal(t, grown, f.called("grow"))
+		require.Zero(t, f.called("release")+f.called("shrink"))
+		require.NoError(t, c.increase("cpu", 1))
+
+		f.set(func(f *fakeGroups) { f.failing = map[string]error{} })
+		require.NoError(t, c.refresh())
+		require.EqualValues(t, 5, c.groups()["gpu"].GetMaxSize())
+		require.EqualValues(t, 3, c.groups()["gpu"].GetMinSize())
+	}
+	require.NoError(t, c.remove("gpu", ids[0]))
+}
+
+func TestGroupThatWasNeverReadIsNotListed(t *testing.T) {
+	f := newFake()
+	f.failing["gpu"] = errors.New("decode memo: broken")
+	s := loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+	c := newClient(t, s)
+	require.NoError(t, c.refresh())
+	require.Contains(t, c.groups(), "cpu")
+	require.NotContains(t, c.groups(), "gpu")
+	require.Empty(t, c.groupOf(&protos.ExternalGrpcNode{ProviderID: "liqo://gpu/gpu-t0-1"}).GetId())
+	requireCode(t, codes.Unavailable, c.increase("gpu", 1))
+	require.True(t, s.Fresh())
+
+	f.set(func(f *fakeGroups) { f.failing = map[string]error{} })
+	require.NoError(t, c.refresh())
+	require.Contains(t, c.groups(), "gpu")
+	require.NoError(t, c.increase("gpu", 1))
+}
+
+// A group that does not take a changed spec keeps its size until it does, also when others than CA refresh.
+func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		require.NoError(t, d.increase(time.Second, 2))
+		g := d.s.roster.Load().byID["cpu"]
+		larger, err := newTerms(spec("cpu", 0, 9))
+		require.NoError(t, err)
+		g.terms.Store(larger)
+		<-g.turn // Configure hangs
+		began := time.Now()
+		require.NoError(t, d.refresh())
+		require.Equal(t, configureTimeout, time.Since(began))
+		require.NoError(t, d.s.refreshInTime(t.Context()))
+		require.Equal(t, 2, d.s.roster.Load().most(g))
+		g.giveTurn()
+		require.NoError(t, d.refresh())
+		require.Equal(t, 9, d.s.roster.Load().most(g))
+	})
+}
+
+func TestTemporalDownFailsRefresh(t *testing.T) {
+	f := newFake()
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))
+	require.NoError(t, c.increase("cpu", 2))
+	f.set(func(f *fakeGroups) { f.failing["gpu"] = fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable) })
+	err := c.refresh()
+	requireCode(t, codes.Unavailable, err)
+	require.ErrorContains(t, err, "cannot read gpu: gpu: Temporal does not answer")
+	require.EqualValues(t, 5, c.groups()["gpu"].GetMaxSize(), "nothing is known against the group")
+}
+
+// The outcome of an operation may stay unknown because its group cannot be read: that stops CA for two minutes, no
+// longer.
+func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		f.set(func(f *fakeGroups) {
+			f.lose = lose{active: true, booked: true}
+			f.failing["cpu"] = errors.New("decode memo: broken")
+		})
+		requireCode(t, codes.Unavailable, d.increase(impatient, 2))
+		pass(unknownFor - time.Second)
+		err := d.refresh()
+		requireCode(t, codes.Unavailable, err)
+		require.ErrorContains(t, err, "the outcome of its last operation is unknown")
+		pass(time.Second)
+		require.NoError(t, d.refresh())
+		requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
+
+		f.set(func(f *fakeGroups) { f.failing = map[string]error{} })
+		require.NoError(t, d.refresh())
+		require.Equal(t, 2, d.target())
+		require.NoError(t, d.increase(time.Second, 1))
+	})
+}
+
+// A group whose history went back is told so by CA's Refresh, begins anew, and is served as it was until it has.
+func TestGroupThatWentBackBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		d := direct{t, loaded(t, f, spec("cpu", 0, 5))}
+		require.NoError(t, d.increase(time.Second, 1))
+		g := d.s.roster.Load().byID["cpu"]
+		seen := g.seen()
+		booking := &fleet.Booking{Spec: spec("cpu", 0, 5), BookedAt: time.Now()}
+		f.set(func(f *fakeGroups) {
+			l := fleet.NewLedger("cpu", time.Now())
+			l.Epoch = "t0"
+			f.groups["cpu"] = &fakeGroup{ledger: l, exists: []fleet.Found{{
+				Attempt: fleet.Attempt{Group: "cpu", Instance: "cpu-t0-1", Number: 1}, Booking: booking,
+				Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
+			}}}
+			spec := spec("cpu", 0, 5)
+			_, err := f.groups["cpu"].operate(fleet.Configure, fleet.Request{Spec: &spec})
+			require.NoError(t, err)
+			l.Revision = seen.Revision - 1
+			f.groups["cpu"].publish()
+		})
+		pass(time.Second)
+		require.NoError(t, d.s.refreshInTime(t.Context()), "the config of a server that CA does not ask may be old")
+		require.ErrorIs(t, g.unusable.Load().error, errWentBack)
+		require.Equal(t, seen, g.seen())
+		require.Equal(t, 1, d.s.roster.Load().most(g))
+		err := d.increase(time.Second, 1)
+		requireCode(t, codes.Unavailable, err)
+		require.ErrorContains(t, err, "went back")
+
+		require.NoError(t, d.refresh())
+		require.True(t, fleet.EpochBefore(seen.Epoch, g.seen().Epoch))
+		require.Equal(t, 1, d.target(), "what exists")
+		require.NoError(t, d.increase(time.Second, 1))
+		require.Equal(t, 2, d.target())
+	})
+}
+
+// A group publishes before it has listed what exists: that is no state to serve.
+func TestGroupThatRecoversIsServedAsItWas(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		require.NoError(t, d.increase(time.Second, 2))
+		f.set(func(f *fakeGroups) {
+			l := fleet.NewLedger("cpu", time.Now())
+			l.Commands.Drop(func(fleet.Command) bool { return true })
+			l.Commands.Add(fleet.Command{Kind: fleet.CommandObserve}) // its list takes long
+			f.groups["cpu"].ledger = l
+			f.groups["cpu"].snap = l.Snapshot(time.Now())
+		})
+		require.NoError(t, d.refresh())
+		require.Equal(t, 2, d.target())
+		requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
+	})
+}

@@ -1,0 +1,106 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Times of keeping the view warm.
+const (
+	refreshTimeout = 5 * time.Second  // of our own refreshes; CA's bring their deadline
+	refreshEvery   = 20 * time.Second // while CA does not call
+	retryFirst     = 250 * time.Millisecond
+	retryMost      = 5 * time.Second
+	freshFor       = 60 * time.Second // see Fresh
+)
+
+// Start loads the view: it refreshes until that works, and returns an error only when ctx ends first.
+func (s *Server) Start(ctx context.Context) error {
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		err := s.refreshInTime(ctx)
+		if err == nil {
+			return nil
+		}
+		s.log.Warn("node groups cannot be read yet", "error", err, "retry", wait)
+		if !pause(ctx, wait) {
+			return fmt.Errorf("load node groups: %w (last: %w)", context.Cause(ctx), err)
+		}
+	}
+}
+
+// KeepWarm loads the view and refreshes it until ctx ends. after, if not nil, is called after each try.
+func (s *Server) KeepWarm(ctx context.Context, after func()) {
+	wait := retryFirst
+	s.beat()
+	for {
+		err := s.refreshInTime(ctx)
+		s.beat()
+		if after != nil {
+			after()
+		}
+		next := refreshEvery
+		if err == nil && s.allUsable() {
+			wait = retryFirst
+		} else {
+			next, wait = wait, min(2*wait, retryMost)
+		}
+		if err != nil {
+			s.log.Warn("node groups cannot be read", "error", err, "retry", next)
+		}
+		if !pause(ctx, next) {
+			return
+		}
+	}
+}
+
+func (s *Server) allUsable() bool {
+	return !slices.ContainsFunc(s.roster.Load().list, func(g *group) bool { return g.unusable.Load() != nil })
+}
+
+// Fresh reports whether the last good refresh is less than a minute old.
+func (s *Server) Fresh() bool {
+	at := s.freshAt.Load()
+	return at != nil && time.Since(*at) < freshFor
+}
+
+// aliveFor is how long KeepWarm may take to come round: three times as long as it should.
+const aliveFor = 3 * (refreshEvery + refreshTimeout)
+
+// Alive fails when KeepWarm has stopped coming round, good or bad, or never began: only a restart repairs that. That
+// Temporal does not answer is no such reason.
+func (s *Server) Alive() error {
+	at := s.triedAt.Load()
+	if at == nil {
+		return errors.New("the loop that reads the node groups has not begun")
+	}
+	if since := time.Since(*at); since > aliveFor {
+		return fmt.Errorf("the loop that reads the node groups hangs since %s", since.Round(time.Second))
+	}
+	return nil
+}
+
+func (s *Server) beat() {
+	now := time.Now()
+	s.triedAt.Store(&now)
+}
+
+func (s *Server) refreshInTime(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	return s.refresh(ctx, false)
+}
+
+// pause waits; false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,20 @@
+package natural_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+)
+
+func TestCompare(t *testing.T) {
+	want := []string{"", "cpu", "cpu-2", "cpu-010", "cpu-11-b", "cpu-11-c", "cpu-100000000000000000000", "gpu[2].a",
+		"gpu[10].a"}
+	got := slices.Clone(want)
+	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+	slices.SortFunc(got, natural.Compare)
+	require.Equal(t, want, got)
+}

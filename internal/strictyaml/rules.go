@@ -1,0 +1,85 @@
+package strictyaml
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// Check is a rule of our own for text, named in validate tags.
+type Check struct {
+	Valid func(string) bool
+	// Fault says what is wrong and what to do; an %q in it stands for the text.
+	Fault string
+}
+
+// Rules check structs by their validate tags.
+type Rules struct {
+	validate *validator.Validate
+	checks   map[string]Check
+	missing  map[string]string
+}
+
+// NewRules takes the checks by tag, and by the Go names of required fields what to do when they are missing. It panics
+// when a tag is malformed.
+func NewRules(checks map[string]Check, missing map[string]string) *Rules {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(func(f reflect.StructField) string {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return name
+	})
+	for tag, check := range checks {
+		valid := func(fl validator.FieldLevel) bool { return check.Valid(fl.Field().String()) }
+		if err := v.RegisterValidation(tag, valid); err != nil {
+			panic(err)
+		}
+	}
+	return &Rules{v, checks, missing}
+}
+
+// Check returns what is wrong in a struct or in what a pointer points to.
+func (r *Rules) Check(target any) (faults Faults) {
+	err := r.validate.Struct(target)
+	found := validator.ValidationErrors{}
+	if err != nil && !errors.As(err, &found) {
+		faults.Add("", "%v", err)
+	}
+	for _, f := range found {
+		_, path, _ := strings.Cut(f.Namespace(), ".")
+		fault := Fault{Path: path, Message: r.message(f)}
+		if f.Tag() == "ltefield" {
+			fault.Against = strings.TrimSuffix(path, f.Field()) + strings.ToLower(f.Param())
+		}
+		faults = append(faults, fault)
+	}
+	return faults
+}
+
+func (r *Rules) message(f validator.FieldError) string {
+	if check, ok := r.checks[f.Tag()]; ok {
+		return strings.ReplaceAll(check.Fault, "%q", fmt.Sprintf("%q", f.Value()))
+	}
+	switch f.Tag() {
+	case "required", "min":
+		if hint := r.missing[f.StructField()]; hint != "" {
+			return "is missing: " + hint
+		}
+		return "is missing"
+	case "gte":
+		return fmt.Sprintf("is %v: give at least %s", f.Value(), f.Param())
+	case "lte":
+		return fmt.Sprintf("is %v: give at most %s", f.Value(), f.Param())
+	case "ltefield":
+		other := strings.ToLower(f.Param())
+		return fmt.Sprintf("is %v, above %s: lower it, or raise %s", f.Value(), other, other)
+	case "max":
+		return "is too long: give at most " + f.Param()
+	case "oneof":
+		return fmt.Sprintf("got %q, want one of %s", f.Value(), strings.ReplaceAll(f.Param(), " ", ", "))
+	default: // a tag without a message
+		return fmt.Sprintf("breaks the rule %s=%s", f.Tag(), f.Param())
+	}
+}

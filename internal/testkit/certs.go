@@ -1,0 +1,102 @@
+package testkit
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Certificate is a certificate with its key, valid for some hours.
+type Certificate struct {
+	Cert *x509.Certificate
+	Key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes a certificate that is signed by itself and may sign others. It may also serve as localhost.
+func NewAuthority(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
+	t.Helper()
+	template := newTemplate(t, "test authority")
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage |= x509.KeyUsageCertSign
+	return sign(t, template, nil, change)
+}
+
+// Issue makes a certificate for a server on localhost and for clients, signed by this one.
+func (c *Certificate) Issue(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
+	t.Helper()
+	template := newTemplate(t, "test")
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	return sign(t, template, c, change)
+}
+
+func newTemplate(t testing.TB, name string) *x509.Certificate {
+	t.Helper()
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	require.NoError(t, err)
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, KeyUsage: x509.KeyUsageDigitalSignature,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(2 * time.Hour),
+	}
+}
+
+func sign(t testing.TB, template *x509.Certificate, by *Certificate, change []func(*x509.Certificate)) *Certificate {
+	t.Helper()
+	for _, c := range change {
+		c(template)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.Cert, by.Key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &Certificate{Cert: cert, Key: key}
+}
+
+// PEM is the certificate, without its key.
+func (c *Certificate) PEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Cert.Raw})
+}
+
+// KeyPEM is its private key.
+func (c *Certificate) KeyPEM(t testing.TB) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(c.Key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// Pool trusts what this certificate has signed.
+func (c *Certificate) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(c.Cert)
+	return pool
+}
+
+// TLS is the certificate as crypto/tls takes it.
+func (c *Certificate) TLS() tls.Certificate {
+	return tls.Certificate{Certificate: [][]byte{c.Cert.Raw}, PrivateKey: c.Key}
+}
+
+// Write writes certificate and key into files.
+func (c *Certificate) Write(t testing.TB, certFile, keyFile string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(certFile, c.PEM(), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, c.KeyPEM(t), 0o600))
+}

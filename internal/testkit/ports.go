@@ -1,0 +1,28 @@
+package testkit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FreePorts returns addresses on this machine where nobody listens. Their ports are below those that Linux gives to
+// those who ask for any port, as tests of other packages do all the time: until they are used only another FreePorts
+// may get them.
+func FreePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var addresses []string
+	for tries := 0; len(addresses) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000)))
+		if err != nil && tries < 1000 {
+			continue
+		}
+		require.NoError(t, err)
+		defer l.Close() // all at the end, so that they differ
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses
+}

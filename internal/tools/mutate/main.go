@@ -1,0 +1,166 @@
+// Command mutate measures the tests: it makes random changes to the code, one at a time and without touching a file,
+// and lists those that no fast test notices. A seed draws the same changes again while the code is the same.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const fast = "workflows,workflows/fleet,workflows/client,activities,grpcserver,grpcserver/config"
+
+// memory bounds each process: a loop that a change has made endless must not eat the machine.
+const memory = 16 << 30
+
+type options struct {
+	seed            uint64
+	n, parallel     int
+	packages, tests []string
+	timeout         time.Duration
+}
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 0, "draws the changes; 0 chooses one")
+	flag.IntVar(&o.n, "n", 150, "how many changes to try; one that does not compile is drawn again and not counted")
+	packages := flag.String("packages", fast, "folders of the packages to change, separated by commas")
+	tests := flag.String("tests", fast,
+		"folders whose tests run, besides its own, for each changed package that they depend on")
+	flag.IntVar(&o.parallel, "parallel", 2, "how many changes to try at once")
+	flag.DurationVar(&o.timeout, "timeout", time.Minute, "for the tests of one package; longer counts as noticed")
+	flag.Parse()
+	o.packages, o.tests = split(*packages), split(*tests)
+	if o.seed == 0 {
+		o.seed = rand.Uint64N(1_000_000) + 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func split(list string) []string {
+	var folders []string
+	for folder := range strings.SplitSeq(list, ",") {
+		if folder = strings.TrimSpace(folder); folder != "" {
+			folders = append(folders, filepath.Clean(folder))
+		}
+	}
+	return folders
+}
+
+func run(ctx context.Context, o options) error {
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
+		return fmt.Errorf("bound the memory of the tests: %w", err)
+	}
+	sites, err := collect(o.packages)
+	if err != nil {
+		return err
+	}
+	tests, err := testsOf(ctx, o.packages, o.tests)
+	if err != nil {
+		return err
+	}
+	for _, folder := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.packages, o.tests)))) {
+		if res, out := (&runner{timeout: o.timeout}).test(ctx, "", folder); res != survived {
+			return fmt.Errorf("the tests of %s fail on unchanged code: repair them first\n%s", folder, out)
+		}
+	}
+	fmt.Printf("seed %d, %d possible changes in %s\n", o.seed, len(sites), strings.Join(o.packages, ", "))
+	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+
+	d := &draw{sites: sites, n: o.n}
+	var all sync.WaitGroup
+	errs := make([]error, o.parallel)
+	for w := range o.parallel {
+		all.Go(func() { errs[w] = d.work(ctx, &runner{timeout: o.timeout, tests: tests}) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Println("survivors:")
+	for _, s := range slices.Sorted(slices.Values(d.survivors)) {
+		fmt.Println(" ", s)
+	}
+	rate := 100 * float64(d.killed) / float64(max(1, d.killed+len(d.survivors)))
+	fmt.Printf("MUTATE killed=%d survived=%d rate=%.1f%% seed=%d\n", d.killed, len(d.survivors), rate, o.seed)
+	return nil
+}
+
+// draw hands out the sites in their order until n of them have compiled: with a seed these are always the same ones.
+type draw struct {
+	mu        sync.Mutex
+	sites     []site
+	n         int
+	next      int
+	running   int
+	killed    int
+	survivors []string
+	ended     sync.Cond
+}
+
+// take returns the next site, or false when enough are done. It waits while those that run may be enough.
+func (d *draw) take() (site, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended.L = &d.mu
+	for d.running > 0 && d.killed+len(d.survivors)+d.running >= d.n {
+		d.ended.Wait()
+	}
+	if d.next == len(d.sites) || d.killed+len(d.survivors) >= d.n {
+		return site{}, false
+	}
+	d.next++
+	d.running++
+	return d.sites[d.next-1], true
+}
+
+func (d *draw) put(s site, res result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running--
+	switch what := fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what); res {
+	case killed:
+		d.killed++
+		fmt.Println("killed  ", what)
+	case survived:
+		d.survivors = append(d.survivors, what)
+		fmt.Println("survived", what)
+	case unbuilt: // drawn again
+	}
+	d.ended.Broadcast()
+}
+
+func (d *draw) work(ctx context.Context, r *runner) error {
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r.dir = dir
+	for {
+		s, ok := d.take()
+		if !ok {
+			return nil
+		}
+		res, err := r.try(ctx, s)
+		d.put(s, res)
+		if err != nil {
+			return err
+		}
+	}
+}

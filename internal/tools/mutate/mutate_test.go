@@ -1,0 +1,103 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const source = `package p
+
+type phase int
+
+const (
+	pending phase = iota
+	ready
+)
+
+func f(n int, err error) (phase, error) {
+	if n < 3 && err != nil {
+		return ready, err
+	}
+	n = n + 1
+	log.Info("not this")
+	for range n {
+		continue
+	}
+	return p.pending, nil
+}
+`
+
+func TestSites(t *testing.T) {
+	e := enums{}
+	f, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0)
+	require.NoError(t, err)
+	e.add(f)
+	sites, err := sitesOf("p.go", []byte(source), e)
+	require.NoError(t, err)
+	var got []string
+	for _, s := range sites {
+		got = append(got, s.what)
+		changed := s.apply([]byte(source))
+		require.NotEqual(t, source, string(changed))
+		_, err := parser.ParseFile(token.NewFileSet(), "p.go", changed, 0)
+		require.NoError(t, err, s.what)
+	}
+	require.ElementsMatch(t, []string{
+		"`n < 3 && err != nil` becomes `!(n < 3 && err != nil)`", "`&&` becomes `||`", "`<` becomes `<=`", "`3` becomes `4`",
+		"`!=` becomes `==`", "`ready` becomes `pending`", "`err` becomes `nil`", "`n = n + 1` removed", "`+` becomes `-`",
+		"`1` becomes `2`", "`continue` removed", "`pending` becomes `ready`",
+	}, got)
+}
+
+// A module with one function whose boundary is tested and whose other branch is not.
+func TestKilledSurvivedAndUnbuilt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, content := range map[string]string{
+		"go.mod": "module m\n\ngo 1.25\n",
+		"p/p.go": "package p\n\nfunc Small(n int) string {\n\tif n < 3 {\n\t\treturn \"small\"\n\t}\n\treturn " +
+			"\"big\"\n}\n",
+		"p/p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestSmall(t *testing.T) {\n\tif Small(1) != \"small\" " +
+			"{\n\t\tt.Fatal()\n\t}\n}\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
+	}
+	tests, err := testsOf(t.Context(), []string{"p"}, []string{"p"})
+	require.NoError(t, err)
+	require.Equal(t, map[string][]string{"p": {"p"}}, tests)
+	sites, err := collect([]string{"p"})
+	require.NoError(t, err)
+	r := &runner{dir: t.TempDir(), timeout: 60e9, tests: tests}
+	got := map[string]result{}
+	for _, s := range sites {
+		got[s.what], err = r.try(t.Context(), s)
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[string]result{"`n < 3` becomes `!(n < 3)`": killed, "`<` becomes `<=`": survived,
+		"`3` becomes `4`": survived}, got)
+	broken := sites[0]
+	broken.with = "undefined"
+	res, err := r.try(t.Context(), broken)
+	require.NoError(t, err)
+	require.Equal(t, unbuilt, res)
+}
+
+// The changes that count are the first ones that compile, however many run at once.
+func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
+	d := &draw{sites: []site{{line: 1}, {line: 2}, {line: 3}, {line: 4}}, n: 2}
+	first, _ := d.take()
+	second, _ := d.take()
+	d.put(first, unbuilt)
+	third, ok := d.take()
+	require.True(t, ok)
+	require.Equal(t, 3, third.line)
+	d.put(second, killed)
+	d.put(third, survived)
+	_, ok = d.take()
+	require.False(t, ok)
+}

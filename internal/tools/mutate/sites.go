@@ -1,0 +1,232 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// site is one possible change of one source file.
+type site struct {
+	file       string
+	line       int
+	from, to   int // the bytes of the file that are replaced
+	with, what string
+}
+
+// swaps are the operators that are exchanged for each other.
+var swaps = map[token.Token]token.Token{
+	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
+	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
+}
+
+// enums maps a package's name and a constant's to the next constant of the same group, the last one to the first.
+type enums map[string]map[string]string
+
+// add takes the groups of constants of a file.
+func (e enums) add(f *ast.File) {
+	for _, d := range f.Decls {
+		group, ok := d.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		byType, last := map[string][]string{}, ""
+		for _, s := range group.Specs {
+			s := s.(*ast.ValueSpec)
+			if id, ok := s.Type.(*ast.Ident); ok {
+				last = id.Name
+			} else if len(s.Values) > 0 {
+				last = ""
+			}
+			if last != "" {
+				byType[last] = append(byType[last], s.Names[0].Name)
+			}
+		}
+		if e[f.Name.Name] == nil {
+			e[f.Name.Name] = map[string]string{}
+		}
+		for _, names := range byType {
+			for i, name := range names {
+				if next := names[(i+1)%len(names)]; next != name {
+					e[f.Name.Name][name] = next
+				}
+			}
+		}
+	}
+}
+
+// finder collects the sites of one file.
+type finder struct {
+	path   string
+	fset   *token.FileSet
+	source []byte
+	enums  enums
+	pkg    string
+	sites  []site
+}
+
+// sitesOf returns all changes that the source allows, in the order of the text.
+func sitesOf(path string, source []byte, e enums) ([]site, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	find := &finder{path: path, fset: fset, source: source, enums: e, pkg: f.Name.Name}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Body != nil {
+				find.walk(d.Body, d.Type)
+			}
+		case *ast.GenDecl: // tables
+			if d.Tok == token.VAR || d.Tok == token.CONST {
+				for _, s := range d.Specs {
+					for _, v := range s.(*ast.ValueSpec).Values {
+						find.walk(v, nil)
+					}
+				}
+			}
+		}
+	}
+	return find.sites, nil
+}
+
+// walk visits a tree; within is the function that its return statements leave.
+func (f *finder) walk(root ast.Node, within *ast.FuncType) {
+	ast.Inspect(root, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			f.walk(n.Body, n.Type)
+			return false
+		case *ast.ReturnStmt:
+			f.swallow(n, within)
+		case *ast.SelectorExpr: // a field's name is no constant's
+			if id, ok := n.X.(*ast.Ident); ok {
+				f.swapName(n.Sel, f.enums[id.Name][n.Sel.Name])
+			}
+			f.walk(n.X, within)
+			return false
+		case *ast.KeyValueExpr:
+			if id, ok := n.Key.(*ast.Ident); ok && f.enums[f.pkg][id.Name] == "" {
+				f.walk(n.Value, within)
+				return false
+			}
+		default:
+			f.statement(n)
+			f.expression(n)
+		}
+		return true
+	})
+}
+
+func (f *finder) statement(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		f.negate(n.Cond)
+	case *ast.ForStmt:
+		if n.Cond != nil {
+			f.negate(n.Cond)
+		}
+	case *ast.BlockStmt:
+		f.remove(n.List)
+	case *ast.CaseClause:
+		f.remove(n.Body)
+	}
+}
+
+func (f *finder) expression(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if other, ok := swaps[n.Op]; ok {
+			f.put(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String())
+		}
+	case *ast.BasicLit:
+		if i, err := strconv.ParseInt(n.Value, 0, 64); n.Kind == token.INT && err == nil {
+			f.put(n.Pos(), n.End(), strconv.FormatInt(i+1, 10))
+		}
+	case *ast.Ident:
+		f.swapName(n, map[string]string{"true": "false", "false": "true"}[n.Name])
+		f.swapName(n, f.enums[f.pkg][n.Name])
+	}
+}
+
+func (f *finder) negate(cond ast.Expr) {
+	f.put(cond.Pos(), cond.End(), "!("+f.text(cond.Pos(), cond.End())+")")
+}
+
+func (f *finder) swapName(n *ast.Ident, other string) {
+	if other != "" {
+		f.put(n.Pos(), n.End(), other)
+	}
+}
+
+// swallow makes a returned error nil.
+func (f *finder) swallow(n *ast.ReturnStmt, within *ast.FuncType) {
+	if within == nil || within.Results == nil || len(n.Results) != within.Results.NumFields() {
+		return
+	}
+	kind := within.Results.List[len(within.Results.List)-1].Type
+	last := n.Results[len(n.Results)-1]
+	if id, ok := kind.(*ast.Ident); ok && id.Name == "error" && f.text(last.Pos(), last.End()) != "nil" {
+		f.put(last.Pos(), last.End(), "nil")
+	}
+}
+
+// remove takes single statements out; declarations, returns and log lines stay.
+func (f *finder) remove(list []ast.Stmt) {
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.ExprStmt:
+			if isLog(f.text(s.Pos(), s.End())) {
+				continue
+			}
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE || f.text(s.Lhs[0].Pos(), s.Lhs[0].End()) == "_" {
+				continue
+			}
+		case *ast.IncDecStmt, *ast.BranchStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt:
+		default:
+			continue
+		}
+		f.put(s.Pos(), s.End(), "")
+	}
+}
+
+func isLog(call string) bool {
+	call = strings.ToLower(strings.SplitN(call, "(", 2)[0])
+	return strings.Contains(call, "log.") || strings.Contains(call, "logger.")
+}
+
+func (f *finder) text(from, to token.Pos) string {
+	return string(f.source[f.fset.Position(from).Offset:f.fset.Position(to).Offset])
+}
+
+func (f *finder) put(from, to token.Pos, with string) {
+	at, old := f.fset.Position(from), f.text(from, to)
+	what := "`" + short(old) + "` becomes `" + short(with) + "`"
+	if with == "" {
+		what = "`" + short(old) + "` removed"
+	}
+	f.sites = append(f.sites, site{file: f.path, line: at.Line, from: at.Offset, to: f.fset.Position(to).Offset,
+		with: with, what: what})
+}
+
+// short is a text on one line, its middle left out when it is long.
+func short(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > 60 {
+		return string(r[:40]) + "…" + string(r[len(r)-19:])
+	}
+	return text
+}
+
+// readable reports whether a file of a folder is a source that may be changed.
+func readable(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "doc.go"
+}

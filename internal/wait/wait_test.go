@@ -1,0 +1,25 @@
+package wait_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		require.True(t, wait.For(t.Context(), time.Hour))
+		require.Equal(t, time.Hour, time.Since(began))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.False(t, wait.For(ctx, time.Hour))
+		require.Equal(t, time.Hour+time.Minute, time.Since(began))
+		require.False(t, wait.For(ctx, 0))
+	})
+}

@@ -1,0 +1,256 @@
+package burst
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// sampled is how many histories are read of a kind of workflow that is not an entity; the rest is taken to be alike.
+const sampled = 60
+
+// cost is what workflows of one kind cost in a span of time.
+type cost struct {
+	runs                   int
+	events, bytes, actions float64
+}
+
+// count is what all workflows of the server cost in a span of time, and the limits they have come near to in their
+// lives.
+type count struct {
+	costs             map[string]*cost
+	undone            int
+	longest, largest  map[string]int // of entities: events, and bytes, of a run
+	memo, payload     int
+	memoIn, payloadIn string
+	failedTasks       map[string]int
+}
+
+// count reads the histories.
+func (s *stack) count(from, to time.Time) *count {
+	s.t.Helper()
+	s.quiet()
+	c := &count{costs: map[string]*cost{}, longest: map[string]int{}, largest: map[string]int{},
+		failedTasks: map[string]int{}}
+	kinds := map[string][]*workflowpb.WorkflowExecutionInfo{}
+	var page []byte
+	for {
+		r, err := s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1000,
+			NextPageToken: page})
+		require.NoError(s.t, err)
+		for _, e := range r.Executions {
+			kind, _, _ := strings.Cut(e.Execution.WorkflowId, "/")
+			if kind == "undo" {
+				c.undone++
+			}
+			over := e.CloseTime != nil && e.CloseTime.AsTime().Before(from) || e.StartTime.AsTime().After(to)
+			if !over || entity(kind) || isBare(kind) {
+				kinds[kind] = append(kinds[kind], e)
+			}
+		}
+		if page = r.NextPageToken; len(page) == 0 {
+			break
+		}
+	}
+	for kind, all := range kinds {
+		step := 1
+		if !entity(kind) {
+			step = max(1, len(all)/sampled)
+		}
+		c.costs[kind] = &cost{runs: len(all)}
+		read := (len(all) + step - 1) / step
+		for i := 0; i < len(all); i += step {
+			s.read(c, kind, all[i].Execution, from, to, float64(len(all))/float64(read))
+		}
+	}
+	return c
+}
+
+func entity(kind string) bool { return kind == "nodegroup" || kind == "provider" }
+
+// isBare reports whether the kind is of the baseline, which is counted whenever it ran.
+func isBare(kind string) bool { return strings.HasPrefix(kind, "bare") }
+
+// read adds one history, which stands for weight of them.
+func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from, to time.Time, weight float64) {
+	s.t.Helper()
+	events, size := 0, 0
+	localTask := int64(0)
+	history := s.temporal.GetWorkflowHistory(s.ctx, e.WorkflowId, e.RunId, false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		require.NoError(s.t, err)
+		events, size = events+1, size+proto.Size(event)
+		c.see(kind, event)
+		if at := event.EventTime.AsTime(); !isBare(kind) && (at.Before(from) || !at.Before(to)) {
+			continue
+		}
+		k := c.costs[kind]
+		k.events += weight
+		k.bytes += weight * float64(proto.Size(event))
+		k.actions += weight * float64(actions(event, &localTask))
+	}
+	if entity(kind) {
+		c.longest[kind], c.largest[kind] = max(c.longest[kind], events), max(c.largest[kind], size)
+	}
+}
+
+// see keeps the largest memo and payload, and the workflow tasks that failed.
+func (c *count) see(kind string, e *historypb.HistoryEvent) {
+	memo := 0
+	for _, p := range e.GetWorkflowPropertiesModifiedEventAttributes().GetUpsertedMemo().GetFields() {
+		memo += len(p.GetData())
+	}
+	for _, p := range e.GetWorkflowExecutionStartedEventAttributes().GetMemo().GetFields() {
+		memo += len(p.GetData())
+	}
+	if memo > c.memo {
+		c.memo, c.memoIn = memo, kind
+	}
+	largestPayload(e.ProtoReflect(), func(n int) {
+		if n > c.payload {
+			c.payload, c.payloadIn = n, kind+"/"+strings.TrimPrefix(e.EventType.String(), "EVENT_TYPE_")
+		}
+	})
+	if f := e.GetWorkflowTaskFailedEventAttributes(); f != nil {
+		c.failedTasks[kind+"/failed/"+f.Cause.String()]++
+	}
+	if f := e.GetWorkflowTaskTimedOutEventAttributes(); f != nil {
+		c.failedTasks[kind+"/timed-out/"+f.TimeoutType.String()]++
+	}
+}
+
+// largestPayload tells the size of every payload in the message.
+func largestPayload(m protoreflect.Message, tell func(int)) {
+	if p, ok := m.Interface().(*commonpb.Payload); ok {
+		tell(len(p.GetData()))
+		return
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap() && f.MapValue().Message() != nil:
+			v.Map().Range(func(_ protoreflect.MapKey,
+				v protoreflect.Value) bool {
+				largestPayload(v.Message(), tell)
+				return true
+			})
+		case f.IsList() && f.Message() != nil:
+			for i := range v.List().Len() {
+				largestPayload(v.List().Get(i).Message(), tell)
+			}
+		case !f.IsMap() && !f.IsList() && f.Message() != nil:
+			largestPayload(v.Message(), tell)
+		}
+		return true
+	})
+}
+
+// actions are what Temporal Cloud bills for the event (https://docs.temporal.io/cloud/actions), and one for a memo.
+// Queries, heartbeats and refused updates leave no event and are not counted; a signal counts where it arrives.
+func actions(e *historypb.HistoryEvent, localTask *int64) int {
+	switch e.EventType {
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+		started := e.GetWorkflowExecutionStartedEventAttributes()
+		if _, ok := started.GetSearchAttributes().GetIndexedFields()["TemporalScheduledById"]; ok {
+			return 3 // with the schedule's own two
+		}
+		return 1
+	case enumspb.EVENT_TYPE_TIMER_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+		enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED:
+		return 1
+	case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+		return int(e.GetActivityTaskStartedEventAttributes().GetAttempt()) - 1 // each retry
+	case enumspb.EVENT_TYPE_MARKER_RECORDED:
+		m := e.GetMarkerRecordedEventAttributes()
+		switch m.GetMarkerName() {
+		case "SideEffect", "MutableSideEffect":
+			return 1
+		case "LocalActivity": // all of one workflow task are one
+			if m.GetWorkflowTaskCompletedEventId() != *localTask {
+				*localTask = m.GetWorkflowTaskCompletedEventId()
+				return 1
+			}
+		}
+	}
+	return 0
+}
+
+// printCosts prints a table, and its sums per instance beside those of the baseline's workflows, if any ran.
+func (c *count) printCosts(name string, instances int) {
+	var sum, base cost
+	fmt.Printf("\ncosts of %s: events and billed actions, in all and per instance\n", name)
+	fmt.Printf("%-14s %8s %10s %12s %10s %10s %10s\n", "workflow", "runs", "events", "bytes", "actions", "events/i",
+		"actions/i")
+	line := func(kind string, k cost) {
+		n := float64(instances)
+		fmt.Printf("%-14s %8d %10.0f %12.0f %10.0f %10.1f %10.1f\n", kind, k.runs, k.events, k.bytes, k.actions, k.events/n,
+			k.actions/n)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.costs)) {
+		k := *c.costs[kind]
+		if isBare(kind) {
+			base.events, base.actions = base.events+k.events, base.actions+k.actions
+		}
+		if isBare(kind) || k.events == 0 {
+			continue
+		}
+		line(kind, k)
+		sum.runs, sum.events, sum.bytes, sum.actions = sum.runs+k.runs, sum.events+k.events, sum.bytes+k.bytes,
+			sum.actions+k.actions
+	}
+	line("all", sum)
+	per := float64(instances)
+	events, actions, against := sum.events, sum.actions, "itself"
+	if bare := c.costs["bare"]; bare != nil {
+		n := float64(bare.runs)
+		events, actions, against = base.events/n*per, base.actions/n*per, "bare"
+	}
+	bench("events-"+name, sum.events/per, "events/instance", sum.events/events, against)
+	bench("actions-"+name, sum.actions/per, "actions/instance", sum.actions/actions, against)
+}
+
+// printIdle prints the actions a minute of one group, and of the whole hub.
+func (c *count) printIdle(span time.Duration) {
+	hub, groups := 0.0, 1.0
+	for kind, k := range c.costs {
+		if !isBare(kind) {
+			hub += k.actions / span.Minutes()
+		}
+		if kind == "nodegroup" {
+			groups = k.actions / span.Minutes() / 2 // the group and the probe group
+		}
+	}
+	bench("idle-group", groups, "actions/min", groups, "minute")
+	bench("idle-hub", hub, "actions/min", hub, "minute")
+}
+
+// printLimits prints the largest of all that Temporal limits, over the whole life of the server.
+func (c *count) printLimits(name string) {
+	const events, history, payload = 51_200, 50 << 20, 2 << 20 // where Temporal ends a workflow
+	for _, kind := range slices.Sorted(maps.Keys(c.longest)) {
+		bench("longest-"+kind+"-"+name, float64(c.longest[kind]), "events", float64(c.longest[kind])/events, "limit")
+		bench("largest-"+kind+"-"+name, float64(c.largest[kind])/1024, "KiB", float64(c.largest[kind])/history, "limit")
+	}
+	bench("memo-"+name, float64(c.memo)/1024, "KiB", float64(c.memo)/payload, "limit")
+	bench("payload-"+name, float64(c.payload)/1024, "KiB", float64(c.payload)/payload, "limit")
+	fmt.Printf("the largest memo is of a %s, the largest payload in %s\n", c.memoIn, c.payloadIn)
+	n := 0
+	for _, what := range slices.Sorted(maps.Keys(c.failedTasks)) {
+		n += c.failedTasks[what]
+		fmt.Printf("workflow tasks: %d %s\n", c.failedTasks[what], what)
+	}
+	bench("failed-tasks-"+name, float64(n), "tasks", float64(n), "task")
+}

@@ -1,0 +1,4 @@
+package worker
+
+// Lanes are the workers of all lanes, not yet started, for tests that say themselves whether attributes are registered.
+var Lanes = lanes

@@ -1,0 +1,214 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// small is a group of so many nodes that hundreds fit on one provider.
+func small(most int) func(*fleet.GroupSpec) {
+	return func(g *fleet.GroupSpec) {
+		g.Max = most
+		g.Shape = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
+			corev1.ResourcePods: resource.MustParse("1"),
+		}
+	}
+}
+
+// slots is a worker that makes, and removes, so many at once.
+func slots(n int) func(*worker.Options) { return func(o *worker.Options) { o.Slots = n } }
+
+// readyWithin waits for n instances, each Ready at its first attempt: time in our own queues is nobody's fault (I12).
+func (s *scene) readyWithin(limit time.Duration, n int) {
+	s.t.Helper()
+	began := time.Now()
+	var last seen[map[fleet.Phase]int]
+	require.Eventuallyf(s.t, func() bool {
+		snap, err := s.groups.Snapshot(s.ctx, s.spec.ID)
+		phases := map[fleet.Phase]int{}
+		for _, i := range snap.Instances {
+			phases[i.Phase]++
+		}
+		return err == nil && last.is(phases)[fleet.Ready] == n
+	}, limit, waitTick, "%d instances Ready; last: %s", n, &last)
+	s.t.Logf("%d instances Ready in %s", n, time.Since(began).Round(100*time.Millisecond))
+	for _, i := range s.snapshot().Instances {
+		require.Equal(s.t, 1, i.Attempt, "%+v", i)
+	}
+}
+
+// events counts what the newest run of a workflow has of a kind.
+func (s *scene) events(id string, kind enums.EventType) (n int) {
+	s.t.Helper()
+	events := s.temporal.GetWorkflowHistory(s.ctx, s.hub.ID(id), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(s.t, err)
+		if e.GetEventType() == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// Two hundred instances at once on one provider that nobody has a peering with, and one worker.
+func TestTwoHundredOnOneProvider(t *testing.T) {
+	const n = 200
+	s := newScene(t, 1, small(n)).work(slots(50))
+	s.grow(n)
+	s.readyWithin(3*time.Minute, n)
+	s.provider(0, "holds them all",
+		func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == n && len(p.Waiting) == 0 })
+	group, provider := workflows.NodeGroupID(s.spec.ID), workflows.ProviderID(s.providers[0])
+	require.Zero(t, s.events(group, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED), "a task of the group failed")
+	require.Zero(t, s.events(provider, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED), "a task of the provider failed")
+}
+
+// Two hundred drivers ask a provider whose entity does not run: none of them is turned away, and all are answered.
+func TestTwoHundredAcquiresOfAColdProvider(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	s := newScene(t, 1, small(n)).work()
+	linger := int64(0)
+	offer := fleet.Offer{
+		LingerSeconds: &linger,
+		Name:          s.providers[0], Provider: s.providers[0], Credentials: fleet.Credentials{KubeconfigFile: s.dir + "/" +
+			s.providers[0] + ".kubeconfig"},
+		Lendable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+			corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("440")},
+	}
+	messages := flow.NewMessages(s.temporal, s.hub, s.queue)
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for k := range n {
+		all.Go(func() {
+			key := fleet.ObjectName(fleet.InstanceName(s.spec.ID, "tot1om", k+1), 1)
+			err := messages.Holds(s.ctx, s.providers[0], fleet.HoldRequest{Kind: fleet.HoldAcquire, Key: key,
+				Shape: s.spec.Shape, Offer: &offer})
+			if err != nil {
+				failed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.Zero(t, failed.Load())
+	id := workflows.ProviderID(s.providers[0])
+	require.LessOrEqual(t, s.events(id, enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED), 20)
+	// Nobody has these drivers: each answer says so, and gives the hold back.
+	s.provider(0, "has no holds", func(p fleet.ProviderSnapshot) bool { return p.Revision >= 2*n && len(p.Holds) == 0 })
+	s.empty()
+}
+
+// Many more instances than a worker has slots, on a provider that nobody has a peering with: those that wait for the
+// peering leave it the slot that it needs.
+func TestInstancesLeaveThePeeringItsSlot(t *testing.T) {
+	t.Parallel()
+	const n = 25
+	s := newScene(t, 1, small(n)).work(slots(5))
+	s.grow(n)
+	s.readyWithin(waitLimit, n)
+}
+
+// More removals are stuck than a worker has slots: a healthy instance comes and goes all the same.
+func TestStuckRemovalsHoldNothingUp(t *testing.T) {
+	t.Parallel()
+	const n = 6
+	s := newScene(t, 2, small(n+1)).work(slots(n - 1))
+	s.grow(n)
+	s.readyWithin(waitLimit, n)
+	var names []string
+	for _, i := range s.snapshot().Instances {
+		require.Equal(t, s.providers[0], i.Provider)
+		names = append(names, i.Name)
+	}
+	s.knobs(0, sim.Knobs{Hang: backend.StageSliceGone})
+	s.release(names...)
+	s.counts("the slices are stuck", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == n })
+	s.knobs(0, sim.Knobs{Hang: backend.StageSliceGone, Refuse: backend.StageSliceAuth})
+	name := s.grow(1).Instances[n].Name
+	of := func(snap fleet.Snapshot) (i fleet.InstanceView) {
+		for _, row := range snap.Instances {
+			if row.Name == name {
+				i = row
+			}
+		}
+		return i
+	}
+	s.until("the healthy one is Ready", func(snap fleet.Snapshot) bool { return of(snap).Phase == fleet.Ready })
+	require.Equal(t, s.providers[1], of(s.snapshot()).Provider)
+	s.release(name)
+	left := s.until("the healthy one is gone", func(snap fleet.Snapshot) bool { return of(snap).Name == "" })
+	require.Len(t, left.Instances, n, "the others are still stuck")
+	s.knobs(0, sim.Knobs{})
+	s.allIn("", 0)
+	s.empty()
+}
+
+// blind is a backend whose lists do not answer while it is shut.
+type blind struct {
+	backend.Backend
+	shut *atomic.Bool
+}
+
+func (b blind) List(ctx context.Context, group string) ([]fleet.Found, error) {
+	for b.shut.Load() {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(waitTick):
+		}
+	}
+	return b.Backend.List(ctx, group)
+}
+
+// A group looks at what exists, which takes for ever, and hears of differences all the time: it continues as new all
+// the same, and its look goes on in the next run.
+func TestOpenLookDoesNotForbidContinueAsNew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	id := workflows.NodeGroupID(s.spec.ID)
+	_, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
+		ID: id, TaskQueue: s.queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
+	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, ContinueAt: 60})
+	require.NoError(t, err)
+	var shut atomic.Bool
+	s.work(func(o *worker.Options) { o.Backend = blind{o.Backend, &shut} })
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	messages := flow.NewMessages(s.temporal, s.hub, s.queue)
+	shut.Store(true)
+	require.NoError(t, messages.Fact(s.ctx, s.spec.ID, fleet.Fact{Instance: name, Attempt: 1, Kind: fleet.Lost}))
+	first := s.run(id)
+	round := int64(0)
+	require.Eventually(t, func() bool {
+		round++
+		d := fleet.Differences{Round: round, Began: time.Now().Add(-time.Hour)}
+		return messages.GroupDiffers(s.ctx, s.spec.ID, d) == nil && s.run(id) != first
+	}, waitLimit, waitTick, "it continues as new")
+	require.Eventually(t, func() bool {
+		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
+		return err == nil && len(d.GetPendingActivities()) == 1
+	}, waitLimit, waitTick, "the look goes on")
+	require.NoError(t, s.world.DeleteVirtualNode(s.ctx, fleet.ObjectName(name, 1)))
+	shut.Store(false)
+	require.Equal(t, 0, s.until("lost", func(snap fleet.Snapshot) bool { return snap.Target == 0 }).Target)
+	s.allIn("", 0)
+	s.empty()
+}

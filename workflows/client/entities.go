@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Entities reads what the entities of a hub publish. Needs no worker. Use one per process: it remembers for a moment.
+type Entities struct {
+	base
+	mu     sync.Mutex
+	recent map[string]*recent
+}
+
+// recent is a provider as it was read a moment ago; many who ask at once share one read.
+type recent struct {
+	read  sync.Mutex
+	at    time.Time
+	state fleet.ProviderSnapshot
+	err   error
+}
+
+// recentFor is how old what Provider returns may be.
+const recentFor = 500 * time.Millisecond
+
+// NewEntities makes the Entities of a hub; the task queue is named as Hub.TaskQueue has it.
+func NewEntities(t Temporal, hub workflows.Hub, taskQueue string) *Entities {
+	return &Entities{base: newBase(t, hub, taskQueue), recent: map[string]*recent{}}
+}
+
+// Provider returns a provider as it published last, at most a moment old. Errors: fleet.ErrUnavailable, with
+// fleet.ErrNotRunning when it does not run.
+func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
+	e.mu.Lock()
+	r := e.recent[id]
+	if r == nil {
+		r = &recent{}
+		e.recent[id] = r
+	}
+	e.mu.Unlock()
+	r.read.Lock()
+	defer r.read.Unlock()
+	if e.now().Sub(r.at) < recentFor {
+		return r.state, r.err
+	}
+	state, err := e.Status(ctx, id)
+	if ctx.Err() == nil {
+		r.state, r.err, r.at = state, err, e.now()
+	}
+	return state, err
+}
+
+// Status is Provider, read anew.
+func (e *Entities) Status(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
+	err = e.read(ctx, e.provider(provider), &s)
+	return s, err
+}
+
+// Groups returns every group that runs, each as it published last; those that have published nothing are left out.
+func (e *Entities) Groups(ctx context.Context) ([]fleet.Snapshot, error) {
+	return readAll[fleet.Snapshot](ctx, &e.base, workflows.TypeNodeGroup, e.group(""))
+}
+
+// Providers returns every provider that runs, likewise.
+func (e *Entities) Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error) {
+	return readAll[fleet.ProviderSnapshot](ctx, &e.base, workflows.TypeProvider, e.provider(""))
+}
+
+// Running lists the ids of the providers that run, sorted.
+func (e *Entities) Running(ctx context.Context) ([]string, error) {
+	return e.running(ctx, workflows.TypeProvider, e.provider(""))
+}
+
+func readAll[T any](ctx context.Context, b *base, workflowType, prefix string) (out []T, err error) {
+	names, err := b.running(ctx, workflowType, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		var s T
+		switch err := b.read(ctx, prefix+name, &s); {
+		case err == nil:
+			out = append(out, s)
+		case errors.Is(err, fleet.ErrNotRunning), fleet.IsRefused(err, fleet.RefusedNotInitialised):
+		default:
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Ensure starts a provider's entity when it does not run, and reports whether it did.
+func (e *Entities) Ensure(ctx context.Context, provider string) (started bool, err error) {
+	if _, err = e.Status(ctx, provider); !errors.Is(err, fleet.ErrNotRunning) {
+		return false, nil
+	}
+	id := e.provider(provider)
+	_, err = e.temporal.ExecuteWorkflow(ctx, *e.entity(id, "provider "+provider), workflows.TypeProvider,
+		workflows.EntityInput{Name: provider})
+	return err == nil, e.fromTemporal(id, err)
+}

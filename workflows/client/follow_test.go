@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// runs are the histories of a group's runs, by run id; "" is the current one.
+type runs struct {
+	Temporal
+	events map[string][]*history.HistoryEvent
+}
+
+func (r runs) GetWorkflowHistory(_ context.Context, _, run string, _ bool,
+	_ enums.HistoryEventFilterType) client.HistoryEventIterator {
+	return &iterator{left: r.events[run]}
+}
+
+type iterator struct{ left []*history.HistoryEvent }
+
+func (i *iterator) HasNext() bool { return len(i.left) > 0 }
+
+func (i *iterator) Next() (*history.HistoryEvent, error) {
+	e := i.left[0]
+	i.left = i.left[1:]
+	return e, nil
+}
+
+func published(t *testing.T, epoch string, revision int64) *history.HistoryEvent {
+	t.Helper()
+	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "gpu", Epoch: epoch,
+		Revision: revision})}
+	return &history.HistoryEvent{Attributes: &history.HistoryEvent_WorkflowPropertiesModifiedEventAttributes{
+		WorkflowPropertiesModifiedEventAttributes: &history.WorkflowPropertiesModifiedEventAttributes{
+			UpsertedMemo: &common.Memo{Fields: memo},
+		},
+	}}
+}
+
+func continued(run string) *history.HistoryEvent {
+	return &history.HistoryEvent{Attributes: &history.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+		WorkflowExecutionContinuedAsNewEventAttributes: &history.WorkflowExecutionContinuedAsNewEventAttributes{
+			NewExecutionRunId: run,
+		},
+	}}
+}
+
+// Each snapshot after the position that the caller knows, once, over continue-as-new, until the group is closed.
+func TestFollow(t *testing.T) {
+	old, epoch := "t0", "t1"
+	r := runs{events: map[string][]*history.HistoryEvent{
+		"":       {published(t, old, 7), published(t, epoch, 2), {}, published(t, epoch, 3), continued("second")},
+		"second": {published(t, epoch, 3), published(t, epoch, 5)},
+	}}
+	var seen []int64
+	each := func(s fleet.Snapshot) error { seen = append(seen, s.Revision); return nil }
+	err := NewGroups(r, "", "").Follow(t.Context(), "gpu", fleet.Position{Epoch: epoch, Revision: 2}, each)
+	require.ErrorIs(t, err, ErrClosed)
+	require.Equal(t, []int64{3, 5}, seen)
+
+	enough := errors.New("enough")
+	err = NewGroups(r, "", "").Follow(t.Context(), "gpu", fleet.Position{}, func(fleet.Snapshot) error { return enough })
+	require.ErrorIs(t, err, enough)
+}

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// mailbox shares signals: per target at most one of this process is in flight, and what arrives meanwhile goes with the
+// next one. A burst of a thousand views costs its group a few hundred signals instead of a thousand; Temporal starves a
+// workflow that gets more than some fifty a second, and fails its task at a hundred while one runs.
+type mailbox[T any] struct {
+	send func(ctx context.Context, target string, rows []T) error
+	mu   sync.Mutex
+	// waiting are the letters for the next signals, by target; a target has an entry while something is sent to it.
+	waiting map[string][]letter[T]
+}
+
+// letter is what one caller sends; its rows travel together.
+type letter[T any] struct {
+	rows []T
+	done chan error
+}
+
+// Bounds of one signal.
+const (
+	mailRows    = 100
+	mailTimeout = 10 * time.Second
+)
+
+func newMailbox[T any](send func(ctx context.Context, target string, rows []T) error) *mailbox[T] {
+	return &mailbox[T]{send: send, waiting: map[string][]letter[T]{}}
+}
+
+// put delivers rows, and returns once they are durable, or the context ends: then they may be delivered all the same.
+func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
+	l := letter[T]{rows: rows, done: make(chan error, 1)}
+	m.mu.Lock()
+	queue, sending := m.waiting[target]
+	m.waiting[target] = append(queue, l)
+	m.mu.Unlock()
+	if !sending {
+		go m.deliver(target)
+	}
+	select {
+	case err := <-l.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// deliver sends what there is, until there is nothing more.
+func (m *mailbox[T]) deliver(target string) {
+	for {
+		letters, rows := m.take(target)
+		if len(letters) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), mailTimeout)
+		err := m.send(ctx, target, rows)
+		cancel()
+		for _, l := range letters {
+			l.done <- err
+		}
+	}
+}
+
+// take returns the letters of the next signal, and their rows.
+func (m *mailbox[T]) take(target string) (letters []letter[T], rows []T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	queue := m.waiting[target]
+	for len(queue) > 0 && (len(rows) == 0 || len(rows)+len(queue[0].rows) <= mailRows) {
+		rows = append(rows, queue[0].rows...)
+		letters, queue = append(letters, queue[0]), queue[1:]
+	}
+	if m.waiting[target] = queue; len(letters) == 0 {
+		delete(m.waiting, target)
+	}
+	return letters, rows
+}

@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	waitLimit = 10 * time.Second
+	waitTick  = time.Millisecond
+)
+
+// post is a send that waits until it is let go, and notes what it sent.
+type post struct {
+	let  chan error
+	mu   sync.Mutex
+	sent map[string][][]int
+}
+
+func newPost() *post { return &post{let: make(chan error), sent: map[string][][]int{}} }
+
+func (p *post) send(ctx context.Context, target string, rows []int) error {
+	p.mu.Lock()
+	p.sent[target] = append(p.sent[target], slices.Clone(rows))
+	p.mu.Unlock()
+	select {
+	case err := <-p.let:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *post) to(target string) [][]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent[target]
+}
+
+// letters puts each letter in order, without waiting for any, and returns what they end with.
+func letters(t *testing.T, m *mailbox[int], target string, all ...[]int) <-chan error {
+	t.Helper()
+	ends := make(chan error, len(all))
+	for _, rows := range all {
+		before := m.count(target)
+		go func() { ends <- m.put(t.Context(), target, rows...) }()
+		require.Eventually(t, func() bool { return m.count(target) != before }, waitLimit, waitTick)
+	}
+	return ends
+}
+
+// count changes with each letter that was put while another one is under way.
+func (m *mailbox[T]) count(target string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	queue, open := m.waiting[target]
+	if !open {
+		return -1
+	}
+	return len(queue)
+}
+
+// first puts one row and waits until it is being sent.
+func first(t *testing.T, m *mailbox[int], p *post, target string) <-chan error {
+	t.Helper()
+	ends := make(chan error, 1)
+	go func() { ends <- m.put(t.Context(), target, 0) }()
+	require.Eventually(t, func() bool { return len(p.to(target)) == 1 && m.count(target) == 0 }, waitLimit, waitTick)
+	return ends
+}
+
+func TestMailSharesSignalsInOrder(t *testing.T) {
+	p := newPost()
+	m := newMailbox(p.send)
+	one := first(t, m, p, "a")
+	many := letters(t, m, "a", []int{1}, []int{2, 3}, []int{4})
+	other := first(t, m, p, "b") // another target waits for nobody
+	for range 3 {
+		p.let <- nil
+	}
+	require.NoError(t, <-one)
+	require.NoError(t, <-other)
+	for range 3 {
+		require.NoError(t, <-many)
+	}
+	require.Equal(t, [][]int{{0}, {1, 2, 3, 4}}, p.to("a"))
+	require.Equal(t, [][]int{{0}}, p.to("b"))
+	require.Eventually(t, func() bool { return m.count("a") == -1 }, waitLimit, waitTick,
+		"nothing is kept for a target at rest")
+}
+
+func TestMailIsBounded(t *testing.T) {
+	p := newPost()
+	m := newMailbox(p.send)
+	first(t, m, p, "a")
+	ends := letters(t, m, "a", make([]int, mailRows-1), make([]int, 2), make([]int, mailRows-2))
+	for range 3 {
+		p.let <- nil
+	}
+	for range 3 {
+		require.NoError(t, <-ends)
+	}
+	var sizes []int
+	for _, rows := range p.to("a") {
+		sizes = append(sizes, len(rows))
+	}
+	require.Equal(t, []int{1, mailRows - 1, mailRows}, sizes, "a letter's rows travel together")
+}
+
+func TestMailErrorsReachEveryCaller(t *testing.T) {
+	p := newPost()
+	m := newMailbox(p.send)
+	one := first(t, m, p, "a")
+	many := letters(t, m, "a", []int{1}, []int{2})
+	broken := errors.New("broken")
+	p.let <- nil
+	p.let <- broken
+	require.NoError(t, <-one)
+	require.ErrorIs(t, <-many, broken)
+	require.ErrorIs(t, <-many, broken)
+	again := letters(t, m, "a", []int{3})
+	p.let <- nil
+	require.NoError(t, <-again, "an error is not remembered")
+}
+
+func TestMailOfACallerThatLeaves(t *testing.T) {
+	p := newPost()
+	m := newMailbox(p.send)
+	one := first(t, m, p, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, m.put(ctx, "a", 1), context.Canceled)
+	p.let <- nil
+	p.let <- nil
+	require.NoError(t, <-one)
+	require.Equal(t, [][]int{{0}, {1}}, p.to("a"), "it is delivered all the same")
+}

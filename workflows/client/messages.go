@@ -1,0 +1,69 @@
+package client
+
+import (
+	"context"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Messages delivers what activities and watchers tell the entities of a hub. Use one per process: see mailbox.
+type Messages struct {
+	base
+	views *mailbox[fleet.View]
+	facts *mailbox[fleet.Fact]
+	holds *mailbox[fleet.HoldRequest]
+}
+
+// NewMessages makes the Messages of a hub; the task queue is named as Hub.TaskQueue has it.
+func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
+	m := &Messages{base: newBase(t, hub, taskQueue)}
+	m.views = newMailbox(func(ctx context.Context, group string, rows []fleet.View) error {
+		return m.signal(ctx, m.group(group), workflows.SignalViews, rows)
+	})
+	m.facts = newMailbox(func(ctx context.Context, group string, rows []fleet.Fact) error {
+		return m.signal(ctx, m.group(group), workflows.SignalFacts, rows)
+	})
+	m.holds = newMailbox(func(ctx context.Context, provider string, rows []fleet.HoldRequest) error {
+		id := m.provider(provider)
+		_, err := m.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalHolds, rows,
+			*m.entity(id, "provider "+provider),
+			workflows.TypeProvider, workflows.EntityInput{Name: provider})
+		return m.fromTemporal(id, err)
+	})
+	return m
+}
+
+// View tells a group what one of its drivers sees. Errors: fleet.ErrNotRunning when nobody runs the group.
+func (m *Messages) View(ctx context.Context, group string, v fleet.View) error {
+	return m.views.put(ctx, group, v)
+}
+
+// Fact tells a group what somebody who watches nodes saw. Errors: fleet.ErrNotRunning when nobody runs the group.
+func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
+	return m.facts.put(ctx, group, f)
+}
+
+// Holds asks a provider, whose entity it starts when that does not run.
+func (m *Messages) Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error {
+	return m.holds.put(ctx, provider, requests...)
+}
+
+// Report tells a provider how a run of its peering ended. Errors: fleet.ErrNotRunning.
+func (m *Messages) Report(ctx context.Context, provider string, r fleet.PeeringReport) error {
+	return m.signal(ctx, m.provider(provider), workflows.SignalReport, r)
+}
+
+// GroupDiffers tells a group what a round of the comparison found. Errors: fleet.ErrNotRunning.
+func (m *Messages) GroupDiffers(ctx context.Context, group string, d fleet.Differences) error {
+	return m.signal(ctx, m.group(group), workflows.SignalDifferences, d)
+}
+
+// ProviderDiffers is the same for a provider.
+func (m *Messages) ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error {
+	return m.signal(ctx, m.provider(provider), workflows.SignalDifferences, d)
+}
+
+func (b *base) signal(ctx context.Context, id, name string, arg any) error {
+	return b.fromTemporal(id, b.temporal.SignalWorkflow(ctx, id, "", name, arg))
+}

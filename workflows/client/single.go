@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Single starts, tells and looks at single workflows, by their whole ids.
+type Single struct {
+	base
+	// registered says whether the namespace has our search attributes; nil means that it has none.
+	registered func() bool
+}
+
+// NewSingle makes the Single of a hub.
+func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, registered func() bool) *Single {
+	if registered == nil {
+		registered = func() bool { return false }
+	}
+	return &Single{base: newBase(t, hub, taskQueue), registered: registered}
+}
+
+// Start starts a workflow; already says that one of its id runs, or has completed and is not to run again.
+func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, err error) {
+	options := client.StartWorkflowOptions{
+		ID: w.ID, TaskQueue: w.Queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout, StaticSummary: w.Summary,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+	}
+	if w.Again {
+		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	}
+	if s.registered() {
+		options.TypedSearchAttributes = keywords(w.Attributes)
+	}
+	_, err = s.temporal.ExecuteWorkflow(ctx, options, w.Type, w.Input())
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &started) {
+		return true, nil
+	}
+	return false, s.fromTemporal(w.ID, err)
+}
+
+func keywords(values map[string]string) temporal.SearchAttributes {
+	var updates []temporal.SearchAttributeUpdate
+	for name, value := range values {
+		if value != "" {
+			updates = append(updates, temporal.NewSearchAttributeKeyKeyword(name).ValueSet(value))
+		}
+	}
+	return temporal.NewSearchAttributes(updates...)
+}
+
+// Signal tells a workflow. Error: fleet.ErrNotRunning when it is closed.
+func (s *Single) Signal(ctx context.Context, to activities.Signal) error {
+	return s.signal(ctx, to.ID, to.Name, to.Payload())
+}
+
+// A driver whose task fails so often, for so long, cannot go on.
+const (
+	failingAttempts = 5
+	failingFor      = 10 * time.Minute
+)
+
+// Status describes a workflow; one that Temporal does not know is closed.
+func (s *Single) Status(ctx context.Context, id string) (activities.Status, error) {
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err = s.fromTemporal(id, err); errors.Is(err, fleet.ErrNotRunning) {
+		return activities.Status{}, nil
+	}
+	if err != nil {
+		return activities.Status{}, err
+	}
+	status := d.GetWorkflowExecutionInfo().GetStatus()
+	task := d.GetPendingWorkflowTask()
+	began := task.GetOriginalScheduledTime().AsTime()
+	return activities.Status{
+		Running:   status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Completed: status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+		Failing:   task.GetAttempt() >= failingAttempts && s.now().Sub(began) >= failingFor,
+	}, nil
+}
+
+// Cancel asks a workflow to end; one that does not run is fine.
+func (s *Single) Cancel(ctx context.Context, id string) error {
+	return s.unlessGone(s.fromTemporal(id, s.temporal.CancelWorkflow(ctx, id, "")))
+}
+
+// Terminate ends a workflow; one that does not run is fine.
+func (s *Single) Terminate(ctx context.Context, id, reason string) error {
+	return s.unlessGone(s.fromTemporal(id, s.temporal.TerminateWorkflow(ctx, id, "", reason)))
+}
+
+func (s *Single) unlessGone(err error) error {
+	if errors.Is(err, fleet.ErrNotRunning) {
+		return nil
+	}
+	return err
+}
+
+// EnsureSchedule makes the schedule that compares what exists with what is booked, unless it is there. Idempotent.
+func (s *Single) EnsureSchedule(ctx context.Context, schedules client.ScheduleClient) error {
+	id := s.hub.ID(workflows.CompareID)
+	_, err := schedules.Create(ctx, client.ScheduleOptions{
+		ID:      id,
+		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: workflows.CompareEvery}}},
+		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP,
+		Action: &client.ScheduleWorkflowAction{
+			ID: id, Workflow: workflows.TypeCompare, TaskQueue: s.taskQueue, WorkflowRunTimeout: workflows.CompareBound,
+			WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
+		},
+		CatchupWindow: workflows.CompareEvery,
+	})
+	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make schedule %s: %w", id, err)
+	}
+	return nil
+}

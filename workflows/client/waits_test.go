@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/failure/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// underWay are the activities that workflows have under way, by id; one that is not there is unknown.
+type underWay struct {
+	Temporal
+	pending map[string][]*workflow.PendingActivityInfo
+}
+
+func (u underWay) DescribeWorkflowExecution(_ context.Context, id,
+	_ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	pending, ok := u.pending[id]
+	if !ok {
+		return nil, serviceerror.NewNotFound("workflow not found")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: pending}, nil
+}
+
+func step(t *testing.T, name string, beat *activities.Beat, before string) []*workflow.PendingActivityInfo {
+	t.Helper()
+	a := &workflow.PendingActivityInfo{ActivityType: &common.ActivityType{Name: name},
+		LastFailure: &failure.Failure{Message: before}}
+	if beat != nil {
+		var err error
+		a.HeartbeatDetails, err = converter.GetDefaultDataConverter().ToPayloads(*beat)
+		require.NoError(t, err)
+	}
+	return []*workflow.PendingActivityInfo{a}
+}
+
+func TestWaits(t *testing.T) {
+	const instance = "a-t0-1"
+	beat := &activities.Beat{Stage: "ready", Message: "the Node is not Ready"}
+	for name, c := range map[string]struct {
+		phase   fleet.Phase
+		pending map[string][]*workflow.PendingActivityInfo
+		want    Waiting
+		gone    bool
+	}{
+		"joins": {
+			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": step(t, "Join", beat, "")},
+			Waiting{Step: "Join", Stage: "ready", Message: "the Node is not Ready"}, false,
+		},
+		"drains after a failure": {
+			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": step(t, "Drain", beat,
+				"no answer")},
+			Waiting{Step: "Drain", Stage: "ready", Message: "the Node is not Ready; before: no answer"}, false,
+		},
+		"the failure says the same": {
+			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": step(t, "Drain", beat,
+				"so: "+beat.Message)},
+			Waiting{Step: "Drain", Stage: "ready", Message: "the Node is not Ready"}, false,
+		},
+		"has not begun": {
+			fleet.Discovering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": step(t, "Discover", nil, "")},
+			Waiting{Step: "Discover"}, false,
+		},
+		"waits for a peering": {
+			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": nil, "edge/peering/milan": step(t,
+				"Establish", beat, "")},
+			Waiting{Step: "Establish", Stage: "ready", Message: "the Node is not Ready"}, false,
+		},
+		"waits for an answer": {
+			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": nil}, Waiting{}, false,
+		},
+		"nobody drives it": {fleet.Peering, nil, Waiting{}, true},
+		"is at rest":       {fleet.Ready, nil, Waiting{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := fleet.InstanceView{Name: instance, Phase: c.phase, Provider: "milan"}
+			got, err := NewGroups(underWay{pending: c.pending}, "edge", "").Waits(t.Context(), i)
+			require.Equal(t, c.gone, err != nil, "%v", err)
+			require.Equal(t, c.want, got)
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// checked has the silent drivers looked at, and answers what the look finds of each.
+func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance string) fleet.DriverStatus) {
+	t.Helper()
+	l.Step(fleet.GroupInput{}, now)
+	n := -1
+	for i, c := range l.Commands.Open {
+		if c.Kind == fleet.CommandCheck {
+			n = i
+		}
+	}
+	require.GreaterOrEqual(t, n, 0, "nobody looks at silent drivers")
+	cmd := l.Commands.Open[n]
+	r := fleet.Result{ID: cmd.ID, Outcome: fleet.OutcomeDone}
+	for _, name := range cmd.Instances {
+		s := found(name)
+		s.Instance = name
+		r.Drivers = append(r.Drivers, s)
+	}
+	l.Step(fleet.GroupInput{Result: &r}, now)
+}
+
+// driven is a group of n instances whose scale-outs have each named a provider, and are silent since.
+func driven(t *testing.T, n int) (*fleet.Ledger, time.Time) {
+	t.Helper()
+	l, now := group(t, n)
+	var views []fleet.View
+	for _, e := range l.Entries {
+		views = append(views, fleet.View{
+			Instance: e.Name, Generation: e.Driver.Generation, Sequence: 2, Phase: fleet.Peering, Attempt: 1,
+			Offer: &fleet.Offer{Name: "milan", Provider: "milan"},
+		})
+	}
+	l.Step(fleet.GroupInput{Views: views}, now)
+	settle(l, now)
+	return l, now.Add(2*time.Minute + time.Second)
+}
+
+func kinds(l *fleet.Ledger) map[fleet.CommandKind]int {
+	n := map[fleet.CommandKind]int{}
+	for _, c := range l.Commands.Open {
+		n[c.Kind]++
+	}
+	return n
+}
+
+// A driver that closed without a last view, or whose task fails again and again, is replaced: its attempt is undone,
+// and another driver goes on with the next one.
+func TestDriverThatCannotGoOnIsReplaced(t *testing.T) {
+	for name, status := range map[string]fleet.DriverStatus{
+		"closed": {}, "cannot go on": {Running: true, Failing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, now := driven(t, 1)
+			e := l.Entries[0]
+			before := e.Driver.Generation
+			checked(t, l, now, func(string) fleet.DriverStatus { return status })
+			require.Equal(t, map[fleet.CommandKind]int{fleet.CommandStart: 1, fleet.CommandUndo: 1}, kinds(l))
+			require.True(t, before.Before(e.Driver.Generation))
+			require.Equal(t, 1, l.Target())
+			for _, c := range l.Commands.Open {
+				if c.Kind == fleet.CommandStart {
+					in := l.DriverInput(c)
+					require.Equal(t, 1, in.Instance.Attempt, "the next one is 2")
+					require.Equal(t, fleet.Pending, in.Instance.Phase)
+				}
+			}
+			late := fleet.View{Instance: e.Name, Generation: before, Sequence: 9, Phase: fleet.Ready, Attempt: 1,
+				End: fleet.EndFinal}
+			l.Step(fleet.GroupInput{Views: []fleet.View{late}}, now)
+			require.NotEqual(t, fleet.Ready, e.Phase, "the old one has no word any more")
+		})
+	}
+}
+
+// A driver that runs is left alone, however long it is silent; one whose work is done is Ready by what exists.
+func TestDriverIsNotReplacedByTimeAlone(t *testing.T) {
+	l, now := driven(t, 1)
+	checked(t, l, now, func(string) fleet.DriverStatus { return fleet.DriverStatus{Running: true} })
+	require.Empty(t, l.Commands.Open)
+	require.Equal(t, fleet.Peering, l.Entries[0].Phase)
+	whole := fleet.Found{
+		Attempt: fleet.Attempt{Group: "standard", Instance: l.Entries[0].Name, Number: 1,
+			Provider: fleet.Provider{ID: "milan"}},
+		Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
+	}
+	checked(t, l, now.Add(3*time.Minute), func(string) fleet.DriverStatus { return fleet.DriverStatus{Found: &whole} })
+	require.Empty(t, l.Commands.Open)
+	require.Equal(t, fleet.Ready, l.Entries[0].Phase)
+}
+
+// Many drivers fail at once: it is our build, and none is replaced.
+func TestBuildThatCannotGoOnReplacesNothing(t *testing.T) {
+	l, now := driven(t, 30)
+	failing := 0
+	checked(t, l, now, func(string) fleet.DriverStatus {
+		failing++
+		return fleet.DriverStatus{Running: true, Failing: failing <= 4}
+	})
+	require.Empty(t, l.Commands.Open)
+	require.NotEmpty(t, l.Snapshot(now).Condition)
+	checked(t, l, now.Add(3*time.Minute), func(string) fleet.DriverStatus { return fleet.DriverStatus{Running: true} })
+	require.Empty(t, l.Snapshot(now).Condition)
+}
+
+// Temporal is restored from a backup: the group knows one instance, and a second one, booked since, is Ready and
+// carries pods. Whichever shows it first, the server's picture or the comparison, the group begins anew and has both.
+func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
+	for name, notice := range map[string]func(l *fleet.Ledger, seen fleet.Position, second fleet.Found, now time.Time){
+		"the server has seen more": func(l *fleet.Ledger, seen fleet.Position, _ fleet.Found, now time.Time) {
+			r := fleet.Request{Delta: 1, Seen: seen, Operation: fleet.Operation{ID: "late", GiveUpAt: now.Add(time.Minute)}}
+			err := l.Operate(fleet.Grow, r, now)
+			require.True(t, fleet.IsRefused(err, fleet.RefusedNotInitialised), "%v", err)
+		},
+		"the comparison finds a name that was not given yet": func(l *fleet.Ledger, _ fleet.Position, second fleet.Found,
+			now time.Time) {
+			l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: 1, Began: now, Found: []fleet.Found{second}}}, now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later, now := group(t, 1)
+			l, _ := group(t, 1) // the same, before the second was booked
+			later.Spec.Max, l.Spec.Max = 2, 2
+			operate(t, later, fleet.Grow, fleet.Request{Delta: 1}, now)
+			found := func(e *fleet.Entry) fleet.Found {
+				return fleet.Found{
+					Attempt: fleet.Attempt{Group: "standard", Instance: e.Name, Number: 1, Provider: fleet.Provider{ID: "milan"}},
+					Booking: &fleet.Booking{Spec: *later.Spec, BookedAt: t0},
+					Slice:   true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
+				}
+			}
+			first, second := found(later.Entries[0]), found(later.Entries[1])
+			epoch := l.Epoch
+			now = now.Add(time.Hour)
+			notice(l, later.Snapshot(now).Position(), second, now)
+			require.True(t, l.Recovering)
+			require.True(t, fleet.EpochBefore(epoch, l.Epoch))
+			require.Zero(t, l.NextSeq, "nothing is booked on the past")
+			now = now.Add(2 * time.Second)
+			id := l.Commands.Open[0].ID
+			l.Step(fleet.GroupInput{Result: &fleet.Result{ID: id, Outcome: fleet.OutcomeDone, Found: []fleet.Found{first,
+				second}}}, now)
+			require.Equal(t, 2, l.Target())
+			require.Empty(t, l.Commands.Open, "nothing is undone, nothing is driven")
+			for _, e := range l.Entries {
+				require.Equal(t, fleet.Ready, e.Phase)
+			}
+		})
+	}
+}
+
+// A group that began anew finds a node on its way, whose scale-out of before ends Ready: so is the instance, once the
+// group is configured.
+func TestDriverOfBeforeFinishesWhatWasFound(t *testing.T) {
+	l := fleet.NewLedger("standard", t0)
+	now := t0.Add(2 * time.Second)
+	name := fleet.InstanceName("standard", fleet.NewEpoch(t0.Add(-time.Hour)), 1)
+	found := fleet.Found{
+		Attempt: fleet.Attempt{Group: "standard", Instance: name, Number: 1, Provider: fleet.Provider{ID: "milan"}},
+		Booking: &fleet.Booking{Spec: *spec(1), BookedAt: t0}, Slice: true, Virtual: true, Node: true,
+	}
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Found: []fleet.Found{found}}}, now)
+	require.Equal(t, fleet.Joining, l.Find(name).Phase)
+	view := fleet.View{
+		Instance: name, Generation: fleet.Generation{Epoch: fleet.NewEpoch(t0.Add(-time.Hour)), Count: 1}, Sequence: 4,
+		Phase: fleet.Ready, Attempt: 1, End: fleet.EndFinal, Offer: &fleet.Offer{Name: "milan", Provider: "milan"},
+	}
+	l.Step(fleet.GroupInput{Views: []fleet.View{view}}, now)
+	require.Equal(t, fleet.Joining, l.Find(name).Phase, "the view waits for the group's spec")
+	operate(t, l, fleet.Configure, fleet.Request{Spec: spec(1)}, now)
+	l.Step(fleet.GroupInput{}, now)
+	require.Equal(t, fleet.Ready, l.Find(name).Phase)
+}
+
+// Scale-outs of before that the group has forgotten are taken back as long as they fit; one that is Ready always.
+func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
+	l, now := group(t, 1) // full
+	before := fleet.NewEpoch(t0.Add(-time.Hour))
+	view := func(n int, phase fleet.Phase, end fleet.End) fleet.View {
+		return fleet.View{
+			Instance: fleet.InstanceName("standard", before, n), Generation: fleet.Generation{Epoch: before, Count: n},
+			Sequence: 2,
+			Phase:    phase, End: end, Attempt: 1, Offer: &fleet.Offer{Name: "milan", Provider: "milan"},
+			SpecHash: l.Spec.Hash(),
+			BookedAt: t0,
+		}
+	}
+	l.Step(fleet.GroupInput{Views: []fleet.View{view(1, fleet.Peering, fleet.EndNone)}}, now)
+	require.Equal(t, 1, l.Target())
+	require.Equal(t, 1, kinds(l)[fleet.CommandOrder], "it is stopped")
+	l.Step(fleet.GroupInput{Views: []fleet.View{view(2, fleet.Ready, fleet.EndFinal)}}, now)
+	require.Equal(t, 2, l.Target(), "what exists wins")
+	operate(t, l, fleet.Release, fleet.Request{Names: []string{l.Entries[0].Name, l.Entries[1].Name}}, now)
+	l.Step(fleet.GroupInput{Views: []fleet.View{view(3, fleet.Peering, fleet.EndNone)}}, now)
+	require.Equal(t, 1, l.Target())
+	require.NotNil(t, l.Find(view(3, "", "").Instance))
+}
+
+// A driver that was reset gets the grant of an attempt that it made since and forgot, maybe before it hears of the
+// reset: the hold stays until the attempt is undone. One of an attempt that was left is given back.
+func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
+	d := fleet.NewDriver(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1)}, t0)
+	d.Instance.Attempt = 2
+	answer := func(attempt int) []fleet.DriverAction {
+		key := fleet.ObjectName("standard-x-1", attempt)
+		return d.Step(fleet.DriverEvent{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldGranted}}, t0)
+	}
+	returned := func(attempt int) {
+		actions := answer(attempt)
+		require.Len(t, actions, 1)
+		require.Equal(t, fleet.ObjectName("standard-x-1", attempt), actions[0].Release.ObjectName())
+	}
+	d.Step(fleet.DriverEvent{}, t0)
+	require.Empty(t, answer(3))
+	require.True(t, d.Step(fleet.DriverEvent{Reset: true}, t0)[0].CancelStep)
+	require.Empty(t, answer(3))
+	returned(1)
+}
+
+// An operator's retry makes a return try at once; a drain keeps the clock of its budget.
+func TestRetryDoesNotBeginTheDrainAnew(t *testing.T) {
+	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
+	d := fleet.NewDriver(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+	require.Equal(t, fleet.StepDrain, d.Step(fleet.DriverEvent{}, t0)[0].Run)
+	retry := fleet.DriverEvent{Order: &fleet.Order{Retry: true}}
+	require.Empty(t, d.Step(retry, t0))
+	drained := fleet.Event{Kind: fleet.Done, Step: fleet.StepDrain, Attempt: 1}
+	require.Equal(t, fleet.StepReturn, d.Step(fleet.DriverEvent{Ended: &drained}, t0)[0].Run)
+	require.True(t, d.Step(retry, t0)[0].CancelStep)
+}

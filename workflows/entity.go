@@ -1,0 +1,213 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// EntityInput starts or continues an entity.
+type EntityInput struct {
+	// Name is the group's or the provider's id.
+	Name string `json:"name"`
+	// State is what the run before had, see fleet.Encode; nil: recover from what exists.
+	State []byte `json:"state,omitempty"`
+	// ContinueAt is the history length at which it continues as new; 0 means the default.
+	ContinueAt int `json:"continueAt,omitempty"`
+}
+
+// machine is the pure core of an entity, as the loop below drives it.
+type machine interface {
+	// receive takes every message that has come.
+	receive(now time.Time)
+	// step takes a result, or nil for time that has passed.
+	step(result *fleet.Result, now time.Time)
+	// commands are those whose results have not come.
+	commands() *fleet.Commands
+	// task makes a command one target of a batch; ok is false when it is no longer wanted.
+	task(cmd fleet.Command) (t activities.Task, ok bool)
+	// due is when step must be called although nothing happened; zero for never.
+	due(now time.Time) time.Time
+	// over reports whether the workflow may complete.
+	over(now time.Time) bool
+	// ready reports whether the snapshot may be published: what was published before holds until the recovery has ended.
+	ready() bool
+	// revision rises with each change of the snapshot.
+	revision() int64
+	snapshot(now time.Time) (snapshot any, details string)
+	state() any
+	// pending reports whether messages have come that receive has not taken.
+	pending() bool
+}
+
+// entity runs a machine for ever: it books what comes, executes commands and publishes, and never waits for one result.
+type entity struct {
+	machine
+	ctx       workflow.Context
+	in        EntityInput
+	kind      string
+	woken     bool // there is something to do
+	inFlight  map[int64]bool
+	results   []fleet.Result
+	published int64
+	alarm     alarm
+	// delivering counts the batches under way.
+	delivering int
+	// local has batches delivered within the task that decided them: fewer events, for an entity that answers no updates.
+	local bool
+}
+
+// batchMax bounds the targets of one activity, batches how many of a kind run at once.
+const (
+	batchMax = 100
+	batches  = 2
+)
+
+// continueAt is the history length at which entities continue as new by default; the server suggests it at 4,096.
+const continueAt = 2000
+
+func (e *entity) run() error {
+	e.inFlight = map[int64]bool{}
+	e.published = -1
+	for {
+		if wasReset(e.ctx) {
+			return e.continueAsNew(nil)
+		}
+		now := workflow.Now(e.ctx)
+		e.woken = false
+		e.receive(now)
+		results := e.results
+		e.results = nil
+		for n := range results {
+			delete(e.inFlight, results[n].ID)
+			e.step(&results[n], now)
+		}
+		e.step(nil, now)
+		e.execute(now)
+		e.publish(now)
+		if e.historyFull() {
+			return e.hand()
+		}
+		if e.over(now) && !e.pending() {
+			return nil
+		}
+		e.alarm.arm(e.ctx, e.due(now), func() { e.woken = true })
+		err := workflow.Await(e.ctx, func() bool {
+			return e.woken || len(e.results) > 0 || e.pending() || e.historyFull() || wasReset(e.ctx)
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (e *entity) historyFull() bool {
+	limit := e.in.ContinueAt
+	if limit <= 0 {
+		limit = continueAt
+	}
+	info := workflow.GetInfo(e.ctx)
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit
+}
+
+// hand continues as new with the state: open commands are executed again by the next run, so nothing is waited for.
+func (e *entity) hand() error {
+	now := workflow.Now(e.ctx)
+	for e.pending() || len(e.results) > 0 {
+		e.receive(now)
+		results := e.results
+		e.results = nil
+		for n := range results {
+			e.step(&results[n], now)
+		}
+	}
+	e.publish(now)
+	state, err := fleet.Encode(e.state())
+	if err != nil {
+		return err
+	}
+	return e.continueAsNew(state)
+}
+
+// continueAsNew begins the next run; without a state it recovers from what exists.
+func (e *entity) continueAsNew(state []byte) error {
+	in := EntityInput{Name: e.in.Name, State: state, ContinueAt: e.in.ContinueAt}
+	return workflow.NewContinueAsNewError(e.ctx, e.kind, in)
+}
+
+// publish writes the snapshot to the memo, where it can be read without a worker, at most once a task.
+func (e *entity) publish(now time.Time) {
+	if !e.ready() {
+		e.published = -1
+	}
+	if !e.ready() || e.revision() == e.published {
+		return
+	}
+	e.published = e.revision()
+	s, details := e.snapshot(now)
+	packed, err := fleet.Encode(s)
+	if err == nil {
+		err = workflow.UpsertMemo(e.ctx, map[string]any{MemoSnapshot: packed})
+	}
+	if err != nil {
+		workflow.GetLogger(e.ctx).Error("publish snapshot", "entity", e.in.Name, "error", err)
+	}
+	workflow.SetCurrentDetails(e.ctx, details)
+}
+
+// execute starts an activity for the commands that none is under way for: those to Temporal together, the others one
+// each.
+func (e *entity) execute(now time.Time) {
+	var batch []activities.Task
+	for _, cmd := range slices.Clone(e.commands().Open) {
+		if e.inFlight[cmd.ID] || cmd.NotBefore.After(now) {
+			continue
+		}
+		delivers := activities.Delivers(cmd.Kind)
+		if delivers && (e.delivering == batches || len(batch) == batchMax) {
+			continue
+		}
+		t, ok := e.task(cmd)
+		switch {
+		case !ok:
+			e.commands().Close(cmd.ID)
+		case delivers:
+			e.inFlight[cmd.ID] = true
+			batch = append(batch, t)
+		default:
+			e.inFlight[cmd.ID] = true
+			e.do(activities.NameLook, t, []activities.Task{t}, list(e.ctx, string(cmd.Kind)+" "+e.in.Name))
+		}
+	}
+	if len(batch) > 0 {
+		e.delivering++
+		e.do(activities.NameDeliver, batch, batch, short(e.ctx, LaneEntities, activities.Summary(batch)))
+	}
+}
+
+// do runs one activity beside the loop, and leaves its results there. One that fails for good is asked for again.
+func (e *entity) do(name string, arg any, tasks []activities.Task, options workflow.Context) {
+	workflow.Go(options, func(ctx workflow.Context) {
+		var results []fleet.Result
+		var err error
+		if e.local && name == activities.NameDeliver {
+			err = workflow.ExecuteLocalActivity(local(ctx), name, arg).Get(ctx, &results)
+		} else {
+			err = workflow.ExecuteActivity(ctx, name, arg).Get(ctx, &results)
+		}
+		if err != nil {
+			results = nil
+			for _, t := range tasks {
+				results = append(results, fleet.Result{ID: t.ID, Outcome: fleet.OutcomeFailed, Error: err.Error()})
+			}
+		}
+		if name == activities.NameDeliver {
+			e.delivering--
+		}
+		e.results = append(e.results, results...)
+	})
+}

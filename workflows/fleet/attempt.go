@@ -1,0 +1,42 @@
+package fleet
+
+import "time"
+
+// Provider is a provider cluster: its Liqo cluster id and where the access to it lies.
+type Provider struct {
+	ID          string      `json:"id"`
+	Credentials Credentials `json:"credentials"`
+}
+
+// Attempt is one try of an instance on one Provider; it names every object of the try.
+type Attempt struct {
+	Group    string   `json:"group"`
+	Instance string   `json:"instance"`
+	Number   int      `json:"number"`
+	Provider Provider `json:"provider"`
+}
+
+// ObjectName is the name of the attempt's slice, virtual node and Node.
+func (a Attempt) ObjectName() string { return ObjectName(a.Instance, a.Number) }
+
+// InstanceID is what Join stamps on the Node as providerID.
+func (a Attempt) InstanceID() string { return InstanceID(a.Group, a.Instance) }
+
+// Booking is what recovery needs to rebuild an instance from its objects alone.
+type Booking struct {
+	Spec     GroupSpec `json:"spec,omitzero"`
+	BookedAt time.Time `json:"bookedAt"`
+}
+
+// Found is what exists of one attempt on the consumer.
+type Found struct {
+	Attempt     Attempt  `json:"attempt"`
+	Booking     *Booking `json:"booking,omitempty"` // nil when the annotation is missing or unreadable
+	Slice       bool     `json:"slice"`
+	Virtual     bool     `json:"virtualNode"`
+	Marked      bool     `json:"marked"`
+	Node        bool     `json:"node"`
+	Stamped     bool     `json:"stamped"`     // the Node's providerID is the instance id
+	Ready       bool     `json:"ready"`       // the Node's Ready condition is True
+	Terminating bool     `json:"terminating"` // any of the three is terminating
+}

@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// Commands are the commands of an entity whose results have not come, oldest first.
+type Commands struct {
+	Last int64     `json:"last,omitempty"`
+	Open []Command `json:"open,omitempty"`
+}
+
+// Add opens a command.
+func (c *Commands) Add(cmd Command) {
+	c.Last++
+	cmd.ID = c.Last
+	c.Open = append(c.Open, cmd)
+}
+
+// Find returns the open command of that id, or nil.
+func (c *Commands) Find(id int64) *Command {
+	for n := range c.Open {
+		if c.Open[n].ID == id {
+			return &c.Open[n]
+		}
+	}
+	return nil
+}
+
+// Close takes a command out and returns it; nil when it is not open.
+func (c *Commands) Close(id int64) *Command {
+	n := slices.IndexFunc(c.Open, func(cmd Command) bool { return cmd.ID == id })
+	if n < 0 {
+		return nil
+	}
+	cmd := c.Open[n]
+	c.Open = slices.Delete(c.Open, n, n+1)
+	return &cmd
+}
+
+// Has reports whether a command that match accepts is open.
+func (c *Commands) Has(match func(Command) bool) bool { return slices.ContainsFunc(c.Open, match) }
+
+// Drop takes out every command that match accepts.
+func (c *Commands) Drop(match func(Command) bool) { c.Open = slices.DeleteFunc(c.Open, match) }
+
+// delay is how long a command that could not be executed waits before the next try.
+const delay = 2 * time.Second
+
+// due is when the first delayed command may run; zero when none is delayed.
+func (c *Commands) due(now time.Time) time.Time {
+	var next time.Time
+	for _, cmd := range c.Open {
+		if cmd.NotBefore.After(now) {
+			next = earlier(next, cmd.NotBefore)
+		}
+	}
+	return next
+}
+
+// earlier is the earlier of two times; a zero time is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,88 @@
+package fleet
+
+import "slices"
+
+// maxRows bounds the rows that one entity is told in a round; the rest waits for the next one.
+const maxRows = 500
+
+// GroupDiffers holds one group's snapshot against what exists.
+func GroupDiffers(g Snapshot, found []Found) Differences {
+	d := Differences{Empty: true}
+	rows := make(map[string]InstanceView, len(g.Instances))
+	for _, row := range g.Instances {
+		rows[ObjectName(row.Name, row.Attempt)] = row
+	}
+	seen := map[string]bool{}
+	for _, f := range found {
+		if f.Attempt.Group != g.Group {
+			continue
+		}
+		d.Empty = false
+		name := f.Attempt.ObjectName()
+		seen[name] = true
+		row, booked := rows[name]
+		if agrees := booked && row.agrees(f); !agrees && len(d.Found) < maxRows {
+			d.Found = append(d.Found, f)
+		}
+	}
+	for _, row := range g.Instances {
+		if row.Phase == Ready && !seen[ObjectName(row.Name, row.Attempt)] && len(d.Missing) < maxRows {
+			d.Missing = append(d.Missing, row.Name)
+		}
+	}
+	return d
+}
+
+// agrees reports whether what exists of a booked instance is as its row says; one on its way is its driver's to judge.
+func (v InstanceView) agrees(f Found) bool {
+	switch v.Phase {
+	case Ready:
+		return f.Slice && f.Virtual && f.Node && !f.Terminating && f.Stamped && f.Ready != v.NotReady
+	case Failed:
+		return false
+	default:
+		return true
+	}
+}
+
+// ProviderDiffers holds one provider's holds against what exists and against what the groups book. Peers are the
+// providers with a peering of ours.
+func ProviderDiffers(p ProviderSnapshot, groups []Snapshot, found []Found, peers []Provider) Differences {
+	d := Differences{Remains: p.Phase == Absent && slices.ContainsFunc(peers,
+		func(peer Provider) bool { return peer.ID == p.ID })}
+	exists := map[string]bool{}
+	for _, f := range found {
+		name := f.Attempt.ObjectName()
+		if f.Attempt.Provider.ID != p.ID {
+			continue
+		}
+		exists[name] = true
+		if !slices.Contains(p.Holds, name) && !f.Terminating && len(d.Unheld) < maxRows {
+			d.Unheld = append(d.Unheld, name)
+		}
+	}
+	needed := neededOf(p.ID, groups)
+	for _, key := range p.Holds {
+		if !exists[key] && !needed[key] && !needed[InstanceOfKey(key)] && len(d.Unused) < maxRows {
+			d.Unused = append(d.Unused, key)
+		}
+	}
+	return d
+}
+
+// neededOf are the keys that a provider's Ready instances hold, and the names of the instances that may need any key.
+func neededOf(provider string, groups []Snapshot) map[string]bool {
+	needed := map[string]bool{}
+	for _, g := range groups {
+		for _, row := range g.Instances {
+			switch settled := row.Phase == Ready && row.Provider != ""; {
+			case row.Phase == Failed:
+			case settled:
+				needed[ObjectName(row.Name, row.Attempt)] = row.Provider == provider
+			default:
+				needed[row.Name] = true
+			}
+		}
+	}
+	return needed
+}

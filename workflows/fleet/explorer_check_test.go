@@ -1,0 +1,223 @@
+package fleet_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// picture is what the checks remember of a group from before a step.
+type picture struct {
+	epoch string
+	next  int
+	rows  []fleet.Instance
+}
+
+func (x *explorer) look(l *fleet.Ledger) picture {
+	p := picture{epoch: l.Epoch, next: l.NextSeq}
+	for _, e := range l.Entries {
+		p.rows = append(p.rows, e.Instance)
+	}
+	return p
+}
+
+// checkLedger holds a group after a step against what it was: nothing but CA, a loss, the hour of a failed instance or
+// a history that went back makes an instance stop counting (I1, I3), and nothing books one.
+func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
+	if before.epoch != l.Epoch {
+		return
+	}
+	if before.next != l.NextSeq {
+		x.violates("a step of %s booked an instance", l.Group)
+	}
+	for _, was := range before.rows {
+		e := l.Find(was.Name)
+		name := was.Name
+		if !was.Counts() || e != nil && e.Counts() || x.released[name] || x.harmed[name] || x.mode >= modeTerminate {
+			continue
+		}
+		if was.Phase != fleet.Failed || x.now.Sub(was.Since) < time.Hour {
+			x.violates("%s in %s stopped counting for no reason", name, was.Phase)
+		}
+	}
+}
+
+// checkOperation holds an operation against what it promises (I1, I2, I4, I7).
+func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c call, err error) {
+	if err != nil {
+		if before.epoch == l.Epoch && l.Target() != target {
+			x.violates("a refused %s changed the target", c.verb)
+		}
+		return
+	}
+	grown := l.NextSeq - before.next
+	if again := x.operations[c.request.Operation.ID]; again && c.verb != fleet.Configure && x.mode < modeTerminate &&
+		l.Target() != target {
+		x.violates("%s %s ran twice", c.verb, c.request.Operation.ID)
+	}
+	x.operations[c.request.Operation.ID] = true
+	for n := before.next + 1; n <= l.NextSeq; n++ {
+		name := fleet.InstanceName(l.Group, l.Epoch, n)
+		if x.names[name] {
+			x.violates("the name %s is given twice", name)
+		}
+		x.names[name] = true
+	}
+	taken := 0
+	for _, was := range before.rows {
+		if e := l.Find(was.Name); was.Counts() && e != nil && !e.Counts() {
+			taken++
+			x.released[was.Name] = true
+		}
+		if slices.Contains(c.request.Names, was.Name) {
+			x.released[was.Name] = true
+		}
+	}
+	for _, name := range c.request.Names {
+		x.released[name] = true
+	}
+	if l.Target() != target+grown-taken || c.verb == fleet.Grow && grown != 0 && grown != c.request.Delta {
+		x.violates("%s of %d: target %d -> %d", c.verb, c.request.Delta, target, l.Target())
+	}
+}
+
+func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
+	s := copyOf(x, l.Snapshot(x.now))
+	if old, ok := r.memo.(fleet.Snapshot); ok && old.Position() == s.Position() {
+		x.sameRows(old, s)
+	}
+	counted := 0
+	for _, row := range s.Instances {
+		if row.Counts {
+			counted++
+		}
+	}
+	if counted != s.Target {
+		x.violates("%s publishes a target of %d and %d instances that count", l.Group, s.Target, counted)
+	}
+	r.memo = s
+}
+
+func (x *explorer) checkProvider(p *fleet.ProviderState) {
+	for _, h := range p.Holds {
+		if row := p.Phase.Row(); h.State == fleet.HoldWaiting && !row.Waits && !p.Recovering {
+			x.violates("%s waits for %s, which is %s", h.Key, p.ID, p.Phase)
+		}
+	}
+	if n := p.Live(); n > x.provider(p.ID).nodes && x.mode < modeTerminate {
+		x.violates("%s has %d live holds and room for %d", p.ID, n, x.provider(p.ID).nodes)
+	}
+}
+
+// removesPeering is called when a peering goes: nobody may hold it (I11).
+func (x *explorer) removesPeering(c *cluster, runNumber int) {
+	r := x.runs["provider/"+c.id]
+	if r == nil || r.status != running {
+		return
+	}
+	p := r.actor.(*provider).p
+	for _, h := range p.Holds {
+		if h.State == fleet.HoldGranted && x.mode < modeTerminate {
+			x.violates("the peering with %s goes (run %d, now %d) while %s holds it", c.id, runNumber, p.Run, h.Key)
+		}
+	}
+}
+
+// destroys is called when something of ours is to go: a finished Node only for a reason.
+func (x *explorer) destroys(o *object, how string) {
+	name := o.Attempt.Instance
+	if !o.Marked || !o.Stamped || o.Terminating || x.released[name] || x.harmed[name] || x.excused[name] {
+		return
+	}
+	x.violates("%s is finished and healthy, and %s takes it away", o.Attempt.ObjectName(), how)
+}
+
+func (x *explorer) undoStarted(at fleet.Attempt) {
+	if l := x.group(at.Group); x.mode >= modeTerminate && (l == nil || l.Find(at.Instance) == nil) {
+		x.excused[at.Instance] = true // an orphan that was not finished when it was listed
+	}
+	if r := x.runs["scale-out/"+at.Instance]; r != nil && r.status == running && x.mode < modeTerminate {
+		if d := r.actor.(*driver); d.end == fleet.EndNone && d.d.Instance.Attempt == at.Number &&
+			d.d.Instance.Phase == fleet.Joining {
+			x.violates("%s is undone while it joins", at.ObjectName())
+		}
+	}
+	if x.mode == modeLoad && !x.released[at.Instance] {
+		x.violates("load alone has %s undone", at.ObjectName())
+	}
+}
+
+// heals is called when something is put right that should not have gone wrong: without deaths of workflows only what CA
+// or people called off may leave something to find.
+func (x *explorer) heals(instance, what string) {
+	if x.mode < modeTerminate && !x.released[instance] && !x.harmed[instance] && !x.excused[instance] {
+		x.violates("%s: %s", instance, what)
+	}
+}
+
+// checkRest is what holds once nothing happens any more (I1, I9).
+func (x *explorer) checkRest() {
+	booked := map[string]string{}
+	for _, s := range x.servers {
+		l := x.group(s.spec.ID)
+		if l == nil || l.Recovering || len(l.Commands.Open) > 0 {
+			x.violates("%s is not at rest: %v", s.spec.ID, l)
+			return
+		}
+		for _, e := range l.Entries {
+			if e.Phase != fleet.Ready || e.Leaving || e.Driver.Kind != "" {
+				x.violates("%s rests in %s, leaving %v, stuck %q, driver %q", e.Name, e.Phase, e.Leaving, e.Stuck, e.Driver.Kind)
+				continue
+			}
+			booked[fleet.ObjectName(e.Name, e.Attempt)] = e.Provider()
+		}
+	}
+	for _, o := range x.objects {
+		name := o.Attempt.ObjectName()
+		if booked[name] == "" || !o.Slice || !o.Virtual || !o.Node || !o.Marked || !o.Stamped || o.Terminating {
+			x.violates("%+v is at rest, booked on %q", o.Found.Attempt, booked[name])
+		}
+		if booked[name] != o.granted {
+			x.violates("%s is booked on %s and stands on %s", name, booked[name], o.granted)
+		}
+	}
+	if len(x.objects) != len(booked) {
+		x.violates("%d instances are Ready, and %d stand", len(booked), len(x.objects))
+	}
+	for _, c := range x.clusters {
+		x.checkClusterRest(c, booked)
+	}
+	for _, r := range x.active {
+		if !r.entity() {
+			x.violates("%s still runs", r.id)
+		}
+	}
+}
+
+func (x *explorer) checkClusterRest(c *cluster, booked map[string]string) {
+	var want []string
+	for name, on := range booked {
+		if on == c.id {
+			want = append(want, name)
+		}
+	}
+	slices.Sort(want)
+	r := x.runs["provider/"+c.id]
+	if r == nil || r.status != running {
+		if len(want) > 0 {
+			x.violates("nobody runs provider/%s", c.id)
+		}
+		return
+	}
+	p := r.actor.(*provider).p
+	if got := p.LiveHolds(); !slices.Equal(got, want) {
+		x.violates("%s: held by %v, and used by %v", c.id, got, want)
+	}
+	if c.peered != (len(want) > 0) {
+		x.violates("%s: peered %v with %v, in %s, keep until %s", c.id, c.peered, want, p.Phase, p.KeepUntil)
+	}
+	if p.Phase != fleet.Absent && p.Phase != fleet.Established || len(p.Commands.Open) > 0 {
+		x.violates("%s rests in %s with %d open commands", c.id, p.Phase, len(p.Commands.Open))
+	}
+}

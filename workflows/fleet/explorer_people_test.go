@@ -1,0 +1,288 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// server is what the server of CA knows of one group: the newest picture, and calls whose answers it lost.
+type server struct {
+	spec    *fleet.GroupSpec
+	picture fleet.Snapshot
+	lost    []call
+	calls   int
+}
+
+type call struct {
+	verb    fleet.Verb
+	request fleet.Request
+}
+
+func (x *explorer) group(id string) *fleet.Ledger {
+	if r := x.runs["nodegroup/"+id]; r != nil && r.status == running {
+		return r.actor.(*group).l
+	}
+	return nil
+}
+
+// refresh is what the server does every few seconds: it reads, starts what does not run, and has a group that is behind
+// its picture begin anew.
+func (x *explorer) refresh(s *server) {
+	id := s.spec.ID
+	l := x.group(id)
+	if l == nil {
+		x.start("nodegroup/"+id, true, x.newGroup(id))
+		return
+	}
+	memo, ok := x.runs["nodegroup/"+id].memo.(fleet.Snapshot)
+	if !ok || memo.Revision == 0 {
+		return
+	}
+	wentBack := s.picture.Newer(memo)
+	if memo.Newer(s.picture) {
+		s.picture = memo
+	}
+	if memo.Spec == nil || wentBack {
+		x.operate(s, call{fleet.Configure, fleet.Request{Spec: s.spec, Seen: s.picture.Position()}})
+	}
+}
+
+// ca is one wish of the Cluster Autoscaler, or a call of before sent once more.
+func (x *explorer) ca(s *server) {
+	if len(s.lost) > 0 && x.chance(30) {
+		c := s.lost[0]
+		s.lost = s.lost[1:]
+		x.operate(s, c)
+		return
+	}
+	s.calls++
+	r := fleet.Request{
+		Operation: fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(5 * time.Second)},
+		Seen:      s.picture.Position(), Delta: 1 + x.rng.IntN(2),
+	}
+	verb := []fleet.Verb{fleet.Grow, fleet.Grow, fleet.Shrink, fleet.Release}[x.rng.IntN(4)]
+	if verb == fleet.Release {
+		for _, row := range s.picture.Instances {
+			if x.chance(30) {
+				r.Names = append(r.Names, row.Name)
+			}
+		}
+	}
+	x.operate(s, call{verb, r})
+}
+
+// operate sends a call to the group. Its answer may be lost; then the same call may come once more.
+func (x *explorer) operate(s *server, c call) {
+	l := x.group(s.spec.ID)
+	if l == nil {
+		return
+	}
+	before, target := x.look(l), l.Target()
+	err := l.Operate(c.verb, c.request, x.now)
+	x.note("%s: %s %d %v: %v", s.spec.ID, c.verb, c.request.Delta, c.request.Names, err)
+	x.checkOperation(before, target, l, c, err)
+	x.signal("nodegroup/"+s.spec.ID, nil)
+	if err != nil {
+		return
+	}
+	if c.verb != fleet.Configure && x.trouble(20) {
+		s.lost = append(s.lost, c)
+		return
+	}
+	change := copyOf(x, l.Since(c.request.Seen, x.now))
+	next, ok := change.Apply(s.picture)
+	if ok && next.Newer(s.picture) {
+		s.picture = next
+		x.sameRows(next, l.Snapshot(x.now))
+	}
+}
+
+func (x *explorer) sameRows(got, want fleet.Snapshot) {
+	a, err := json.Marshal(got.Instances)
+	require.NoError(x, err)
+	b, err := json.Marshal(want.Instances)
+	require.NoError(x, err)
+	if len(got.Instances)+len(want.Instances) > 0 && string(a) != string(b) {
+		x.violates("what %s tells of its rows does not add up: %s, not %s", got.Group, a, b)
+	}
+}
+
+// disturb is what people and machines do to the system, as far as this world goes.
+func (x *explorer) disturb() {
+	kinds := []func(){x.breakCluster}
+	if x.mode >= modePeople {
+		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause)
+	}
+	if x.mode >= modeTerminate {
+		kinds = append(kinds, x.terminate, x.terminate, x.reset, x.failTask)
+	}
+	if x.mode >= modeRestore {
+		kinds = append(kinds, x.goBack)
+	}
+	kinds[x.rng.IntN(len(kinds))]()
+}
+
+func (x *explorer) breakCluster() {
+	c := x.clusters[x.rng.IntN(len(x.clusters))]
+	switch x.rng.IntN(4) {
+	case 0:
+		c.down = !c.down
+		x.note("%s is down: %v", c.id, c.down)
+	case 1:
+		c.foreign = 1 - c.foreign
+		x.note("%s has %d slices of others", c.id, c.foreign)
+	default:
+		c.down = false
+	}
+}
+
+// harm takes away what we made, or makes it unready.
+func (x *explorer) harm() {
+	if len(x.objects) == 0 {
+		return
+	}
+	o := x.objects[x.rng.IntN(len(x.objects))]
+	switch {
+	case o.Terminating:
+	case x.chance(50) && o.Stamped:
+		if o.Ready = !o.Ready; !x.isReady(o.Attempt.Instance) {
+			x.excused[o.Attempt.Instance] = true // Join may give up on it
+		}
+		x.note("%s ready: %v", o.Attempt.ObjectName(), o.Ready)
+		if x.fact(o, fleet.NotReady); o.Ready {
+			x.fact(o, fleet.Registered)
+		}
+	case x.chance(30):
+		x.note("%s: everything is deleted by hand", o.Attempt.ObjectName())
+		x.harmed[o.Attempt.Instance] = true
+		x.objects = slices.DeleteFunc(x.objects, func(other *object) bool { return other == o })
+		x.fact(o, fleet.Lost)
+	case x.chance(30):
+		x.note("%s: slice and virtual node are deleted by hand", o.Attempt.ObjectName())
+		x.harmed[o.Attempt.Instance] = true
+		o.Slice, o.Virtual = false, false
+		x.fact(o, fleet.Lost)
+	}
+}
+
+func (x *explorer) isReady(name string) bool {
+	for _, s := range x.servers {
+		if l := x.group(s.spec.ID); l != nil && l.Find(name) != nil {
+			return l.Find(name).Phase == fleet.Ready
+		}
+	}
+	return false
+}
+
+func (x *explorer) fact(o *object, kind fleet.EventKind) {
+	if !x.trouble(20) {
+		x.signal("nodegroup/"+o.Attempt.Group, fleet.Fact{Instance: o.Attempt.Instance, Attempt: o.Attempt.Number,
+			Kind: kind})
+	}
+}
+
+// pick is a running workflow that accept takes; nil when there is none.
+func (x *explorer) pick(accept func(*run) bool) *run {
+	if len(x.active) == 0 {
+		return nil
+	}
+	if r := x.active[x.rng.IntN(len(x.active))]; accept(r) {
+		return r
+	}
+	return nil
+}
+
+func (r *run) entity() bool {
+	switch r.actor.(type) {
+	case *group, *provider:
+		return true
+	}
+	return false
+}
+
+func (x *explorer) cancel() {
+	if r := x.pick(func(r *run) bool { return !r.entity() }); r != nil {
+		if _, undoes := r.actor.(*undo); !undoes {
+			x.note("cancel %s", r.id)
+			x.excused[r.id[strings.IndexByte(r.id, '/')+1:]] = true
+			r.inbox = append(r.inbox, cancelled{})
+		}
+	}
+}
+
+func (x *explorer) signalAll() {
+	for _, s := range x.servers {
+		x.signal("nodegroup/"+s.spec.ID, "retry")
+	}
+}
+
+func (x *explorer) pause() {
+	s := x.servers[x.rng.IntN(len(x.servers))]
+	s.calls++
+	op := fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(time.Second)}
+	x.operate(s, call{fleet.Pause, fleet.Request{Operation: op, Paused: x.chance(30), Seen: s.picture.Position()}})
+}
+
+func (x *explorer) terminate() {
+	if r := x.pick(func(r *run) bool { return !r.entity() || x.chance(20) }); r != nil {
+		x.note("terminate %s", r.id)
+		x.end(r, failed)
+	}
+}
+
+// failTask has a driver fail its workflow tasks, for ever.
+func (x *explorer) failTask() {
+	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driver); return is && r.failing.IsZero() }); r != nil {
+		x.note("%s fails its task", r.id)
+		r.failing = x.now
+	}
+}
+
+// reset begins an entity without a state, and a driver, also one that is closed, as it was a few tasks ago.
+func (x *explorer) reset() {
+	ids := sortedIDs(x.runs)
+	if len(ids) == 0 {
+		return
+	}
+	r := x.runs[ids[x.rng.IntN(len(ids))]]
+	if r.entity() && x.chance(80) {
+		return
+	}
+	x.note("reset %s", r.id)
+	switch a := r.actor.(type) {
+	case *group:
+		x.continueAsNew(r, x.newGroup(a.l.Group), false)
+	case *provider:
+		x.continueAsNew(r, x.newProvider(a.p.ID), false)
+	case *peering:
+		x.signal(r.id, reset{})
+	case *driver:
+		if len(r.past) == 0 {
+			return
+		}
+		d := r.past[x.rng.IntN(len(r.past))].clone().(*driver)
+		x.end(r, failed)
+		delete(x.runs, r.id)
+		x.start(r.id, true, d, reset{})
+		next := x.runs[r.id]
+		if d.telling, next.inbox = 0, next.inbox[1:]; d.step != 0 {
+			d.step = x.schedule(next, d.doing)
+		}
+	}
+}
+
+// goBack puts an old copy of all workflows back, as a restored database does.
+func (x *explorer) goBack() {
+	if x.saved != nil && x.chance(10) {
+		x.note("restore")
+		x.restore(x.saved)
+		x.saved = nil
+	}
+}

@@ -1,0 +1,219 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// HoldState is what became of a hold.
+type HoldState string
+
+// The states of a hold.
+const (
+	HoldWaiting  HoldState = "waiting" // the peering is on its way
+	HoldGranted  HoldState = "granted"
+	HoldRefused  HoldState = "refused"
+	HoldReleased HoldState = "released"
+)
+
+// Hold is one attempt's share of a Provider's offer, from acquire to release. Key is the attempt's object name.
+type Hold struct {
+	Key   string              `json:"key"`
+	Shape corev1.ResourceList `json:"shape,omitempty"`
+	State HoldState           `json:"state"`
+	Since time.Time           `json:"since"` // when it entered State
+	// Failure says why it was refused.
+	Failure *Failure `json:"failure,omitempty"`
+	// Budget bounds the making of a peering that it waits for.
+	Budget time.Duration `json:"budget,omitempty"`
+}
+
+func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGranted }
+
+// acquire books a hold for one attempt, or answers what became of it: the same attempt gets what it got before; a
+// released one stays released. The offer becomes the newest.
+func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
+	if h, ok := p.Holds[r.Key]; ok {
+		p.answer(h)
+		return
+	}
+	if r.Offer != nil {
+		p.Offer, p.free = r.Offer, nil
+	}
+	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration}
+	row := p.Phase.Row()
+	switch short := p.lacks(r.Shape); {
+	case !row.Grants && !row.Waits:
+		h.State, h.Failure = HoldRefused, p.coolingDown()
+	case short != "":
+		h.State = HoldRefused
+		h.Failure = NewFailure(CodeNoCapacity, p.ID, "", fmt.Sprintf("provider %s: %s", p.ID, short))
+	case row.Grants:
+		h.State = HoldGranted
+	}
+	p.set(h)
+	if h.live() {
+		p.Apply(PeeringAcquired, nil, now)
+	}
+	p.answer(p.Holds[r.Key])
+}
+
+func (p *ProviderState) coolingDown() *Failure {
+	why, code := "its last peering failed", CodeRefused
+	if p.Failure != nil {
+		why, code = p.Failure.Message, p.Failure.Code
+	}
+	return NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
+}
+
+// release gives a hold back and remembers the key for an hour, of an unknown one too, so that a late acquire is
+// refused.
+func (p *ProviderState) release(key string, now time.Time) {
+	h, ok := p.Holds[key]
+	if ok && h.State == HoldReleased {
+		return
+	}
+	p.set(Hold{Key: key, State: HoldReleased, Since: now})
+	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandAnswer && c.Answer.Key == key })
+	if ok && h.live() && p.Live() == 0 {
+		p.Apply(PeeringEmptied, nil, now)
+	}
+}
+
+// answer tells the driver what ends its wait: a waiting hold is told nothing.
+func (p *ProviderState) answer(h Hold) {
+	if h.State == HoldWaiting {
+		return
+	}
+	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandAnswer && c.Answer.Key == h.Key })
+	p.Commands.Add(Command{
+		Kind: CommandAnswer, Driver: ScaleOut, Instance: InstanceOfKey(h.Key),
+		Answer: &Answer{Key: h.Key, From: p.ID, State: h.State, Failure: h.Failure},
+	})
+}
+
+func (p *ProviderState) set(h Hold) {
+	if p.Holds == nil {
+		p.Holds = map[string]Hold{}
+	}
+	old := p.Holds[h.Key]
+	p.Holds[h.Key] = h
+	p.Revision++
+	switch {
+	case old.live() && !h.live():
+		p.free = nil
+	case !old.live() && h.live() && p.free != nil:
+		subtract(p.free, h.Shape)
+	}
+}
+
+// settle ends the wait of every waiting hold.
+func (p *ProviderState) settle(state HoldState, why *Failure, now time.Time) {
+	for _, key := range p.LiveHolds() {
+		h := p.Holds[key]
+		if h.State != HoldWaiting {
+			continue
+		}
+		h.State, h.Since = state, now
+		if state == HoldRefused {
+			if h.Failure = why; why == nil {
+				text := fmt.Sprintf("provider %s: still removing the previous peering", p.ID)
+				h.Failure = NewFailure(CodeRefused, p.ID, "", text)
+			}
+		}
+		p.set(h)
+		p.answer(h)
+	}
+}
+
+// Live is the number of holds that wait or are granted.
+func (p *ProviderState) Live() int {
+	n := 0
+	for _, h := range p.Holds {
+		if h.live() {
+			n++
+		}
+	}
+	return n
+}
+
+// LiveHolds are the keys of the holds that wait or are granted, in order.
+func (p *ProviderState) LiveHolds() []string {
+	return slices.DeleteFunc(sortedKeys(p.Holds), func(key string) bool { return !p.Holds[key].live() })
+}
+
+// Free is what the newest offer has left after the live holds; nil without an offer.
+func (p *ProviderState) Free() corev1.ResourceList {
+	if p.Offer == nil {
+		return nil
+	}
+	if p.free == nil {
+		p.free = p.Offer.Lendable.DeepCopy()
+		for _, key := range p.LiveHolds() {
+			subtract(p.free, p.Holds[key].Shape)
+		}
+	}
+	return p.free
+}
+
+func sortedNames(l corev1.ResourceList) []corev1.ResourceName { return slices.Sorted(maps.Keys(l)) }
+
+// subtract takes a shape away from what is free. Resources that free does not name are not limited by it.
+func subtract(free, shape corev1.ResourceList) {
+	for _, name := range sortedNames(shape) {
+		if left, ok := free[name]; ok {
+			left.Sub(shape[name])
+			free[name] = left
+		}
+	}
+}
+
+// lacks is a sentence when the shape does not fit in what is free.
+func (p *ProviderState) lacks(shape corev1.ResourceList) string {
+	if p.Offer == nil {
+		return "it has made no offer"
+	}
+	if p.Offer.MaxNodes > 0 && p.Live() >= p.Offer.MaxNodes {
+		return fmt.Sprintf("all %d nodes it offers are taken", p.Offer.MaxNodes)
+	}
+	return Lacks(shape, p.Offer.Lendable, p.Free())
+}
+
+// Lacks says in a sentence why a shape does not fit in what is free of an offer; "" when it fits. An offer that does
+// not speak of ephemeral storage does not limit it; any other resource that it does not name is not offered.
+func Lacks(shape, offered, free corev1.ResourceList) string {
+	text := ""
+	for _, name := range sortedNames(shape) {
+		want := shape[name]
+		whole, limited := offered[name]
+		if want.Sign() <= 0 || !limited && name == corev1.ResourceEphemeralStorage {
+			continue
+		}
+		have := free[name]
+		if limited && want.Cmp(have) <= 0 {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		if limited {
+			text += fmt.Sprintf("needs %s %s, %s of %s is free", name, want.String(), have.String(), whole.String())
+		} else {
+			text += fmt.Sprintf("needs %s %s, none is offered", name, want.String())
+		}
+	}
+	return text
+}
+
+// sweepHolds forgets refused and released holds an hour after.
+func (p *ProviderState) sweepHolds(now time.Time) {
+	for _, key := range sortedKeys(p.Holds) {
+		if h := p.Holds[key]; !h.live() && now.Sub(h.Since) > tombstoneTTL {
+			delete(p.Holds, key)
+		}
+	}
+}

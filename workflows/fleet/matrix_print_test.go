@@ -1,0 +1,107 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Matrix prints both tables as text: a row per phase, a column per event. docs and a golden test are made from it.
+func Matrix() string {
+	var b strings.Builder
+	b.WriteString("# Instance\n\n| phase | step | counts | CA sees |")
+	for _, k := range EventKinds {
+		fmt.Fprintf(&b, " %s |", k)
+	}
+	b.WriteString("\n|" + strings.Repeat("---|", 4+len(EventKinds)) + "\n")
+	for _, r := range Machine {
+		state := string(r.State)
+		switch {
+		case r.Phase == Failed:
+			state += " + error info"
+		case state == "":
+			state = "not listed"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %v | %s |", r.Phase, orDash(string(r.Step)), r.Counts, state)
+		for _, k := range EventKinds {
+			fmt.Fprintf(&b, " %s |", r.Moves[k])
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n# Peering\n\n| phase | runs | acquire gets |")
+	for _, e := range PeeringEvents {
+		fmt.Fprintf(&b, " %s |", e)
+	}
+	b.WriteString("\n|" + strings.Repeat("---|", 3+len(PeeringEvents)) + "\n")
+	for _, r := range PeeringMachine {
+		gets := "refused"
+		switch {
+		case r.Grants:
+			gets = "granted"
+		case r.Waits:
+			gets = "waits"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |", r.Phase, orDash(string(r.Runs)), gets)
+		for _, e := range PeeringEvents {
+			fmt.Fprintf(&b, " %s |", r.Moves[e])
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (m Move) String() string {
+	if m.Ignored {
+		return "-"
+	}
+	var parts []string
+	switch {
+	case m.To != "":
+		parts = append(parts, string(m.To))
+	default:
+		parts = append(parts, "stays")
+	}
+	if m.Blame {
+		parts = append(parts, "provider refused")
+	}
+	if m.Undo {
+		parts = append(parts, "undo")
+	}
+	if m.Force {
+		parts = append(parts, "forced")
+	}
+	if m.Stuck {
+		parts = append(parts, "stuck")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (m PeeringMove) String() string {
+	if m.Ignored {
+		return "-"
+	}
+	s := orStays(string(m.To))
+	if m.ToEmpty != "" {
+		s += " (no hold: " + string(m.ToEmpty) + ")"
+	}
+	if m.Grant {
+		s += ", grants the waiting"
+	}
+	if m.RefuseWaiting {
+		s += ", refuses the waiting"
+	}
+	return s
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func orStays(s string) string {
+	if s == "" {
+		return "stays"
+	}
+	return s
+}

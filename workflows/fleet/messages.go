@@ -1,0 +1,250 @@
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The messages between entities, drivers and activities. They are wire formats: fields are only ever added.
+
+// Generation orders the drivers of one instance: by the group's epoch, then by the starts the group has counted in it.
+type Generation struct {
+	Epoch string `json:"epoch,omitempty"`
+	Count int    `json:"count,omitempty"`
+}
+
+// Known reports whether the generation was ever set.
+func (g Generation) Known() bool { return g.Epoch != "" }
+
+// Before reports whether g was started before o.
+func (g Generation) Before(o Generation) bool {
+	if g.Epoch != o.Epoch {
+		return EpochBefore(g.Epoch, o.Epoch)
+	}
+	return g.Count < o.Count
+}
+
+// End says whether a view is its driver's last one.
+type End string
+
+// The ends.
+const (
+	EndNone    End = ""        // the driver goes on
+	EndFinal   End = "final"   // the driver completes: the group drives the instance from here
+	EndStopped End = "stopped" // the driver fails, stopped by its group or an operator: what it names is to be undone
+)
+
+// View is what a driver tells of its instance: before each acquire, and at its end. Views of one instance are ordered
+// by (Generation, Sequence); the driver's workflow counts the sequence before it schedules the step that tells the
+// view.
+type View struct {
+	Instance   string     `json:"instance"`
+	Generation Generation `json:"generation"`
+	Sequence   int        `json:"sequence"`
+	End        End        `json:"end,omitempty"`
+	Phase      Phase      `json:"phase"`
+	Attempt    int        `json:"attempt,omitempty"`
+	Offer      *Offer     `json:"offer,omitempty"`
+	Refused    []string   `json:"refused,omitempty"`
+	Failure    *Failure   `json:"failure,omitempty"`
+	Stuck      string     `json:"stuck,omitempty"`
+	Force      bool       `json:"force,omitempty"`
+	// Left are the attempts of this driver that are over and may have left something behind.
+	Left []Attempt `json:"left,omitempty"`
+	// SpecHash and BookedAt let a group that began anew take the instance back.
+	SpecHash string    `json:"specHash,omitempty"`
+	BookedAt time.Time `json:"bookedAt,omitzero"`
+}
+
+// Order is what a group tells the driver of an instance. Orders are idempotent; one that is not for the driver's
+// generation, or an earlier one, is ignored.
+type Order struct {
+	Generation Generation `json:"generation"`
+	// Stop ends the driver: it tells a stopped view and fails.
+	Stop bool `json:"stop,omitempty"`
+	// Deleted: CA gave the instance back.
+	Deleted bool `json:"deleted,omitempty"`
+	// Lost: the instance's objects are gone, or its provider is; pods are not waited for.
+	Lost bool `json:"lost,omitempty"`
+	// Retry runs the step under way at once.
+	Retry bool `json:"retry,omitempty"`
+}
+
+// HoldRequest is one row of what drivers and undos tell a provider.
+type HoldRequest struct {
+	Kind HoldRequestKind `json:"kind"`
+	Key  string          `json:"key,omitempty"`
+	// Shape, Offer and Budget come with an acquire; Budget bounds the making of a peering.
+	Shape  corev1.ResourceList `json:"shape,omitempty"`
+	Offer  *Offer              `json:"offer,omitempty"`
+	Budget metav1.Duration     `json:"budget,omitzero"`
+}
+
+// HoldRequestKind is what a HoldRequest asks for.
+type HoldRequestKind string
+
+// The kinds.
+const (
+	HoldAcquire HoldRequestKind = "acquire" // book a hold, or ask again what became of it
+	HoldRelease HoldRequestKind = "release" // give it back, granted or not
+	HoldBroken  HoldRequestKind = "broken"  // a step found the peering gone under a granted hold
+)
+
+// Answer is what a provider tells the driver of a hold: only what ends the wait.
+type Answer struct {
+	Key     string    `json:"key"`
+	From    string    `json:"from"`  // the provider's id
+	State   HoldState `json:"state"` // granted, refused or released
+	Failure *Failure  `json:"failure,omitempty"`
+}
+
+// Fact is what a watcher of nodes saw of one attempt: Kind is Registered, NotReady or Lost. Any number of watchers tell
+// the same one, also again, and the last one holds. Lost is a hint only: a watch may lag, so compare before acting.
+type Fact struct {
+	Instance string    `json:"instance"`
+	Attempt  int       `json:"attempt"`
+	Kind     EventKind `json:"kind"`
+}
+
+// Differences is what one round of the comparison found about one entity: rows that disagree with what it published.
+type Differences struct {
+	Round int64     `json:"round"`
+	Began time.Time `json:"began"` // when the lists began
+	// Empty says that the list shows nothing at all.
+	Empty bool `json:"empty,omitempty"`
+	// Found are attempts with objects that are not as published; Missing are published Ready instances without objects.
+	Found   Founds   `json:"found,omitempty"`
+	Missing []string `json:"missing,omitempty"`
+	// Unheld, for a provider: keys with objects and without a hold. Unused: holds without objects that no group books.
+	Unheld []string `json:"unheld,omitempty"`
+	Unused []string `json:"unused,omitempty"`
+	// Remains, for a provider: a peering of ours exists although it published that there is none.
+	Remains bool `json:"remains,omitempty"`
+}
+
+// Rows is how many rows disagree.
+func (d Differences) Rows() int {
+	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused)
+	if d.Remains {
+		n++
+	}
+	return n
+}
+
+// PeeringReport is what peering/<id> and unpeering/<id> tell a provider at their end.
+type PeeringReport struct {
+	Run     int          `json:"run"`
+	Event   PeeringEvent `json:"event"`
+	Failure *Failure     `json:"failure,omitempty"`
+}
+
+// DriverInput starts scale-out or scale-in.
+type DriverInput struct {
+	Instance   Instance   `json:"instance"`
+	Spec       GroupSpec  `json:"spec"`
+	Generation Generation `json:"generation"`
+	// Ahead is how many instances of the group were started before this one and have named no provider yet; Taken is how
+	// many the group has on each provider. Both spread a burst over the offers.
+	Ahead int            `json:"ahead,omitempty"`
+	Taken map[string]int `json:"taken,omitempty"`
+}
+
+// UndoInput starts an undo.
+type UndoInput struct {
+	Attempt Attempt `json:"attempt"`
+}
+
+// PeeringInput starts peering/<id> or unpeering/<id>.
+type PeeringInput struct {
+	Provider Provider `json:"provider"`
+	Run      int      `json:"run"`
+	// Budget bounds peering/<id>; 0 means EstablishBound.
+	Budget metav1.Duration `json:"budget,omitzero"`
+}
+
+// Command is what an entity wants done outside: data, executed by an activity for many targets at once. It is part of
+// the entity's state until its result has come, so continue-as-new carries it; executing one twice is harmless.
+type Command struct {
+	ID   int64       `json:"id"`
+	Kind CommandKind `json:"kind"`
+	// Instance and Generation name a driver; Key a hold.
+	Instance   string     `json:"instance,omitempty"`
+	Generation Generation `json:"generation,omitzero"`
+	Attempt    *Attempt   `json:"attempt,omitempty"`
+	Order      *Order     `json:"order,omitempty"`
+	Answer     *Answer    `json:"answer,omitempty"`
+	// Driver is the kind of driver that Start, Order or Check are about.
+	Driver DriverKind `json:"driver,omitempty"`
+	// Instances are those that Check and Observe are about.
+	Instances []string `json:"instances,omitempty"`
+	// NotBefore delays the execution; zero means at once.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+// CommandKind says what a Command does.
+type CommandKind string
+
+// The kinds.
+const (
+	CommandStart     CommandKind = "start"     // start an instance's driver
+	CommandUndo      CommandKind = "undo"      // start undo/<name>-<attempt>
+	CommandOrder     CommandKind = "order"     // tell a driver
+	CommandAnswer    CommandKind = "answer"    // tell the driver of a hold
+	CommandCheck     CommandKind = "check"     // describe drivers, and see what exists of those that are closed
+	CommandObserve   CommandKind = "observe"   // see what exists of instances
+	CommandRecover   CommandKind = "recover"   // list everything that exists
+	CommandPeering   CommandKind = "peering"   // start peering/<id>
+	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
+	CommandCancel    CommandKind = "cancel"    // cancel peering/<id>, or unpeering/<id>
+)
+
+// DriverKind names the workflows that drive instances.
+type DriverKind string
+
+// The drivers of instances.
+const (
+	ScaleOut DriverKind = "scale-out"
+	ScaleIn  DriverKind = "scale-in"
+)
+
+// Result is what became of a Command. An entity that gets no result executes the command again.
+type Result struct {
+	ID      int64   `json:"id"`
+	Outcome Outcome `json:"outcome"`
+	Error   string  `json:"error,omitempty"`
+	// Drivers answers Check.
+	Drivers []DriverStatus `json:"drivers,omitempty"`
+	// Empty: the list of all that exists of the group shows nothing at all.
+	Empty bool `json:"empty,omitempty"`
+	// Found answers Observe and Recover; Peering, LingerSeconds and Unpeer a provider's Recover.
+	Found         Founds       `json:"found,omitempty"`
+	Peering       *Provider    `json:"peering,omitempty"`
+	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
+	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+}
+
+// Outcome says how a command went.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeDone    Outcome = "done"
+	OutcomeAlready Outcome = "already" // a workflow of that id runs, or has completed
+	OutcomeGone    Outcome = "gone"    // the target is closed, and did not complete
+	OutcomeClosed  Outcome = "closed"  // the target completed: its last view was delivered
+	OutcomeFailed  Outcome = "failed"  // it could not be told; send it again
+)
+
+// DriverStatus is what Check found of one driver.
+type DriverStatus struct {
+	Instance string `json:"instance"`
+	// Running: it is open; Failing: its workflow task has failed again and again for ten minutes.
+	Running bool `json:"running,omitempty"`
+	Failing bool `json:"failing,omitempty"`
+	// Completed: it is closed, and its last view was delivered.
+	Completed bool `json:"completed,omitempty"`
+	// Found is what exists of the instance's newest attempt, when the driver is not running.
+	Found *Found `json:"found,omitempty"`
+}

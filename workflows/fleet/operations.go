@@ -1,0 +1,243 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is
+// refused, so that a call whose caller has gone cannot come back as a ghost.
+type Operation struct {
+	ID       string    `json:"id"`
+	GiveUpAt time.Time `json:"giveUpAt"`
+}
+
+// Times of an operation. A client that lost an answer knows from them when the operation has either run or never will:
+// TaskTimeout after GiveUpAt.
+const (
+	// GiveUpBefore is how long before its caller's deadline an operation counts as given up: the answer must still get
+	// back.
+	GiveUpBefore = 500 * time.Millisecond
+	// TaskTimeout is the workflow task timeout of every entity. A task that began before GiveUpAt ends within it; one that
+	// is lost with its worker runs again elsewhere, where the operation is checked once more.
+	TaskTimeout = 5 * time.Second
+)
+
+// Position is how far somebody has seen a group: an epoch and a revision in it.
+type Position struct {
+	Epoch    string `json:"epoch,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
+	// Booked is how many names the epoch had given: a history that went back may have overtaken the revision since.
+	Booked int `json:"booked,omitempty"`
+}
+
+// Request is what every operation carries, and what one of them asks for.
+type Request struct {
+	Operation Operation `json:"operation"`
+	// Seen is the newest position that the caller knows; the answer brings what changed since.
+	Seen Position `json:"seen,omitzero"`
+	// Delta is how many instances to grow or shrink by, positive in both.
+	Delta int `json:"delta,omitempty"`
+	// Names are the instances to release.
+	Names []string `json:"names,omitempty"`
+	// Spec is the one to put in force.
+	Spec *GroupSpec `json:"spec,omitempty"`
+	// Paused is whether the group is to start anything.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// Verb names an operation; it is the update's name on the wire.
+type Verb string
+
+// The operations.
+const (
+	Configure Verb = "configure" // put a spec in force
+	Grow      Verb = "grow"      // book Delta instances, Pending
+	Shrink    Verb = "shrink"    // take back min(Delta, counted and not registered), youngest first (I4)
+	Release   Verb = "release"   // take the named ones back; one that is gone already is success
+	Pause     Verb = "pause"     // start nothing new, or start again
+)
+
+// Verbs lists every operation.
+var Verbs = []Verb{Configure, Grow, Shrink, Release, Pause}
+
+// Check is Operate's verdict without its effect. known is true when the operation has run before.
+func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err error) {
+	if l.Behind(r.Seen) {
+		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is behind what its server has seen and begins anew "+
+			"from what exists")
+	}
+	if l.Recovering {
+		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is recovering from what exists")
+	}
+	if verb == Configure {
+		return false, l.checkConfigure(r.Spec)
+	}
+	if known, err = l.admit(r.Operation, now); err != nil || known {
+		return known, err
+	}
+	switch verb {
+	case Grow:
+		err = l.checkGrow(r.Delta)
+	case Shrink:
+		err = l.checkShrink(r.Delta)
+	case Release:
+		err = l.checkRelease(r.Names)
+	case Configure, Pause:
+	}
+	return false, err
+}
+
+// Validate is what a caller is told before anything is booked; a ledger whose history went back lets the operation
+// pass, which then begins anew.
+func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
+	if l.Behind(r.Seen) && !l.Recovering {
+		return nil
+	}
+	_, err := l.Check(verb, r, now)
+	return err
+}
+
+// Operate books one operation, once. Errors are *Refusal: Invalid, MaxSize, Precondition, Expired, NotInitialised; then
+// nothing was changed, but that a ledger whose history went back begins anew (design rule: what exists wins).
+func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
+	known, err := l.Check(verb, r, now)
+	if l.Behind(r.Seen) && !l.Recovering {
+		l.beginAnew(now)
+	}
+	if err != nil || known {
+		return err
+	}
+	switch verb {
+	case Configure:
+		l.configure(*r.Spec)
+		return nil
+	case Grow:
+		l.grow(r.Delta, now)
+	case Shrink:
+		l.shrink(r.Delta)
+	case Release:
+		l.release(r.Names)
+	case Pause:
+		if l.Paused != r.Paused {
+			l.Paused = r.Paused
+			l.Revision++
+		}
+	}
+	l.Ops.Add(r.Operation.ID)
+	return nil
+}
+
+// Behind reports whether somebody has seen more of this group than it knows: its history went back.
+func (l *Ledger) Behind(seen Position) bool {
+	if seen.Epoch == l.Epoch {
+		return seen.Revision > l.Revision || seen.Booked > l.NextSeq
+	}
+	return seen.Epoch != "" && EpochBefore(l.Epoch, seen.Epoch)
+}
+
+// admit says whether the operation may run now: a *Refusal when its caller has given up or the group has no spec yet.
+func (l *Ledger) admit(op Operation, now time.Time) (known bool, err error) {
+	if op.ID == "" {
+		return false, Refuse(RefusedInvalid, "operation without id")
+	}
+	if l.Ops.Has(op.ID) {
+		return true, nil
+	}
+	if now.After(op.GiveUpAt) {
+		return false, Refuse(RefusedExpired, fmt.Sprintf("operation %s came %s after its caller gave up",
+			op.ID, now.Sub(op.GiveUpAt).Round(time.Millisecond)))
+	}
+	if l.Spec == nil {
+		return false, Refuse(RefusedNotInitialised,
+			"the group has no configuration yet; it comes with the server's next Refresh")
+	}
+	return false, nil
+}
+
+func (l *Ledger) checkConfigure(spec *GroupSpec) error {
+	if spec == nil || spec.ID != l.Group {
+		id := ""
+		if spec != nil {
+			id = spec.ID
+		}
+		return Refuse(RefusedInvalid, fmt.Sprintf("this is group %s, not %q; use a new group", l.Group, id))
+	}
+	return nil
+}
+
+func (l *Ledger) configure(spec GroupSpec) {
+	spec.Budgets = spec.Budgets.WithDefaults()
+	if l.Spec == nil || l.Spec.Hash() != spec.Hash() {
+		l.Spec = &spec
+		l.Revision++
+	}
+}
+
+func (l *Ledger) checkGrow(delta int) error {
+	target := l.Target()
+	switch {
+	case delta < 1:
+		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be at least 1, not %d", delta))
+	case l.Paused:
+		return Refuse(RefusedPrecondition, fmt.Sprintf("group %s is paused; resume it to scale out", l.Group))
+	case delta > l.Spec.Max || target+delta > l.Spec.Max: // the first part guards the sum against overflow
+		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
+			l.Spec.Max))
+	}
+	return nil
+}
+
+func (l *Ledger) grow(delta int, now time.Time) {
+	for range delta {
+		l.NextSeq++
+		l.add(NewInstance(InstanceName(l.Group, l.Epoch, l.NextSeq), l.Spec, now))
+	}
+}
+
+func (l *Ledger) checkShrink(delta int) error {
+	if delta < 1 {
+		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be negative, not %d", -delta))
+	}
+	if !slices.ContainsFunc(l.Entries, (*Entry).cancellable) {
+		return Refuse(RefusedPrecondition,
+			fmt.Sprintf("group %s: no instance that is still to come can be cancelled; delete nodes by name", l.Group))
+	}
+	return nil
+}
+
+func (l *Ledger) shrink(delta int) {
+	for _, e := range slices.Backward(l.Entries) {
+		if delta > 0 && e.cancellable() {
+			l.giveBack(e)
+			delta--
+		}
+	}
+}
+
+func (e *Entry) cancellable() bool { return e.Counts() && !e.Registered && e.Phase != Ready }
+
+func (l *Ledger) giveBack(e *Entry) {
+	if !e.Leaving || e.Stuck != "" {
+		e.GiveBack()
+		l.changed(e)
+	}
+}
+
+func (l *Ledger) checkRelease(names []string) error {
+	for _, n := range names {
+		if !isInstanceOf(n, l.Group) {
+			return Refuse(RefusedInvalid, fmt.Sprintf("instance %q is not of group %s", n, l.Group))
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) release(names []string) {
+	for _, name := range names {
+		if e := l.Find(name); e != nil {
+			l.giveBack(e)
+		}
+	}
+}

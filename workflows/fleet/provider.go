@@ -1,0 +1,416 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProviderState is a Provider: its newest offer, its holds and its peering. It is the state of the workflow
+// provider/<id>: Step takes everything that can happen and leaves in Commands what is to be done outside.
+type ProviderState struct {
+	ID    string       `json:"id"`
+	Phase PeeringPhase `json:"phase"`
+	Since time.Time    `json:"since"`
+	// Offer is the newest one seen; its linger and unpeer policy rule.
+	Offer *Offer `json:"offer,omitempty"`
+	// Holds are kept by key: live ones, and for an hour refused and released ones, so that a late acquire of the same
+	// attempt gets the same answer.
+	Holds map[string]Hold `json:"holds,omitempty"`
+	// Failure is why the peering last failed.
+	Failure *Failure `json:"failure,omitempty"`
+	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale.
+	Run int `json:"run,omitempty"`
+	// Checked is when the phase's workflow was last started.
+	Checked time.Time `json:"checked,omitzero"`
+	// Started is the newest run that was started and was none before.
+	Started  int   `json:"started,omitempty"`
+	Revision int64 `json:"revision"`
+	// KeepUntil forbids removal before then: after a recovery nothing is removed for a while.
+	KeepUntil  time.Time `json:"keepUntil,omitzero"`
+	Failures   int       `json:"failures,omitempty"` // in a row; lengthens CoolOff
+	Recovering bool      `json:"recovering,omitempty"`
+	Commands   Commands  `json:"commands"`
+	// Round is the last comparison; Unused the holds that it found without objects and bookings.
+	Round  int64    `json:"round,omitempty"`
+	Unheld []string `json:"unheld,omitempty"`
+	Unused []string `json:"unused,omitempty"`
+	// Remains: the last comparison found a peering of ours that this entity does not know.
+	Remains bool `json:"remains,omitempty"`
+
+	free corev1.ResourceList
+	log  []PeeringTransition
+}
+
+// PeeringTransition is one change of a peering's phase, for the log.
+type PeeringTransition struct {
+	From, To PeeringPhase
+	Event    PeeringEvent
+	Failure  *Failure
+}
+
+// Times of a peering's life.
+const (
+	tombstoneTTL   = time.Hour
+	coolOffFirst   = 15 * time.Second
+	coolOffMax     = 10 * time.Minute
+	RemovalWait    = 60 * time.Second // how long an acquire waits for a removal under way
+	EstablishBound = 90 * time.Second
+	inUseRetry     = 5 * time.Minute
+	removalRetry   = time.Minute
+	// restartRun is how often peering/<id> or unpeering/<id> is started although it should run: someone may have
+	// terminated it. Its own clock says when it fails; time that it spends in our queues does not.
+	restartRun = time.Minute
+	// recoveredKeep is how long a provider that recovered removes nothing: holds may not have come back yet.
+	recoveredKeep = 5 * time.Minute
+)
+
+// NewProviderState is a Provider that first looks what exists.
+func NewProviderState(id string, now time.Time) *ProviderState {
+	p := &ProviderState{ID: id, Phase: Absent, Since: now, Holds: map[string]Hold{}, Recovering: true}
+	p.Commands.Add(Command{Kind: CommandCancel, Driver: "unpeering"})
+	p.Commands.Add(Command{Kind: CommandRecover})
+	return p
+}
+
+// ProviderInput is one thing that happened to a provider; the zero value is that time has passed.
+type ProviderInput struct {
+	Requests    []HoldRequest
+	Report      *PeeringReport
+	Result      *Result
+	Differences *Differences
+}
+
+// Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
+// Requests book at once, also during a recovery: they wait for it in the phase.
+func (p *ProviderState) Step(in ProviderInput, now time.Time) {
+	for _, r := range in.Requests {
+		switch r.Kind {
+		case HoldAcquire:
+			p.acquire(r, now)
+		case HoldRelease:
+			p.release(r.Key, now)
+		case HoldBroken:
+			p.Apply(PeeringBroken, nil, now)
+		}
+	}
+	if r := in.Report; r != nil && r.Run == p.Run {
+		p.Apply(r.Event, r.Failure, now)
+	}
+	if in.Result != nil {
+		p.result(*in.Result, now)
+	}
+	if in.Differences != nil {
+		p.compared(*in.Differences, now)
+	}
+	if !p.Recovering {
+		p.elapse(now)
+		p.run(now)
+	}
+	p.sweepHolds(now)
+}
+
+// run starts the phase's workflow: on entry, and for unpeering/<id> again now and then.
+func (p *ProviderState) run(now time.Time) {
+	kind := p.Phase.Row().Runs
+	if kind == "" || p.Offer == nil || p.starting() || !p.Checked.IsZero() && now.Before(p.restart()) {
+		return
+	}
+	p.Checked = now
+	p.Commands.Add(Command{Kind: kind})
+}
+
+// starting reports whether the phase's workflow is being started.
+func (p *ProviderState) starting() bool {
+	return p.Commands.Has(func(c Command) bool { return c.Kind == CommandPeering || c.Kind == CommandUnpeering })
+}
+
+// restart is when the phase's workflow is started once more although it should run.
+func (p *ProviderState) restart() time.Time { return p.Checked.Add(restartRun) }
+
+// PeeringInput is what the phase's workflow is started with.
+func (p *ProviderState) PeeringInput() PeeringInput {
+	in := PeeringInput{Provider: Provider{ID: p.ID}, Run: p.Run, Budget: metav1.Duration{Duration: p.budget()}}
+	if p.Offer != nil {
+		in.Provider.Credentials = p.Offer.Credentials
+	}
+	return in
+}
+
+// budget is the longest one of those that wait.
+func (p *ProviderState) budget() time.Duration {
+	longest := time.Duration(0)
+	for _, h := range p.Holds {
+		if h.State == HoldWaiting {
+			longest = max(longest, h.Budget)
+		}
+	}
+	if longest == 0 {
+		return EstablishBound
+	}
+	return longest
+}
+
+// Apply moves a peering by the table; beside it only a recovery sets the phase, by what exists. It returns the move;
+// an ignored one changed nothing.
+func (p *ProviderState) Apply(ev PeeringEvent, why *Failure, now time.Time) PeeringMove {
+	m, ok := p.Phase.Row().Moves[ev]
+	if !ok || m.Ignored {
+		return PeeringMove{Ignored: true}
+	}
+	p.Revision++
+	if m.RefuseWaiting {
+		p.settle(HoldRefused, why, now)
+	}
+	if m.Grant {
+		p.settle(HoldGranted, nil, now)
+	}
+	p.record(ev, why, now)
+	next := m.To
+	if m.ToEmpty != "" && p.Live() == 0 {
+		next = m.ToEmpty
+	}
+	if next != "" {
+		p.enter(next, ev, why, now)
+	}
+	return m
+}
+
+// record keeps what the event says beside the phase.
+func (p *ProviderState) record(ev PeeringEvent, why *Failure, now time.Time) {
+	switch ev {
+	case PeeringFailed:
+		p.Failure = why
+		switch p.Phase {
+		case Establishing:
+			p.Failures++
+		case Removing: // what failed at once would fail at once again
+			p.KeepUntil = now.Add(removalRetry)
+		case Absent, Compensating, CoolOff, Established, Repairing, Lingering:
+		}
+	case PeeringDone:
+		if p.Phase == Establishing || p.Phase == Repairing {
+			p.Failure, p.Failures = nil, 0
+		}
+	case PeeringInUse:
+		p.KeepUntil = now.Add(inUseRetry)
+	case PeeringAcquired, PeeringEmptied, PeeringElapsed, PeeringBroken:
+	}
+}
+
+// enter begins a phase anew: what an earlier phase's workflow still reports is stale from here.
+func (p *ProviderState) enter(next PeeringPhase, ev PeeringEvent, why *Failure, now time.Time) {
+	if next == p.Phase {
+		return
+	}
+	p.log = append(p.log, PeeringTransition{From: p.Phase, To: next, Event: ev, Failure: why})
+	p.Phase, p.Since, p.Checked = next, now, time.Time{}
+	p.Run++
+	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandPeering || c.Kind == CommandUnpeering })
+}
+
+// Transitions returns the changes of phases since it was last called.
+func (p *ProviderState) Transitions() []PeeringTransition {
+	log := p.log
+	p.log = nil
+	return log
+}
+
+// elapse moves the peering when its phase's time is over.
+func (p *ProviderState) elapse(now time.Time) {
+	due := p.phaseEnd()
+	if due.IsZero() || now.Before(due) {
+		return
+	}
+	p.Apply(PeeringElapsed, nil, now)
+}
+
+// phaseEnd is when the phase is over by itself; zero when it has no end of its own.
+func (p *ProviderState) phaseEnd() time.Time {
+	switch p.Phase {
+	case CoolOff:
+		d := coolOffFirst
+		for range min(p.Failures-1, 6) {
+			d *= 2
+		}
+		return p.Since.Add(min(d, coolOffMax))
+	case Lingering:
+		linger := DefaultLinger
+		if p.Offer != nil {
+			if p.Offer.Unpeer == UnpeerNever {
+				return time.Time{}
+			}
+			linger = p.Offer.Linger()
+		}
+		if due := p.Since.Add(linger); due.After(p.KeepUntil) {
+			return due
+		}
+		return p.KeepUntil
+	case Removing:
+		if first := p.firstWaiting(); !first.IsZero() {
+			return first.Add(RemovalWait)
+		}
+	case Absent, Establishing, Compensating, Established, Repairing:
+	}
+	return time.Time{}
+}
+
+func (p *ProviderState) firstWaiting() (first time.Time) {
+	for _, h := range p.Holds {
+		if h.State == HoldWaiting {
+			first = earlier(first, h.Since)
+		}
+	}
+	return first
+}
+
+// Due is when Step must be called although nothing happened; zero for never.
+func (p *ProviderState) Due(now time.Time) time.Time {
+	next := p.Commands.due(now)
+	if p.Recovering {
+		return next
+	}
+	if p.Phase.Row().Runs != "" && !p.Checked.IsZero() && !p.starting() {
+		next = earlier(next, p.restart())
+	}
+	return earlier(next, p.phaseEnd())
+}
+
+// closeAfter is how long a provider that is of no use any longer keeps its workflow.
+const closeAfter = 24 * time.Hour
+
+// Over reports whether the workflow may close: nothing is held, peered or remembered for a day. An acquire starts it
+// anew.
+func (p *ProviderState) Over(now time.Time) bool {
+	return p.Phase == Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && now.Sub(p.Since) > closeAfter
+}
+
+// result takes what became of a command.
+func (p *ProviderState) result(r Result, now time.Time) {
+	cmd := p.Commands.Find(r.ID)
+	if cmd == nil {
+		return
+	}
+	if r.Outcome == OutcomeFailed {
+		cmd.NotBefore = now.Add(delay)
+		return
+	}
+	done := *p.Commands.Close(r.ID)
+	switch {
+	case done.Kind == CommandRecover:
+		p.recovered(r, now)
+	case done.Kind == CommandAnswer && r.Outcome == OutcomeGone && p.Holds[done.Answer.Key].live():
+		p.release(done.Answer.Key, now) // its driver is closed and did not complete
+	case done.Kind != CommandPeering && done.Kind != CommandUnpeering:
+	case r.Outcome == OutcomeDone:
+		p.Started = p.Run
+	case p.Started != p.Run: // an older run is on its way out
+		p.Checked = now.Add(soon - restartRun)
+	}
+}
+
+// recovered rebuilds holds and phase from what exists; requests that came meanwhile stand.
+func (p *ProviderState) recovered(r Result, now time.Time) {
+	p.Recovering = false
+	p.rebuild(r.Found, now)
+	switch {
+	case r.Peering != nil && p.Offer == nil:
+		p.Offer = &Offer{
+			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
+		}
+	case len(r.Found) > 0 && p.Offer == nil: // on a peering that is not ours
+		p.Offer = r.Found[0].offer()
+	}
+	if r.Peering == nil && len(r.Found) == 0 {
+		return
+	}
+	p.KeepUntil = now.Add(recoveredKeep)
+	switch {
+	case p.Phase == Absent && p.Live() > 0:
+		p.enter(Established, "recovered", nil, now)
+	case p.Phase == Absent:
+		p.enter(Lingering, "recovered", nil, now)
+	}
+}
+
+// rebuild books what exists and no hold stands for.
+func (p *ProviderState) rebuild(found []Found, now time.Time) {
+	for _, f := range found {
+		key := f.Attempt.ObjectName()
+		if _, known := p.Holds[key]; known {
+			continue
+		}
+		h := Hold{Key: key, State: HoldGranted, Since: now}
+		if f.Booking != nil {
+			h.Shape = f.Booking.Spec.Shape
+		}
+		p.set(h)
+	}
+}
+
+// compared acts on what two rounds in a row show: slices without a hold mean that history went back, and a peering in
+// Absent that its removal failed, so what exists is listed again; holds that nobody uses are released.
+func (p *ProviderState) compared(d Differences, now time.Time) {
+	if d.Round <= p.Round {
+		return
+	}
+	if d.Round == p.Round+1 {
+		p.seenTwice(d, now)
+	}
+	p.Round, p.Unheld, p.Unused, p.Remains = d.Round, d.Unheld, d.Unused, d.Remains
+}
+
+// seenTwice acts on what this round and the one before it show.
+func (p *ProviderState) seenTwice(d Differences, now time.Time) {
+	for _, key := range d.Unused {
+		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Since.Before(d.Began) {
+			p.release(key, now)
+		}
+	}
+	unknown := d.Remains && p.Remains && p.Phase == Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {
+		return slices.Contains(p.Unheld, key) && p.Holds[key].State == ""
+	})
+	if unknown && !p.Recovering {
+		p.Recovering = true
+		p.Commands.Add(Command{Kind: CommandRecover})
+	}
+}
+
+// ProviderSnapshot is what a provider publishes in its memo.
+type ProviderSnapshot struct {
+	ID       string       `json:"id"`
+	Revision int64        `json:"revision"`
+	Phase    PeeringPhase `json:"phase"`
+	Run      int          `json:"run,omitempty"`
+	Since    time.Time    `json:"since"`
+	Offer    *Offer       `json:"offer,omitempty"`
+	Failure  *Failure     `json:"failure,omitempty"`
+	// Free is what the offer has left; nil without an offer.
+	Free corev1.ResourceList `json:"free"`
+	// KeepUntil is until when the peering is not removed.
+	KeepUntil time.Time `json:"keepUntil,omitzero"`
+	// Holds are the keys of the live ones, in order; Waiting of those that wait.
+	Holds   []string  `json:"holds,omitempty"`
+	Waiting []string  `json:"waiting,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
+// Executed late, or once more, it would otherwise remove a peering that has been made since.
+func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
+
+// Snapshot is what the provider publishes.
+func (p *ProviderState) Snapshot(now time.Time) ProviderSnapshot {
+	s := ProviderSnapshot{
+		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
+		Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), At: now,
+	}
+	for _, key := range s.Holds {
+		if p.Holds[key].State == HoldWaiting {
+			s.Waiting = append(s.Waiting, key)
+		}
+	}
+	return s
+}

@@ -1,0 +1,91 @@
+package fleet_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
+// once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
+func TestProviderAgainstModel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 5))
+	p, now, linger := fleet.NewProviderState("milan", t0), t0, int64(30)
+	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, now)
+	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), LingerSeconds: &linger}
+	visits, cpus, keys := map[fleet.PeeringPhase]int{}, map[string]int64{}, []string{}
+	waits := []fleet.PeeringPhase{fleet.Establishing, fleet.Repairing, fleet.Removing}
+	for n := range 20000 {
+		now = now.Add(time.Duration(rng.IntN(20)) * time.Second)
+		was, held, in := p.Phase, p.Live(), fleet.ProviderInput{}
+		switch rng.IntN(8) {
+		case 0, 1:
+			key, cpu := fmt.Sprintf("a-x-%d-1", n), int64(1+rng.IntN(3))
+			if len(keys) > 0 && rng.IntN(4) == 0 {
+				key = keys[rng.IntN(len(keys))] // once more: the same answer
+				cpu = cpus[key]
+			}
+			keys, cpus[key] = append(keys, key), cpu
+			in.Requests = []fleet.HoldRequest{{
+				Kind: fleet.HoldAcquire, Key: key, Shape: shape(strconv.FormatInt(cpu, 10)), Offer: offer,
+				Budget: metav1.Duration{Duration: 90 * time.Second},
+			}}
+		case 2, 3, 4:
+			if all := p.LiveHolds(); len(all) > 0 {
+				in.Requests = []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: all[rng.IntN(len(all))]}}
+			}
+		case 5, 6:
+			events := []fleet.PeeringEvent{fleet.PeeringDone, fleet.PeeringDone, fleet.PeeringFailed, fleet.PeeringInUse}
+			in.Report = &fleet.PeeringReport{Run: p.Run - rng.IntN(2), Event: events[rng.IntN(4)],
+				Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
+		case 7:
+			if rng.IntN(6) == 0 {
+				in.Requests = []fleet.HoldRequest{{Kind: fleet.HoldBroken}}
+			} else if due := p.Due(now); due.After(now) {
+				now = due
+			}
+		}
+		p.Step(in, now)
+		p.Commands.Open = nil
+		if p.Phase != was {
+			visits[p.Phase]++
+			require.True(t, p.Phase != fleet.Removing || held == 0 || p.Live() == 0, "removed while held")
+		}
+		requireProvider(t, p, cpus, waits)
+		if due := p.Due(now); !due.IsZero() {
+			require.True(t, due.After(now), "due %s at %s in %s", due, now, p.Phase)
+		}
+	}
+	for _, row := range fleet.PeeringMachine {
+		require.Greater(t, visits[row.Phase], 50, "%s was hardly seen: %v", row.Phase, visits)
+	}
+}
+
+func requireProvider(t *testing.T, p *fleet.ProviderState, cpus map[string]int64, waits []fleet.PeeringPhase) {
+	t.Helper()
+	used := int64(0)
+	for key, h := range p.Holds {
+		switch h.State {
+		case fleet.HoldWaiting:
+			used += cpus[key]
+			require.Contains(t, waits, p.Phase, "%s waits", key)
+		case fleet.HoldGranted:
+			used += cpus[key]
+			require.True(t, slices.Contains([]fleet.PeeringPhase{fleet.Established, fleet.Repairing}, p.Phase), "granted in %s",
+				p.Phase)
+		}
+	}
+	require.LessOrEqual(t, used, int64(4), "more is held than there is")
+	if free := p.Free(); free != nil {
+		require.Equal(t, 4-used, free.Cpu().Value(), "only live holds take of the offer")
+	}
+	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
+}

@@ -1,0 +1,219 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// result takes what became of a command.
+func (l *Ledger) result(r Result, now time.Time) {
+	cmd := l.Commands.Find(r.ID)
+	if cmd == nil {
+		return
+	}
+	if r.Outcome == OutcomeFailed {
+		cmd.NotBefore = now.Add(delay)
+		return
+	}
+	switch cmd := *l.Commands.Close(r.ID); cmd.Kind {
+	case CommandRecover:
+		l.recovered(r.Found, now)
+	case CommandStart:
+		l.started(cmd, r, now)
+	case CommandOrder:
+		if e := l.Find(cmd.Instance); e != nil && r.Outcome != OutcomeDone && e.Driver.Generation == cmd.Order.Generation {
+			l.suspect(e, now) // closed: its last view is in the inbox, or it was terminated
+		}
+	case CommandCheck:
+		l.checked(cmd, r.Drivers, now)
+	case CommandObserve:
+		l.observed(cmd.Instances, r.Found, r.Empty, now)
+	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel:
+	}
+}
+
+// started takes the outcome of a start. A run that was there before is this one, an older one, or one whose last view
+// is in the inbox: it is looked at soon.
+func (l *Ledger) started(cmd Command, r Result, now time.Time) {
+	e := l.Find(cmd.Instance)
+	if e == nil || e.Driver.Generation != cmd.Generation || e.Driver.Kind == "" {
+		return
+	}
+	if e.Driver.Heard = now; r.Outcome == OutcomeAlready {
+		l.suspect(e, now)
+	}
+}
+
+// suspect has a driver looked at soon.
+func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.Heard = now.Add(soon - silentAfter) }
+
+// checked replaces the drivers that are closed without a last view, or that cannot go on. When more than a tenth of the
+// drivers, and more than three, fail their tasks, it is our build: none is replaced.
+func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
+	build := BuildFails(all)
+	l.condition(build)
+	for _, s := range all {
+		e := l.Find(s.Instance)
+		if e == nil || e.Driver.Kind == "" || e.Driver.Start > cmd.ID { // started since it was looked at
+			continue
+		}
+		if s.Running && (!s.Failing || build) {
+			if e.Driver.Heard = now; e.Driver.Stopped {
+				l.suspect(e, now)
+			} else if !e.Driver.Generation.Known() && e.Phase.Shrinking() {
+				l.order(e, Order{Stop: true})
+			}
+			continue
+		}
+		l.replace(e, s, now)
+	}
+}
+
+// BuildFails reports whether so many drivers fail their workflow tasks that the worker's build is to blame.
+func BuildFails(all []DriverStatus) bool {
+	failing := 0
+	for _, s := range all {
+		if s.Failing {
+			failing++
+		}
+	}
+	return failing > 3 && failing*10 > len(all)
+}
+
+func (l *Ledger) condition(build bool) {
+	text := ""
+	if build {
+		text = "many drivers fail their workflow tasks: this worker's build cannot continue them; none is replaced"
+	}
+	if l.Condition != text {
+		l.Condition = text
+		l.Revision++
+	}
+}
+
+// replace gives an instance whose driver is gone another one, by what exists: marked and stamped is Ready; else a
+// scale-out goes on with the attempt after the last one told, and a scale-in starts again.
+func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
+	from, kind := e.Phase, e.Driver.Kind
+	adopted := !e.Driver.Generation.Known() && !e.Leaving
+	e.Driver = e.Driver.ended()
+	l.dropOrders(e.Name)
+	switch f := s.Found; {
+	case kind == ScaleIn && s.Completed:
+		e.enter(Released, now)
+	case e.Phase.Shrinking() && !(adopted && f != nil && f.whole()): // a scale-in starts, or starts again
+	case f != nil && f.whole():
+		e.Attempt, e.Offer, e.Failure, e.NotReady = f.Attempt.Number, f.offer(), nil, !f.Ready
+		e.enter(Ready, now)
+	case s.Completed: // its id cannot be used again
+		e.newer(f)
+		e.Leaving = true
+		if e.enter(Unpeering, now); e.Attempt == 0 { // it found no provider
+			e.enter(Released, now)
+		}
+	default:
+		e.newer(f)
+		l.undo(e, e.AttemptRef())
+		e.enter(Pending, now)
+	}
+	l.changed(e)
+	l.moved(e, from, "replaced", nil)
+}
+
+// newer takes over an attempt that exists and that no view has told.
+func (e *Entry) newer(f *Found) {
+	if f != nil && f.Attempt.Number > e.Attempt {
+		e.Attempt, e.Offer = f.Attempt.Number, f.offer()
+	}
+}
+
+// whole reports whether the attempt is a Node that was finished: marked, stamped and not terminating.
+func (f Found) whole() bool { return f.Marked && f.Stamped && !f.Terminating }
+
+func (f Found) offer() *Offer {
+	p := f.Attempt.Provider
+	return &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials}
+}
+
+// recovered makes entries of what exists. The newest attempt of an instance speaks for it: Ready when it is whole,
+// Joining when it was on its way and Draining otherwise, because nobody remembers whether CA still wants it. Older
+// attempts are undone. Objects without a readable booking are left to people.
+func (l *Ledger) recovered(found []Found, now time.Time) {
+	newest := map[string]int{}
+	for _, f := range found {
+		newest[f.Attempt.Instance] = max(newest[f.Attempt.Instance], f.Attempt.Number)
+	}
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b Found) int {
+		return cmp.Or(a.bookedAt().Compare(b.bookedAt()), cmp.Compare(a.Attempt.ObjectName(), b.Attempt.ObjectName()))
+	})
+	for _, f := range found {
+		switch {
+		case f.Attempt.Number != newest[f.Attempt.Instance]:
+			l.undoAttempt(f.Attempt)
+		case f.Booking != nil:
+			l.adopt(f, now)
+		}
+	}
+}
+
+// begin ends the recovery once what exists is listed and the epoch's second is over.
+func (l *Ledger) begin(now time.Time) {
+	if !l.Recovering || l.listing() || now.Before(l.epochOver()) {
+		return
+	}
+	l.Recovering = false
+	l.Revision++
+}
+
+// catchUp takes the views that came before the group could judge them: while it recovered, or had no spec.
+func (l *Ledger) catchUp(now time.Time) {
+	if l.Recovering || l.Spec == nil {
+		return
+	}
+	waiting := l.Waiting
+	l.Waiting = nil
+	for _, v := range waiting {
+		l.take(v, now)
+	}
+}
+
+// listing reports whether what exists is being listed.
+func (l *Ledger) listing() bool {
+	return l.Commands.Has(func(c Command) bool { return c.Kind == CommandRecover })
+}
+
+func (f Found) bookedAt() time.Time {
+	if f.Booking == nil {
+		return time.Time{}
+	}
+	return f.Booking.BookedAt
+}
+
+// adopt books what exists.
+func (l *Ledger) adopt(f Found, now time.Time) {
+	spec := f.Booking.Spec
+	spec.Budgets = spec.Budgets.WithDefaults()
+	i := NewInstance(f.Attempt.Instance, &spec, now)
+	i.BookedAt, i.Attempt, i.Offer = f.Booking.BookedAt, f.Attempt.Number, f.offer()
+	driver := DriverRef{}
+	switch {
+	case f.whole():
+		i.Phase, i.Registered, i.NotReady = Ready, true, !f.Ready
+	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):
+		// It was on its way. One that is stamped was marked before, so without the mark it is on its way out.
+		i.Phase, driver.Kind = Joining, ScaleOut
+	default:
+		i.Phase, driver.Kind = Draining, ScaleOut // unless its scale-out runs and says that it is Ready
+	}
+	e := l.add(i)
+	e.Driver = driver
+	if driver.Kind != "" { // the scale-out of the group's earlier life may still run
+		e.Driver.Heard = now.Add(-silentAfter)
+	}
+}
+
+// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
+// terminated and started again at once does not use the same names in its next life (I2).
+func (l *Ledger) epochOver() time.Time { return epochStart(l.Epoch).Add(time.Second) }

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GroupSpec is a NodeGroup: one class of capacity CA may grow. An instance freezes its copy when it is booked.
+type GroupSpec struct {
+	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
+	ID string `json:"id" validate:"required,groupid"`
+	// Min is told to CA, which raises the group to it only with --enforce-node-group-min-size.
+	Min int `json:"min" validate:"gte=0,ltefield=Max"`
+	// Max bounds the target size. A larger IncreaseSize is refused whole.
+	Max int `json:"max" validate:"gte=1,lte=1000"`
+	// Shape is exactly what each node has, as capacity and as allocatable: cpu, memory and pods at least.
+	Shape corev1.ResourceList `json:"shape" validate:"required"`
+	// Labels and Taints are on every node of the group from its first version on.
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// GroupTaint, if set, is the effect of one more taint that keeps all pods away but those that ask for this group:
+	// key LabelGroup, value the group's id.
+	GroupTaint corev1.TaintEffect `json:"groupTaint,omitempty"`
+	// Selector is matched against the labels of offers; nil matches every offer.
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	Budgets  Budgets               `json:"budgets,omitempty"`
+}
+
+// Budgets bound how long an instance may take, from its booking.
+type Budgets struct {
+	// SelectWait is how long an instance waits for room when every provider that fits is full. Default 20s.
+	SelectWait metav1.Duration `json:"selectWait,omitempty"`
+	// Peer bounds the making of a peering that an attempt waits for. Default 90s.
+	Peer metav1.Duration `json:"peer,omitempty"`
+	// Join bounds one attempt's Join step. Default 2m.
+	Join metav1.Duration `json:"join,omitempty"`
+	// Total bounds the search for a provider, from booking, over all attempts. Default 12m; must stay below CA's
+	// --max-node-provision-time (15m).
+	Total metav1.Duration `json:"total,omitempty"`
+	// Drain bounds the eviction of pods; afterwards the node is taken away with what is left on it. Default 10m.
+	Drain metav1.Duration `json:"drain,omitempty"`
+	// FailedTTL is how long a failed instance that CA does not delete stays listed. Default 1h.
+	FailedTTL metav1.Duration `json:"failedTTL,omitempty"`
+}
+
+// WithDefaults fills what is zero.
+func (b Budgets) WithDefaults() Budgets {
+	or := func(d metav1.Duration, def time.Duration) metav1.Duration {
+		if d.Duration <= 0 {
+			d.Duration = def
+		}
+		return d
+	}
+	return Budgets{
+		SelectWait: or(b.SelectWait, 20*time.Second),
+		Peer:       or(b.Peer, 90*time.Second),
+		Join:       or(b.Join, 2*time.Minute),
+		Total:      or(b.Total, 12*time.Minute),
+		Drain:      or(b.Drain, 10*time.Minute),
+		FailedTTL:  or(b.FailedTTL, time.Hour),
+	}
+}

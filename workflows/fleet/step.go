@@ -1,0 +1,305 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// Bounds of what a group has under way at once; the rest waits in order.
+const (
+	maxUnnamed  = 50  // scale-outs that have named no provider
+	maxScaleIns = 100 // scale-ins
+	// silentAfter is how long a driver may be silent before it is looked at; checkBatch bounds one look.
+	silentAfter = 2 * time.Minute
+	checkBatch  = 100
+	// soon is when a workflow is looked at, or started again, that met an older run of its id.
+	soon = 5 * time.Second
+)
+
+// GroupInput is one thing that happened to a group; the zero value is that time has passed.
+type GroupInput struct {
+	Views       []View
+	Facts       []Fact
+	Result      *Result
+	Differences *Differences
+	// Retry sets stuck instances free.
+	Retry bool
+}
+
+// Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
+func (l *Ledger) Step(in GroupInput, now time.Time) {
+	for _, v := range in.Views {
+		l.take(v, now)
+	}
+	for _, f := range in.Facts {
+		l.learn(f, now)
+	}
+	if in.Result != nil {
+		l.result(*in.Result, now)
+	}
+	l.begin(now)
+	l.catchUp(now)
+	if in.Differences != nil && !l.Recovering {
+		l.compared(*in.Differences, now)
+	}
+	if in.Retry {
+		l.retry()
+	}
+	if !l.Recovering {
+		l.expire(now)
+		l.drive(now)
+		l.check(now)
+		l.lookAtDoubtful(now)
+		l.sweep(now)
+	}
+}
+
+// retry sets stuck instances free, and has drivers that shrink try at once.
+func (l *Ledger) retry() {
+	for _, e := range l.Entries {
+		switch {
+		case e.Stuck != "":
+			e.Stuck = ""
+			l.changed(e)
+		case e.Driver.Kind == ScaleIn:
+			l.order(e, Order{Retry: true})
+		}
+	}
+}
+
+// expire fails what waits too long to start, and releases failed instances that CA did not delete in time.
+func (l *Ledger) expire(now time.Time) {
+	for _, e := range l.Entries {
+		switch due := e.expires(); {
+		case due.IsZero() || now.Before(due):
+		case e.Phase == Failed:
+			l.apply(e, Event{Kind: Expired}, now)
+		default:
+			f := NewFailure(CodeTimeout, "", "", "no scale-out could be started within the instance's budget")
+			l.apply(e, Event{Kind: Deadline, Failure: f}, now)
+		}
+	}
+}
+
+// expires is when the group moves the instance by itself; zero for never.
+func (e *Entry) expires() time.Time {
+	switch {
+	case e.Phase == Failed && e.Driver.Kind == "":
+		return e.Since.Add(e.Spec.Budgets.WithDefaults().FailedTTL.Duration)
+	case e.Phase == Pending && e.Driver.Kind == "":
+		return e.Deadline()
+	default:
+		return time.Time{}
+	}
+}
+
+// drive starts the drivers that are missing, and tells the others what they must know.
+func (l *Ledger) drive(now time.Time) {
+	outs, ins := l.running()
+	for _, e := range l.Entries {
+		if e.Driver.Kind != "" {
+			l.inform(e)
+			continue
+		}
+		if e.Leaving && !e.Phase.Shrinking() {
+			l.apply(e, Event{Kind: Deleted}, now)
+		}
+		if e.Phase == Pending && !l.Paused && outs < maxUnnamed {
+			l.start(e, ScaleOut, now)
+			outs++
+		}
+	}
+	l.startScaleIns(ins, now)
+}
+
+// startScaleIns starts the scale-ins that wait, forced drains first; running is how many run already.
+func (l *Ledger) startScaleIns(running int, now time.Time) {
+	for _, forced := range []bool{true, false} {
+		for _, e := range l.Entries {
+			waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
+			if waits && e.Force == forced && running < maxScaleIns {
+				l.start(e, ScaleIn, now)
+				running++
+			}
+		}
+	}
+}
+
+// running counts the scale-outs that have named no provider, and the scale-ins.
+func (l *Ledger) running() (unnamed, ins int) {
+	for _, e := range l.Entries {
+		switch {
+		case e.unnamed():
+			unnamed++
+		case e.Driver.Kind == ScaleIn:
+			ins++
+		}
+	}
+	return unnamed, ins
+}
+
+// unnamed reports whether a scale-out runs that has named no provider since it was started.
+func (e *Entry) unnamed() bool { return e.Driver.Kind == ScaleOut && e.Phase == Pending }
+
+func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
+	l.Starts++
+	e.Driver = DriverRef{Kind: kind, Generation: Generation{Epoch: l.Epoch, Count: l.Starts}, Heard: now}
+	l.begins(e)
+	l.changed(e)
+}
+
+// begins asks for the start of an instance's driver.
+func (l *Ledger) begins(e *Entry) {
+	l.Commands.Add(Command{Kind: CommandStart, Driver: e.Driver.Kind, Instance: e.Name, Generation: e.Driver.Generation})
+	e.Driver.Start = l.Commands.Last
+}
+
+// silent is when the instance's driver is looked at; zero for never. One that is still to be started waits in our
+// queues.
+func (l *Ledger) silent(e *Entry) time.Time {
+	if e.Driver.Kind == "" || l.Commands.Find(e.Driver.Start) != nil {
+		return time.Time{}
+	}
+	return e.Driver.Heard.Add(silentAfter)
+}
+
+// inform forwards to the driver what it must know and was not told.
+func (l *Ledger) inform(e *Entry) {
+	if !e.Driver.Generation.Known() { // of another life of the group: its first view says what it is
+		return
+	}
+	want := Order{Deleted: e.Leaving && e.Driver.Kind == ScaleOut, Lost: e.Force && e.Driver.Kind == ScaleIn}
+	if want.Deleted && !e.Driver.Told.Deleted || want.Lost && !e.Driver.Told.Lost {
+		e.Driver.Told = want
+		l.order(e, want)
+	}
+}
+
+func (l *Ledger) order(e *Entry, o Order) {
+	o.Generation = e.Driver.Generation
+	l.Commands.Add(Command{Kind: CommandOrder, Driver: e.Driver.Kind, Instance: e.Name, Order: &o})
+}
+
+// DriverInput is what an instance's driver is started with; nil when the command is no longer wanted.
+func (l *Ledger) DriverInput(cmd Command) *DriverInput {
+	e := l.Find(cmd.Instance)
+	if e == nil || e.Driver.Generation != cmd.Generation {
+		return nil
+	}
+	in := &DriverInput{Instance: e.clone(), Spec: *e.Spec, Generation: cmd.Generation}
+	if cmd.Driver == ScaleIn {
+		return in
+	}
+	in.Taken = map[string]int{}
+	for _, other := range l.Entries {
+		switch {
+		case other == e || other.Phase == Failed:
+		case other.unnamed() && other.Driver.Generation.Before(cmd.Generation):
+			in.Ahead++
+		case other.Provider() != "" && !other.unnamed():
+			in.Taken[other.Provider()]++
+		}
+	}
+	return in
+}
+
+// check has the drivers looked at that were silent for long.
+func (l *Ledger) check(now time.Time) {
+	if l.Commands.Has(func(c Command) bool { return c.Kind == CommandCheck }) {
+		return
+	}
+	var names []string
+	for _, e := range l.Entries {
+		if due := l.silent(e); !due.IsZero() && !now.Before(due) && len(names) < checkBatch {
+			names = append(names, e.Name)
+		}
+	}
+	if len(names) > 0 {
+		l.Commands.Add(Command{Kind: CommandCheck, Instances: names})
+	}
+}
+
+// Due is when Step must be called although nothing happened; zero for never.
+func (l *Ledger) Due(now time.Time) time.Time {
+	next := l.Commands.due(now)
+	switch {
+	case l.Recovering && l.listing():
+		return next
+	case l.Recovering:
+		return earlier(next, l.epochOver())
+	}
+	checking := l.Commands.Has(func(c Command) bool { return c.Kind == CommandCheck })
+	for _, e := range l.Entries {
+		next = earlier(next, e.expires())
+		if !checking {
+			next = earlier(next, l.silent(e))
+		}
+	}
+	return next
+}
+
+// Drivers returns the workflows that a check is about, by instance; those that have ended since are left out.
+func (l *Ledger) Drivers(cmd Command) map[string]DriverKind {
+	kinds := map[string]DriverKind{}
+	for _, name := range cmd.Instances {
+		if e := l.Find(name); e != nil && e.Driver.Kind != "" {
+			kinds[name] = e.Driver.Kind
+		}
+	}
+	return kinds
+}
+
+// undo has what attempts may have left behind taken back, each once.
+func (l *Ledger) undo(e *Entry, left ...Attempt) {
+	for _, at := range left {
+		if at.Number > e.Undone {
+			l.undoAttempt(at)
+		}
+	}
+	for _, at := range left {
+		e.Undone = max(e.Undone, at.Number)
+	}
+}
+
+func (l *Ledger) undoAttempt(at Attempt) {
+	known := func(c Command) bool { return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName() }
+	if at.Number > 0 && !l.Commands.Has(known) {
+		l.Commands.Add(Command{Kind: CommandUndo, Attempt: &at})
+	}
+}
+
+// learn takes a fact from watching. That something is lost is a hint only: the group looks for itself.
+func (l *Ledger) learn(f Fact, now time.Time) {
+	e := l.Find(f.Instance)
+	if e == nil || e.Attempt != f.Attempt || e.Driver.Kind != "" {
+		return
+	}
+	switch {
+	case f.Kind == Lost && e.Phase == Ready:
+		l.observe(e.Name, now)
+	case f.Kind == NotReady && !e.NotReady:
+		l.apply(e, Event{Kind: NotReady}, now)
+		l.observe(e.Name, now)
+	case f.Kind == Registered && (!e.Registered || e.NotReady):
+		l.apply(e, Event{Kind: Registered}, now)
+	}
+}
+
+// observe has what exists of an instance looked at, once.
+func (l *Ledger) observe(name string, notBefore time.Time) {
+	if !slices.Contains(l.Doubtful, name) {
+		l.Doubtful = append(l.Doubtful, name)
+	}
+	l.DoubtfulAt = earlier(l.DoubtfulAt, notBefore)
+}
+
+// lookAtDoubtful has the instances in doubt looked at, all together and one look at a time: each lists what exists.
+func (l *Ledger) lookAtDoubtful(now time.Time) {
+	if !l.DoubtfulAt.After(now) {
+		l.DoubtfulAt = time.Time{}
+	}
+	if len(l.Doubtful) > 0 && !l.Commands.Has(func(c Command) bool { return c.Kind == CommandObserve }) {
+		l.Commands.Add(Command{Kind: CommandObserve, Instances: l.Doubtful, NotBefore: l.DoubtfulAt})
+		l.Doubtful, l.DoubtfulAt = nil, time.Time{}
+	}
+}

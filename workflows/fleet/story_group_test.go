@@ -1,0 +1,219 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+type groupStory struct {
+	*subject
+	l     *fleet.Ledger
+	saved []byte
+	seen  int64 // the newest command told
+	rows  map[string]string
+	calls int
+}
+
+func (g *groupStory) tell(verb string, w words, now time.Time) []string {
+	if verb == "begin" { // it has been configured, and found what the line says
+		g.l = fleet.NewLedger("a", now.Add(-time.Minute))
+		g.epochs = append(g.epochs, g.l.Epoch)
+		g.l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone,
+			Found: g.objects(w.pairs["found"])}}, now)
+		require.NoError(g, g.l.Operate(fleet.Configure, fleet.Request{Spec: storySpec()}, now))
+		g.rows, g.seen = map[string]string{}, 1
+		g.l.Step(fleet.GroupInput{}, now)
+		return g.follows(nil)
+	}
+	return g.follows(g.play(verb, w, now))
+}
+
+func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
+	in := fleet.GroupInput{}
+	switch verb {
+	case "grow", "shrink", "release", "pause", "resume":
+		out = g.operate(verb, w, now)
+	case "view":
+		in.Views = []fleet.View{g.view(w)}
+	case "fact":
+		in.Facts = []fleet.Fact{{Instance: w.first(), Attempt: g.number(w.pairs["attempt"], 1),
+			Kind: fleet.EventKind(w.plain[1])}}
+	case "result":
+		in.Result = g.result(w)
+	case "round":
+		d := fleet.Differences{Round: int64(g.number(w.first(), 0)), Began: now.Add(-time.Second), Empty: w.has("empty")}
+		d.Found = g.objects(w.pairs["found"])
+		if missing := w.pairs["missing"]; missing != "" {
+			d.Missing = []string{g.long(missing)}
+		}
+		in.Differences = &d
+	case "retry":
+		in.Retry = true
+	case "save":
+		g.saved, _ = json.Marshal(g.l)
+		return nil
+	case "restore", "continue":
+		if verb == "continue" {
+			g.saved, _ = json.Marshal(g.l)
+			for _, c := range g.l.Commands.Open {
+				out = append(out, "again "+commandText(c))
+			}
+		}
+		l := &fleet.Ledger{}
+		require.NoError(g, json.Unmarshal(g.saved, l))
+		g.l = l.Restore()
+	case "wait":
+	default:
+		require.Fail(g, "a group's story has no verb "+verb)
+	}
+	g.l.Step(in, now)
+	if g.l.Epoch != g.epochs[len(g.epochs)-1] && len(g.saved) == 0 || g.l.Epoch > g.epochs[len(g.epochs)-1] {
+		g.epochs = append(g.epochs, g.l.Epoch)
+		g.seen = 0
+		out = append(out, "begins anew")
+	}
+	return out
+}
+
+func (g *groupStory) operate(verb string, w words, now time.Time) []string {
+	g.calls++
+	r := fleet.Request{Operation: fleet.Operation{ID: fmt.Sprint(g.calls), GiveUpAt: now.Add(time.Second)},
+		Paused: verb == "pause"}
+	if id := w.pairs["id"]; id != "" {
+		r.Operation.ID = id
+	}
+	if late := w.pairs["late"]; late != "" {
+		r.Operation.GiveUpAt = now.Add(-time.Duration(g.number(late, 0)) * time.Second)
+	}
+	if seen := w.pairs["seen"]; seen != "" {
+		r.Seen = fleet.Position{Epoch: g.l.Epoch, Revision: int64(g.number(seen, 0))}
+	}
+	if booked := w.pairs["booked"]; booked != "" {
+		r.Seen = fleet.Position{Epoch: g.l.Epoch, Booked: g.number(booked, 0)}
+	}
+	if verb == "resume" {
+		verb = string(fleet.Pause)
+	}
+	if verb == "release" {
+		r.Names = w.plain
+	} else {
+		r.Delta = g.number(w.first(), 0)
+	}
+	if err := g.l.Operate(fleet.Verb(verb), r, now); err != nil {
+		return []string{"refused: " + err.Error()}
+	}
+	return nil
+}
+
+func (g *groupStory) view(w words) fleet.View {
+	name := w.first()
+	v := fleet.View{
+		Instance: name, Phase: fleet.Phase(w.plain[1]), Attempt: g.number(w.pairs["attempt"], 1),
+		End:      fleet.End(w.pairs["end"]),
+		Sequence: g.number(w.pairs["seq"], 1), Stuck: w.pairs["stuck"], SpecHash: g.l.Spec.Hash(), BookedAt: t0,
+	}
+	epoch, _, _ := fleet.ParseInstanceName("a", name)
+	v.Generation = fleet.Generation{Epoch: epoch, Count: g.number(w.pairs["gen"], 1)}
+	if p := w.pairs["on"]; p != "" {
+		v.Offer = &fleet.Offer{Name: p, Provider: p}
+	}
+	for _, left := range g.objects(w.pairs["left"]) {
+		v.Left = append(v.Left, left.Attempt)
+	}
+	if code := w.pairs["failure"]; code != "" {
+		v.Failure = fleet.NewFailure(fleet.Code(code), "", "", code)
+	}
+	return v
+}
+
+// result answers an open command: its kind, its instance or attempt, and what came of it.
+func (g *groupStory) result(w words) *fleet.Result {
+	for _, c := range g.l.Commands.Open {
+		named := len(w.plain) < 3 || strings.Contains(commandText(c), w.plain[1])
+		if string(c.Kind) != w.first() || !named {
+			continue
+		}
+		r := &fleet.Result{ID: c.ID, Outcome: fleet.Outcome(w.plain[len(w.plain)-1]), Found: g.objects(w.pairs["found"])}
+		if c.Kind == fleet.CommandCheck {
+			s := fleet.DriverStatus{Instance: w.plain[1], Running: w.has("running"), Completed: w.has("completed"),
+				Failing: w.has("failing")}
+			if len(r.Found) > 0 {
+				s.Found = &r.Found[0]
+			}
+			r.Drivers, r.Outcome = []fleet.DriverStatus{s}, fleet.OutcomeDone
+		}
+		if c.Kind == fleet.CommandObserve || c.Kind == fleet.CommandRecover {
+			r.Outcome = fleet.OutcomeDone
+		}
+		return r
+	}
+	require.Fail(g, fmt.Sprintf("no such command is open: %v of %v", w.plain, g.l.Commands.Open))
+	return nil
+}
+
+// follows are the commands and rows that are new.
+func (g *groupStory) follows(out []string) []string {
+	for _, c := range g.l.Commands.Open {
+		if c.ID > g.seen {
+			out = append(out, commandText(c))
+		}
+	}
+	g.seen = g.l.Commands.Last
+	rows := map[string]string{"": fmt.Sprintf("target %d", g.l.Target())}
+	order := []string{""}
+	if g.l.Recovering {
+		rows[""] += ", recovering"
+	}
+	if g.l.Condition != "" {
+		rows[""] += ", " + g.l.Condition
+	}
+	for _, e := range g.l.Entries {
+		order, rows[e.Name] = append(order, e.Name), rowText(e)
+	}
+	for _, name := range order {
+		if g.rows[name] != rows[name] {
+			out = append(out, rows[name])
+		}
+	}
+	for _, name := range sortedNames(g.rows) {
+		if rows[name] == "" {
+			out = append(out, name+" is gone")
+		}
+	}
+	g.rows = rows
+	return out
+}
+
+func rowText(e *fleet.Entry) string {
+	text := fmt.Sprintf("%s %s", e.Name, e.Phase)
+	if e.Attempt > 0 {
+		text += fmt.Sprintf(" attempt %d on %s", e.Attempt, e.Provider())
+	}
+	for word, is := range map[string]bool{", leaving": e.Leaving} {
+		if is {
+			text += word
+		}
+	}
+	if e.NotReady {
+		text += ", not ready"
+	}
+	if e.Force {
+		text += ", forced"
+	}
+	if e.Stuck != "" {
+		text += ", stuck"
+	}
+	if e.Failure != nil && e.Phase != fleet.Ready {
+		text += ", " + string(e.Failure.Code)
+	}
+	if e.Driver.Kind != "" {
+		text += fmt.Sprintf("; %s %d", e.Driver.Kind, e.Driver.Generation.Count)
+	}
+	return text
+}

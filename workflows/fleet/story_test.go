@@ -1,0 +1,199 @@
+package fleet_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A story is a text that says what happens to a group, a driver or a provider, and what it then does. A line that
+// begins with a time is what happens: a verb, and words that belong to it. The indented lines below are what follows:
+// commands begin with ->, the others are states that changed. go test -update writes them anew; # begins a comment.
+//
+// The group is called a, and its instances a-1, a-2 and so on; in its second life a-e2-1, before its first a-e0-1. An
+// attempt's objects are written a-1-2@milan:whole: instance, attempt, provider, and whole, unready, joining, slice or
+// leaving.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/stories/*.txt")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 25)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			got := tellStory(t, filepath.Base(file), string(want))
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+				return
+			}
+			require.Equal(t, string(want), got, "run go test ./workflows/fleet -update and read what changed")
+		})
+	}
+}
+
+// teller plays one line, and returns what followed.
+type teller interface {
+	tell(verb string, w words, now time.Time) []string
+}
+
+func tellStory(t *testing.T, file, text string) string {
+	s := &subject{T: t}
+	var played teller
+	switch kind, _, _ := strings.Cut(file, "-"); kind {
+	case "group":
+		played = &groupStory{subject: s}
+	case "driver":
+		played = &driverStory{subject: s}
+	default:
+		played = &providerStory{subject: s}
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		out.WriteString(line)
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		at, err := time.Parse(time.TimeOnly, fields[0])
+		require.NoError(t, err, "%q", line)
+		now := t0.Truncate(24 * time.Hour).Add(at.Sub(at.Truncate(24 * time.Hour)))
+		for _, follows := range played.tell(fields[1], s.words(fields[2:]), now) {
+			fmt.Fprintf(&out, "  %s\n", s.short(follows))
+		}
+	}
+	return out.String()
+}
+
+// subject knows the epochs of the story's group, so that names are short.
+type subject struct {
+	*testing.T
+	epochs []string
+}
+
+func (s *subject) short(text string) string {
+	text = strings.ReplaceAll(text, "a-t0-", "a-e0-")
+	for n, epoch := range s.epochs {
+		life := "a-"
+		if n > 0 {
+			life = fmt.Sprintf("a-e%d-", n+1)
+		}
+		text = strings.ReplaceAll(text, "a-"+epoch+"-", life)
+	}
+	return text
+}
+
+func (s *subject) long(name string) string {
+	name = strings.Replace(name, "a-e0-", "A-t0-", 1)
+	for n := len(s.epochs); n > 1; n-- {
+		name = strings.Replace(name, fmt.Sprintf("a-e%d-", n), "A-"+s.epochs[n-1]+"-", 1)
+	}
+	if len(s.epochs) > 0 && strings.HasPrefix(name, "a-") {
+		name = "A-" + s.epochs[0] + name[1:]
+	}
+	return strings.Replace(name, "A-", "a-", 1)
+}
+
+// words are what stands on a line: words alone, and key=value pairs.
+type words struct {
+	plain []string
+	pairs map[string]string
+}
+
+func (s *subject) words(fields []string) words {
+	w := words{pairs: map[string]string{}}
+	for _, f := range fields {
+		if key, value, ok := strings.Cut(f, "="); ok {
+			w.pairs[key] = value
+		} else {
+			w.plain = append(w.plain, s.long(f))
+		}
+	}
+	return w
+}
+
+func (w words) has(word string) bool { return contains(w.plain, word) }
+
+func (w words) first() string {
+	if len(w.plain) == 0 {
+		return ""
+	}
+	return w.plain[0]
+}
+
+func (s *subject) number(text string, otherwise int) int {
+	if text == "" {
+		return otherwise
+	}
+	n := 0
+	_, err := fmt.Sscan(text, &n)
+	require.NoError(s, err, "%q", text)
+	return n
+}
+
+// objects reads what exists of attempts: a-1-2@milan:whole, separated by commas.
+func (s *subject) objects(text string) (found []fleet.Found) {
+	for one := range strings.SplitSeq(text, ",") {
+		name, state, _ := strings.Cut(one, ":")
+		name, provider, ok := strings.Cut(s.long(name), "@")
+		if !ok {
+			continue
+		}
+		at := fleet.Attempt{Group: "a", Instance: fleet.InstanceOfKey(name), Number: fleet.AttemptOfKey(name),
+			Provider: fleet.Provider{ID: provider}}
+		f := fleet.Found{Attempt: at, Slice: true, Booking: &fleet.Booking{Spec: *storySpec(),
+			BookedAt: t0.Truncate(24 * time.Hour).Add(12 * time.Hour)}}
+		f.Virtual, f.Node = state != "slice", state != "slice"
+		f.Marked, f.Stamped = state == "whole" || state == "unready", state == "whole" || state == "unready" ||
+			state == "leaving"
+		f.Ready = state == "whole"
+		found = append(found, f)
+	}
+	return found
+}
+
+func storySpec() *fleet.GroupSpec {
+	s := spec()
+	s.ID = "a"
+	s.Budgets = s.Budgets.WithDefaults()
+	return s
+}
+
+func commandText(c fleet.Command) string {
+	text := string(c.Kind)
+	for _, part := range []string{string(c.Driver), c.Instance, strings.Join(c.Instances, " ")} {
+		if part != "" {
+			text += " " + part
+		}
+	}
+	if c.Attempt != nil {
+		text += " " + c.Attempt.ObjectName() + " on " + c.Attempt.Provider.ID
+	}
+	if o := c.Order; o != nil {
+		for word, is := range map[string]bool{"stop": o.Stop, "deleted": o.Deleted, "lost": o.Lost, "retry": o.Retry} {
+			if is {
+				text += ": " + word
+			}
+		}
+	}
+	if c.Answer != nil {
+		text = "answer " + c.Answer.Key + ": " + string(c.Answer.State)
+		if c.Answer.Failure != nil {
+			text += ", " + c.Answer.Failure.Message
+		}
+	}
+	if !c.NotBefore.IsZero() {
+		text += " at " + c.NotBefore.Format(time.TimeOnly)
+	}
+	return "-> " + text
+}

@@ -1,0 +1,184 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// take applies one view. There is one writer at any time: a view of an older generation, or of an instance that is
+// unknown or released, is answered with stop.
+func (l *Ledger) take(v View, now time.Time) {
+	if !l.Recovering && l.ahead(v.Generation) {
+		l.beginAnew(now)
+	}
+	e := l.Find(v.Instance)
+	switch {
+	case l.Recovering || l.Spec == nil:
+		l.Waiting = append(l.Waiting, v)
+	case e == nil && l.takesBack(v):
+		l.takeBack(v, now)
+	case e == nil:
+		l.disown(v)
+	case e.wentOn(v):
+		e.Driver.Generation = v.Generation
+		l.accept(e, v, now)
+	case v.Generation == e.Driver.Generation:
+		l.current(e, v, now)
+	default:
+		l.outdated(e, v, now)
+	}
+}
+
+// wentOn reports whether the view is of a driver that went on when its group began anew.
+func (e *Entry) wentOn(v View) bool {
+	return !e.Driver.Generation.Known() && e.Driver.Kind != "" && (e.Phase.Growing() || !v.Phase.Growing())
+}
+
+// current takes a view of the instance's own driver.
+func (l *Ledger) current(e *Entry, v View, now time.Time) {
+	switch {
+	case e.Driver.Kind == "":
+	case v.Sequence > e.Driver.Sequence:
+		l.accept(e, v, now)
+	case v.End == EndStopped: // an operator reset it: it is over, and knows less than it told before
+		l.suspect(e, now)
+	}
+}
+
+// ahead reports whether a generation is one that this ledger has not counted yet: its history went back.
+func (l *Ledger) ahead(g Generation) bool {
+	if g.Epoch == l.Epoch {
+		return g.Count > l.Starts
+	}
+	return EpochBefore(l.Epoch, g.Epoch)
+}
+
+// accept makes the view the instance's state. The group has the last word when the driver has ended.
+func (l *Ledger) accept(e *Entry, v View, now time.Time) {
+	from, attempt := e.Phase, e.Attempt
+	e.Driver.Sequence, e.Driver.Heard = v.Sequence, now
+	if v.Attempt < e.Attempt { // a step that was called off had told the next attempt before
+		v.Attempt, v.Offer, v.Left = e.Attempt, e.Offer, append(slices.Clone(v.Left), e.AttemptRef())
+	}
+	e.Attempt, e.Offer, e.Refused, e.Failure, e.Stuck = v.Attempt, v.Offer, v.Refused, v.Failure, v.Stuck
+	e.Force = e.Force || v.Force
+	if v.Phase != e.Phase {
+		e.enter(v.Phase, now)
+	}
+	if v.Phase == Ready {
+		e.NotReady = false
+	}
+	l.undo(e, v.Left...)
+	switch {
+	case v.End == EndStopped && e.Phase.Growing(): // one that was reset does not know how far it came: see what exists
+		e.Driver.Stopped = true
+		e.Driver.Heard = now.Add(-silentAfter)
+		l.dropOrders(e.Name)
+	case v.End != EndNone:
+		e.Driver = e.Driver.ended()
+		l.dropOrders(e.Name)
+	}
+	l.changed(e)
+	if e.Phase != from || e.Attempt != attempt || e.Stuck != "" {
+		l.moved(e, from, "view", v.Failure)
+	}
+}
+
+func (l *Ledger) dropOrders(name string) {
+	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandOrder && c.Instance == name })
+}
+
+// outdated answers a driver of another generation than the current one. Once it has ended, what it names is undone, and
+// the start that met it is asked for again.
+func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
+	switch {
+	case v.End == EndNone:
+		l.stop(v)
+		return
+	case v.Phase == Released && e.Phase.Shrinking():
+		from := e.Phase
+		e.Driver = e.Driver.ended()
+		e.enter(Released, now)
+		l.changed(e)
+		l.moved(e, from, "view", nil)
+		return
+	case e.Phase.Shrinking(): // what it made is the scale-in's to take back
+		l.undo(e, v.Left...)
+	case v.End == EndStopped && (e.Phase != Ready || v.Attempt != e.Attempt):
+		l.undo(e, append(slices.Clone(v.Left), v.attempt(l.Group))...)
+	}
+	if !e.Driver.Generation.Known() { // it ran when the group began anew
+		e.Driver = DriverRef{}
+	}
+	if v.Attempt > e.Attempt && e.Phase != Ready {
+		e.Attempt, e.Offer = v.Attempt, v.Offer
+	}
+	l.changed(e)
+	l.beginsAgain(e)
+}
+
+// beginsAgain asks for the start of a driver that has not told anything yet.
+func (l *Ledger) beginsAgain(e *Entry) {
+	if e.Driver.Kind != "" && e.Driver.Sequence == 0 {
+		l.Commands.Drop(func(c Command) bool { return c.Kind == CommandStart && c.Instance == e.Name })
+		l.begins(e)
+	}
+}
+
+// disown answers the driver of an instance that the group does not know. What its attempt may have made is left to the
+// comparison, which adopts what is finished: a driver that was reset does not know how far it came.
+func (l *Ledger) disown(v View) {
+	if v.End == EndNone {
+		l.stop(v)
+		return
+	}
+	for _, at := range v.Left {
+		l.undoAttempt(at)
+	}
+	if v.Phase.Shrinking() {
+		l.undoAttempt(v.attempt(l.Group))
+	}
+}
+
+func (l *Ledger) stop(v View) {
+	l.Commands.Add(Command{
+		Kind: CommandOrder, Driver: v.driver(), Instance: v.Instance, Order: &Order{Generation: v.Generation, Stop: true},
+	})
+}
+
+// takesBack reports whether an unknown instance is one of an earlier epoch that still grows, or just became Ready, and
+// was never released in this one. One that still grows must fit below max; one that is Ready exists, and what exists
+// wins.
+func (l *Ledger) takesBack(v View) bool {
+	epoch, _, ok := ParseInstanceName(l.Group, v.Instance)
+	if !ok || !EpochBefore(epoch, l.Epoch) || l.Recovering || l.wasReleased(v.Instance) || l.Spec == nil ||
+		l.Spec.Hash() != v.SpecHash {
+		return false
+	}
+	grows := v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max
+	return grows || v.Phase == Ready && v.End == EndFinal
+}
+
+func (l *Ledger) takeBack(v View, now time.Time) {
+	i := NewInstance(v.Instance, l.Spec, now)
+	i.BookedAt = v.BookedAt
+	e := l.add(i)
+	e.Driver = DriverRef{Kind: ScaleOut, Generation: v.Generation}
+	l.accept(e, v, now)
+}
+
+// driver is the kind of workflow that tells the view.
+func (v View) driver() DriverKind {
+	if v.Phase.Shrinking() || v.Phase == Released {
+		return ScaleIn
+	}
+	return ScaleOut
+}
+
+func (v View) attempt(group string) Attempt {
+	at := Attempt{Group: group, Instance: v.Instance, Number: v.Attempt}
+	if v.Offer != nil {
+		at.Provider = Provider{ID: v.Offer.Provider, Credentials: v.Offer.Credentials}
+	}
+	return at
+}

@@ -1,0 +1,51 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Peering makes or repairs a provider's peering, within its budget, and reports to the provider entity. It is what an
+// operator cancels when a peering is stuck: everyone who waits for it then goes elsewhere.
+func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
+	bounded, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	onReset(ctx, cancel) // nobody may want it any longer; a provider that does takes it for a failure
+	options := pass(bounded, LaneMaking, "establish peering with "+in.Provider.ID)
+	err := workflow.ExecuteActivity(options, activities.NameEstablish, in).Get(bounded, nil)
+	return reportPeering(ctx, in, err)
+}
+
+// Unpeering removes a provider's peering, however long it takes, and reports to the provider entity.
+func Unpeering(ctx workflow.Context, in fleet.PeeringInput) error {
+	options := pass(ctx, LaneRemoving, "remove peering with "+in.Provider.ID)
+	err := workflow.ExecuteActivity(options, activities.NameRemovePeering, in).Get(ctx, nil)
+	return reportPeering(ctx, in, err)
+}
+
+// reportPeering tells what the activity has not told: it reports the end that it reached.
+func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error {
+	if err == nil {
+		return nil
+	}
+	out, _ := workflow.NewDisconnectedContext(ctx)
+	provider := in.Provider.ID
+	r := fleet.PeeringReport{Run: in.Run, Event: fleet.PeeringFailed, Failure: activities.FailureOf(err, provider)}
+	cancelled := ctx.Err() != nil
+	if cancelled {
+		r.Failure = fleet.NewFailure(fleet.CodeCancelled, provider, r.Failure.Stage,
+			"the peering with provider "+provider+" was cancelled by an operator; last: "+r.Failure.Message)
+	}
+	tell := activities.TellInput{Provider: provider, Report: &r}
+	if err := workflow.ExecuteActivity(short(out, LaneDrivers, "tell"), activities.NameTell, tell).Get(out,
+		nil); err != nil {
+		return err
+	}
+	if cancelled {
+		return temporal.NewCanceledError()
+	}
+	return err
+}
