@@ -30,11 +30,13 @@ func (a *Activities) Tell(ctx context.Context, in TellInput) error {
 		tell.Go(func() error { return a.Messages.Holds(ctx, in.Provider, in.Holds...) })
 	}
 	if in.Report != nil {
-		err := a.Messages.Report(ctx, in.Provider, *in.Report)
-		if errors.Is(err, fleet.ErrNotRunning) {
-			err = nil // it looks for itself when it is started
-		}
-		tell.Go(func() error { return err })
+		tell.Go(func() error {
+			err := a.Messages.Report(ctx, in.Provider, *in.Report)
+			if errors.Is(err, fleet.ErrNotRunning) {
+				return nil // it looks for itself when it is started
+			}
+			return err
+		})
 	}
 	return tell.Wait()
 }

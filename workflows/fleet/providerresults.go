@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// result takes what became of a command.
+func (p *ProviderState) result(r Result, now time.Time) {
+	cmd := p.Commands.Find(r.ID)
+	if cmd == nil {
+		return
+	}
+	if r.Outcome == OutcomeFailed {
+		cmd.NotBefore = now.Add(delay)
+		return
+	}
+	done := *p.Commands.Close(r.ID)
+	switch {
+	case done.Kind == CommandRecover:
+		p.recovered(r, now)
+	case done.Kind == CommandAnswer && r.Outcome == OutcomeGone && p.Holds[done.Answer.Key].live():
+		p.release(done.Answer.Key, now) // its driver is closed and did not complete
+	case done.Kind != CommandPeering && done.Kind != CommandUnpeering:
+	case r.Outcome == OutcomeDone:
+		p.Started = p.Run
+	case p.Started != p.Run: // an older run is on its way out
+		p.Checked = now.Add(soon - restartRun)
+	}
+}
+
+// recovered rebuilds holds and phase from what exists; requests that came meanwhile stand.
+func (p *ProviderState) recovered(r Result, now time.Time) {
+	p.Recovering = false
+	p.rebuild(r.Found, now)
+	switch {
+	case r.Peering != nil && p.Offer == nil:
+		p.Offer = &Offer{
+			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
+		}
+	case len(r.Found) > 0 && p.Offer == nil: // on a peering that is not ours
+		p.Offer = r.Found[0].offer()
+	}
+	if r.Peering == nil && len(r.Found) == 0 {
+		return
+	}
+	p.KeepUntil = now.Add(recoveredKeep)
+	switch {
+	case p.Phase == Absent && p.Live() > 0:
+		p.enter(Established, "recovered", nil, now)
+	case p.Phase == Absent:
+		p.enter(Lingering, "recovered", nil, now)
+	}
+}
+
+// rebuild books what exists and no hold stands for.
+func (p *ProviderState) rebuild(found []Found, now time.Time) {
+	for _, f := range found {
+		key := f.Attempt.ObjectName()
+		if _, known := p.Holds[key]; known {
+			continue
+		}
+		h := Hold{Key: key, State: HoldGranted, Since: now}
+		if f.Booking != nil {
+			h.Shape = f.Booking.Spec.Shape
+		}
+		p.set(h)
+	}
+}
+
+// compared acts on what two rounds in a row show: slices without a hold mean that history went back, and a peering in
+// Absent that its removal failed, so what exists is listed again; holds that nobody uses are released.
+func (p *ProviderState) compared(d Differences, now time.Time) {
+	if d.Round <= p.Round {
+		return
+	}
+	if d.Round == p.Round+1 {
+		p.seenTwice(d, now)
+	}
+	p.Round, p.Unheld, p.Unused, p.Remains = d.Round, d.Unheld, d.Unused, d.Remains
+}
+
+// seenTwice acts on what this round and the one before it show.
+func (p *ProviderState) seenTwice(d Differences, now time.Time) {
+	for _, key := range d.Unused {
+		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Since.Before(d.Began) {
+			p.release(key, now)
+		}
+	}
+	unknown := d.Remains && p.Remains && p.Phase == Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {
+		return slices.Contains(p.Unheld, key) && p.Holds[key].State == ""
+	})
+	if unknown && !p.Recovering {
+		p.Recovering = true
+		p.Commands.Add(Command{Kind: CommandRecover})
+	}
+}

@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ProviderSnapshot is what a provider publishes in its memo.
+type ProviderSnapshot struct {
+	ID       string       `json:"id"`
+	Revision int64        `json:"revision"`
+	Phase    PeeringPhase `json:"phase"`
+	Run      int          `json:"run,omitempty"`
+	Since    time.Time    `json:"since"`
+	Offer    *Offer       `json:"offer,omitempty"`
+	Failure  *Failure     `json:"failure,omitempty"`
+	// Free is what the offer has left; nil without an offer.
+	Free corev1.ResourceList `json:"free"`
+	// KeepUntil is until when the peering is not removed.
+	KeepUntil time.Time `json:"keepUntil,omitzero"`
+	// Holds are the keys of the live ones, in order; Waiting of those that wait.
+	Holds   []string  `json:"holds,omitempty"`
+	Waiting []string  `json:"waiting,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
+// Executed late, or once more, it would otherwise remove a peering that has been made since.
+func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
+
+// Snapshot is what the provider publishes.
+func (p *ProviderState) Snapshot(now time.Time) ProviderSnapshot {
+	s := ProviderSnapshot{
+		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
+		Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), At: now,
+	}
+	for _, key := range s.Holds {
+		if p.Holds[key].State == HoldWaiting {
+			s.Waiting = append(s.Waiting, key)
+		}
+	}
+	return s
+}
