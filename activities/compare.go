@@ -46,25 +46,32 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	for _, g := range groups {
 		d := fleet.GroupDiffers(g, found)
 		d.Round, d.Began = round.Number, round.Began
-		a.differs(&round, last, "group/"+g.Group, d, func() error { return a.Messages.GroupDiffers(ctx, g.Group, d) })
+		differs(ctx, &round, last, "group/"+g.Group, d,
+			func() error { return a.Messages.GroupDiffers(ctx, g.Group, d) })
 	}
 	for _, p := range providers {
 		d := fleet.ProviderDiffers(p, groups, found, peers)
 		d.Round, d.Began = round.Number, round.Began
-		a.differs(&round, last, "provider/"+p.ID, d, func() error { return a.Messages.ProviderDiffers(ctx, p.ID, d) })
+		differs(ctx, &round, last, "provider/"+p.ID, d,
+			func() error { return a.Messages.ProviderDiffers(ctx, p.ID, d) })
 	}
 	return round, nil
 }
 
 // differs tells one entity, if there is something to tell, or was in the round before.
-func (a *Activities) differs(round *Round, last Round, name string, d fleet.Differences, tell func() error) {
+func differs(ctx context.Context, round *Round, last Round, name string, d fleet.Differences, tell func() error) {
 	rows := d.Rows()
 	if rows > 0 {
 		round.Differed = append(round.Differed, name)
 	} else if !slices.Contains(last.Differed, name) {
 		return
 	}
-	if err := tell(); err != nil && !errors.Is(err, fleet.ErrNotRunning) && rows == 0 {
+	err := tell()
+	if err == nil || errors.Is(err, fleet.ErrNotRunning) {
+		return
+	}
+	activity.GetLogger(ctx).Warn("what differs cannot be told; the next round tells it", "entity", name, "error", err)
+	if rows == 0 {
 		round.Differed = append(round.Differed, name) // it must hear in the next round that all is well
 	}
 }
