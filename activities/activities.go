@@ -20,6 +20,8 @@ const (
 	NameDeliver       = "Deliver"
 	NameLook          = "Look"
 	NameCompare       = "Compare"
+	NameObserve       = "Observe"
+	NameWitness       = "Witness"
 	NameTell          = "Tell"
 	NameDiscover      = "Discover"
 	NameSelect        = "Select"
@@ -85,8 +87,12 @@ type Activities struct {
 	Messages  Messages
 	Entities  Entities
 	Workflows Workflows
-	// Making bounds how much one provider may have under way in this worker; nil means no bound.
-	Making *Limiter
+	// Making and Removing bound how much one provider may have under way in this worker; nil means no bound.
+	Making, Removing *Limiter
+	// Probe succeeds when something outside answers that is no provider; nil means that there is no such thing.
+	Probe func(ctx context.Context) error
+	// Conditions hears of what is wrong with providers; nil means nobody does.
+	Conditions *Conditions
 	// Now is the worker's clock; nil means time.Now.
 	Now func() time.Time
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -17,11 +18,24 @@ type Round struct {
 	Number   int64     `json:"number"`
 	Began    time.Time `json:"began"`
 	Differed []string  `json:"differed,omitempty"`
+	// Watched are the providers that the next round looks at, Outlook what this one has seen, and Before what the round
+	// before has, if that counts.
+	Watched []fleet.Provider `json:"watched,omitempty"`
+	Outlook fleet.Outlook    `json:"outlook,omitzero"`
+	Before  *fleet.Outlook   `json:"before,omitempty"`
+}
+
+// before is the outlook of the round before; zero when that does not count.
+func (r Round) before() fleet.Outlook {
+	if r.Before == nil {
+		return fleet.Outlook{}
+	}
+	return *r.Before
 }
 
 // Compare lists what exists first, then reads what the entities publish, and tells each entity that differs now, or did
-// in the round before. It also has a provider entity for each peering of ours. A list that fails is a round that says
-// nothing and resets nothing.
+// in the round before. It judges by the evidence of the providers, see fleet.Judge, and has a provider entity for each
+// peering of ours. A list that fails is a round that says nothing and resets nothing.
 func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
@@ -43,15 +57,22 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 		return round, toApplicationError(ctx, "", fmt.Errorf("read providers: %w", err))
 	}
 	a.ensure(ctx, peers, found)
+	j := fleet.Judge(last.before(), last.Outlook, groups, providers)
+	round.Outlook, round.Watched = j.Now, j.Watched(providers, found, peers)
+	a.cordon(ctx, j.Cordons(groups, found))
+	a.Conditions.Set(j.Conditions(providers), a.now())
 	for _, g := range groups {
 		d := fleet.GroupDiffers(g, found)
-		d.Round, d.Began = round.Number, round.Began
+		d.Round, d.Began, d.Lost = round.Number, round.Began, j.Losses[g.Group]
 		differs(ctx, &round, last, "group/"+g.Group, d,
 			func() error { return a.Messages.GroupDiffers(ctx, g.Group, d) })
 	}
 	for _, p := range providers {
 		d := fleet.ProviderDiffers(p, groups, found, peers)
 		d.Round, d.Began = round.Number, round.Began
+		if s, changed := j.Standing(p); changed {
+			d.Standing = &s
+		}
 		differs(ctx, &round, last, "provider/"+p.ID, d,
 			func() error { return a.Messages.ProviderDiffers(ctx, p.ID, d) })
 	}
@@ -74,6 +95,22 @@ func differs(ctx context.Context, round *Round, last Round, name string, d fleet
 	if rows == 0 {
 		round.Differed = append(round.Differed, name) // it must hear in the next round that all is well
 	}
+}
+
+// cordon cordons these Nodes, or uncordons them; what fails the next round tries again.
+func (a *Activities) cordon(ctx context.Context, found []fleet.Found) {
+	var cordoning errgroup.Group
+	cordoning.SetLimit(fanOut)
+	for _, f := range found {
+		cordoning.Go(func() error {
+			if err := a.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
+				activity.GetLogger(ctx).Warn("node cannot be cordoned or uncordoned; the next round tries again", "node",
+					f.Attempt.ObjectName(), "error", err)
+			}
+			return nil
+		})
+	}
+	_ = cordoning.Wait()
 }
 
 // ensure has a provider entity for each peering and each slice of ours: one that somebody terminated, or that Temporal

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -49,7 +47,9 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 		}
 		own := held(state, in.Spec.ID)
 		rank.Ahead -= max(0, own-in.Taken[o.Provider])
-		all = append(all, candidate(o, state, in.Spec.Shape, max(0, in.Taken[o.Provider]-own)))
+		c := fleet.CandidateOf(o, state)
+		c.Take(in.Taken[o.Provider]-own, in.Spec.Shape)
+		all = append(all, c)
 	}
 	rank.Ahead = max(0, rank.Ahead)
 	short, counts := fleet.Shortlist(in.Spec, all, in.Refused, rank, a.now())
@@ -72,39 +72,6 @@ func held(state fleet.ProviderSnapshot, group string) (n int) {
 		}
 	}
 	return n
-}
-
-// candidate is an offer with what is known to be taken of it: what its provider published, and what the instance's own
-// group has taken since.
-func candidate(o fleet.Offer, state fleet.ProviderSnapshot, shape corev1.ResourceList, newer int) fleet.Candidate {
-	c := fleet.Candidate{Offer: o, Nodes: len(state.Holds) + newer}
-	if state.Offer == nil && newer == 0 {
-		return c
-	}
-	c.Free = o.Lendable.DeepCopy()
-	take(c.Free, state, newer, shape)
-	return c
-}
-
-// take subtracts from what an offer has: what its provider's holds took of the offer as it was, and n shapes more.
-func take(free corev1.ResourceList, state fleet.ProviderSnapshot, n int, shape corev1.ResourceList) {
-	if state.Offer != nil {
-		for name, whole := range state.Offer.Lendable {
-			if have, ok := free[name]; ok {
-				whole.Sub(state.Free[name]) // what is taken
-				have.Sub(whole)
-				free[name] = have
-			}
-		}
-	}
-	for name, each := range shape {
-		if have, ok := free[name]; ok {
-			for range n {
-				have.Sub(each)
-			}
-			free[name] = have
-		}
-	}
 }
 
 // SelectInput is what Select chooses from.

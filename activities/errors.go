@@ -47,11 +47,33 @@ func isVerdict(err error) bool {
 		errors.Is(err, backend.ErrConflict)
 }
 
-// refused is the error of a step that its provider said no to.
-func refused(f *fleet.Failure) error {
+// refused is the error of a step that its provider said no to; its third detail is the refusal, if the provider refuses
+// us as a whole.
+func refused(f *fleet.Failure, err error) error {
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
-		NonRetryable: true, Details: []any{f},
+		NonRetryable: true, Details: []any{f, "", refusalIn(err)},
 	})
+}
+
+// refusalIn is the provider's refusal of us as a whole in a backend's error, or nil.
+func refusalIn(err error) *fleet.ProviderRefusal {
+	var refusing *backend.RefusingError
+	if !errors.As(err, &refusing) {
+		return nil
+	}
+	return &refusing.ProviderRefusal
+}
+
+// RefusalOf reads it out of a failed activity's error, for workflows.
+func RefusalOf(err error) *fleet.ProviderRefusal {
+	var app *temporal.ApplicationError
+	var f fleet.Failure
+	var how string
+	var refusing *fleet.ProviderRefusal
+	if !errors.As(err, &app) || !app.HasDetails() || app.Details(&f, &how, &refusing) != nil {
+		return nil
+	}
+	return refusing
 }
 
 // toApplicationError is what an activity says that is retried until it succeeds.

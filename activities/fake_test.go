@@ -199,6 +199,32 @@ type world struct {
 	err   error // of lists
 	verb  func(ctx context.Context) error
 	after func() // called when the verb has ended
+
+	seen    backend.Observation // what Observe returns, with the error observe
+	observe error
+	asked   fleet.Provider // by Observe
+	answers []string       // the credentials files that Identify answers to
+	mu      sync.Mutex
+	calls   []string // of Cordon
+}
+
+func (w *world) Observe(_ context.Context, p fleet.Provider) (backend.Observation, error) {
+	w.asked = p
+	return w.seen, w.observe
+}
+
+func (w *world) Identify(_ context.Context, c fleet.Credentials) (string, error) {
+	if slices.Contains(w.answers, c.KubeconfigFile) {
+		return c.KubeconfigFile, nil
+	}
+	return "", backend.ErrUnreachable
+}
+
+func (w *world) Cordon(_ context.Context, at fleet.Attempt, cordoned bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, map[bool]string{true: "cordon ", false: "uncordon "}[cordoned]+at.ObjectName())
+	return nil
 }
 
 func (w *world) List(ctx context.Context, group string) ([]fleet.Found, error) {

@@ -23,9 +23,9 @@ type JoinInput struct {
 func (a *Activities) Join(parent context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	provider := at.Provider.ID
-	release, ok := a.Making.Take(provider)
-	if !ok {
-		return busy()
+	release, err := a.Making.Take(provider)
+	if err != nil {
+		return err
 	}
 	defer release()
 	budget := in.Node.Booking.Spec.Budgets.WithDefaults().Join.Duration
@@ -33,7 +33,7 @@ func (a *Activities) Join(parent context.Context, in JoinInput) error {
 	defer c.stop()
 	bounded, cancel := context.WithTimeout(ctx, max(budget-c.spent(), time.Second))
 	defer cancel()
-	_, err := a.Backend.Join(bounded, in.Node, c.progress)
+	_, err = a.Backend.Join(bounded, in.Node, c.progress)
 	switch {
 	case err == nil:
 	case stopping(parent):
@@ -43,8 +43,10 @@ func (a *Activities) Join(parent context.Context, in JoinInput) error {
 		return temporal.NewCanceledError(failureOf(provider, err))
 	case errors.Is(err, backend.ErrNotPeered):
 		return a.notPeered(parent, c, budget, at, err)
+	case refusalIn(err) != nil:
+		return a.refusing(parent, c, budget, at, err)
 	case isVerdict(err):
-		return refused(failureOf(provider, err))
+		return refused(failureOf(provider, err), err)
 	case c.spent() >= budget:
 		return gaveUp(failureOf(provider, err), budget)
 	default:
@@ -64,6 +66,18 @@ func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Durati
 		return gaveUp(f, budget)
 	}
 	return c.again(ctx, f, soonAgain)
+}
+
+// refusing tells the provider entity that the provider refuses us as a whole, so that nobody else asks it.
+func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
+	f := failureOf(at.Provider.ID, err)
+	untold := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{
+		Kind: fleet.HoldRefusing, Key: at.ObjectName(), Refusing: refusalIn(err),
+	})
+	if untold != nil && c.spent() < budget {
+		return c.again(ctx, f, soonAgain)
+	}
+	return refused(f, err)
 }
 
 // readyAfterAll looks once more: a node that is stamped and Ready by now is done, not given up.

@@ -35,6 +35,8 @@ func TestJoinEnds(t *testing.T) {
 	leaving.Terminating = true
 	later := whole(attempt("a-t0-1"))
 	later.Attempt.Number = 2
+	cordoned := fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "cordoned"}
+	refusing := []fleet.HoldRequest{{Kind: fleet.HoldRefusing, Key: "a-t0-1-1", Refusing: &cordoned}}
 	broken := []fleet.HoldRequest{{Kind: fleet.HoldBroken, Key: "a-t0-1-1"}}
 	for name, c := range map[string]struct {
 		verb  func(context.Context) error
@@ -45,8 +47,11 @@ func TestJoinEnds(t *testing.T) {
 		final bool // it is not tried again
 		kind  fleet.EventKind
 	}{
-		"ready":                    {views: ready},
-		"refused":                  {verb: fails(backend.ErrDenied), final: true, kind: fleet.Refused},
+		"ready":   {views: ready},
+		"refused": {verb: fails(backend.ErrDenied), final: true, kind: fleet.Refused},
+		"refused as a whole: the provider's entity hears of it": {
+			verb: fails(&backend.RefusingError{ProviderRefusal: cordoned}), holds: refusing, final: true, kind: fleet.Refused,
+		},
 		"granted too little":       {verb: fails(backend.ErrShort), final: true, kind: fleet.Refused},
 		"fails, and may try again": {verb: fails(backend.ErrUnreachable), spent: 9 * time.Second},
 		"fails at the end": {
@@ -82,8 +87,8 @@ func TestJoinEnds(t *testing.T) {
 			err := ended(t, a.Join, joining(), spent(c.spent).env)
 			require.Equal(t, c.views, m.views)
 			require.Equal(t, c.holds, m.holds)
-			_, free := a.Making.Take("milan")
-			require.True(t, free, "its place is given back")
+			_, taken := a.Making.Take("milan")
+			require.NoError(t, taken, "its place is given back")
 			if c.views != nil {
 				require.NoError(t, err)
 				return

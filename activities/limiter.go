@@ -12,40 +12,71 @@ import (
 type Limiter struct {
 	mu    sync.Mutex
 	most  int
-	taken map[string]int
+	taken map[string]*places
+}
+
+// places are those of one provider.
+type places struct {
+	taken   int
+	held    time.Duration // how long the last place that was given back had been taken
+	changed time.Time     // when a place was last taken or given back
+	next    time.Time     // when the last of those that wait comes again
 }
 
 // NewLimiter makes a Limiter of so many at once per provider.
-func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]int{}} }
+func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]*places{}} }
 
-// Take takes a place, to be given back by release; ok is false when none is free. It does not block.
-func (l *Limiter) Take(provider string) (release func(), ok bool) {
+// Take takes a place, to be given back by release. When none is free the error is a retryable one of TypeBusy, which
+// says when to come again. It does not block.
+func (l *Limiter) Take(provider string) (release func(), err error) {
 	if l == nil {
-		return func() {}, true
+		return func() {}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.taken[provider] >= l.most {
-		return nil, false
+	now := time.Now()
+	p := l.taken[provider]
+	if p == nil {
+		p = &places{}
+		l.taken[provider] = p
 	}
-	l.taken[provider]++
+	if p.taken >= l.most {
+		return nil, busy(p.wait(now, l.most))
+	}
+	p.taken, p.changed = p.taken+1, now
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.taken[provider]--; l.taken[provider] == 0 {
+		p.held, p.changed = time.Since(now), time.Now()
+		if p.taken--; p.taken == 0 {
 			delete(l.taken, provider)
 		}
-	}, true
+	}, nil
 }
 
-// busyDelay is when a step that found no place comes again.
-const busyDelay = time.Second
+// A step that found no place comes again after busyDelay at least. When many wait they come one after the other, about
+// as often as places become free: each asking costs Temporal as much as a step does.
+const (
+	busyDelay    = time.Second
+	maxBusyDelay = 30 * time.Second
+	minBetween   = 25 * time.Millisecond
+	maxBetween   = 100 * time.Millisecond
+)
+
+// wait is how long a step waits that has found no place.
+func (p *places) wait(now time.Time, most int) time.Duration {
+	held := max(p.held, now.Sub(p.changed))
+	between := min(max(held/time.Duration(most), minBetween), maxBetween)
+	wait := min(max(p.next.Add(between).Sub(now), busyDelay), maxBusyDelay)
+	p.next = now.Add(wait)
+	return wait
+}
 
 // TypeBusy is the error type of a step that found no place in its worker: no event and nobody's guilt.
 const TypeBusy = "Busy"
 
-func busy() error {
+func busy(wait time.Duration) error {
 	text := "this worker has all the places of the provider taken; the step waits for one"
 	return temporal.NewApplicationErrorWithOptions(text, TypeBusy,
-		temporal.ApplicationErrorOptions{NextRetryDelay: busyDelay})
+		temporal.ApplicationErrorOptions{NextRetryDelay: wait})
 }

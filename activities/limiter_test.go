@@ -1,7 +1,10 @@
 package activities_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
@@ -13,22 +16,22 @@ import (
 
 func TestLimiter(t *testing.T) {
 	l := activities.NewLimiter(2)
-	first, ok := l.Take("milan")
-	require.True(t, ok)
-	_, ok = l.Take("milan")
-	require.True(t, ok)
-	_, ok = l.Take("milan")
-	require.False(t, ok)
-	_, ok = l.Take("rome")
-	require.True(t, ok, "one provider's places are not another's")
+	first, err := l.Take("milan")
+	require.NoError(t, err)
+	_, err = l.Take("milan")
+	require.NoError(t, err)
+	_, err = l.Take("milan")
+	require.Error(t, err)
+	_, err = l.Take("rome")
+	require.NoError(t, err, "one provider's places are not another's")
 	first()
-	_, ok = l.Take("milan")
-	require.True(t, ok)
+	_, err = l.Take("milan")
+	require.NoError(t, err)
 
 	var none *activities.Limiter
 	for range 100 {
-		release, ok := none.Take("milan")
-		require.True(t, ok)
+		release, err := none.Take("milan")
+		require.NoError(t, err)
 		release()
 	}
 }
@@ -37,13 +40,16 @@ func TestLimiter(t *testing.T) {
 // the step does not run.
 func TestAStepWithoutAPlace(t *testing.T) {
 	l := activities.NewLimiter(1)
-	_, ok := l.Take("milan")
-	require.True(t, ok)
+	_, err := l.Take("milan")
+	require.NoError(t, err)
 	at := attempt("a-t0-1")
-	a := &activities.Activities{Making: l, Entities: running()} // no backend: a call would panic
+	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // no backend: a call would panic
 	for name, err := range map[string]error{
-		"Establish": ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
-		"Join":      ended(t, a.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}, noBeat(t)),
+		"Establish":     ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
+		"Join":          ended(t, a.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}, noBeat(t)),
+		"Drain":         ended(t, a.Drain, activities.DrainInput{Attempt: at}, noBeat(t)),
+		"Return":        ended(t, a.Return, activities.ReturnInput{Attempt: at}, noBeat(t)),
+		"RemovePeering": ended(t, a.RemovePeering, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
 	} {
 		var app *temporal.ApplicationError
 		require.ErrorAs(t, err, &app, name)
@@ -57,4 +63,43 @@ func TestAStepWithoutAPlace(t *testing.T) {
 	a.Messages, a.Entities = &messages{}, running("rome")
 	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}))
 	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}), "the place is given back")
+}
+
+// Two hundred steps wait for the twenty places of a provider that hangs: the more of them wait the less often each asks,
+// so that asking does not take Temporal's time from other providers. As soon as it is healthy they come as fast as it is.
+func TestWaitingStepsDoNotStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places, waiting = 20, 200
+		l := activities.NewLimiter(places)
+		var healthy, asked, done atomic.Int64
+		step := func() {
+			for {
+				release, err := l.Take("milan")
+				if err == nil {
+					for healthy.Load() == 0 {
+						time.Sleep(time.Second)
+					}
+					time.Sleep(500 * time.Millisecond)
+					release()
+					done.Add(1)
+					return
+				}
+				asked.Add(1)
+				var app *temporal.ApplicationError
+				require.ErrorAs(t, err, &app)
+				require.GreaterOrEqual(t, app.NextRetryDelay(), time.Second)
+				time.Sleep(app.NextRetryDelay())
+			}
+		}
+		for range places + waiting {
+			go step()
+		}
+		time.Sleep(time.Minute)
+		before := asked.Load()
+		time.Sleep(time.Minute)
+		require.Less(t, asked.Load()-before, int64(12*60), "askings in a minute")
+		healthy.Store(1)
+		time.Sleep(30 * time.Second)
+		require.EqualValues(t, places+waiting, done.Load())
+	})
 }

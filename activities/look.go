@@ -28,11 +28,27 @@ func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
 		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)
 	case t.Kind == fleet.CommandCheck:
 		r.Drivers, err = a.check(ctx, t)
+	case t.Kind == fleet.CommandAsk:
+		a.ask(ctx, *t.Peer, &r)
 	}
 	if err != nil {
 		return nil, toApplicationError(ctx, t.Provider, fmt.Errorf("%s: %w", t.Kind, err))
 	}
 	return []fleet.Result{r}, nil
+}
+
+// ask asks a provider whether it still refuses us. One that does not answer is asked again when its entity says so.
+func (a *Activities) ask(ctx context.Context, p fleet.Provider, r *fleet.Result) {
+	bounded, cancel := context.WithTimeout(ctx, PassBound)
+	defer cancel()
+	refusing, err := a.Backend.Refusal(bounded, a.current(bounded, p))
+	if err != nil {
+		activity.GetLogger(ctx).Info("a provider that refuses cannot be asked whether it still does", "provider", p.ID,
+			"error", err)
+		r.Outcome, r.Error = fleet.OutcomeFailed, cut(err.Error())
+		return
+	}
+	r.Refusing = refusing
 }
 
 // of lists what exists of some instances of a group; empty reports whether nothing at all exists of the group.

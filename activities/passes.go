@@ -50,7 +50,8 @@ type clock struct {
 	wait sync.WaitGroup
 }
 
-// startClock starts a run. The returned context is what the step works under: it ends when the activity is cancelled,
+// startClock starts a run. A first pass that reaches its end soon costs no heartbeat, which would be billed. The
+// returned context is what the step works under: it ends when the activity is cancelled,
 // when this worker is told to stop, and after most, if that is not 0.
 func (a *Activities) startClock(parent context.Context, most time.Duration) (context.Context, *clock) {
 	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
@@ -68,7 +69,9 @@ func (a *Activities) startClock(parent context.Context, most time.Duration) (con
 		over = timer.C
 		c.wait.Go(func() { <-c.done; timer.Stop() })
 	}
-	c.record(parent)
+	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies again and again comes to its end
+		c.record(parent)
+	}
 	c.wait.Go(func() { c.run(parent, over) })
 	return c.ctx, c
 }
@@ -142,6 +145,7 @@ const (
 
 // again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while.
 func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
+	c.record(ctx)
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
 		Details: []any{f}, NextRetryDelay: againAfter(activity.GetInfo(ctx).Attempt, most),
 	})

@@ -122,7 +122,19 @@ func TestABeatCarriesTheClock(t *testing.T) {
 		At: noon.Add(-2 * time.Second)}}
 	a := &activities.Activities{Backend: &world{verb: fails(errors.New("broken"))}, Now: clock.now}
 	require.Error(t, establish(t, a, time.Minute, b))
-	require.Equal(t, activities.Beat{Stage: "nonce", Message: "asked", Spent: 22 * time.Second, At: noon}, b.last)
+	require.Equal(t, activities.Beat{Stage: "slice-auth", Message: "asked milan", Spent: 22 * time.Second, At: noon},
+		b.last)
+}
+
+// Heartbeats are billed: a step that is done at once sends none, one that comes again leaves its clock to the next pass.
+func TestAQuickStepDoesNotBeat(t *testing.T) {
+	at := attempt("a-t0-1")
+	a := &activities.Activities{Backend: &world{}, Messages: &messages{}, Catalog: offering{}, Entities: running()}
+	require.NoError(t, ended(t, a.Return, activities.ReturnInput{Attempt: at}, noBeat(t)))
+	b := &beats{}
+	a.Backend = &world{verb: fails(backend.ErrUnreachable)}
+	require.Error(t, ended(t, a.Return, activities.ReturnInput{Attempt: at}, b.env))
+	require.Equal(t, "slice-auth", b.last.Stage)
 }
 
 // A pass ends soon, in the middle of its work: its slot is free between two.

@@ -26,7 +26,7 @@ type DrainInput struct {
 // Drain empties the attempt's node, in short passes; a node that is gone is empty. It gives up when its budget is used
 // up.
 func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
-	return a.pass(ctx, in.Attempt.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
+	return a.removal(ctx, in.Attempt.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Drain(ctx, in.Attempt, in.Force, p)
 	})
 }
@@ -41,7 +41,7 @@ type ReturnInput struct {
 // Return takes the attempt's node and slice back on both sides, in short passes, and last gives its hold back, after
 // the last of which the provider entity removes the peering. It never gives up.
 func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
-	err := a.pass(ctx, in.Attempt.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
+	err := a.removal(ctx, in.Attempt.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Return(ctx, in.Attempt, p)
 	})
 	if err != nil {
@@ -67,12 +67,12 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	if over, err := a.over(ctx, in); err != nil || over {
 		return err
 	}
-	release, ok := a.Making.Take(in.Provider.ID)
-	if !ok {
-		return busy() // before the clock goes on: this wait is ours, not the provider's
+	release, err := a.Making.Take(in.Provider.ID)
+	if err != nil {
+		return err // before the clock goes on: this wait is ours, not the provider's
 	}
 	defer release()
-	err := a.pass(ctx, in.Provider.ID, budget, func(ctx context.Context, p backend.Progress) error {
+	err = a.pass(ctx, in.Provider.ID, budget, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Establish(ctx, in.Provider, p)
 	})
 	if err != nil {
@@ -83,24 +83,29 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 }
 
 // RemovePeering removes the peering with a provider, if it is ours and nobody uses it (I11), and reports what became of
-// it. Run by unpeering/<provider> only. It never gives up.
+// it, and what it had to leave because the provider refuses. Run by unpeering/<provider> only. It never gives up.
 func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
 	if over, err := a.over(ctx, in); err != nil || over {
 		return err
 	}
-	event := fleet.PeeringDone
-	err := a.pass(ctx, in.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
+	event, refusing := fleet.PeeringDone, (*fleet.ProviderRefusal)(nil)
+	err := a.removal(ctx, in.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
 		err := a.Backend.RemovePeering(ctx, a.current(ctx, in.Provider), p)
 		if errors.Is(err, backend.ErrInUse) {
 			activity.GetLogger(ctx).Info("the peering is used and stays", "provider", in.Provider.ID, "why", err)
 			event, err = fleet.PeeringInUse, nil
+		}
+		if refusing = refusalIn(err); refusing != nil {
+			activity.GetLogger(ctx).Info("what records the provider's refusal stays", "provider", in.Provider.ID, "why", err)
+			return nil
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event}})
+	return a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event,
+		Refusing: refusing}})
 }
 
 // over asks the provider entity whether it has gone on since it had this run started: one that is executed late, or
@@ -128,6 +133,18 @@ func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provid
 	return p
 }
 
+// removal is a pass that takes a place of the provider's for removals, so that those stuck on one leave slots to
+// others.
+func (a *Activities) removal(ctx context.Context, provider string, budget time.Duration, do func(context.Context,
+	backend.Progress) error) error {
+	release, err := a.Removing.Take(provider)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return a.pass(ctx, provider, budget, do)
+}
+
 // pass runs one pass of a step. One that has not reached its end comes again; with a budget a no of the provider is
 // final, and so is the end of the budget.
 func (a *Activities) pass(parent context.Context, provider string, budget time.Duration, do func(context.Context,
@@ -146,7 +163,7 @@ func (a *Activities) pass(parent context.Context, provider string, budget time.D
 	f, final := failureOf(provider, err), isVerdict(err)
 	switch {
 	case budget > 0 && final:
-		return refused(f)
+		return refused(f, err)
 	case budget > 0 && c.spent() >= budget:
 		return gaveUp(f, budget)
 	default:

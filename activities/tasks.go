@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,11 +18,13 @@ type Task struct {
 	Group    string            `json:"group,omitempty"`
 	Provider string            `json:"provider,omitempty"`
 	// One of these is set, but for a recovery.
-	Start     *Start       `json:"start,omitempty"`
-	Signal    *Signal      `json:"signal,omitempty"`
-	Cancel    string       `json:"cancel,omitempty"` // a workflow's id
-	Drivers   []DriverName `json:"drivers,omitempty"`
-	Instances []string     `json:"instances,omitempty"`
+	Start   *Start       `json:"start,omitempty"`
+	Signal  *Signal      `json:"signal,omitempty"`
+	Cancel  string       `json:"cancel,omitempty"` // a workflow's id
+	Drivers []DriverName `json:"drivers,omitempty"`
+	// Peer is who is asked whether it still refuses.
+	Peer      *fleet.Provider `json:"peer,omitempty"`
+	Instances []string        `json:"instances,omitempty"`
 }
 
 // Start is a workflow to start.
@@ -35,6 +38,8 @@ type Start struct {
 	Peering *fleet.PeeringInput `json:"peering,omitempty"`
 	// Again: the id may be used again after the workflow completed, and not only after it failed.
 	Again bool `json:"again,omitempty"`
+	// Bound ends the workflow, if it still runs then; 0 never does.
+	Bound time.Duration `json:"bound,omitempty"`
 	// Attributes are search attributes, by name; empty ones are left out.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
@@ -76,7 +81,7 @@ type DriverName struct {
 // Delivers reports whether a command is one of those that Deliver executes, many at once.
 func Delivers(kind fleet.CommandKind) bool {
 	switch kind {
-	case fleet.CommandCheck, fleet.CommandObserve, fleet.CommandRecover:
+	case fleet.CommandCheck, fleet.CommandObserve, fleet.CommandRecover, fleet.CommandAsk:
 		return false
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandAnswer, fleet.CommandPeering,
 		fleet.CommandUnpeering, fleet.CommandCancel:

@@ -136,9 +136,8 @@ func TestValuesForCA(t *testing.T) {
 			Name      string `json:"name"`
 			MountPath string `json:"mountPath"`
 		} `json:"extraVolumeSecrets"`
-		ExtraArgs         map[string]any `json:"extraArgs"`
-		ReplicaCount      int            `json:"replicaCount"`
-		PriorityClassName string         `json:"priorityClassName"`
+		ExtraArgs    map[string]any `json:"extraArgs"`
+		ReplicaCount int            `json:"replicaCount"`
 	}
 	require.NoError(t, yaml.UnmarshalStrict(raw, &values))
 	require.Equal(t, "externalgrpc", values.CloudProvider)

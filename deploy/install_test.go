@@ -135,12 +135,9 @@ func checkNotes(t *testing.T, set, notes string) {
 	raw, err := os.ReadFile("ca/values.yaml")
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(raw, &file))
-	for _, key := range []string{"cloudProvider", "autoDiscovery"} {
-		require.Equal(t, file[key], printed[key])
-	}
-	for flag, value := range printed["extraArgs"].(map[string]any) {
-		require.Equal(t, file["extraArgs"].(map[string]any)[flag], value, flag)
-	}
+	require.Equal(t, file["cloudProvider"], printed["cloudProvider"])
+	require.NotEmpty(t, printed["autoDiscovery"])
+	require.Equal(t, file["extraArgs"], printed["extraArgs"])
 	volumes := printed["extraVolumeSecrets"].(map[string]any)
 	switch set {
 	case "certmanager":

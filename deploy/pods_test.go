@@ -150,7 +150,7 @@ func TestPodsAreModest(t *testing.T) {
 		require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
 		require.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
 		require.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
-		require.Equal(t, c.Name == "worker", *pod.AutomountServiceAccountToken)
+		require.Equal(t, c.Name != "discovery", *pod.AutomountServiceAccountToken)
 		require.False(t, c.Resources.Requests.Cpu().IsZero())
 		require.False(t, c.Resources.Limits.Memory().IsZero())
 		require.True(t, c.Resources.Limits.Cpu().IsZero(), "a CPU limit only throttles")

@@ -15,7 +15,7 @@ import (
 // use.
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
-		"../discovery/secrets": needsOfOffers} {
+		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
 		for _, site := range sites {
@@ -36,7 +36,7 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 
 func needed(where ...string) []right {
 	set := map[right]bool{}
-	for _, table := range []map[string][]right{needs, needsOfOffers} {
+	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease} {
 		for _, rights := range table {
 			for _, r := range rights {
 				if slices.Contains(where, r.where) {
@@ -106,7 +106,20 @@ func TestNamedCredentials(t *testing.T) {
 	}, granted(t, "credentials", one[rbacv1.Role](t, o, "providers", "liqo-autoscaler-credentials").Rules))
 }
 
-// Each role is bound to the worker, and nothing else is; the server and discovery have no rights and no token.
+// The market has one writer and one reader.
+func TestMarketRights(t *testing.T) {
+	o := render(t, "plaintext")
+	for _, role := range []string{"writer", "reader"} {
+		require.Equal(t, needed(role), granted(t, role, one[rbacv1.Role](t, o, namespace,
+			"liqo-autoscaler-market-"+role).Rules))
+	}
+	o = render(t, "plaintext", "--set", "market.enabled=false")
+	for _, role := range all[rbacv1.Role](o) {
+		require.NotContains(t, role.Name, "market")
+	}
+}
+
+// Each role is bound to the worker, but the market's reader to the server; discovery has no rights and no token.
 func TestBindings(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -117,7 +130,11 @@ func TestBindings(t *testing.T) {
 			}
 			subject := rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: namespace}
 			for _, binding := range all[rbacv1.RoleBinding](o) {
-				require.Equal(t, []rbacv1.Subject{subject}, binding.Subjects)
+				want := subject
+				if strings.HasSuffix(binding.Name, "-market-reader") {
+					want.Name = strings.TrimSuffix(account, "worker") + "grpcserver"
+				}
+				require.Equal(t, []rbacv1.Subject{want}, binding.Subjects)
 				require.Equal(t, "Role", binding.RoleRef.Kind)
 				roles[binding.Namespace+"/"+binding.RoleRef.Name] = true
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -90,6 +91,7 @@ func kinds() map[string]metav1.Object {
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
 		"v1/ServiceAccount": &corev1.ServiceAccount{}, "v1/PersistentVolumeClaim": &corev1.PersistentVolumeClaim{},
 		"v1/Namespace": &corev1.Namespace{}, "apps/v1/Deployment": &appsv1.Deployment{},
+		"batch/v1/Job":                                    &batchv1.Job{},
 		"policy/v1/PodDisruptionBudget":                   &policyv1.PodDisruptionBudget{},
 		"networking.k8s.io/v1/NetworkPolicy":              &networkingv1.NetworkPolicy{},
 		"rbac.authorization.k8s.io/v1/ClusterRole":        &rbacv1.ClusterRole{},

@@ -16,6 +16,11 @@ func on(where, verb string, resources ...string) (rights []right) {
 	return rights
 }
 
+// named is a right on this cluster to objects of one name.
+func named(verb, resource, name string) []right {
+	return []right{{where: "cluster", verb: verb, resource: resource, name: name}}
+}
+
 func and(sets ...[]right) (rights []right) {
 	for _, set := range sets {
 		rights = append(rights, set...)
@@ -33,8 +38,30 @@ const (
 	nsMap   = "offloading.liqo.io/namespacemaps"
 	foreign = "core.liqo.io/foreignclusters"
 
-	signedNonce = "liqo-signed-nonce" // activities/backend/liqo/nonce.go
+	signedNonce = "liqo-signed-nonce"       // activities/backend/liqo/nonce.go
+	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
 )
+
+// needsOfMarket are the rights on the ConfigMap and the Lease of the market, which is written by the worker and read by
+// the server.
+var needsOfMarket = map[string][]right{
+	"configmap.go Load c.Client.CoreV1().ConfigMaps(c.Namespace).Get": {
+		{where: "reader", verb: "get", resource: "/configmaps", name: marketName},
+	},
+	"configmap.go Save maps.Create": on("writer", "create", "/configmaps"),
+	"configmap.go Save maps.Update": {
+		{where: "writer", verb: "update", resource: "/configmaps", name: marketName},
+	},
+}
+
+// needsOfLease is what client-go's leaderelection does.
+var needsOfLease = map[string][]right{"leaderelection": {
+	{where: "writer", verb: "create", resource: "coordination.k8s.io/leases"},
+	{where: "writer", verb: "get", resource: "coordination.k8s.io/leases", name: marketName},
+	{where: "writer", verb: "update", resource: "coordination.k8s.io/leases", name: marketName},
+}}
+
+const marketName = "liqo-autoscaler-market-default"
 
 // needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are
 // here too, or a use that provider/rbac.yaml makes needless, as said.
@@ -76,6 +103,7 @@ var needs = map[string][]right{
 	"inuse.go inUseRemotely provider.Delete":    on("tenant", "delete", slice),
 	"inuse.go inUseRemotely provider.List":      on("tenant", "list", slice),
 	"inventory.go List b.local.List":            on("cluster", "list", slice, virtual, "/nodes"),
+	"inventory.go findCredentials b.local.List": on("cluster", "list", ident),
 	"inventory.go Peers b.local.List":           on("cluster", "list", "/namespaces", "/secrets", ident),
 	"return.go removeLeftNode deleteThis":       on("cluster", "delete", "/nodes"),
 	"return.go kubelet a.local.List":            on("cluster", "list", "/pods"),
@@ -88,15 +116,31 @@ var needs = map[string][]right{
 		"/secrets")),
 	"nonce.go readKeys GetClusterKeys": {{where: "liqo", verb: "get", resource: "/secrets",
 		name: "authentication-keys"}},
+	"observe.go Cordon a.local.Patch":      on("cluster", "patch", "/nodes"),
+	"observe.go slicesHere p.local.List":   on("cluster", "list", slice),
+	"observe.go slicesThere provider.List": on("tenant", "list", slice),
+	"observe.go tenantThere provider.List": on("tenant", "list", tenant),
+	"observe.go tenantNamespaceThere provider.Get": {{where: "itself", verb: "get", resource: "/namespaces",
+		name: "liqo-tenant-munich"}},
 	"peering.go controlPlaneIdentity p.local.Get": on("cluster", "get", ident),
 	"peering.go controlPlaneSecrets p.local.List": on("cluster", "list", "/secrets"),
 	"peering.go tenant provider.List":             on("tenant", "list", tenant),
+	"pin.go Repin b.local.List":                   on("cluster", "list", ident),
+	"pin.go Repin mergePatch":                     on("cluster", "patch", ident),
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
 	// Only before one of our tenant namespaces is removed, and rbac.yaml's is not ours.
 	"occupied.go occupied cluster.List": on("cluster", "list", "/secrets", slice, ident, tenant, virtual, nsMap,
 		"networking.liqo.io/configurations", "networking.liqo.io/gatewayclients", "networking.liqo.io/gatewayservers"),
+
+	// The note that a provider has thrown us out.
+	"refusal.go note p.local.Get":        named("get", "/configmaps", refusedNote),
+	"refusal.go remember p.local.Create": on("cluster", "create", "/configmaps"),
+	"refusal.go remember mergePatch":     named("patch", "/configmaps", refusedNote),
+	"refusal.go forgotten deleteThis":    named("delete", "/configmaps", refusedNote),
+	// Of the nonce and the namespace it is no loss when that is not allowed.
+	"refusal.go keep mergePatch": on("tenant", "patch", tenant),
 
 	// Takes crd-replicator's finalizers off whatever it holds.
 	"release.go release mergePatch": on("cluster", "patch", slice, nsMap, renew, "/secrets"),
@@ -131,7 +175,7 @@ var needs = map[string][]right{
 		[]right{{where: "cluster", verb: "delete", resource: "/secrets", name: signedNonce}}),
 	"removepeering.go removeMap deleteThis":        on("cluster", "delete", nsMap),
 	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
-	"removepeering.go tenantGone deleteThis":       on("tenant", "delete", tenant),
+	"removepeering.go deleteAsRead cluster.Delete": on("tenant", "delete", tenant),
 
 	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart

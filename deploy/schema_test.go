@@ -135,6 +135,8 @@ func TestRefused(t *testing.T) {
 		{"plaintext", "offers[0].credentials=null", "offers.0.credentials"},
 		{"plaintext", "temporal.address=temporal", "temporal.address"},
 		{"plaintext", "temporal.address=http://temporal:7233", "temporal.address"},
+		{"plaintext", "temporal.tls.caSecret=x", "Additional property caSecret is not allowed"},
+		{"plaintext", "temporal.setup.retention=week", "temporal.setup.retention"},
 		{"plaintext", "nodeGroups=null", "nodeGroups is required"},
 		{"plaintext", "hub=East", "hub"},
 		{"plaintext", "tls.plaintext=false", "set exactly one of existingSecret, certManager.enabled and plaintext"},

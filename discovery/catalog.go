@@ -25,6 +25,9 @@ type Source interface {
 	List(ctx context.Context) (offers []fleet.Offer, problems []Problem, err error)
 }
 
+// Claimant is a Source whose offers' Provider anybody may have written: it must be true, but it declares nothing.
+type Claimant interface{ Claims() bool }
+
 // Identifier reads the id of the cluster the credentials lead to. backend.Peerings is one.
 type Identifier interface {
 	Identify(ctx context.Context, credentials fleet.Credentials) (id string, err error)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -11,7 +12,7 @@ import (
 // Epoch is a short fingerprint of an offer's content, its provider included: equal offers have equal epochs, whatever
 // the order of their maps or the spelling of their quantities.
 func Epoch(o fleet.Offer) string {
-	o.Epoch = ""
+	o.Epoch, o.ReadAt = "", time.Time{}
 	if o.Expires != nil {
 		utc := o.Expires.UTC()
 		o.Expires = &utc

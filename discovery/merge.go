@@ -1,11 +1,9 @@
 package discovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -17,9 +15,8 @@ type NamedCatalog interface {
 	Name() string
 }
 
-// Merge joins catalogs and asks them in parallel. Order them by trust in their writers: when several offer the same
-// provider, the offer of the first is used and the others become Problems, so that a writer of a later catalog cannot
-// take a provider from an earlier one. A catalog that fails is a Problem while another answers; Merge fails when all
+// Merge joins catalogs and asks them in parallel. Order them by trust in their writers: of a provider that several
+// declare, the first one's offer counts. A catalog that fails is a Problem while another answers; Merge fails when all
 // fail.
 func Merge(catalogs ...NamedCatalog) Catalog { return merged(catalogs) }
 
@@ -27,7 +24,7 @@ type merged []NamedCatalog
 
 func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	type answer struct {
-		offers   []fleet.Offer
+		claims   []claim
 		problems []Problem
 		err      error
 	}
@@ -38,15 +35,14 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 		go func() {
 			defer all.Done()
 			a := &answers[i]
-			a.offers, a.problems, a.err = c.Offers(ctx)
+			a.claims, a.problems, a.err = claimsOf(ctx, c)
 		}()
 	}
 	all.Wait()
 
+	var claims []claim
 	var problems []Problem
 	var failed []error
-	from := map[string]string{} // provider -> catalog/offer
-	var kept []fleet.Offer
 	for i, a := range answers {
 		problems = append(problems, a.problems...)
 		if a.err != nil {
@@ -54,22 +50,32 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 			problems = append(problems, Problem{Source: m[i].Name(), Message: cut(a.err.Error())})
 			continue
 		}
-		for _, o := range a.offers {
-			if first, taken := from[o.Provider]; taken {
-				problems = append(problems, Problem{Source: m[i].Name(), Offer: o.Name, Message: cut(fmt.Sprintf(
-					"is of provider %s, of which offer %s serves already; keep one", o.Provider, first))})
-				continue
-			}
-			from[o.Provider] = m[i].Name() + "/" + o.Name
-			kept = append(kept, o)
-		}
+		claims = append(claims, a.claims...)
 	}
 	if len(m) > 0 && len(failed) == len(m) {
 		return nil, problems, fmt.Errorf("list offers: %w", errors.Join(failed...))
 	}
-	slices.SortFunc(kept, func(a, b fleet.Offer) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Provider, b.Provider))
-	})
-	sortProblems(problems)
-	return kept, problems, nil
+	return settle(ctx, claims, problems, m.peered())
+}
+
+// claimsOf are a catalog's offers as claims; those of one that is not Resolved declare nothing.
+func claimsOf(ctx context.Context, c NamedCatalog) (claims []claim, problems []Problem, err error) {
+	if r, ok := c.(*Resolved); ok {
+		return r.claims(ctx)
+	}
+	offers, problems, err := c.Offers(ctx)
+	for _, o := range offers {
+		claims = append(claims, claim{source: c.Name(), offer: o})
+	}
+	return claims, problems, err
+}
+
+// peered is the first catalog's way to know the peerings.
+func (m merged) peered() func(context.Context) ([]fleet.Provider, error) {
+	for _, c := range m {
+		if r, ok := c.(*Resolved); ok && r.options.Peered != nil {
+			return r.options.Peered
+		}
+	}
+	return nil
 }

@@ -51,9 +51,12 @@ func TestMerge(t *testing.T) {
 		"a provider in two": {
 			catalogs: []discovery.NamedCatalog{file, fixed{name: "secrets", offers: []fleet.Offer{of("a", "milan"),
 				of("d", "turin")}}},
-			offers: []string{"b=rome", "c=milan", "d=turin"},
-			problems: []string{"file: offer x: expired",
-				"secrets: offer a: is of provider milan, of which offer file/c serves already; keep one"},
+			offers: []string{"b=rome", "d=turin"},
+			problems: []string{
+				"file: offer c: is of provider milan, and so is offer secrets/a: none serves until one declares provider: milan",
+				"file: offer x: expired",
+				"secrets: offer a: is of provider milan, and so is offer file/c: none serves until one declares provider: milan",
+			},
 		},
 		"one is down": {
 			catalogs: []discovery.NamedCatalog{down, file},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +26,9 @@ type Options struct {
 	// SecretVersion tells versions of a Secret's key apart, for example by a hash of its content or the Secret's
 	// resourceVersion: a new version is identified at once. nil: Secrets are asked again after KeepID and KeepFailure.
 	SecretVersion func(ctx context.Context, ref fleet.SecretRef) (string, error)
+	// Peered lists the providers that we are peered with, by the credentials that the peerings were made with. It is asked
+	// only when two offers are of one provider. nil: none is known.
+	Peered func(ctx context.Context) ([]fleet.Provider, error)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -50,8 +52,9 @@ type Resolved struct {
 	options Options
 }
 
-// Resolve makes a Catalog of a Source: it leaves out expired offers, asks every cluster for its id, and refuses all
-// offers of a provider that is offered more than once. Keep one for the life of the process: it remembers the ids.
+// Resolve makes a Catalog of a Source: it leaves out expired offers, asks every cluster for its id, and settles which
+// offer serves of a provider that is offered more than once (claims.go). Keep one for the life of the process: it
+// remembers the ids.
 func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 	options = options.withDefaults()
 	return &Resolved{source: source, options: options, ids: newIdentities(identifier, options)}
@@ -62,6 +65,15 @@ func (r *Resolved) Name() string { return r.source.Name() }
 
 // Offers implements Catalog.
 func (r *Resolved) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
+	claims, problems, err := r.claims(ctx)
+	if err != nil {
+		return nil, problems, err
+	}
+	return settle(ctx, claims, problems, r.options.Peered)
+}
+
+// claims are the offers as their clusters identify themselves.
+func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	listed, problems, err := r.source.List(ctx)
 	if err != nil {
 		return nil, problems, fmt.Errorf("list offers of %s: %w", r.source.Name(), err)
@@ -81,26 +93,37 @@ func (r *Resolved) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error)
 	if err := ctx.Err(); err != nil {
 		return nil, problems, fmt.Errorf("identify providers of %s: %w", r.source.Name(), context.Cause(ctx))
 	}
-	offers := current[:0:0]
+	claimant, _ := r.source.(Claimant)
+	declares := claimant == nil || !claimant.Claims()
+	var claims []claim
 	for i, o := range current {
-		switch {
-		case errs[i] != nil:
-			problems = append(problems, problem(o, "%v", errs[i]))
-			continue
-		case o.Provider != "" && o.Provider != ids[i]:
-			problems = append(problems, problem(o, "says it is of provider %s, but its credentials lead to %s",
-				o.Provider, ids[i]))
+		if err := identified(o, ids[i], errs[i]); err != nil {
+			problems = append(problems, problem(o, "%v", err))
 			continue
 		}
+		declared := declares && o.Provider != ""
 		o.Provider = ids[i]
 		o.Epoch = Epoch(o)
-		offers = append(offers, o)
+		if o.ReadAt.IsZero() {
+			o.ReadAt = now
+		}
+		claims = append(claims, claim{source: r.source.Name(), offer: o, declared: declared})
 	}
-	offers, twice := refuseDuplicates(r.source.Name(), offers)
-	problems = append(problems, twice...)
-	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
-	sortProblems(problems)
-	return offers, problems, nil
+	return claims, problems, nil
+}
+
+// identified is what is wrong with how an offer's cluster has identified itself.
+func identified(o fleet.Offer, id string, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case !fleet.ValidProviderID(id):
+		return fmt.Errorf("its cluster calls itself %.80q, which is no Liqo cluster id", id)
+	case o.Provider != "" && o.Provider != id:
+		return fmt.Errorf("says it is of provider %s, but its credentials lead to %s", o.Provider, id)
+	default:
+		return nil
+	}
 }
 
 func (r *Resolved) identifyAll(ctx context.Context, offers []fleet.Offer) ([]string, []error) {

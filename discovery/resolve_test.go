@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -163,7 +164,8 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"fresh=turin"}, names(offers), "the expired offer of turin is no rival")
 	require.Equal(t, []string{
-		"test: offer a, b: offers a and b are both of provider milan; keep one",
+		"test: offer a: is of provider milan, and so is offer test/b: none serves until one declares provider: milan",
+		"test: offer b: is of provider milan, and so is offer test/a: none serves until one declares provider: milan",
 		"test: offer claims: says it is of provider rome, but its credentials lead to naples",
 		"test: offer dead: dial: connection refused",
 		"test: offer nameless: identify provider: the cluster has no id; is Liqo installed there?",
@@ -179,7 +181,83 @@ func TestThreeOffersOfOneProvider(t *testing.T) {
 		discovery.Options{}).Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
-	require.Equal(t, []string{"test: offer a, b, c: offers a, b and c are all of provider m; keep one"}, texts(problems))
+	require.Len(t, problems, 3)
+	require.Equal(t, "test: offer a: is of provider m, and so is offer test/b, offer test/c: none serves until one "+
+		"declares provider: m", problems[0].String())
+}
+
+// apiSource is a source whose writers may write any id.
+type apiSource struct{ source }
+
+func (*apiSource) Name() string { return "api" }
+func (*apiSource) Claims() bool { return true }
+
+// A cluster that says it is another one takes that one neither off the market nor its place, once it is declared or
+// peered with.
+func TestClaimsOfOneProvider(t *testing.T) {
+	ids := &clusters{ids: map[string]string{"honest": "milan", "liar": "milan", "liar2": "milan"}}
+	declared, liar := offer("honest"), offer("liar")
+	declared.Provider = "milan"
+	claimed := liar
+	claimed.Provider = "milan"
+	peered := func(name string) func(context.Context) ([]fleet.Provider, error) {
+		return func(context.Context) ([]fleet.Provider, error) {
+			return []fleet.Provider{{ID: "milan", Credentials: offer(name).Credentials}}, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		first, second []fleet.Offer
+		peered        func(context.Context) ([]fleet.Provider, error)
+		serves        []string
+	}{
+		"none is declared, in one source": {first: []fleet.Offer{offer("honest"), liar}},
+		"none is declared, in two":        {first: []fleet.Offer{liar}, second: []fleet.Offer{offer("honest")}},
+		"one is declared, in one source":  {first: []fleet.Offer{declared, liar}, serves: []string{"honest=milan"}},
+		"a writer's claim declares nothing": {first: []fleet.Offer{declared}, second: []fleet.Offer{claimed},
+			serves: []string{"honest=milan"}},
+		"two claim": {first: []fleet.Offer{offer("honest")}, second: []fleet.Offer{claimed}},
+		"one is peered": {first: []fleet.Offer{liar, offer("liar2")}, second: []fleet.Offer{offer("honest")},
+			peered: peered("honest"), serves: []string{"honest=milan"}},
+		"a declaration beats a peering": {first: []fleet.Offer{declared, liar}, peered: peered("liar"),
+			serves: []string{"honest=milan"}},
+		"peerings cannot be listed": {first: []fleet.Offer{offer("honest"), liar},
+			peered: func(context.Context) ([]fleet.Provider, error) { return nil, errors.New("no answer") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := discovery.Options{Peered: c.peered}
+			one := discovery.Resolve(&source{offers: c.first}, ids, options)
+			two := discovery.Resolve(&apiSource{source{offers: c.second}}, ids, options)
+			offers, problems, err := discovery.Merge(one, two).Offers(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, append([]string{}, c.serves...), names(offers))
+			require.NotEmpty(t, problems)
+		})
+	}
+}
+
+// A cluster's name for itself is not believed to be one.
+func TestIDsAreChecked(t *testing.T) {
+	ids := &clusters{ids: map[string]string{"evil": strings.Repeat("x", 3<<20), "odd": "a b", "good": "good"}}
+	offers, problems, err := discovery.Resolve(&source{offers: []fleet.Offer{offer("evil"), offer("odd"), offer("good")}},
+		ids, discovery.Options{}).Offers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"good=good"}, names(offers))
+	require.Len(t, problems, 2)
+	require.Less(t, len(problems[0].Message), 400)
+}
+
+// What was read later is newer, and reading alone does not change an offer's fingerprint.
+func TestOffersAreOrderedByReading(t *testing.T) {
+	clock := &clock{now: start}
+	catalog := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, &clusters{ids: map[string]string{"a": "m"}},
+		discovery.Options{Now: clock.Now})
+	before, _, err := catalog.Offers(t.Context())
+	require.NoError(t, err)
+	clock.Advance(time.Minute)
+	after, _, err := catalog.Offers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, after[0].ReadAt.Sub(before[0].ReadAt))
+	require.Equal(t, before[0].Epoch, after[0].Epoch)
 }
 
 func TestIDsAreRememberedForABoundedTime(t *testing.T) {

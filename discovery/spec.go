@@ -9,13 +9,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Spec is an offer as people write it: in the offers file and to the discovery server. Which provider it is of is not
-// written but read from the cluster itself.
+// Spec is an offer as people write it: in the offers file and to the discovery server. Which provider it is of is read
+// from the cluster itself, and may be declared.
 type Spec struct {
 	// Name names the offer to people: a DNS-1123 subdomain, unique in its source.
 	Name string `json:"name" validate:"required,offername"`
 	// Credentials say where the access to the provider lies; exactly one of the two forms.
 	Credentials CredentialsSpec `json:"credentials"`
+	// Provider declares the Liqo cluster id that the credentials must lead to: whoever else says that it is this cluster
+	// cannot take its place.
+	Provider string `json:"provider,omitempty" validate:"omitempty,dnslabel"`
 	// Lendable is the whole amount on offer: cpu, memory and pods at least, because every node has them.
 	Lendable corev1.ResourceList `json:"lendable" validate:"required,max=64"`
 	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Write 1 for providers with Liqo up to 1.1.
@@ -90,6 +93,7 @@ func parse(document []byte, target interface{ check() strictyaml.Faults }) error
 func (s Spec) Offer() fleet.Offer {
 	o := fleet.Offer{
 		Name:          s.Name,
+		Provider:      s.Provider,
 		Credentials:   fleet.Credentials{KubeconfigFile: s.Credentials.KubeconfigFile},
 		Lendable:      s.Lendable.DeepCopy(),
 		MaxNodes:      s.MaxNodes,

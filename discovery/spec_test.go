@@ -44,8 +44,9 @@ func TestParseOfferFaults(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"no name":  {"name: milan", "", "name: is missing"},
 		"bad name": {"name: milan", "name: Milan_1", `name: "Milan_1" is not a DNS-1123 subdomain`},
-		"provider is not ours": {"maxNodes: 4", "provider: milan",
-			"line 5: provider: unknown field: remove it, or use one of credentials, expires,"},
+		"provider": {"maxNodes: 4", "provider: Milan", `provider: "Milan" is not a DNS-1123 label`},
+		"unknown field": {"maxNodes: 4", "lender: milan",
+			"line 5: lender: unknown field: remove it, or use one of credentials, expires,"},
 		"no credentials": {"credentials: {secretRef: {namespace: liqo-autoscaler, name: milan}}", "",
 			"credentials: give exactly one of"},
 		"both credentials":  {"{secretRef:", "{kubeconfigFile: a, secretRef:", "credentials: give exactly one of"},

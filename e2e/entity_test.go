@@ -97,7 +97,7 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 // it is tried again; the next part of the suite does not wait for that: it closes the entity, which forgets it.
 func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 	r.t.Helper()
-	r.until(ctx, "peering with "+provider.name+" is over", 90*time.Second, func(ctx context.Context) error {
+	r.until(ctx, "peering with "+provider.name+" is over", 2*time.Minute, func(ctx context.Context) error {
 		phase, err := r.s.peeringPhase(ctx, provider)
 		switch {
 		case err != nil || phase == fleet.Absent:

@@ -59,7 +59,7 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	r = newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "more", 1, "1500m"))
 	ids := r.readyOnSecond(ctx)
-	assert.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageResources)+":", "Denied"))
+	assert.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageResources)+":", "Cordoned"))
 	r.until(ctx, "denied slice gone", time.Minute,
 		func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
 	_, err := s.consumer.node(ctx, there[0])

@@ -61,11 +61,11 @@ func TestBadInput(t *testing.T) {
 			_, err := c.NodeGroupGetOptions(c.ctx(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "cpu"})
 			return err
 		}},
-		{"price of a node", codes.Unimplemented, func() error {
+		{"price of a node without times", codes.InvalidArgument, func() error {
 			_, err := c.PricingNodePrice(c.ctx(), &protos.PricingNodePriceRequest{})
 			return err
 		}},
-		{"price of a pod", codes.Unimplemented, func() error {
+		{"price of a pod without times", codes.InvalidArgument, func() error {
 			_, err := c.PricingPodPrice(c.ctx(), &protos.PricingPodPriceRequest{})
 			return err
 		}},

@@ -70,23 +70,30 @@ func (r *roster) use() (use fleet.Use, unknown string) {
 	return use, ""
 }
 
-// most is the group's max as CA is told it: no more than would not be refused. CA takes a refusal for a failure of the
-// group and backs off.
-func (r *roster) most(g *group) int {
+// maxTarget is the largest max that a config may give a group.
+const maxTarget = 1000
+
+// most is the group's max as CA is told it: no more than would not be refused, and no more than is offered, but never
+// less than what is there. CA takes a refusal for a failure of the group and backs off.
+func (s *Server) most(r *roster, g *group) int {
 	t := g.terms.Load()
-	target := 0
+	target, paused := 0, false
 	if p := g.picture.Load(); p != nil {
-		target = p.Target
+		target, paused = p.Target, p.Paused
 	}
-	if t.retired || g.unusable.Load() != nil {
+	if paused || t.retired || g.unusable.Load() != nil {
 		return target
 	}
+	most := t.spec.Max
+	if f, ok := s.figure(g.id); ok {
+		most = max(target, min(most, f.ceiling))
+	}
 	if !r.limits.Any() {
-		return t.spec.Max
+		return most
 	}
 	room := 0
 	if use, unknown := r.use(); unknown == "" {
-		room = r.limits.Room(use, t.spec.Max-target, t.spec.Shape)
+		room = part(r.limits.Room(use, maxTarget, t.spec.Shape), r.sharers(g))
 	}
-	return max(t.spec.Min, target+room)
+	return max(min(t.spec.Min, most), min(most, target+room))
 }

@@ -72,6 +72,23 @@ func TestLimitsShowInMax(t *testing.T) {
 	require.Equal(t, "4 2 4", most())
 }
 
+// CA splits a scale-out between groups of one balancing label: what it plans for all of them is not refused.
+func TestLimitsAreSharedByGroupsThatBalance(t *testing.T) {
+	full := balancing("full", "web")
+	full.Max = 1
+	c, _ := limited(t, newFake(), fleet.Limits{Nodes: ptr.To(5)}, balancing("a", "web"), balancing("b", "web"), full,
+		balancing("c", "other"))
+	require.NoError(t, c.increase("full", 1))
+	most := func() string {
+		g := c.groups()
+		return fmt.Sprint(g["a"].GetMaxSize(), g["b"].GetMaxSize(), g["full"].GetMaxSize(), g["c"].GetMaxSize())
+	}
+	require.Equal(t, "2 2 1 4", most())
+	require.NoError(t, c.increase("a", 2))
+	require.NoError(t, c.increase("b", 1))
+	require.Equal(t, "3 2 1 1", most(), "somebody gets the last one")
+}
+
 // Growing groups at the same time passes no limit.
 func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	f := newFake()
@@ -113,6 +130,6 @@ func TestLimitsNeedFullKnowledge(t *testing.T) {
 	require.NoError(t, d.increase(time.Second, 1))
 
 	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Hour))
-	require.Equal(t, 1, s.roster.Load().most(s.roster.Load().byID["cpu"]), "no more than would not be refused")
+	require.Equal(t, 1, s.most(s.roster.Load(), s.roster.Load().byID["cpu"]), "no more than would not be refused")
 	requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
 }

@@ -58,7 +58,8 @@ var (
 	descMin     = desc("group_min_size", "Min of the node group's config.", "group")
 	descMax     = desc("group_max_size", "Max of the node group's config.", "group")
 	descOffered = desc("group_offered_max_size",
-		"Max as Cluster Autoscaler is told: lower than the config's where a limit of all groups binds.", "group")
+		"Max as Cluster Autoscaler is told: lower than the config's where a limit of all groups binds, or less is offered.",
+		"group")
 	descTarget    = desc("group_target_size", "Target size: the instances that count.", "group")
 	descInstances = desc("instances", "Instances by phase, and by their state as Cluster Autoscaler sees it.", "group",
 		"phase", "state")
@@ -74,6 +75,8 @@ var (
 		"group")
 	descKept = desc("group_template_kept",
 		"1 when the configured shape, labels or taints are not in force; the log says why.", "group")
+	descGivenUp = desc("group_provision_time_short",
+		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
 		"1 while Temporal has answered for all node groups within the last minute, which is when the server is ready.")
 	descBroken = desc("config_broken",
@@ -85,7 +88,7 @@ var (
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
-		descDirty, descPaused, descRetired, descKept, descFresh, descBroken, descConfigAt,
+		descDirty, descPaused, descRetired, descKept, descGivenUp, descFresh, descBroken, descConfigAt,
 	} {
 		out <- d
 	}
@@ -106,13 +109,14 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	r := m.server.roster.Load()
 	providers := map[string]int{}
 	for _, g := range r.list {
-		t, message := g.terms.Load(), r.message(g)
+		t, message := g.terms.Load(), m.server.message(r, g)
 		gauge(descMin, float64(message.GetMinSize()), g.id)
 		gauge(descMax, float64(t.spec.Max), g.id)
 		gauge(descOffered, float64(message.GetMaxSize()), g.id)
 		gauge(descDirty, bit(g.isDirty()), g.id)
 		gauge(descRetired, bit(t.retired), g.id)
 		gauge(descKept, bit(t.kept != ""), g.id)
+		gauge(descGivenUp, bit(g.isGivenUpEarly()), g.id)
 		if at := g.readAt.Load(); at != nil {
 			gauge(descAge, max(0, time.Since(*at).Seconds()), g.id)
 		}

@@ -77,7 +77,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 
 	lines := scrape(t, NewMetrics(s))
 	has(t, lines,
-		`group_min_size{group="cpu"} 1`, `group_max_size{group="cpu"} 10`, `group_offered_max_size{group="cpu"} 9`,
+		`group_min_size{group="cpu"} 1`, `group_max_size{group="cpu"} 10`, `group_offered_max_size{group="cpu"} 4`,
 		`group_target_size{group="cpu"} 4`,
 		`group_max_size{group="gpu"} 8`, `group_offered_max_size{group="gpu"} 5`, `group_target_size{group="gpu"} 0`,
 		`instances{group="cpu",phase="Ready",state="running"} 2`, `instances{group="cpu",phase="Ready",state="deleting"} 1`,

@@ -26,7 +26,7 @@ func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*
 	resp := &protos.NodeGroupsResponse{}
 	for _, g := range r.list {
 		if p := g.picture.Load(); p != nil {
-			m := r.message(g)
+			m := s.message(r, g)
 			m.Debug = g.debug(p)
 			resp.NodeGroups = append(resp.NodeGroups, m)
 		}
@@ -42,7 +42,7 @@ func (s *Server) NodeGroupForNode(_ context.Context,
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
 	r := s.roster.Load()
 	if g := r.byID[id]; ok && g != nil && g.picture.Load().counts(name) {
-		return &protos.NodeGroupForNodeResponse{NodeGroup: r.message(g)}, nil
+		return &protos.NodeGroupForNodeResponse{NodeGroup: s.message(r, g)}, nil
 	}
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }
@@ -106,6 +106,11 @@ func (s *Server) look(ctx context.Context, id string) (*group, *picture, error) 
 	if g.picture.Load() == nil {
 		s.awaitLoad(ctx)
 	}
+	if g.picture.Load() == nil { // new here, and perhaps running already for another replica
+		ctx, cancel := context.WithTimeout(ctx, firstLoadWait)
+		defer cancel()
+		_, _ = s.readGroup(ctx, g, false)
+	}
 	if p := g.picture.Load(); p != nil {
 		return g, p, nil
 	}
@@ -124,8 +129,8 @@ func (s *Server) awaitLoad(ctx context.Context) {
 }
 
 // message is the group as CA is told it. A retired one may go down to nothing and not up.
-func (r *roster) message(g *group) *protos.NodeGroup {
-	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(r.most(g))}
+func (s *Server) message(r *roster, g *group) *protos.NodeGroup {
+	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(s.most(r, g))}
 	if t := g.terms.Load(); !t.retired {
 		m.MinSize = min(int32(t.spec.Min), m.MaxSize)
 	}

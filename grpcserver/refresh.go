@@ -29,6 +29,7 @@ const (
 // that runs another spec or does not run. It is the one RPC that may fail for want of data; CA then ends the loop and
 // keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
+	s.calledAt.Store(time.Now().UnixNano())
 	s.reread()
 	err := s.refresh(ctx, true)
 	s.dropEmpty(ctx)
@@ -57,6 +58,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	for i, g := range list {
 		errs[i] = s.judge(g, errs[i])
 	}
+	s.measure()
 	if err := summary(list, errs); err != nil {
 		return err
 	}

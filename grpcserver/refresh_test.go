@@ -145,3 +145,21 @@ func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 		})
 	}
 }
+
+// The error travels in a header: it names some groups, counts the others, and tells the first one's reason.
+func TestSummaryIsBound(t *testing.T) {
+	var list []*group
+	var errs []error
+	for n := range named + 4 {
+		list = append(list, &group{id: fmt.Sprintf("g%02d", n)})
+		errs = append(errs, fmt.Errorf("reason of g%02d", n))
+	}
+	errs[0] = nil
+	require.NoError(t, summary(list, make([]error, len(list))))
+	err := summary(list, errs)
+	require.ErrorIs(t, err, errs[1])
+	require.ErrorContains(t, err, "cannot read g01, ")
+	require.ErrorContains(t, err, ", g20 and 3 more: g01: reason of g01")
+	require.NotContains(t, err.Error(), "g21")
+	require.ErrorContains(t, summary(list[:2], errs[:2]), "cannot read g01: g01: reason of g01")
+}

@@ -52,8 +52,9 @@ func (s *Server) tellConfig() {
 	}
 }
 
-// reread puts a new version of the config in force. A broken one leaves the old one in force and fails nothing. Only
-// CA's own Refresh may call it: within one of its loops CA counts on min, max and the list of groups to stay.
+// reread takes a new version of the config. A broken one leaves the old one in force and fails nothing. It is for CA's
+// own Refresh, for a standby, and for a group that only the new version may have: within one of its loops CA counts on
+// min, max and the list of groups to stay.
 func (s *Server) reread() {
 	if s.reload == nil {
 		return
@@ -79,7 +80,7 @@ func (s *Server) reread() {
 
 // adopt makes the settings the ones in force, all or nothing.
 func (s *Server) adopt(settings Settings) error {
-	all, err := termsOf(settings.Specs)
+	all, err := s.termsOf(settings.Specs)
 	if err != nil {
 		return err
 	}

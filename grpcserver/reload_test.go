@@ -286,11 +286,20 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	require.NoError(t, again.refresh())
 	require.Len(t, again.groups(), 1)
 
+}
+
+// The index of what runs lags behind: a group that has ended there hides none of those after it.
+func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
+	f := newFake()
+	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+	require.NoError(t, c.increase("gpu", 2))
 	f.set(func(f *fakeGroups) {
 		f.groups["ended"] = &fakeGroup{}
 		f.failing["ended"] = fmt.Errorf("nodegroup/ended: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	})
-	reloading(t, f, spec("cpu", 0, 5)) // the index that Running asks lags behind
+	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
+	requireRetired(t, again, "gpu", 2)
+	require.Equal(t, []string{"gpu"}, s.Config().Retired)
 }
 
 // When it cannot be told which groups run, the configured ones are served all the same; but limits cannot be kept.

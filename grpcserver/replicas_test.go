@@ -1,9 +1,13 @@
 package grpcserver
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -85,4 +89,40 @@ func TestNewReplicaStartsWhatDoesNotRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, f.groups, "cpu")
 	require.Equal(t, fleet.Snapshot{}.Target, f.target("cpu"))
+}
+
+// CA changes over to the standby in the middle of a loop and asks for a group that was added since. An error would end
+// the loop and clear CA's scale-down timers.
+func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
+	f := newFake()
+	c, _, config := reloading(t, f, specs("cpu")...)
+	standby, _, standbyConfig := reloading(t, f, specs("cpu")...)
+	config.write("v2", specs("cpu", "gpu")...)
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.increase("gpu", 2))
+
+	requireCode(t, codes.NotFound, standby.increase("gpu", 1))
+	standbyConfig.write("v2", specs("cpu", "gpu")...)
+	require.Equal(t, 2, standby.target("gpu"))
+}
+
+// A standby takes a changed config by itself; the server that CA calls changes nothing between two Refreshes.
+func TestStandbyTakesAChangedConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, config := newFake(), &fakeConfig{}
+		s, err := New(config.options(f, specs("cpu")...))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.KeepWarm(ctx, nil)
+		pass(time.Minute)
+		config.write("v2", specs("cpu", "gpu")...)
+		_, err = s.Refresh(ctx, nil)
+		require.NoError(t, err)
+		config.write("v3", specs("cpu", "gpu", "disk")...)
+		pass(standbyAfter - time.Second)
+		require.Equal(t, "v2", s.Config().Version)
+		pass(2 * refreshEvery)
+		require.Equal(t, "v3", s.Config().Version)
+	})
 }

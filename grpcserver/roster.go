@@ -44,9 +44,9 @@ func newTerms(spec fleet.GroupSpec) (*terms, error) {
 	return &terms{spec: spec, hash: spec.Hash(), template: template}, nil
 }
 
-// termsOf makes the terms of all configured groups.
-func termsOf(specs []fleet.GroupSpec) ([]*terms, error) {
-	if len(specs) == 0 {
+// termsOf makes the terms of all configured groups. There may be none only where groups are derived from a market.
+func (s *Server) termsOf(specs []fleet.GroupSpec) ([]*terms, error) {
+	if len(specs) == 0 && s.market == nil {
 		return nil, errors.New("no node group is configured")
 	}
 	seen := map[string]bool{}

@@ -34,11 +34,14 @@ type ServeOptions struct {
 	Credentials credentials.TransportCredentials
 	// Interceptors run around every RPC, outermost first: metrics.
 	Interceptors []grpc.UnaryServerInterceptor
-	// StopGrace bounds how long running RPCs may go on once ctx ends. Default DefaultStopGrace.
+	// LameDuck is how long new RPCs are still answered once ctx has ended, while the health says NOT_SERVING: as long as
+	// a Service's endpoints need to follow. CA does not retry, and forgets its scale-down timers with a failed call.
+	LameDuck time.Duration
+	// StopGrace bounds how long running RPCs may go on after that. Default DefaultStopGrace.
 	StopGrace time.Duration
 }
 
-// Serve answers CA on the listener, which it closes, until ctx ends, and then stops gracefully within StopGrace. It
+// Serve answers CA on the listener, which it closes, until ctx ends, and then stops within LameDuck and StopGrace. It
 // keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the view is fresh. It returns
 // nil when ctx ended it.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
@@ -69,6 +72,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	background.Go(func() {
 		<-ctx.Done()
 		status.Shutdown() // load balancers look elsewhere first
+		pause(context.WithoutCancel(ctx), o.LameDuck)
 		stop(server, o.StopGrace)
 	})
 	s.log.Info("serving CA", "address", listener.Addr().String())

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
@@ -111,6 +112,29 @@ func TestStopsGracefully(t *testing.T) {
 	}
 }
 
+// CA may still come when the server has been told to stop: the Service's endpoints follow a little later.
+func TestServesWhileEndpointsFollow(t *testing.T) {
+	s := loaded(t, newFake(), specs("cpu")...)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, listener, s, ServeOptions{LameDuck: time.Second}) }()
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	c, health := client{t, protos.NewCloudProviderClient(conn)}, healthpb.NewHealthClient(conn)
+	require.NoError(t, c.increase("cpu", 1))
+	cancel()
+	require.Eventually(t, func() bool {
+		resp, err := health.Check(context.Background(), &healthpb.HealthCheckRequest{})
+		require.NoError(t, err)
+		return resp.GetStatus() == healthpb.HealthCheckResponse_NOT_SERVING
+	}, 900*time.Millisecond, time.Millisecond)
+	require.NoError(t, c.increase("cpu", 1), "not ready, and still answering")
+	require.NoError(t, <-served)
+}
+
 // hesitant lets the others go first when it is asked for its address, which Serve does just before it serves.
 type hesitant struct{ net.Listener }
 
@@ -129,5 +153,21 @@ func TestServeThatIsEndedBeforeItBegins(t *testing.T) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		require.NoError(t, Serve(ctx, hesitant{listener}, newServer(t, newFake(), spec("cpu", 0, 5)), ServeOptions{}))
+	}
+}
+
+// A listener that breaks ends the server, which does not go on without it.
+func TestServeEndsWithItsListener(t *testing.T) {
+	listener := bufconn.Listen(1)
+	require.NoError(t, listener.Close())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(t.Context(), listener, newServer(t, newFake(), spec("cpu", 0, 5)), ServeOptions{})
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorContains(t, err, "serve grpc")
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "it goes on")
 	}
 }

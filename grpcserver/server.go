@@ -12,12 +12,13 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Settings are what one version of the config says.
 type Settings struct {
-	// Specs are the node groups, at least one, with unique ids.
+	// Specs are the node groups, with unique ids.
 	Specs []fleet.GroupSpec
 	// Limits bound all groups together.
 	Limits fleet.Limits
@@ -33,6 +34,8 @@ type Options struct {
 	Specs   []fleet.GroupSpec
 	Limits  fleet.Limits
 	Version string
+	// Market, if any, is what the providers offer now, and false when that is not known. Max follows it.
+	Market func() (market.Market, bool)
 	// Reload, if any, is asked at each Refresh of CA: true with a new version of the config, false when nothing is new,
 	// an error as long as the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
@@ -56,6 +59,10 @@ type Server struct {
 	loaded    chan struct{}             // closed by the first good refresh
 	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
 	triedAt   atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
+	calledAt  atomic.Int64              // when CA last called Refresh here, or the start, in unix nanoseconds
+
+	market  func() (market.Market, bool)
+	figures atomic.Pointer[map[string]figure] // see measure; nil without a market
 
 	reload    func() (Settings, bool, error)
 	onConfig  func(ConfigState)
@@ -72,12 +79,13 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
 	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1), loaded: make(chan struct{}),
-		reload: o.Reload, onConfig: o.OnConfig}
+		reload: o.Reload, onConfig: o.OnConfig, market: o.Market}
 	s.growing <- struct{}{}
+	s.calledAt.Store(time.Now().UnixNano())
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	all, err := termsOf(o.Specs)
+	all, err := s.termsOf(o.Specs)
 	if err != nil {
 		return nil, fmt.Errorf("make grpc server: %w", err)
 	}
@@ -91,8 +99,13 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// group finds a group that is served; NotFound for any other id.
+// group finds a group that is served; NotFound for any other id. CA asks for an unknown one when it has learnt of it
+// from another replica, so the config is read first.
 func (s *Server) group(id string) (*group, error) {
+	if g := s.roster.Load().byID[id]; g != nil {
+		return g, nil
+	}
+	s.reread()
 	if g := s.roster.Load().byID[id]; g != nil {
 		return g, nil
 	}

@@ -81,10 +81,10 @@ func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
 		require.NoError(t, d.refresh())
 		require.Equal(t, configureTimeout, time.Since(began))
 		require.NoError(t, d.s.refreshInTime(t.Context()))
-		require.Equal(t, 2, d.s.roster.Load().most(g))
+		require.Equal(t, 2, d.s.most(d.s.roster.Load(), g))
 		g.giveTurn()
 		require.NoError(t, d.refresh())
-		require.Equal(t, 9, d.s.roster.Load().most(g))
+		require.Equal(t, 9, d.s.most(d.s.roster.Load(), g))
 	})
 }
 
@@ -149,7 +149,7 @@ func TestGroupThatWentBackBeginsAnew(t *testing.T) {
 		require.NoError(t, d.s.refreshInTime(t.Context()), "the config of a server that CA does not ask may be old")
 		require.ErrorIs(t, g.unusable.Load().error, errWentBack)
 		require.Equal(t, seen, g.seen())
-		require.Equal(t, 1, d.s.roster.Load().most(g))
+		require.Equal(t, 1, d.s.most(d.s.roster.Load(), g))
 		err := d.increase(time.Second, 1)
 		requireCode(t, codes.Unavailable, err)
 		require.ErrorContains(t, err, "went back")

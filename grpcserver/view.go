@@ -23,6 +23,8 @@ type group struct {
 	readAt   atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
 	unusable atomic.Pointer[problem]   // why the last Refresh could not read or configure the group; nil when it could
 
+	caWaits atomic.Int64 // CA's max-node-provision-time in nanoseconds, as it told last; 0 before that
+
 	mu        sync.Mutex // guards what follows and the replacement of picture
 	storedAt  time.Time  // when picture was put
 	lostAt    time.Time  // not zero: dirty, the outcome of an operation is unknown
@@ -33,6 +35,8 @@ type group struct {
 type picture struct {
 	fleet.Snapshot
 	counting map[string]struct{} // names of the instances that count
+	on       map[string]int      // how many instances each provider has
+	waiting  int                 // how many count and have no provider yet
 }
 
 type problem struct{ error }
@@ -50,8 +54,15 @@ func newGroup(t *terms) *group {
 }
 
 func newPicture(s fleet.Snapshot) *picture {
-	p := &picture{Snapshot: s, counting: make(map[string]struct{}, s.Target)}
+	p := &picture{Snapshot: s, counting: make(map[string]struct{}, s.Target), on: map[string]int{}}
 	for _, i := range s.Instances {
+		switch {
+		case i.Phase == fleet.Failed:
+		case i.Provider != "":
+			p.on[i.Provider]++
+		case i.Counts:
+			p.waiting++
+		}
 		if i.Counts {
 			p.counting[i.Name] = struct{}{}
 		}

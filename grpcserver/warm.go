@@ -15,6 +15,8 @@ const (
 	retryFirst     = 250 * time.Millisecond
 	retryMost      = 5 * time.Second
 	freshFor       = 60 * time.Second // see Fresh
+	// standbyAfter is how long CA has not called Refresh here when this server is a standby.
+	standbyAfter = 2 * time.Minute
 )
 
 // Start loads the view: it refreshes until that works, and returns an error only when ctx ends first.
@@ -36,6 +38,9 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 	wait := retryFirst
 	s.beat()
 	for {
+		if s.standby() { // CA may change over in the middle of a loop, and must find its groups
+			s.reread()
+		}
 		err := s.refreshInTime(ctx)
 		s.beat()
 		if after != nil {
@@ -55,6 +60,8 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 		}
 	}
 }
+
+func (s *Server) standby() bool { return time.Since(time.Unix(0, s.calledAt.Load())) > standbyAfter }
 
 func (s *Server) allUsable() bool {
 	return !slices.ContainsFunc(s.roster.Load().list, func(g *group) bool { return g.unusable.Load() != nil })

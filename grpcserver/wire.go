@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -26,4 +27,22 @@ func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoRe
 	response := &protos.NodeGroupTemplateNodeInfoResponse{NodeInfo: node}
 	response.ProtoReflect().SetUnknown(second)
 	return response, nil
+}
+
+// unknownField is a field of the second wire generation that holds bytes or a message, which the upstream message does
+// not know; nil when it is not there.
+func unknownField(m proto.Message, field protowire.Number) []byte {
+	for raw := []byte(m.ProtoReflect().GetUnknown()); len(raw) > 0; {
+		number, kind, tag := protowire.ConsumeTag(raw)
+		n := protowire.ConsumeFieldValue(number, kind, raw[max(tag, 0):])
+		if tag < 0 || n < 0 {
+			return nil
+		}
+		if number == field && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(raw[tag:])
+			return value
+		}
+		raw = raw[tag+n:]
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -102,6 +104,13 @@ type scene struct {
 
 var scenes atomic.Int64
 
+// quick are the tests of this package that -short leaves: a life, a kill, a refusal, and a recovery. The others take
+// minutes.
+var quick = []string{
+	"TestLifeOfAnInstance", "TestWorkerKilledWhilePeering", "TestLastFailureReachesCA",
+	"TestTerminatedGroupRecoversFromWhatExists", "TestRefusedOperationsChangeNothing",
+}
+
 // newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
 func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
@@ -120,6 +129,9 @@ func newID() string { return fmt.Sprintf("t%d", scenes.Add(1)) }
 // newSceneOf makes a scene whose group and providers may be named as those of another hub's scene.
 func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
+	if name, _, _ := strings.Cut(t.Name(), "/"); !slices.Contains(quick, name) {
+		testkit.Slow(t)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	s := &scene{t: t, ctx: ctx, dir: t.TempDir(), hub: hub, queue: id}

@@ -42,6 +42,11 @@ type Options struct {
 	// DriverSlots bounds the drivers' workflow tasks, and their short activities, under way at once; 0 means 4.
 	DriverSlots int
 
+	// ProbeURL is asked whether anybody outside answers when the only provider does not; "" asks nobody.
+	ProbeURL string
+	// Conditions, if any, hears of what is wrong with providers.
+	Conditions *activities.Conditions
+
 	onFatal func(error) // told once, when the SDK stops the worker for good
 }
 
@@ -67,6 +72,8 @@ func lanes(o Options, registered func() bool) []worker.Worker {
 		Entities:  flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue),
 		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, registered),
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
+		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
+		Probe:     probe(o.ProbeURL), Conditions: o.Conditions,
 	}
 	var all []worker.Worker
 	for _, lane := range workflows.Lanes {

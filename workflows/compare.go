@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Times of the comparison: its schedule, and how long one round may take.
@@ -16,8 +17,9 @@ const (
 	roundAge = 3 * time.Minute
 )
 
-// Compare is one round of the comparison of what exists with what is booked, for all groups and providers of a hub; the
-// schedule "compare" starts it every minute. It signals only entities that differ, now or in the round before.
+// Compare is one round of the comparison of what exists with what is booked, for all groups and providers of a hub, and
+// a look at each provider with holds; the schedule "compare" starts it every minute. It signals only entities that
+// differ, now or in the round before.
 func Compare(ctx workflow.Context) (activities.Round, error) {
 	var last activities.Round
 	if workflow.HasLastCompletionResult(ctx) {
@@ -26,12 +28,40 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 		}
 	}
 	now := workflow.Now(ctx)
-	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed}
+	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed, Before: &last.Outlook}
 	if workflow.GetLastError(ctx) != nil || now.Sub(last.Began) > roundAge {
 		in.Number++ // what this round shows is not the second time in a row
+		in.Before = nil
 	}
+	in.Outlook = observe(ctx, last.Watched)
 	var out activities.Round
 	err := workflow.ExecuteActivity(list(ctx, "compare what exists with what is booked"), activities.NameCompare,
 		in).Get(ctx, &out)
 	return out, err
+}
+
+// observe looks at the providers that were held in the round before, all at once.
+func observe(ctx workflow.Context, providers []fleet.Provider) fleet.Outlook {
+	out := fleet.Outlook{At: workflow.Now(ctx)}
+	var looks []workflow.Future
+	for _, p := range providers {
+		looks = append(looks, workflow.ExecuteActivity(look(ctx, "look at provider "+p.ID), activities.NameObserve, p))
+	}
+	var silent []string
+	for n, l := range looks {
+		e := fleet.Evidence{Provider: providers[n].ID}
+		if err := l.Get(ctx, &e); err != nil { // we could not look, which says nothing of the provider
+			e = fleet.Evidence{Provider: providers[n].ID}
+		}
+		silent = append(silent, e.Provider)
+		out.Evidence = append(out.Evidence, e)
+	}
+	if !out.Silent() || out.Answered() {
+		return out
+	}
+	answers := false
+	err := workflow.ExecuteActivity(look(ctx, "look whether anybody answers"), activities.NameWitness, silent).Get(ctx,
+		&answers)
+	out.Isolated = err != nil || !answers
+	return out
 }

@@ -155,7 +155,8 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandObserve:
 		t.Instances = cmd.Instances
 	case fleet.CommandRecover:
-	case fleet.CommandAnswer, fleet.CommandPeering, fleet.CommandUnpeering, fleet.CommandCancel:
+	case fleet.CommandAnswer, fleet.CommandPeering, fleet.CommandUnpeering, fleet.CommandCancel,
+		fleet.CommandAsk:
 		return t, false
 	}
 	return t, true

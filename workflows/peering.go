@@ -34,6 +34,9 @@ func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error
 	out, _ := workflow.NewDisconnectedContext(ctx)
 	provider := in.Provider.ID
 	r := fleet.PeeringReport{Run: in.Run, Event: fleet.PeeringFailed, Failure: activities.FailureOf(err, provider)}
+	if r.Refusing = activities.RefusalOf(err); r.Refusing != nil {
+		r.Event = fleet.PeeringRefused
+	}
 	cancelled := ctx.Err() != nil
 	if cancelled {
 		r.Failure = fleet.NewFailure(fleet.CodeCancelled, provider, r.Failure.Stage,

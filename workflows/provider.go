@@ -92,6 +92,8 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 		t.Start = startPeering(p.ctx, TypeUnpeering, UnpeeringID(p.provider.ID), p.provider.PeeringInput())
 	case fleet.CommandCancel:
 		t.Cancel = here(p.ctx, string(cmd.Driver)+"/"+p.provider.ID)
+	case fleet.CommandAsk:
+		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: p.provider.Offer.Credentials}
 	case fleet.CommandRecover:
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandCheck, fleet.CommandObserve:
 		return t, false

@@ -11,9 +11,10 @@ import (
 // Register tells a lane's worker its workflows and activities, by explicit name.
 func Register(r worker.Registry, l Lane, a *activities.Activities) {
 	act := map[Lane]map[string]any{
-		LaneEntities: {activities.NameDeliver: a.Deliver, activities.NameLook: a.Look, activities.NameCompare: a.Compare},
-		LaneDrivers:  {activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameTell: a.Tell},
-		LaneMaking:   {activities.NameEstablish: a.Establish, activities.NameJoin: a.Join},
+		LaneEntities: {activities.NameDeliver: a.Deliver, activities.NameLook: a.Look, activities.NameCompare: a.Compare,
+			activities.NameObserve: a.Observe, activities.NameWitness: a.Witness},
+		LaneDrivers: {activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameTell: a.Tell},
+		LaneMaking:  {activities.NameEstablish: a.Establish, activities.NameJoin: a.Join},
 		LaneRemoving: {activities.NameDrain: a.Drain, activities.NameReturn: a.Return,
 			activities.NameRemovePeering: a.RemovePeering},
 	}

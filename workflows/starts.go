@@ -16,7 +16,9 @@ func startDriver(ctx workflow.Context, kind fleet.DriverKind, in fleet.DriverInp
 		Summary:    "scale out " + in.Instance.Name,
 		Attributes: map[string]string{AttributeGroup: in.Spec.ID, AttributeInstance: in.Instance.Name},
 	}
-	if kind == fleet.ScaleIn {
+	if kind == fleet.ScaleOut {
+		s.Bound = forgottenAfter
+	} else {
 		s.Type, s.Summary = TypeScaleIn, "scale in "+in.Instance.Name
 		s.Attributes[AttributeProvider] = in.Instance.Provider()
 	}

@@ -18,12 +18,17 @@ const (
 	shortTimeout = 5 * time.Second
 	// passTimeout bounds one pass of establishing or removing: see activities.PassBound.
 	passTimeout = 15 * time.Second
+	// lookTimeout bounds a look at one provider, which is tried again in the next round only.
+	lookTimeout = 10 * time.Second
 	// listTimeout bounds lists of everything that exists.
 	listTimeout = 30 * time.Second
 	// joinTimeout bounds one run of Join; it goes on in the next one.
 	joinTimeout = 30 * time.Minute
 	// heartbeatTimeout is how soon a Join goes to another worker after its own died.
 	heartbeatTimeout = 8 * time.Second
+	// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
+	// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.
+	forgottenAfter = 24 * time.Hour
 )
 
 // short are the options of an activity that asks Temporal, or the catalog, on the lane of the workflow's own kind.
@@ -34,6 +39,14 @@ func short(ctx workflow.Context, l Lane, summary string) workflow.Context {
 // list are the options of an activity that lists what exists.
 func list(ctx workflow.Context, summary string) workflow.Context {
 	return activityOptions(ctx, LaneEntities, summary, listTimeout, heartbeatTimeout, time.Second, time.Minute)
+}
+
+// look are the options of an activity that looks at a provider once.
+func look(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: queue(ctx, LaneEntities), Summary: summary, StartToCloseTimeout: lookTimeout,
+		ScheduleToCloseTimeout: lookTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
 }
 
 // pass are the options of an activity that works in short passes: a pass that has not reached its end says when the

@@ -32,11 +32,16 @@ const (
 	LabelGroup     = "liqo-autoscaler.io/group"
 	LabelInstance  = "liqo-autoscaler.io/instance"
 	LabelAttempt   = "liqo-autoscaler.io/attempt"
+	// LabelRefused is on what records a provider's refusal and therefore stays when its peering is removed.
+	LabelRefused = "liqo-autoscaler.io/refused"
 
 	AnnotationBooking = "liqo-autoscaler.io/booking" // JSON of Booking
 	AnnotationStamp   = "liqo-autoscaler.io/stamp"   // the mark: the instance id, see Nodes.Join
 	// AnnotationCredentials, on a peering's objects: JSON of fleet.Credentials (a reference, not the secret).
 	AnnotationCredentials = "liqo-autoscaler.io/credentials"
+
+	// AnnotationCordoned is on a Node that Cordon has cordoned.
+	AnnotationCordoned = "liqo-autoscaler.io/cordoned"
 
 	ManagedBy = "liqo-autoscaler"
 )
@@ -59,13 +64,31 @@ type Peerings interface {
 	// credentials, not a provider).
 	Identify(ctx context.Context, credentials fleet.Credentials) (id string, err error)
 	// Establish returns nil once the peering works in the direction consumer -> provider. A peering that exists without
-	// our labels is used as it is, never changed. Errors: ErrUnreachable, ErrDenied, *StageError.
+	// our labels is used as it is, never changed. While the provider refuses it is a *RefusingError, and nothing is made:
+	// also when its administrators have removed their part of our peering. Errors: ErrUnreachable, ErrDenied, *StageError.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
 	// RemovePeering removes what Establish made, and only that: nil when no object owned by us is left on either side, or
 	// the peering is not ours. ErrInUse, and nothing is changed, while a fresh list shows anybody's slice for that
-	// provider (I11) or the peering also serves the other direction. While the provider is unreachable it keeps
-	// trying until the context ends.
+	// provider (I11) or the peering also serves the other direction. What records a refusal that is in force stays, with
+	// LabelRefused: a *RefusingError, once everything else is removed. While the provider is unreachable it keeps trying
+	// until the context ends.
 	RemovePeering(ctx context.Context, provider fleet.Provider, progress Progress) error
+	// Refusal reads whether the provider refuses this cluster now; nil when it does not. It does not wait. Errors:
+	// ErrUnreachable, ErrInvalid, ErrDenied (the credentials may not read it).
+	Refusal(ctx context.Context, provider fleet.Provider) (*fleet.ProviderRefusal, error)
+	// Observe looks once at what the provider makes of us, and changes nothing. Errors: ErrCredentials when it does not
+	// accept our credentials or allows them too little, ErrInvalid when they are broken or lead to another cluster,
+	// ErrUnreachable. Without a peering it is the zero Observation once the provider has answered.
+	Observe(ctx context.Context, provider fleet.Provider) (Observation, error)
+}
+
+// Observation is what a provider makes of us; all of it was read successfully.
+type Observation struct {
+	Tenant fleet.RefusingKind
+	// Absent are the attempts, by object name, with a slice on the consumer and none on the provider.
+	Absent []string
+	// Message says more where there is more to say.
+	Message string
 }
 
 // Nodes makes and removes one attempt's node on an established peering.
@@ -73,9 +96,9 @@ type Nodes interface {
 	// Join returns once the Node is Ready with exactly the spec's shape, the virtual node is marked (AnnotationStamp)
 	// and then the Node's providerID is the instance id. It neither marks nor stamps while another Node carries the
 	// instance id or another attempt's virtual node is marked; when another attempt has both and is not lost, that one is
-	// the instance: ErrConflict. Errors: ErrNotPeered (at once, nothing is made; or while it waits, when the provider's
-	// administrators have removed their part of our peering), ErrDenied, ErrShort (granted smaller than asked),
-	// ErrConflict (also when the name or providerID is taken), ErrUnreachable, *StageError.
+	// the instance: ErrConflict. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
+	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrConflict (also when the name or
+	// providerID is taken), ErrUnreachable, *StageError.
 	Join(ctx context.Context, spec NodeSpec, progress Progress) (Node, error)
 	// Drain removes the mark, cordons the Node and evicts its pods (DaemonSet and mirror pods apart), honouring
 	// disruption budgets, until none is left. With force it first puts TaintToBeDeleted on the Node, and then deletes
@@ -87,12 +110,20 @@ type Nodes interface {
 	Return(ctx context.Context, attempt fleet.Attempt, progress Progress) error
 }
 
+// Cordons keeps new pods off the Nodes of a provider that takes none.
+type Cordons interface {
+	// Cordon cordons the attempt's Node and remembers on it that it was us; without cordoned it takes back what it did,
+	// and only that: a Node that others have cordoned, or that CA is deleting, stays as it is. A missing Node is success.
+	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
+}
+
 // Inventory lists what exists.
 type Inventory interface {
 	// List returns one Found per attempt with any object owned by us on the consumer, in name order; group "" means all
 	// groups. It never touches a provider and never returns a partial list without an error.
 	List(ctx context.Context, group string) ([]fleet.Found, error)
-	// Peers returns the providers with a peering that carries our labels, in id order.
+	// Peers returns the providers with a peering that carries our labels, or with a refusal that the consumer remembers,
+	// in id order.
 	Peers(ctx context.Context) ([]fleet.Provider, error)
 }
 
@@ -100,6 +131,7 @@ type Inventory interface {
 type Backend interface {
 	Peerings
 	Nodes
+	Cordons
 	Inventory
 }
 

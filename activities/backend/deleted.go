@@ -12,6 +12,9 @@ import (
 // utils/taints).
 const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
 
+// TaintDeletionCandidate is the one by which CA says that it may delete a Node soon.
+const TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
+
 // TaintAsDeleted adds TaintToBeDeleted to the Node's spec as CA does, and leaves one that is there as it is. It tells
 // whether it has changed the Node.
 func TaintAsDeleted(node *corev1.Node, now time.Time) bool {

@@ -3,11 +3,15 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // What callers can meet. Match with errors.Is; each is wrapped with what was wrong, where, and what to do.
 var (
 	ErrUnreachable = errors.New("provider unreachable")
+	ErrCredentials = errors.New("credentials refused") // always with ErrUnreachable or ErrDenied
 	ErrInvalid     = errors.New("invalid")
 	ErrDenied      = errors.New("denied by the provider")
 	ErrInUse       = errors.New("peering in use")
@@ -15,6 +19,20 @@ var (
 	ErrConflict    = errors.New("conflict")
 	ErrNotPeered   = errors.New("not peered") // Join without an established peering: Establish first
 )
+
+// RefusingError says that the provider refuses this cluster as a whole. It matches ErrDenied.
+type RefusingError struct{ fleet.ProviderRefusal }
+
+func (e *RefusingError) Error() string {
+	text := "the provider refuses this cluster (" + string(e.Kind) + ")"
+	if !e.Until.IsZero() {
+		text += " until " + e.Until.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// Unwrap makes errors.Is see ErrDenied.
+func (e *RefusingError) Unwrap() error { return ErrDenied }
 
 // Stage is a point on the way that people can look at. Stages are reached in the order below.
 type Stage string

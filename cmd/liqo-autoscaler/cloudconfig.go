@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"path"
-	"strings"
 	"text/template"
 	"time"
 
@@ -21,13 +20,12 @@ type cloudConfig struct {
 	GRPCTimeout                time.Duration
 	// ClusterName is for the chart alone, which renders nothing without it.
 	ClusterName string
-	// EnforceMin and MaxProvision come from the node groups.
-	EnforceMin   bool
+	// MaxProvision comes from the node groups.
 	MaxProvision time.Duration
 }
 
-// minProvision is CA's default for --max-node-provision-time.
-const minProvision = 15 * time.Minute
+// Flags are CA's flags.
+func (c cloudConfig) Flags() []caFlag { return caFlags(c.MaxProvision) }
 
 func newCloudConfig() *cobra.Command {
 	c := cloudConfig{MaxProvision: minProvision}
@@ -84,7 +82,6 @@ func (c *cloudConfig) adapt(groups string) error {
 		return err
 	}
 	for _, g := range cfg.NodeGroups {
-		c.EnforceMin = c.EnforceMin || g.Min > 0
 		// CA must not give up before we do: our own deadline and two of its loops.
 		c.MaxProvision = max(c.MaxProvision, (g.Budgets.Total.Duration + 3*time.Minute).Round(time.Minute))
 	}
@@ -100,15 +97,12 @@ func (c *cloudConfig) print(out io.Writer, output string) error {
 	default:
 		return fmt.Errorf("--output %q: use file or helm-values", output)
 	}
-	t, err := template.New(output).Funcs(template.FuncMap{"minutes": minutes, "dir": path.Dir}).Parse(text)
+	t, err := template.New(output).Funcs(template.FuncMap{"dir": path.Dir}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("make %s: %w", output, err)
 	}
 	return t.Execute(out, c)
 }
-
-// minutes prints a duration of whole minutes without zeros.
-func minutes(d time.Duration) string { return strings.TrimSuffix(d.String(), "0s") }
 
 const cloudConfigFile = `# Cluster Autoscaler: --cloud-provider=externalgrpc --cloud-config=<this file>
 address: {{ printf "%q" .Address }}
@@ -122,7 +116,11 @@ cacert: {{ printf "%q" .CACert }}
 grpc_timeout: {{ .GRPCTimeout }}
 `
 
-const helmValues = `# Values of the chart cluster-autoscaler for liqo-autoscaler. Before installing it, in its namespace:
+const helmValues = `# Values of Cluster Autoscaler's own Helm chart that go with liqo-autoscaler.
+#
+#   helm upgrade --install cluster-autoscaler <CA's chart> -n liqo-autoscaler -f <this file>
+#
+# Our chart makes the two Secrets below. Without it:
 #   liqo-autoscaler config cloud-config > cloud-config.yaml   # with the same flags as for these values
 #   kubectl create secret generic liqo-autoscaler-cloud-config --from-file=cloud-config.yaml
 {{- if .Cert }}
@@ -130,7 +128,8 @@ const helmValues = `# Values of the chart cluster-autoscaler for liqo-autoscaler
 {{- end }}
 cloudProvider: externalgrpc
 autoDiscovery:
-  clusterName: {{ printf "%q" .ClusterName }} # without it the chart renders no Deployment
+  # Not used by this provider, but the chart renders no Deployment without it.
+  clusterName: {{ printf "%q" .ClusterName }}
 extraVolumeSecrets:
   liqo-autoscaler-cloud-config:
     name: liqo-autoscaler-cloud-config
@@ -141,15 +140,12 @@ extraVolumeSecrets:
     mountPath: {{ dir .Cert }}
 {{- end }}
 extraArgs:
-  cloud-config: /etc/liqo-autoscaler/config/cloud-config.yaml # cloudConfigPath of the chart has no effect here
-  max-node-provision-time: {{ minutes .MaxProvision }} # longer than budgets.total of all node groups
-  enforce-node-group-min-size: {{ .EnforceMin }} # needed when a group's min is above 0
-  skip-nodes-with-local-storage: false # or nodes with an emptyDir pod are never given back
-  skip-nodes-with-system-pods: false
-  write-status-configmap: true
-  # From Cluster Autoscaler 1.35 on: max-node-startup-time, at least the time until a node is Ready.
-  # To spread over similar groups:
-  # balance-similar-node-groups: true
-  # balancing-ignore-label_1: liqo.io/remote-cluster-id
-  # balancing-ignore-label_2: liqo-autoscaler.io/group
+{{- range .Flags }}
+  {{- range .Why }}
+  # {{ . }}
+  {{- end }}
+  {{ .Name }}: {{ .YAML }}
+{{- end }}
+# One is active at a time; the other waits for its lease.
+replicaCount: 2
 `

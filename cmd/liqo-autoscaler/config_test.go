@@ -38,7 +38,7 @@ nodeGroups: [{id: cpu, min: 1}, {id: own, groupTaint: NoSchedule, max: 2}]`))
 	require.EqualError(t, err, "read node groups from "+broken+`:
 nodeGroups[0].shape: is missing: give cpu, memory and pods, which is what each node has
 nodeGroups[0].id: "A" cannot name a group: use at most 24 lower-case letters, digits and dashes, with a letter or digit at both ends
-nodeGroups[0].sise: unknown field: remove it, or use one of budgets, groupTaint, id, labels, max, min, selector, shape, taints`)
+nodeGroups[0].sise: unknown field: remove it, or use one of budgets, groupTaint, id, labels, max, min, minPerGroup, per, provider, selector, shape, taints`)
 }
 
 func TestConfigView(t *testing.T) {
@@ -110,7 +110,7 @@ func TestHelmValues(t *testing.T) {
 	require.Len(t, values["extraVolumeSecrets"], 2)
 	args := values["extraArgs"].(map[string]any)
 	require.Equal(t, "15m", args["max-node-provision-time"])
-	require.Equal(t, false, args["enforce-node-group-min-size"])
+	require.Equal(t, true, args["enforce-node-group-min-size"])
 
 	groups := configFile(t, "nodeGroups: [{id: a, min: 1, max: 2, shape: {cpu: 1, memory: 1Gi, pods: 10}, budgets: "+
 		"{total: 59m}}]")
@@ -118,5 +118,4 @@ func TestHelmValues(t *testing.T) {
 	require.Len(t, values["extraVolumeSecrets"], 1)
 	args = values["extraArgs"].(map[string]any)
 	require.Equal(t, "1h2m", args["max-node-provision-time"])
-	require.Equal(t, true, args["enforce-node-group-min-size"])
 }

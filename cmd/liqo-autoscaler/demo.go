@@ -59,11 +59,14 @@ func demo(ctx context.Context, c *common, f demoFlags, out io.Writer) error {
 		return fmt.Errorf("connect to %s: %w", f.address, err)
 	}
 	defer conn.Close()
-	t, err := c.dial(slog.New(slog.DiscardHandler))
+	t, target, err := c.dial(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer t.Close()
+	if err := target.Reach(ctx); err != nil {
+		return err
+	}
 	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.hub, c.taskQueue),
 		group: f.group, out: out, began: time.Now()}
 	if err := d.begin(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
@@ -93,7 +94,11 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	temporal, err := startTemporal(ctx, c, f)
+	target, err := localTemporal(c, logger)
+	if err != nil {
+		return err
+	}
+	temporal, err := startTemporal(ctx, target, f)
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,7 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
   state and log                 %s, %s
 
 Try "make demo" or "make demo GROUP=gpu" in another terminal. Ctrl-C stops everything.
-`, time.Since(began).Seconds(), ca.Addr(), c.temporalAddress, c.namespace, temporal.note(), f.uiPort,
+`, time.Since(began).Seconds(), ca.Addr(), target.Address, target.Namespace, temporal.note(), f.uiPort,
 			seen.metricsURL(), seen.healthURL(), p.configPath, p.offersPath, f.dir, logPath)
 		go temporal.mourn(serving, out)
 	}); err != nil {
@@ -168,16 +173,19 @@ func serveDev(
 	if err != nil {
 		return err
 	}
-	t, err := c.dial(logger, measured)
+	t, target, err := c.dial(logger, measured)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	server, err := grpcserver.New(grpcserver.Options{
-		Groups: flow.NewGroups(t, hub, c.taskQueue),
-		Specs:  p.settings.NodeGroups, Limits: p.settings.Limits, Version: p.config.Hash(), Reload: reload(p.config),
-		Logger: logger,
-	})
+	store := market.File(filepath.Join(f.dir, "market.json"))
+	offered := offered{market.NewReader(store, logger)}
+	options, err := serverOptions(ctx, p.config, p.settings, offered, logger)
+	if err != nil {
+		return err
+	}
+	options.Groups = flow.NewGroups(t, hub, c.taskQueue)
+	server, err := grpcserver.New(options)
 	if err != nil {
 		return err
 	}
@@ -186,12 +194,19 @@ func serveDev(
 	polls := seen.observeWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(run) })
+	g.Go(func() error { offered.run(run); return nil })
+	g.Go(func() error {
+		entities := flow.NewEntities(t, hub, c.taskQueue)
+		publish(run, market.Publisher{Catalog: p.offers, Entities: entities, Store: store, Logger: logger})
+		return nil
+	})
 	working := make(chan struct{})
 	g.Go(func() error {
 		return worker.Run(run, worker.Options{
-			Temporal: t, Namespace: c.namespace, Hub: hub, TaskQueue: c.taskQueue, Backend: p.backend,
+			Temporal: t, Namespace: target.Namespace, Hub: hub, TaskQueue: c.taskQueue, Backend: p.backend,
 			Catalog: p.offers, Logger: logger, StopTimeout: 2 * time.Second,
 			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
+			Conditions: seen.conditions,
 		})
 	})
 	g.Go(func() error {

@@ -16,12 +16,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // `make run` and `make demo` as a user has them, twice in one directory: the second start finds what the first one left.
 func TestDevAndDemo(t *testing.T) {
+	testkit.Slow(t)
 	if _, err := os.Stat("../../bin/temporal"); err != nil {
 		_, err := exec.LookPath("temporal")
 		require.NoError(t, err, "this test needs the temporal CLI: run make temporal")
@@ -31,7 +33,7 @@ func TestDevAndDemo(t *testing.T) {
 	ports, dir := testkit.FreePorts(t, 5), t.TempDir()
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
-	c := &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}
+	c := &common{logLevel: "info", temporal: connect.Flags{Address: ports[0]}}
 	f := devFlags{dir: dir, listen: ports[1], temporalScript: "../../temporal-dev.sh", uiPort: uiPort,
 		observe: observeFlags{metrics: ports[3], health: ports[4]}}
 
@@ -85,7 +87,7 @@ func keepAndReturn(ctx context.Context, t *testing.T, c *common, d demoFlags) {
 	var status testkit.Buffer
 	command := newRoot()
 	command.SetOut(&status)
-	command.SetArgs([]string{"status", "--temporal-address", c.temporalAddress})
+	command.SetArgs([]string{"status", "--temporal-address", c.temporal.Address})
 	require.NoError(t, command.ExecuteContext(ctx))
 	require.Regexp(t, d.group+`-\w+-2 +`+d.group+` +Ready `, status.String())
 	returned := half(false, true)
@@ -181,7 +183,7 @@ func TestDevFilesAtFault(t *testing.T) {
 		"open offers file " + broken: {offers: broken},
 	} {
 		f.dir, f.listen, f.temporalScript = t.TempDir(), "127.0.0.1:0", missing
-		c := &common{logLevel: "info", namespace: "default", temporalAddress: "127.0.0.1:1"}
+		c := &common{logLevel: "info", temporal: connect.Flags{Address: "127.0.0.1:1"}}
 		err := dev(t.Context(), c, f, io.Discard)
 		require.ErrorContains(t, err, says)
 	}
@@ -229,7 +231,7 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	require.NoError(t, l.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	err = dev(ctx, &common{logLevel: "info", namespace: "default", temporalAddress: address},
+	err = dev(ctx, &common{logLevel: "info", temporal: connect.Flags{Address: address}},
 		devFlags{dir: dir, listen: "127.0.0.1:0", temporalScript: script, uiPort: "8233"}, io.Discard)
 	require.NoError(t, ctx.Err(), "dev waited for a Temporal that had ended")
 	require.ErrorContains(t, err, "8233: bind: address already in use")

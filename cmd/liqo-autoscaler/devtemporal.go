@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 )
 
 // devTemporal is the Temporal dev server beside this process; without cmd it is one that was running before, and stays.
@@ -24,11 +27,11 @@ type devTemporal struct {
 
 // startTemporal runs the script in a process group of its own, so that Ctrl-C reaches us first, and waits until it
 // answers. A Temporal that answers at the address already is used as it is.
-func startTemporal(ctx context.Context, c *common, f devFlags) (*devTemporal, error) {
-	if answers(ctx, c) == nil {
+func startTemporal(ctx context.Context, target *connect.Target, f devFlags) (*devTemporal, error) {
+	if answers(ctx, target) == nil {
 		return &devTemporal{}, nil
 	}
-	host, port, err := net.SplitHostPort(c.temporalAddress)
+	host, port, err := net.SplitHostPort(target.Address)
 	if err != nil {
 		return nil, fmt.Errorf("--temporal-address: %w", err)
 	}
@@ -56,7 +59,7 @@ func startTemporal(ctx context.Context, c *common, f devFlags) (*devTemporal, er
 		case <-waiting.Done():
 		}
 	}()
-	err = waitFor(waiting, 10*time.Minute, func() error { return answers(waiting, c) })
+	err = waitFor(waiting, 10*time.Minute, func() error { return answers(waiting, target) })
 	if err != nil && d.hasEnded() {
 		return nil, fmt.Errorf("the Temporal dev server did not start (ports: --temporal-address, --temporal-ui-port): %s",
 			lastLine(logFile.Name()))
@@ -64,7 +67,7 @@ func startTemporal(ctx context.Context, c *common, f devFlags) (*devTemporal, er
 	if err != nil {
 		d.stop()
 		return nil, fmt.Errorf("the Temporal dev server does not answer at %s, see %s: %w",
-			c.temporalAddress, logFile.Name(), err)
+			target.Address, logFile.Name(), err)
 	}
 	return d, nil
 }
@@ -106,21 +109,33 @@ func lastLine(path string) string {
 	return lines[len(lines)-1] + " (" + path + ")"
 }
 
+// localTemporal refuses a Temporal on another machine that only the environment or a profile names: what is simulated
+// here would get into the work of whoever uses it.
+func localTemporal(c *common, log *slog.Logger) (*connect.Target, error) {
+	target, err := c.temporal.Open(log)
+	if err != nil {
+		return nil, err
+	}
+	if c.temporal.Address == "" && !target.Local() {
+		return nil, fmt.Errorf("TEMPORAL_ADDRESS or a profile names Temporal at %s, and dev simulates nodes: unset it, or "+
+			"give the address with --temporal-address to mean it", target.Address)
+	}
+	return target, nil
+}
+
 // answers reports whether Temporal serves our namespace.
-func answers(ctx context.Context, c *common) error {
+func answers(ctx context.Context, target *connect.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.temporalAddress) // at once, where the SDK would retry
-	if err != nil {
+	if err := target.Reach(ctx); err != nil { // at once, where the SDK would retry
 		return err
 	}
-	conn.Close()
-	t, err := client.DialContext(ctx, client.Options{HostPort: c.temporalAddress, Namespace: c.namespace})
+	t, err := client.DialContext(ctx, target.Options())
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	_, err = t.CountWorkflow(ctx, countRequest(c.namespace))
+	_, err = t.CountWorkflow(ctx, countRequest(target.Namespace))
 	return err
 }
 

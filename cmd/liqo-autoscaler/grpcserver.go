@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -14,10 +15,14 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
+// lameDuck is how long a Service's endpoints need to follow a server that stops.
+const lameDuck = 3 * time.Second
+
 func newGRPCServer(c *common) *cobra.Command {
 	var path, listen string
 	var secure serverTLS
 	var observe observeFlags
+	var offered marketFlags
 	cmd := &cobra.Command{
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
@@ -46,19 +51,25 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			if err != nil {
 				return err
 			}
-			t, err := c.dial(logger, measured)
+			t, temporal, err := c.dial(logger, measured)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			server, err := grpcserver.New(grpcserver.Options{
-				Groups: flow.NewGroups(t, workflows.Hub(cfg.Hub), c.taskQueue),
-				Specs:  cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash(), Reload: reload(file),
-				Logger: logger,
-			})
+			offered, err := offered.reader(cfg.Hub, logger)
 			if err != nil {
 				return err
 			}
+			options, err := serverOptions(cmd.Context(), file, cfg, offered, logger)
+			if err != nil {
+				return err
+			}
+			options.Groups = flow.NewGroups(t, workflows.Hub(cfg.Hub), c.taskQueue)
+			server, err := grpcserver.New(options)
+			if err != nil {
+				return err
+			}
+			serve.LameDuck = lameDuck
 			seen.observeServer(server, &serve)
 			if serve.Credentials != nil {
 				seen.observeCertificate(secure.files.Cert)
@@ -69,9 +80,11 @@ Refresh; a broken version is logged and the old one stays in force.`,
 			}
 			logger.Info("serving Cluster Autoscaler", "address", listener.Addr().String(), "hub", cfg.Hub, "groups",
 				len(cfg.NodeGroups), "config", file.Hash(),
-				"tls", serve.Credentials != nil)
+				"tls", serve.Credentials != nil, "temporal", temporal.Address, "namespace", temporal.Namespace)
 			g, ctx := errgroup.WithContext(cmd.Context())
 			g.Go(func() error { return seen.serve(ctx) })
+			g.Go(func() error { offered.run(ctx); return nil })
+			g.Go(func() error { return temporal.Await(ctx, t, logger) })
 			g.Go(func() error { return grpcserver.Serve(ctx, listener, server, serve) })
 			return g.Wait()
 		},
@@ -79,15 +92,8 @@ Refresh; a broken version is logged and the old one stays in force.`,
 	cmd.Flags().StringVar(&path, "config", "", "YAML file with the node groups (required)")
 	cmd.Flags().StringVar(&listen, "listen", ":8086", "address to serve on")
 	secure.register(cmd)
+	offered.register(cmd)
 	observe.register(cmd, "")
 	_ = cmd.MarkFlagRequired("config")
 	return cmd
-}
-
-// reload reads the config file again for the server.
-func reload(file *config.File) func() (grpcserver.Settings, bool, error) {
-	return func() (grpcserver.Settings, bool, error) {
-		cfg, changed, err := file.Changed()
-		return grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash()}, changed, err
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -76,6 +77,7 @@ func metricRows(t *testing.T) []string {
 
 	measured, err := work.temporal(true)
 	require.NoError(t, err)
+	work.conditions.Set(map[string]string{"milan": ""}, time.Now())
 	var c client.Options
 	measured(&c)
 	var suite testsuite.WorkflowTestSuite

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // A misspelt command must fail: in a pipeline `config valdate FILE` would check nothing and pass.
@@ -34,28 +39,68 @@ func TestUselessFlagsAreChecked(t *testing.T) {
 // Ctrl-C ends a command that waits for its input.
 func TestInterruptEndsARead(t *testing.T) {
 	if pipe := os.Getenv("LIQO_AUTOSCALER_READS"); pipe != "" {
-		os.Args = []string{"liqo-autoscaler", "config", "validate", pipe}
-		main()
+		readFrom(pipe)
 		return
 	}
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	cmd := exec.Command(os.Args[0], "-test.run=^TestInterruptEndsARead$")
-	cmd.Env = append(os.Environ(), "LIQO_AUTOSCALER_READS="+pipe)
-	require.NoError(t, cmd.Start())
-	defer func() { _ = cmd.Process.Kill() }()
-	in, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once the other side reads
-	require.NoError(t, err)
-	defer in.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	select {
-	case err := <-ended:
-		require.EqualError(t, err, "signal: interrupt")
-	case <-time.After(30 * time.Second):
-		require.Fail(t, "Ctrl-C does not end a read")
+	for _, args := range []string{"config validate PIPE", "config view PIPE", "config cloud-config --config PIPE",
+		"discovery hash-token"} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+			cmd := exec.Command(os.Args[0], "-test.run=^TestInterruptEndsARead$")
+			cmd.Env = append(os.Environ(), "LIQO_AUTOSCALER_READS="+pipe, "LIQO_AUTOSCALER_ARGS="+args)
+			require.NoError(t, cmd.Start())
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			in := untilRead(t, pipe)
+			defer in.Close()
+			require.Empty(t, ended, "it ended although its input goes on")
+
+			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+			select {
+			case err := <-ended:
+				require.EqualError(t, err, "signal: interrupt")
+			case <-time.After(30 * time.Second):
+				require.Fail(t, "Ctrl-C does not end a read")
+			}
+		})
 	}
+}
+
+// readFrom runs the command as main does; its input is the pipe.
+func readFrom(pipe string) {
+	args := strings.Replace(os.Getenv("LIQO_AUTOSCALER_ARGS"), "PIPE", pipe, 1)
+	if !strings.Contains(args, pipe) {
+		in, err := os.Open(pipe)
+		if err != nil {
+			panic(err)
+		}
+		os.Stdin = in
+	}
+	os.Args = append([]string{"liqo-autoscaler"}, strings.Fields(args)...)
+	main()
+}
+
+// untilRead returns the pipe's other end when its reader has taken a byte, and waits for more.
+func untilRead(t *testing.T, pipe string) *os.File {
+	t.Helper()
+	var in *os.File
+	testkit.Until(t, 30*time.Second, "somebody reads", func() (err error) {
+		in, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err
+	})
+	_, err := in.WriteString("x")
+	require.NoError(t, err)
+	testkit.Until(t, 30*time.Second, "what is written is read", func() error {
+		left, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ) //nolint:gosec // a descriptor fits
+		if err == nil && left > 0 {
+			return fmt.Errorf("%d bytes are left", left)
+		}
+		return err
+	})
+	return in
 }
 
 func TestHubFlag(t *testing.T) {

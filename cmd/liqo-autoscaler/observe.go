@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
@@ -44,6 +45,7 @@ type observer struct {
 	registry        *prometheus.Registry
 	metrics, health net.Listener // nil: not served
 	live, ready     []check
+	conditions      *activities.Conditions // of a worker
 	log             *slog.Logger
 }
 
@@ -112,6 +114,10 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 	var measure *metrics.Steps
 	if steps {
 		if measure, err = metrics.NewSteps(o.registry); err != nil {
+			return nil, err
+		}
+		o.conditions = &activities.Conditions{}
+		if _, err := metrics.NewConditions(o.registry, o.conditions.Of); err != nil {
 			return nil, err
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -42,6 +42,7 @@ asks these too, as the worker does, and shows in CURRENT whether the offer is th
 			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
 		},
 	}
+	cmd.AddCommand(newOffersRepin(c))
 	f.register(cmd)
 	c.registerHub(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
@@ -60,18 +61,19 @@ func printOffers(out, errOut io.Writer, output string, document show.Offers) err
 
 // lent reads the providers, and the sources if any is given.
 func (f workerFlags) lent(ctx context.Context, c *common) (show.Offers, error) {
-	t, err := c.dial(slog.New(slog.DiscardHandler))
-	if err != nil {
+	var states []fleet.ProviderSnapshot
+	var unread error
+	if err := c.ask(ctx, func(t client.Client) (err error) {
+		providers := flow.NewEntities(t, c.hub, c.taskQueue)
+		names, err := providers.Running(ctx)
+		if err == nil {
+			states, unread = readAll(names, true,
+				func(name string) (fleet.ProviderSnapshot, error) { return providers.Status(ctx, name) })
+		}
+		return err
+	}); err != nil {
 		return show.Offers{}, err
 	}
-	defer t.Close()
-	providers := flow.NewEntities(t, c.hub, c.taskQueue)
-	names, err := providers.Running(ctx)
-	if err != nil {
-		return show.Offers{}, err
-	}
-	states, unread := readAll(names, true,
-		func(name string) (fleet.ProviderSnapshot, error) { return providers.Status(ctx, name) })
 	offered, problems, err := f.offered(ctx, c.hub)
 	document := show.OffersOf(states, offered)
 	document.Problems = problems

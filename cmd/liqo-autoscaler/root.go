@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -19,8 +21,7 @@ var version = "dev"
 // common are the flags every command that works has.
 type common struct {
 	logLevel, logFormat string
-	temporalAddress     string
-	namespace           string
+	temporal            connect.Flags
 	taskQueue           string
 	hub                 workflows.Hub // of those commands that have the flag
 }
@@ -37,12 +38,11 @@ func newRoot() *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&c.logLevel, "log-level", "info", "least level that is logged: debug, info, warn, error")
 	f.StringVar(&c.logFormat, "log-format", "", "text or json; text on a terminal, json elsewhere")
-	f.StringVar(&c.temporalAddress, "temporal-address", "127.0.0.1:7233", "host:port of the Temporal frontend")
-	f.StringVar(&c.namespace, "temporal-namespace", "default", "Temporal namespace")
+	c.temporal.Register(root)
 	f.StringVar(&c.taskQueue, "task-queue", "",
 		"Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c),
-		newStatus(c), newOffers(c), newConfig())
+		newStatus(c), newOffers(c), newPause(c), newResume(c), newTemporal(c), newConfig())
 	return root
 }
 
@@ -117,21 +117,38 @@ const memoWarning = 512 << 10
 
 // dial makes a client that connects when it is first used, so that a process starts while Temporal is down. It
 // validates the log flags too, so that commands that never log still refuse bad values.
-func (c *common) dial(logger *slog.Logger, change ...func(*client.Options)) (client.Client, error) {
+func (c *common) dial(logger *slog.Logger,
+	change ...func(*client.Options)) (client.Client, *connect.Target, error) {
 	if _, err := c.handler(io.Discard); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	options := client.Options{
-		HostPort: c.temporalAddress, Namespace: c.namespace, Logger: temporalLog{log: logger.With("component", "temporal")},
-		// A node group's memo passes the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
-		PayloadLimits: client.PayloadLimitOptions{MemoSizeWarning: memoWarning},
+	target, err := c.temporal.Open(logger)
+	if err != nil {
+		return nil, nil, err
 	}
+	options := target.Options()
+	options.Logger = temporalLog{log: logger.With("component", "temporal")}
+	// A node group's memo passes the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
+	options.PayloadLimits = client.PayloadLimitOptions{MemoSizeWarning: memoWarning}
 	for _, f := range change {
 		f(&options)
 	}
 	t, err := client.NewLazyClient(options)
 	if err != nil {
-		return nil, fmt.Errorf("temporal client for %s: %w", c.temporalAddress, err)
+		return nil, nil, fmt.Errorf("temporal client for %s: %w", target.Address, err)
 	}
-	return t, nil
+	return t, target, nil
+}
+
+// ask runs a command that is over soon: when Temporal does not answer it says at once why.
+func (c *common) ask(ctx context.Context, do func(t client.Client) error) error {
+	t, target, err := c.dial(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := target.Reach(ctx); err != nil {
+		return err
+	}
+	return target.Explain(ctx, do(t))
 }

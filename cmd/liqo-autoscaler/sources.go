@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// sources say where offers come from. At least one is needed; several are merged: of a provider offered by two the
-// Secret serves before the file, and both before the discovery server.
+// sources say where offers come from. At least one is needed; several are merged: of a provider that two declare, the
+// Secret serves before the file; the discovery server's writers declare nothing.
 type sources struct {
 	files            []string
 	secretsNamespace string
@@ -87,7 +87,7 @@ func (s sources) open(identifier discovery.Identifier, consumer *rest.Config) (*
 	}
 	var all []discovery.Source
 	out := &offers{}
-	var options discovery.Options
+	options := discovery.Options{Peered: peered(identifier)}
 	if s.secretsNamespace != "" {
 		source, err := s.secrets(consumer)
 		if err != nil {
@@ -141,10 +141,29 @@ func (s sources) secrets(consumer *rest.Config) (*secrets.Source, error) {
 	return secrets.New(access, secrets.Options{Namespace: s.secretsNamespace})
 }
 
+// peerLister lists our peerings. backend.Inventory is one.
+type peerLister interface {
+	Peers(ctx context.Context) ([]fleet.Provider, error)
+}
+
+// peered is the way to list our peerings; nil when there is none.
+func peered(identifier discovery.Identifier) func(context.Context) ([]fleet.Provider, error) {
+	if lists, ok := identifier.(peerLister); ok {
+		return lists.Peers
+	}
+	return nil
+}
+
 // renamed tells sources of one kind apart in Problems.
 type renamed struct {
 	discovery.Source
 	name string
+}
+
+// Claims implements discovery.Claimant, as the source in it does.
+func (r renamed) Claims() bool {
+	c, ok := r.Source.(discovery.Claimant)
+	return ok && c.Claims()
 }
 
 // Name implements discovery.Source.

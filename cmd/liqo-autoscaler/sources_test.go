@@ -48,10 +48,21 @@ func (bySecret) Identify(_ context.Context, c fleet.Credentials) (string, error)
 
 func offersFile(t *testing.T, name, offer, provider string) string {
 	t.Helper()
+	return offersText(t, name, `{name: %s, credentials: {secretRef: {namespace: lend, name: %s}}, lendable: {cpu: 8, `+
+		`memory: 16Gi, pods: 110}}`, offer, provider)
+}
+
+// declaredOffer is a file whose offer says which provider it is.
+func declaredOffer(t *testing.T, name, offer, provider string) string {
+	t.Helper()
+	return offersText(t, name, `{name: %s, provider: %[2]s, credentials: {secretRef: {namespace: lend, name: %[2]s}}, `+
+		`lendable: {cpu: 8, memory: 16Gi, pods: 110}}`, offer, provider)
+}
+
+func offersText(t *testing.T, name, text string, values ...any) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `offers:
-- {name: %s, credentials: {secretRef: {namespace: lend, name: %s}}, lendable: {cpu: 8, memory: 16Gi, pods: 110}}
-`, offer, provider), 0o600))
+	require.NoError(t, os.WriteFile(path, fmt.Appendf([]byte("offers:\n- "), text+"\n", values...), 0o600))
 	return path
 }
 
@@ -93,7 +104,7 @@ func TestSourcesAreMerged(t *testing.T) {
 		},
 	})
 	s := sources{
-		files:            []string{offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "again", "milan")},
+		files:            []string{offersFile(t, "a.yaml", "rome", "rome"), declaredOffer(t, "b.yaml", "again", "milan")},
 		secretsNamespace: "lend", server: d.client,
 	}
 	offers, err := s.open(bySecret{}, consumer)
@@ -108,7 +119,7 @@ func TestSourcesAreMerged(t *testing.T) {
 		providers = append(providers, o.Provider)
 	}
 	require.Equal(t, []string{"milan", "genoa", "rome", "turin", "venice"}, providers,
-		"the file's milan serves: it is the operator's own word")
+		"the file's milan serves: it is declared")
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].String(), "api: offer milan")
 	require.Contains(t, problems[0].String(), "b.yaml/again")

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
@@ -33,7 +33,7 @@ func newStatus(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the node groups and their instances",
-		Long: `Show the node groups and their instances as the groups last published them. Needs Temporal, but no worker and no cluster.
+		Long: `Show the node groups and their instances as the groups last published them, and what is wrong with providers. Needs Temporal, but no worker and no cluster.
 With --watch it goes on with each change until it is interrupted; -o json then prints one line per change.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
@@ -41,16 +41,13 @@ With --watch it goes on with each change until it is interrupted; -o json then p
 			if err := f.check(); err != nil {
 				return err
 			}
-			t, err := c.dial(slog.New(slog.DiscardHandler))
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			groups := flow.NewGroups(t, c.hub, c.taskQueue)
-			if f.watch {
-				return watchStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			}
-			return printStatus(cmd.Context(), groups, f, cmd.OutOrStdout())
+			return c.ask(cmd.Context(), func(t client.Client) error {
+				groups := flow.NewGroups(t, c.hub, c.taskQueue)
+				if f.watch {
+					return watchStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				}
+				return printStatus(cmd.Context(), groups, flow.NewEntities(t, c.hub, c.taskQueue), f, cmd.OutOrStdout())
+			})
 		},
 	}
 	c.registerHub(cmd)
@@ -68,16 +65,19 @@ func (f statusFlags) check() error {
 }
 
 // printStatus prints what can be read; what cannot is the error.
-func printStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out io.Writer) error {
+func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
+	out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {
 		return err
 	}
-	status := show.StatusOf(snapshots...)
+	providers, unread := entities.Providers(ctx)
+	status := show.StatusOf(snapshots...).With(providers)
 	waits(ctx, groups, status.Instances)
-	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err)
+	status.Refusing = show.RefusingOf(providers)
+	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err, unread)
 }
 
 // waits fills in what instances wait for, where that can be told: their steps come and go.

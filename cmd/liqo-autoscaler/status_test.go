@@ -22,6 +22,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -54,7 +55,7 @@ func newStage(t *testing.T) *stage {
 	ports := testkit.FreePorts(t, 3)
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
-	s := &stage{t: t, ctx: ctx, c: &common{logLevel: "info", namespace: "default", temporalAddress: ports[0]}}
+	s := &stage{t: t, ctx: ctx, c: &common{logLevel: "info", temporal: connect.Flags{Address: ports[0]}}}
 	s.flags = devFlags{dir: t.TempDir(), listen: ports[1], temporalScript: "../../temporal-dev.sh", uiPort: uiPort}
 	conn, err := grpc.NewClient(s.flags.listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -66,7 +67,7 @@ func newStage(t *testing.T) *stage {
 // cli runs a command against the stage's Temporal and returns what it printed.
 func (s *stage) cli(args ...string) string {
 	s.t.Helper()
-	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.c.temporalAddress)...)
+	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.c.temporal.Address)...)
 	require.NoError(s.t, err, errOut)
 	require.Empty(s.t, errOut)
 	return out
@@ -128,6 +129,7 @@ nodeGroups: [{id: one}, {id: two, groupTaint: NoSchedule}]
 
 // An operator's day: look, watch, change the config while all runs, and while nothing does.
 func TestStatusOffersAndReload(t *testing.T) {
+	testkit.Slow(t)
 	s := newStage(t)
 	s.configure(twoGroups)
 	_, stop := startDev(s.ctx, t, s.c, s.flags)
@@ -148,6 +150,14 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json")), &lent))
 	require.Equal(t, 3, lent.Offers[0].HeldNodes)
 	require.Equal(t, fleet.Established, lent.Offers[0].Peering)
+
+	require.Equal(t, "node group one is paused, target size 0\n", s.cli("pause", "group", "one"))
+	s.refresh()
+	require.Zero(t, s.groups()["one"].GetMaxSize(), "a paused group cannot grow")
+	require.Equal(t, codes.OutOfRange, status.Code(s.increase("one", 1)))
+	require.Equal(t, "node group one is not paused, target size 0\n", s.cli("resume", "group", "one"))
+	s.refresh()
+	require.EqualValues(t, 1, s.groups()["one"].GetMaxSize())
 
 	// The group is removed while nobody looks: it is found again, and shrinks until it is gone.
 	stop()
@@ -187,6 +197,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 
 // An instance that is on its way for long: status says what it waits for.
 func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
+	testkit.Slow(t)
 	s := newStage(t)
 	s.configure(twoGroups)
 	_, stop := startDev(s.ctx, t, s.c, s.flags)
@@ -220,7 +231,7 @@ func (s *stage) watch() func() []fleet.Phase {
 	ctx, cancel := context.WithCancel(s.ctx)
 	in, out := io.Pipe()
 	root := newRoot()
-	root.SetArgs([]string{"status", "--watch", "-o", "json", "--hub", "edge", "--temporal-address", s.c.temporalAddress})
+	root.SetArgs([]string{"status", "--watch", "-o", "json", "--hub", "edge", "--temporal-address", s.c.temporal.Address})
 	root.SetOut(out)
 	root.SetErr(io.Discard)
 	done := make(chan error, 1)
@@ -253,6 +264,13 @@ func (s *stage) watch() func() []fleet.Phase {
 }
 
 // What cannot be read is the error, and what can is printed all the same.
+func TestPauseNeedsAGroup(t *testing.T) {
+	for _, args := range [][]string{{}, {"standard"}, {"provider", "milan"}, {"group"}, {"group", "a", "b"}} {
+		_, _, err := command(t.Context(), append([]string{"pause"}, args...)...)
+		require.EqualError(t, err, "want `group` and the id of a node group, as in \"liqo-autoscaler pause group standard\"")
+	}
+}
+
 func TestStatusErrors(t *testing.T) {
 	_, _, err := command(t.Context(), "status", "-o", "xml")
 	require.EqualError(t, err, `--output "xml": use table, wide, json, yaml`)
@@ -263,7 +281,8 @@ func TestStatusErrors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	out, _, err := command(ctx, "status", "--temporal-address", ports[0])
-	require.ErrorContains(t, err, "list workflows of type NodeGroup")
+	require.ErrorContains(t, err, "nobody listens at Temporal's address "+ports[0])
+	require.NoError(t, ctx.Err(), "at once")
 	require.Empty(t, out)
 
 	read := func(name string) (string, error) {

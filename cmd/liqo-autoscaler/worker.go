@@ -13,14 +13,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 type workerFlags struct {
 	kind, kubeconfig, liqoNamespace, world string
+	probeURL                               string
 	sources                                sources
+	market                                 marketFlags
 	observe                                observeFlags
 	searchAttributes                       searchattr.Mode
 	slots, driverSlots                     int
@@ -44,6 +48,9 @@ func newWorker(c *common) *cobra.Command {
 	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
 		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
 			"Cluster Autoscaler")
+	f.market.registerStore(cmd)
+	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
+		"URL outside that tells, by any answer, that it is not this cluster that is cut off when its only provider is silent")
 	f.observe.register(cmd, "")
 	return cmd
 }
@@ -78,6 +85,10 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
+	store, err := f.market.open(string(c.hub), func() (*rest.Config, error) { return consumer, nil })
+	if err != nil {
+		return err
+	}
 	seen, err := f.observe.open(logger)
 	if err != nil {
 		return err
@@ -87,7 +98,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.dial(logger, measured)
+	t, temporal, err := c.dial(logger, measured)
 	if err != nil {
 		return err
 	}
@@ -95,15 +106,24 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	polls := seen.observeWorker(t)
 	logger.Info("worker started", "backend", f.kind, "offers", f.sources.files, "offerSecretsNamespace",
 		f.sources.secretsNamespace,
-		"discovery", f.sources.server.URL, "temporal", c.temporalAddress)
+		"discovery", f.sources.server.URL, "temporal", temporal.Address, "namespace", temporal.Namespace)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(ctx) })
 	g.Go(func() error { return offers.watch(ctx) })
 	g.Go(func() error {
+		entities := flow.NewEntities(t, c.hub, c.taskQueue)
+		publish(ctx, market.Publisher{Catalog: offers, Entities: entities, Store: store, Logger: logger})
+		return nil
+	})
+	g.Go(func() error {
+		if err := temporal.Await(ctx, t, logger); err != nil || ctx.Err() != nil {
+			return err
+		}
 		return worker.Run(ctx, worker.Options{
-			Temporal: t, Namespace: c.namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
+			Temporal: t, Namespace: temporal.Namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
 			Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
+			ProbeURL: f.probeURL, Conditions: seen.conditions,
 		})
 	})
 	return g.Wait()

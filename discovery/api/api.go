@@ -4,10 +4,7 @@ package api
 
 import (
 	"errors"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
@@ -22,13 +19,9 @@ const (
 // PathOffers is where offers live: PathOffers lists them, PathOffers/<name> is one.
 const PathOffers = "/v1/offers"
 
-// Posted is what a writer puts: an offer, and optionally the provider it claims to be of. The claim is checked by those
-// who use the offer, over its credentials.
-type Posted struct {
-	discovery.Spec
-	// Provider is the Liqo cluster id the writer believes the offer to be of.
-	Provider string `json:"provider,omitempty"`
-}
+// Posted is what a writer puts: an offer. The provider in it is a claim, which those who use the offer check over its
+// credentials.
+type Posted struct{ discovery.Spec }
 
 // Offer is what the server answers.
 type Offer struct {
@@ -98,9 +91,6 @@ func (p *Posted) Check() error {
 	if p.Credentials.KubeconfigFile != "" {
 		faults.Add("credentials.kubeconfigFile",
 			"is not accepted over the network; use secretRef, a Secret in the consumer cluster")
-	}
-	if wrong := validation.IsDNS1123Label(p.Provider); p.Provider != "" && len(wrong) > 0 {
-		faults.Add("provider", "not a Liqo cluster id: %s", strings.Join(wrong, "; "))
 	}
 	return faults.Err()
 }

@@ -44,6 +44,9 @@ func NewSource(client *Client) (*Source, error) {
 // Name implements discovery.Source.
 func (*Source) Name() string { return "api" }
 
+// Claims implements discovery.Claimant: writers may write any id.
+func (*Source) Claims() bool { return true }
+
 // List implements discovery.Source. While the server is unreachable the last list serves for Options.KeepStale, with a
 // Problem; a server that denies us is an error at once.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
@@ -62,6 +65,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	offers := make([]fleet.Offer, len(s.offers))
 	for i, o := range s.offers {
 		offers[i] = discovery.CopyOffer(o)
+		offers[i].ReadAt = s.listed // one that serves longer is as old as it is
 	}
 	problems := slices.Clone(s.problems)
 	if err != nil {
@@ -133,9 +137,7 @@ func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems 
 			continue
 		}
 		seen[posted.Name] = true
-		o := posted.Offer()
-		o.Provider = posted.Provider
-		offers = append(offers, o)
+		offers = append(offers, posted.Offer())
 	}
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	return offers, problems

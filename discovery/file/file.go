@@ -4,6 +4,7 @@
 //	- name: milan
 //	  credentials: {kubeconfigFile: milan.kubeconfig}   # relative to this file; or secretRef: {namespace, name, key}
 //	  lendable: {cpu: "16", memory: 64Gi, pods: "110"}
+//	  provider: milan-1         # optional: the cluster id that the credentials must lead to
 //	  maxNodes: 4
 //	  labels: {country: it}
 //	  price: 0.12

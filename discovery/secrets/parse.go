@@ -31,6 +31,8 @@ type info struct {
 	LingerSeconds *int64              `json:"lingerSeconds,omitempty"`
 	Unpeer        fleet.UnpeerPolicy  `json:"unpeer,omitempty"`
 	Expires       *time.Time          `json:"expires,omitempty"`
+	// Provider declares the cluster id that the kubeconfig must lead to.
+	Provider string `json:"provider,omitempty"`
 }
 
 // text is a label value; true and 39 are taken as they are written, because YAML makes it easy to forget the quotes.
@@ -70,7 +72,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 			Namespace: secret.Namespace, Name: secret.Name, Key: discovery.DefaultKey,
 		}},
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price,
-		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires,
+		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {
 		faults = append(faults, under(keyInfo, wrong)...)

@@ -78,6 +78,7 @@ func eventually(t *testing.T, what func() bool) {
 }
 
 func TestTheOriginalFormatIsRead(t *testing.T) {
+	t.Parallel()
 	unlabelled := secret("other", func(s *corev1.Secret) { s.Labels = nil })
 	elsewhere := secret("elsewhere", func(s *corev1.Secret) { s.Namespace = "default" })
 	s := start(t, fake.NewClientset(secret("remote2"), unlabelled, elsewhere))
@@ -104,6 +105,7 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 }
 
 func TestYAMLAndOurOwnKeys(t *testing.T) {
+	t.Parallel()
 	s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {
 		s.Data["info"] = []byte("name: milan\nresources: {cpu: 16, memory: 64Gi, pods: 110}\nlabels: {hasGPU: true, zone: " +
 			"39}\n" +
@@ -122,6 +124,7 @@ func TestYAMLAndOurOwnKeys(t *testing.T) {
 }
 
 func TestMalformedSecretsAreReportedByName(t *testing.T) {
+	t.Parallel()
 	set := func(key, value string) func(*corev1.Secret) {
 		return func(s *corev1.Secret) { s.Data[key] = []byte(value) }
 	}
@@ -173,6 +176,7 @@ func TestMalformedSecretsAreReportedByName(t *testing.T) {
 }
 
 func TestChangesArrive(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset(secret("a"))
 	s := start(t, client)
 	api := client.CoreV1().Secrets(namespace)
@@ -193,6 +197,7 @@ func TestChangesArrive(t *testing.T) {
 
 // The prototype's watch ended with its channel, and its list was stale from then on.
 func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset(secret("a"))
 	var mu sync.Mutex
 	var open []*watch.FakeWatcher
@@ -229,6 +234,7 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 }
 
 func TestABrokenWatchIsReportedWhileOldOffersServe(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset(secret("a"))
 	var mu sync.Mutex
 	var down error
@@ -267,6 +273,7 @@ func TestABrokenWatchIsReportedWhileOldOffersServe(t *testing.T) {
 }
 
 func TestListBeforeTheFirstSyncFails(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset()
 	client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("secrets is forbidden")
@@ -289,6 +296,7 @@ func TestListBeforeTheFirstSyncFails(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	_, err := secrets.New(fake.NewClientset(), secrets.Options{})
 	require.ErrorContains(t, err, "the namespace is missing")
 	_, err = secrets.New(fake.NewClientset(), secrets.Options{Namespace: "n", Selector: "a=b=c"})
@@ -309,6 +317,7 @@ func (b byServer) Identify(ctx context.Context, c fleet.Credentials) (string, er
 }
 
 func TestTwoSecretsOfOneClusterAndARotation(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset(secret("milan"),
 		secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("milan").Data["kubeconfig"] }))
 	s := start(t, client)
@@ -316,8 +325,8 @@ func TestTwoSecretsOfOneClusterAndARotation(t *testing.T) {
 	offers, problems, err := catalog.Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
-	require.Equal(t, "secrets: offer copy, milan: offers copy and milan are both of provider milan; keep one",
-		problems[0].String())
+	require.Equal(t, "secrets: offer copy: is of provider milan, and so is offer secrets/milan: none serves until one "+
+		"declares provider: milan", problems[0].String())
 
 	rotated := secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("rome").Data["kubeconfig"] })
 	_, err = client.CoreV1().Secrets(namespace).Update(t.Context(), rotated, metav1.UpdateOptions{})
@@ -330,6 +339,7 @@ func TestTwoSecretsOfOneClusterAndARotation(t *testing.T) {
 }
 
 func TestOnlyLabelledSecretsAreAskedForAndKept(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset(secret("a"), secret("b"))
 	s := start(t, client)
 	require.Equal(t, []string{"a", "b"}, names(t, s))

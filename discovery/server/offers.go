@@ -134,6 +134,5 @@ func invalid(errs ...api.FieldError) error {
 
 func view(r store.Record) api.Offer {
 	o := r.Offer.Offer()
-	o.Provider = r.Offer.Provider
 	return api.Offer{Posted: r.Offer, Epoch: discovery.Epoch(o), Writer: r.Writer, Updated: r.Updated.UTC()}
 }

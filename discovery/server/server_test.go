@@ -182,7 +182,7 @@ func TestPutRefuses(t *testing.T) {
 		"no credentials": {body: with(`{"secretRef":{"namespace":"lend","name":"milan"}}`, `{}`), status: 422,
 			path: "credentials", detail: "exactly one"},
 		"bad provider": {body: with(`"price"`, `"provider":"A_B","price"`), status: 422, path: "provider",
-			detail: "not a Liqo cluster id"},
+			detail: "is not a DNS-1123 label"},
 		"expired": {body: with(`"price"`, `"expires":"2026-11-20T12:00:00Z","price"`), status: 422, path: "expires",
 			detail: "not in the future"},
 		"for too long": {body: with(`"price"`, `"expires":"2027-11-20T12:00:00Z","price"`), status: 422, path: "expires",

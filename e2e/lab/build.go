@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
 // part is some of the lab's binaries: built from one of our modules that requires theirs, or installed by version.
@@ -25,18 +28,32 @@ type part struct {
 
 func parts(v versions) []part {
 	kubernetes := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
-	liqo := []string{"liqo-controller-manager", "crd-replicator", "virtual-kubelet", "webhook", "liqoctl"}
-	return []part{
+	liqo := []string{"liqo-controller-manager", "crd-replicator", "virtual-kubelet", "webhook", "liqoctl",
+		"ipam", "gateway", "gateway/wireguard"}
+	list := []part{
 		{source: "go.etcd.io/etcd/server/v3@" + etcdVersion, module: "etcd/" + etcdVersion,
 			packages: []string{"go.etcd.io/etcd/server/v3"}, names: []string{"etcd"}},
 		{source: "k8s.io/kubernetes@" + v.kubernetes, module: "kubernetes/" + v.kubernetes,
 			packages: prefixed("k8s.io/kubernetes/cmd/", kubernetes), names: kubernetes, ldflags: v.stamp()},
 		{source: "github.com/liqotech/liqo@" + v.liqo, module: "liqo/" + v.liqo,
-			packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: liqo, into: "liqo"},
+			packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: bases(liqo), into: "liqo"},
 		{source: "helm.sh/helm/v3@" + helmVersion, packages: []string{"helm.sh/helm/v3/cmd/helm"}, names: []string{"helm"}},
 		{source: "github.com/temporalio/cli@" + temporalVersion, packages: []string{"github.com/temporalio/cli/cmd/temporal"},
 			names: []string{"temporal"}},
 	}
+	if imageWireGuard(v.liqo) {
+		list = append(list, part{source: "golang.zx2c4.com/wireguard@" + wireGuardVersion, module: "liqo/" + v.liqo,
+			packages: []string{"golang.zx2c4.com/wireguard"}, names: []string{keep.WireGuardGo}, into: keep.WireGuardGo})
+	}
+	return list
+}
+
+func bases(paths []string) []string {
+	out := make([]string, 0, len(paths))
+	for _, p := range paths {
+		out = append(out, path.Base(p))
+	}
+	return out
 }
 
 func prefixed(prefix string, names []string) []string {
@@ -60,9 +77,6 @@ func sourceDir() (string, error) {
 	return dir, nil
 }
 
-// completeMark is the file that says that all binaries of a folder are there.
-const completeMark = ".complete"
-
 // build makes sure that all binaries and Liqo's chart exist, one build at a time on a machine, and returns their
 // folder.
 func build(ctx context.Context, sources string, v versions, log func(string, ...any)) (string, error) {
@@ -70,19 +84,20 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 	if err != nil {
 		return "", err
 	}
-	complete := filepath.Join(bin, completeMark)
-	if exists(complete) {
+	if built(bin, v) {
 		return bin, nil
 	}
-	if err := os.MkdirAll(filepath.Join(bin, "liqo"), 0o755); err != nil {
-		return "", fmt.Errorf("make folder for lab binaries: %w", err)
+	for _, p := range parts(v) {
+		if err := os.MkdirAll(filepath.Join(bin, p.into), 0o755); err != nil {
+			return "", fmt.Errorf("make folder for lab binaries: %w", err)
+		}
 	}
 	lock, err := flock(ctx, filepath.Join(bin, ".lock"), func() { log("lab: waiting for another build of %s", bin) })
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if exists(complete) { // meanwhile
+	if built(bin, v) { // meanwhile
 		return bin, nil
 	}
 	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes,
@@ -92,10 +107,16 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 			return "", err
 		}
 	}
-	if err := copyChart(ctx, filepath.Join(sources, "modules", "liqo", v.liqo), filepath.Join(bin, "chart")); err != nil {
-		return "", err
-	}
-	return bin, os.WriteFile(complete, nil, 0o644)
+	return bin, copyChart(ctx, filepath.Join(sources, "modules", "liqo", v.liqo), filepath.Join(bin, chartFolder))
+}
+
+const chartFolder = "chart"
+
+// built reports whether all binaries and the chart are in the folder. Each appears there whole, by a rename.
+func built(bin string, v versions) bool {
+	return exists(filepath.Join(bin, chartFolder)) && all(parts(v), func(p part) bool {
+		return all(p.names, func(name string) bool { return exists(filepath.Join(bin, p.into, name)) })
+	})
 }
 
 func (p part) build(ctx context.Context, sources, bin string, log func(string, ...any)) error {
@@ -181,9 +202,9 @@ func copyChart(ctx context.Context, module, to string) error {
 	return os.Rename(fresh, to)
 }
 
-func all(names []string, f func(string) bool) bool {
-	for _, n := range names {
-		if !f(n) {
+func all[T any](list []T, f func(T) bool) bool {
+	for _, x := range list {
+		if !f(x) {
 			return false
 		}
 	}

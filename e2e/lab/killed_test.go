@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,8 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestKilled ends labs the hard way. With its owner killed a lab takes itself down; with its keeper killed too its
-// processes die all the same, and the next lab clears the rest.
+// TestKilled ends labs with connected gateways the hard way. With its owner killed a lab takes itself down; with its
+// keeper killed too its processes die all the same, and the next lab clears the rest.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -29,19 +31,22 @@ func TestKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	run := filepath.Join(t.TempDir(), "run")
+	before := machine(t)
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", run, "./run").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	owner, root, processes := owned(ctx, t, run)
+	spaces := namespaces(t, processes)
 	require.NoError(t, owner.Process.Kill())
 	began := time.Now()
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(root)
-		return errors.Is(err, os.ErrNotExist) && !anyRuns(processes)
+		return errors.Is(err, os.ErrNotExist) && !anyRuns(processes) && members(t, spaces) == 0
 	}, 20*time.Second, 10*time.Millisecond)
 	fmt.Printf("STEP lab/killed/owner %.2f\n", time.Since(began).Seconds())
 
 	owner, root, processes = owned(ctx, t, run)
+	spaces = namespaces(t, processes)
 	for name, pid := range processes {
 		if name == "keeper" {
 			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
@@ -49,9 +54,11 @@ func TestKilled(t *testing.T) {
 	}
 	require.NoError(t, owner.Process.Kill())
 	began = time.Now()
-	require.Eventually(t, func() bool { return !anyRuns(processes) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !anyRuns(processes) && members(t, spaces) == 0 }, 20*time.Second,
+		10*time.Millisecond)
 	fmt.Printf("STEP lab/killed/keeper-and-owner %.2f\n", time.Since(began).Seconds())
 	require.DirExists(t, root)
+	require.Equal(t, before, machine(t))
 
 	l := lab.ForTest(ctx, t, lab.Options{Providers: 1}) // on what that one left
 	require.Equal(t, root, l.Root)
@@ -61,17 +68,22 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, l.Down())
 }
 
-// owned starts a lab that another process owns, and returns that process, the lab's root and its processes' pids by
-// name.
+// owned starts a lab that another process owns, connects its clusters, and returns that process, the lab's root and its
+// processes' pids by name.
 func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root string, processes map[string]int) {
 	t.Helper()
-	owner = exec.CommandContext(ctx, run, "-providers", "1", "sh", "-c", `echo "$LIQO_AUTOSCALER_LAB"; exec sleep 600`)
+	owner = exec.CommandContext(ctx, run, "-providers", "1", "-gateways", "sh", "-c", `cd "$LIQO_AUTOSCALER_LAB" &&
+		"$LAB_BIN/liqo/liqoctl" network connect --wait --skip-confirm --kubeconfig consumer.kubeconfig \
+			--remote-kubeconfig provider1.kubeconfig >&2 && pwd && exec sleep 600`)
+	var stderr bytes.Buffer
+	owner.Stderr = &stderr
+	owner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdout, err := owner.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, owner.Start())
-	t.Cleanup(func() { _ = owner.Process.Kill(); _ = owner.Wait() })
+	t.Cleanup(func() { _ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL); _ = owner.Wait() }) // its command too
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
+	require.NoError(t, err, "%s", &stderr)
 	root = strings.TrimSpace(line)
 	text, err := os.ReadFile(filepath.Join(root, "pids"))
 	require.NoError(t, err)
@@ -82,9 +94,25 @@ func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root
 		require.NoError(t, err)
 		processes[fields[1]] = pid
 	}
-	require.Len(t, processes, 1+2*7, "the keeper, and seven processes of each cluster: %v", processes)
+	require.Len(t, processes, 1+2*(8+2), "the keeper, eight processes of each cluster, two of its gateway: %v", processes)
 	require.True(t, anyRuns(processes))
 	return owner, root, processes
+}
+
+// namespaces are the network namespaces of these processes that are not ours.
+func namespaces(t *testing.T, processes map[string]int) (out []string) {
+	t.Helper()
+	own, err := os.Readlink("/proc/self/ns/net")
+	require.NoError(t, err)
+	for name, pid := range processes {
+		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+		require.NoError(t, err, name)
+		if space != own && !slices.Contains(out, space) {
+			out = append(out, space)
+		}
+	}
+	require.Len(t, out, 2, "one of each gateway")
+	return out
 }
 
 // anyRuns reports whether one of them runs; a zombie, whose command line is empty, does not.

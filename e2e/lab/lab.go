@@ -29,6 +29,12 @@ type Options struct {
 	// Root is the folder of state, logs and kubeconfigs; it is removed by Down. Default: the folder "lab", or
 	// "lab-<slot>", in os.TempDir.
 	Root string
+	// Gateways has the gateways of Liqo's networking run, each pod's WireGuard in a network namespace of its own: two
+	// clusters with a network are Connected then, and can be parted with Cut. It takes CAP_SYS_ADMIN, CAP_NET_ADMIN and
+	// /dev/net/tun. Without it such pods are said to run, and no network is ever connected.
+	Gateways bool
+	// NoNetworking installs Liqo without its networking module, and with the check of the network disabled.
+	NoNetworking bool
 	// Log gets a line now and then. Default: none.
 	Log func(format string, args ...any)
 }
@@ -60,6 +66,9 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	if err := o.possible(); err != nil {
+		return nil, fmt.Errorf("start lab: %w", err)
+	}
 	sources, err := sourceDir()
 	if err != nil {
 		return nil, err
@@ -76,7 +85,8 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := keep.Config{Root: o.Root, Bin: bin, LiqoVersion: v.liqo, Providers: o.Providers, Slot: o.Slot}
+	config := keep.Config{Root: o.Root, Bin: bin, LiqoVersion: v.liqo, Providers: o.Providers, Slot: o.Slot,
+		NoNetworking: o.NoNetworking, Gateways: o.Gateways}
 	l := &Lab{Root: o.Root, Bin: bin, Providers: config.Clusters()[1:], KubernetesVersion: v.kubernetes,
 		LiqoVersion: v.liqo, lock: lock}
 	if err := l.start(ctx, sources, config, o.Log); err != nil {
@@ -99,7 +109,7 @@ func Built(kubernetes, liqo string) (bin string, complete bool, err error) {
 	if bin, err = v.dir(); err != nil {
 		return "", false, err
 	}
-	return bin, exists(filepath.Join(bin, completeMark)), nil
+	return bin, built(bin, v), nil
 }
 
 // complete fills in what is not set.
@@ -124,6 +134,17 @@ func (o *Options) complete() error {
 		o.Log = func(string, ...any) {}
 	}
 	return nil
+}
+
+// possible fails, before anything is built, where gateways cannot run.
+func (o *Options) possible() error {
+	switch {
+	case !o.Gateways:
+		return nil
+	case o.NoNetworking:
+		return errors.New("gateways without networking: choose one of Gateways and NoNetworking")
+	}
+	return keep.CheckGateways()
 }
 
 func (l *Lab) start(ctx context.Context, sources string, config keep.Config, log func(string, ...any)) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestLab starts the smallest lab where an earlier one was left behind, freezes and thaws one process, and leaves
-// nothing.
+// TestLab starts the smallest lab where an earlier one was left behind, has load balancers give out addresses, freezes
+// and thaws one process, and leaves nothing.
 func TestLab(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -27,6 +27,7 @@ func TestLab(t *testing.T) {
 		require.FileExists(t, l.Kubeconfig(cluster))
 	}
 	require.FileExists(t, filepath.Join(l.Bin, "temporal"))
+	balanced(ctx, t, l, client(t, l, "provider1"))
 	require.NoError(t, l.Signal("provider1", lab.LiqoManager, syscall.SIGSTOP))
 	require.NoError(t, l.Signal("provider1", lab.LiqoManager, syscall.SIGCONT))
 	pid, err := l.Pid("consumer-apiserver")

@@ -2,7 +2,6 @@ package lab_test
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -85,12 +84,18 @@ func offloaded(ctx context.Context, t *testing.T, l *lab.Lab, consumer kubernete
 // liqoctl runs the lab's own, of the version under test, and times it.
 func liqoctl(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
+	liqoctlAt(ctx, t, l, lab.Consumer, args...)
+}
+
+// liqoctlAt runs it as a user of that cluster.
+func liqoctlAt(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, args ...string) {
+	t.Helper()
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, filepath.Join(l.Bin, "liqo", "liqoctl"), append(args, "--kubeconfig",
-		l.Kubeconfig(lab.Consumer), "--skip-confirm")...)
+		l.Kubeconfig(cluster), "--skip-confirm")...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "liqoctl %s: %s", strings.Join(args, " "), out)
-	fmt.Printf("STEP lab/liqo-%s/%s %.1f\n", l.LiqoVersion, args[0], time.Since(began).Seconds())
+	step(l, args[0], began)
 }
 
 func client(t *testing.T, l *lab.Lab, cluster string) kubernetes.Interface {

@@ -16,10 +16,18 @@ const (
 	LiqoManager        = "liqo-cm"
 	LiqoCRDReplicator  = "crd-replicator"
 	LiqoWebhook        = "liqo-webhook"
+	LiqoIPAM           = "ipam"
 )
 
 // VirtualKubelet is the name of the process behind a virtual node.
 func VirtualKubelet(node string) string { return "vk-" + node }
+
+// Gateway is the name of the process of a cluster's gateway to another cluster that pings through the tunnel and writes
+// the Connection's status.
+func Gateway(remote string) string { return "gw-" + remote + "-gateway" }
+
+// WireGuard is the name of the process that is the tunnel.
+func WireGuard(remote string) string { return "gw-" + remote + "-wireguard" }
 
 // Pid is the process id of a process by its name in <root>/pids, the newest when it was started again.
 func (l *Lab) Pid(name string) (int, error) {
@@ -28,7 +36,7 @@ func (l *Lab) Pid(name string) (int, error) {
 }
 
 // Signal sends a signal to one process: SIGSTOP and SIGCONT freeze and thaw it, SIGKILL is a crash. The lab starts
-// nothing again but virtual kubelets.
+// nothing again but virtual kubelets and gateways, after a second.
 func (l *Lab) Signal(cluster, process string, s syscall.Signal) error {
 	e, err := pids.Find(l.Root, cluster+"-"+process)
 	if err != nil {

@@ -19,6 +19,8 @@ const (
 	etcdVersion     = "v3.5.21"
 	helmVersion     = "v3.17.0"
 	temporalVersion = "v1.5.1"
+	// what Liqo's modules require
+	wireGuardVersion = "v0.0.0-20220904105730-b51010ba13f0"
 )
 
 // Variables of the environment that stand in for options which are not set.
@@ -93,9 +95,15 @@ func (v versions) stamp() string {
 		base, v.kubernetes, base, parsed.Major(), base, parsed.Minor(), client, v.kubernetes)
 }
 
+// imageWireGuard reports whether this version of Liqo runs the wireguard-go of its image: all before 1.2, which has it
+// inside.
+func imageWireGuard(liqo string) bool { return before12(liqo) }
+
 // oneSlice reports whether this version of Liqo loses pods when a provider carries several slices: all before 1.2
 // (liqotech/liqo#3257).
-func oneSlice(liqo string) bool {
+func oneSlice(liqo string) bool { return before12(liqo) }
+
+func before12(liqo string) bool {
 	v, err := version.ParseSemantic(liqo)
 	return err == nil && v.LessThan(version.MajorMinor(1, 2))
 }

@@ -21,6 +21,8 @@ type Spec struct {
 	Dir  string
 	// LogDir gets <Name>.log; an existing file is appended to, so that a restarted process goes on in the same log.
 	LogDir string
+	// Cloneflags are the namespaces that it gets of its own, CLONE_NEW* of clone(2). Default: none.
+	Cloneflags uintptr
 }
 
 // Process is a running, or ended, process. It dies with us (Linux: parent death signal).
@@ -47,7 +49,7 @@ func Start(s Spec) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Dir
 	cmd.Env = append(os.Environ(), s.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: s.Cloneflags}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}

@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // about describes each field, by its path in the schema.
 var about = withDefaultsToo(map[string]string{
@@ -33,6 +36,10 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.groupTaint": "Effect of one more taint, liqo-autoscaler.io/group=<id>, which keeps pods away that do " +
 		"not ask for " +
 		"this group. Empty for none.",
+	"nodeGroups.*.provider": "The only provider of the group, by its Liqo cluster id.",
+	"nodeGroups.*.per": "`any` (the default): one group over all providers that match. `provider`: one group for each of " +
+		"them. `label:<key>`: one for each value of that label of the offers.",
+	"nodeGroups.*.minPerGroup": "Min of each group that `per` makes.",
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. Left out, " +
 		"all may.",
 	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
@@ -53,6 +60,10 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; those left are deleted with the node. Default 10m.",
 	"nodeGroups.*.budgets.selectWait": "How long an instance waits for room when every provider that fits is full. " +
 		"Default 20s.",
+	"nodeGroups.*.budgets.unready": "How long a node may be not ready while its provider does not answer, before its " +
+		"instance is lost: its pods are deleted, and Cluster Autoscaler may buy another. 0 means never. Default 5m.",
+	"nodeGroups.*.budgets.isolated": "How long nothing is lost while no provider at all answers, which is rather this " +
+		"cluster's own network. 0 means for ever. Default 30m.",
 	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. " +
 		"Default 1h.",
 })
@@ -62,7 +73,8 @@ func withDefaultsToo(of map[string]string) map[string]string {
 	out := map[string]string{}
 	for path, text := range of {
 		out[path] = text
-		if rest, ok := strings.CutPrefix(path, "nodeGroups.*."); ok && rest != "id" {
+		rest, ok := strings.CutPrefix(path, "nodeGroups.*.")
+		if ok && !slices.Contains([]string{"id", "provider", "minPerGroup"}, rest) {
 			out["defaults."+rest] = text
 		}
 	}

@@ -37,6 +37,7 @@ type Defaults struct {
 	Taints     []corev1.Taint        `json:"taints,omitempty"`
 	GroupTaint corev1.TaintEffect    `json:"groupTaint,omitempty"`
 	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
+	Per        string                `json:"per,omitempty"`
 	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
 }
 

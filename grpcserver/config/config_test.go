@@ -28,7 +28,7 @@ nodeGroups:
   labels: {tier: burst, example.com/team: a}
   taints: [{key: burst, value: "true", effect: NoSchedule}]
   selector: {matchLabels: {region: eu}, matchExpressions: [{key: tier, operator: In, values: [a, b]}]}
-  budgets: {peer: 60s, total: 10m}
+  budgets: {peer: 60s, total: 10m, unready: 0}
 - id: gpu
   max: 2
   shape: {cpu: 500m, memory: 8Gi, pods: 20, nvidia.com/gpu: 1}
@@ -50,6 +50,9 @@ func TestParse(t *testing.T) {
 	require.Equal(t, 60*time.Second, cpu.Budgets.Peer.Duration)
 	require.Equal(t, 2*time.Minute, cpu.Budgets.Join.Duration, "a default")
 	require.Equal(t, 10*time.Minute, cpu.Budgets.Total.Duration)
+	require.Zero(t, cpu.Budgets.Unready.Duration.Duration, "0 is never, and no default")
+	require.Equal(t, 30*time.Minute, cpu.Budgets.Isolated.Duration.Duration)
+	require.Equal(t, 5*time.Minute, gpu.Budgets.Unready.Duration.Duration)
 	require.True(t, gpu.Shape["nvidia.com/gpu"].Equal(resource.MustParse("1")))
 	require.Equal(t, 12*time.Minute, gpu.Budgets.Total.Duration)
 }

@@ -64,6 +64,8 @@ func kindSchema(t reflect.Type, path string) map[string]any {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
 		return map[string]any{"type": []string{"string", "number"}, "pattern": strictyaml.QuantityPattern}
+	case reflect.TypeFor[fleet.Term]():
+		return map[string]any{"type": []string{"string", "integer"}, "pattern": durationPattern, "minimum": 0, "maximum": 0}
 	case reflect.TypeFor[metav1.Duration]():
 		return map[string]any{"type": "string", "pattern": durationPattern}
 	case reflect.TypeFor[corev1.TaintEffect]():

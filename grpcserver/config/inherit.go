@@ -10,7 +10,7 @@ import (
 
 // What a group takes from the defaults when it does not set it: these fields as a whole, and the missing keys of those.
 var (
-	inheritedWhole  = []string{"min", "max", "taints", "groupTaint", "selector"}
+	inheritedWhole  = []string{"min", "max", "taints", "groupTaint", "selector", "per"}
 	inheritedByKeys = []string{"shape", "labels", "budgets"}
 )
 

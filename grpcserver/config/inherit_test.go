@@ -94,3 +94,9 @@ func TestViewRoundTrip(t *testing.T) {
 		require.Equal(t, string(printed), string(printedAgain))
 	}
 }
+
+// What is no group takes nothing from the defaults, and is a fault.
+func TestDefaultsOfWhatIsNoGroup(t *testing.T) {
+	_, err := Parse([]byte("defaults: {max: 5, shape: {cpu: 2}}\nnodeGroups: [plain, null, {id: own}]\n"))
+	require.ErrorContains(t, err, "nodeGroups[0]")
+}

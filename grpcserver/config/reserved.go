@@ -1,11 +1,17 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
 
 // reservedLabel returns why a group must not set this label, or "".
 func reservedLabel(key, value string) string {
 	prefix, _, prefixed := strings.Cut(key, "/")
 	switch {
+	case key == fleet.LabelBalance:
+		return ""
 	case key == "kubernetes.io/hostname":
 		return "is reserved: every node has its own; remove it"
 	case prefixed && underDomain(prefix, "liqo.io"):

@@ -13,13 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	"groupid": {Valid: fleet.ValidGroupID, Fault: nameFault("group", fleet.MaxGroupID)},
-	"hub":     {Valid: fleet.ValidHub, Fault: nameFault("hub", fleet.MaxHub)},
+	"per": {Valid: derive.ValidPer,
+		Fault: "got %q, want any, provider, or label: and the key of a label that offers have"},
+	"hub": {Valid: fleet.ValidHub, Fault: nameFault("hub", fleet.MaxHub)},
 }, map[string]string{
 	"ID":         "give the group a name, which must not change later",
 	"NodeGroups": "list at least one node group",
@@ -83,6 +86,7 @@ func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	checkTaints(g.Taints, say)
 	checkGroupTaint(g, say)
 	checkSelector(g.Selector, say)
+	checkPer(g, say)
 	if b := g.Budgets; b.Total.Duration < b.Peer.Duration+b.Join.Duration {
 		*faults = append(*faults, strictyaml.Fault{Path: at + ".budgets.total", Against: at + ".budgets",
 			Message: fmt.Sprintf("is %s, less than peer and join together (%s): raise it, or lower them",
@@ -217,6 +221,18 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 	}
 	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(problems) == 0 {
 		say("selector", "%v: fix the selector, which is matched against the labels of offers", err)
+	}
+}
+
+// checkPer: what a group derived for each provider cannot have at the same time.
+func checkPer(g fleet.GroupSpec, say say) {
+	switch derived := g.Per != "" && g.Per != derive.PerAny; {
+	case derived && g.Min > 0:
+		say("min", "is %d, and per is %s: use minPerGroup, each derived group has a min of its own", g.Min, g.Per)
+	case derived && g.Per == derive.PerProvider && g.Provider != "":
+		say("provider", "is given, and per is provider: remove one of them")
+	case !derived && g.MinPerGroup > 0:
+		say("minPerGroup", "is for derived groups: use min, or set per")
 	}
 }
 

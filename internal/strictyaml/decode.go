@@ -131,14 +131,23 @@ func (f *Faults) scalar(path string, in any, out reflect.Value) {
 		f.Add(path, "got %s, want %s", describe(in), wanted(out))
 		return
 	}
+	if d, ok := out.Interface().(term); ok && d.ZeroIsNever() < 0 {
+		out.SetZero()
+		f.Add(path, "is %s: give more than 0, such as 5m, or 0 for never", d.ZeroIsNever())
+	}
 	if d, ok := out.Interface().(metav1.Duration); ok && d.Duration <= 0 { // absent, not 0, means the default
 		out.SetZero()
 		f.Add(path, "is %s: give more than 0, such as 1s, or leave it out for the default", d.Duration)
 	}
 }
 
+// term is a duration for which 0 means never.
+type term interface{ ZeroIsNever() time.Duration }
+
 func wanted(out reflect.Value) string {
 	switch out.Interface().(type) {
+	case term:
+		return "a duration such as 5m, or 0 for never"
 	case resource.Quantity:
 		return wantQuantity
 	case metav1.Duration:

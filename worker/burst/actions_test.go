@@ -9,7 +9,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 )
 
-// What is billed: a schedule's start three times, retries, and all local activities of one workflow task once.
+// What is billed: a schedule's start three times, retries, and all markers of one workflow task once; a memo is not.
 func TestActions(t *testing.T) {
 	started := func(by string) *historypb.HistoryEvent {
 		a := &historypb.WorkflowExecutionStartedEventAttributes{SearchAttributes: &commonpb.SearchAttributes{
@@ -36,6 +36,9 @@ func TestActions(t *testing.T) {
 			Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{MarkerRecordedEventAttributes: a},
 		}
 	}
+	signal := func(id int64) *historypb.HistoryEvent {
+		return &historypb.HistoryEvent{EventId: id, EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED}
+	}
 	task := int64(0)
 	for _, c := range []struct {
 		event *historypb.HistoryEvent
@@ -44,9 +47,11 @@ func TestActions(t *testing.T) {
 		{started("LiqoGroup"), 1}, {started("TemporalScheduledById"), 3},
 		{&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_TIMER_STARTED}, 1},
 		{&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_TIMER_FIRED}, 0},
+		{&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED}, 0},
+		{signal(2), 0}, {signal(3), 1},
 		{attempt(1), 0}, {attempt(3), 2},
 		{marker("LocalActivity", 4), 1}, {marker("LocalActivity", 4), 0}, {marker("LocalActivity", 9), 1},
-		{marker("Version", 9), 0}, {marker("MutableSideEffect", 9), 1},
+		{marker("Version", 10), 0}, {marker("MutableSideEffect", 9), 0}, {marker("MutableSideEffect", 12), 1},
 	} {
 		require.Equal(t, c.want, actions(c.event, &task), "%v", c.event)
 	}

@@ -20,6 +20,7 @@ var (
 	rounds = flag.Int("rounds", 2, "how often each shape and its baseline run, in turns; the medians are printed")
 	fsync  = flag.Bool("fsync", true, "each shape once more on a server that flushes to the disk")
 	alone  = flag.Bool("alone", true, "what one scale-out and one scale-in cost")
+	warm   = flag.String("warm", "1x100", "the burst whose costs are counted with its peerings there; empty leaves it out")
 	idle   = flag.Duration("idle", 2*time.Minute, "how long the idle hub is counted; 0 leaves it out")
 	limit  = flag.Duration("limit", 15*time.Minute, "how long a burst may take")
 )
@@ -35,7 +36,8 @@ const probeCalls = 200
 type shape struct {
 	name                         string
 	groups, instances, providers int
-	room                         int // nodes per provider
+	room                         int  // nodes per provider
+	warm                         bool // its peerings stay
 }
 
 func (s shape) total() int { return s.groups * s.instances }
@@ -63,8 +65,8 @@ func parseShape(name string) (shape, error) {
 
 func TestParseShape(t *testing.T) {
 	for name, want := range map[string]shape{
-		"15x10":    {"15x10", 15, 10, 10, 20},
-		"1x150on5": {"1x150on5", 1, 150, 5, 30},
+		"15x10":    {"15x10", 15, 10, 10, 20, false},
+		"1x150on5": {"1x150on5", 1, 150, 5, 30, false},
 	} {
 		got, err := parseShape(name)
 		require.NoError(t, err)
@@ -89,6 +91,12 @@ func TestBurst(t *testing.T) {
 	}
 	if *alone || *idle > 0 {
 		t.Run("alone", measureAlone)
+	}
+	if *warm != "" {
+		s, err := parseShape(*warm)
+		require.NoError(t, err)
+		s.warm = true
+		t.Run("warm-"+s.name, func(t *testing.T) { measureWarm(t, s) })
 	}
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) { measure(t, s, false) })
@@ -149,7 +157,7 @@ func measure(t *testing.T, sh shape, disk bool) {
 
 // measureAlone counts what one scale-out and one scale-in cost on a provider whose peering is there, and the idle hub.
 func measureAlone(t *testing.T) {
-	s := newStack(t, shape{name: "alone", groups: 1, instances: 1, providers: 1, room: 4}, false)
+	s := newStack(t, shape{name: "alone", groups: 1, instances: 1, providers: 1, room: 4, warm: true}, false)
 	s.scaleOut() // its peering stays
 	s.quiet()
 	if *alone {
@@ -169,6 +177,22 @@ func measureAlone(t *testing.T) {
 		s.wait(*idle)
 		s.count(began, time.Now()).printIdle(*idle)
 	}
+}
+
+// measureWarm counts what a burst costs on providers whose peerings are there.
+func measureWarm(t *testing.T, sh shape) {
+	s := newStack(t, sh, false)
+	s.scaleOut()
+	s.scaleIn()
+	s.quiet()
+	began := time.Now()
+	s.scaleOut()
+	s.quiet()
+	ready := time.Now()
+	s.count(began, ready).printCosts("scale-out-warm-"+sh.name, sh.total())
+	s.scaleIn()
+	s.quiet()
+	s.count(ready, time.Now()).printCosts("scale-in-warm-"+sh.name, sh.total())
 }
 
 // measureProbed repeats the shape until the probe has made its share of calls.

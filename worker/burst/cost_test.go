@@ -24,6 +24,7 @@ const sampled = 60
 type cost struct {
 	runs                   int
 	events, bytes, actions float64
+	kinds, billed          map[string]float64 // events and actions by the kind of event
 }
 
 // count is what all workflows of the server cost in a span of time, and the limits they have come near to in their
@@ -68,12 +69,13 @@ func (s *stack) count(from, to time.Time) *count {
 		if !entity(kind) {
 			step = max(1, len(all)/sampled)
 		}
-		c.costs[kind] = &cost{runs: len(all)}
+		c.costs[kind] = &cost{runs: len(all), kinds: map[string]float64{}, billed: map[string]float64{}}
 		read := (len(all) + step - 1) / step
 		for i := 0; i < len(all); i += step {
 			s.read(c, kind, all[i].Execution, from, to, float64(len(all))/float64(read))
 		}
 	}
+	c.costs["heartbeats"] = &cost{actions: s.beats.between(from, to)}
 	return c
 }
 
@@ -86,7 +88,7 @@ func isBare(kind string) bool { return strings.HasPrefix(kind, "bare") }
 func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from, to time.Time, weight float64) {
 	s.t.Helper()
 	events, size := 0, 0
-	localTask := int64(0)
+	markerTask := int64(0)
 	history := s.temporal.GetWorkflowHistory(s.ctx, e.WorkflowId, e.RunId, false,
 		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
@@ -100,7 +102,11 @@ func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from,
 		k := c.costs[kind]
 		k.events += weight
 		k.bytes += weight * float64(proto.Size(event))
-		k.actions += weight * float64(actions(event, &localTask))
+		name := strings.TrimPrefix(event.EventType.String(), "EVENT_TYPE_")
+		billed := weight * float64(actions(event, &markerTask))
+		k.actions += billed
+		k.kinds[name] += weight
+		k.billed[name] += billed
 	}
 	if entity(kind) {
 		c.longest[kind], c.largest[kind] = max(c.longest[kind], events), max(c.largest[kind], size)
@@ -157,9 +163,12 @@ func largestPayload(m protoreflect.Message, tell func(int)) {
 	})
 }
 
-// actions are what Temporal Cloud bills for the event (https://docs.temporal.io/cloud/actions), and one for a memo.
-// Queries, heartbeats and refused updates leave no event and are not counted; a signal counts where it arrives.
-func actions(e *historypb.HistoryEvent, localTask *int64) int {
+// actions are what Temporal Cloud bills for the event, by its documentation (https://docs.temporal.io/cloud/actions) and
+// by the count that Temporal's own UI shows (temporalio/ui, get-event-billable-actions.ts): a memo that changes is in
+// neither. Queries and refused updates leave no event and are not counted; heartbeats are counted as they are sent. A
+// signal counts where it arrives; one that starts its workflow is paid with the start. markerTask is the workflow task
+// of the last marker: all markers of one task are one action.
+func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 	switch e.EventType {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		started := e.GetWorkflowExecutionStartedEventAttributes()
@@ -167,22 +176,24 @@ func actions(e *historypb.HistoryEvent, localTask *int64) int {
 			return 3 // with the schedule's own two
 		}
 		return 1
-	case enumspb.EVENT_TYPE_TIMER_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
-		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-		enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED:
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+		if e.EventId == 2 {
+			return 0
+		}
+		return 1
+	case enumspb.EVENT_TYPE_TIMER_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
+		enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
 		return 1
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
 		return int(e.GetActivityTaskStartedEventAttributes().GetAttempt()) - 1 // each retry
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: // local activities that outlived their first task
+		m := e.GetWorkflowTaskCompletedEventAttributes().GetMeteringMetadata()
+		return int(min(m.GetNonfirstLocalActivityExecutionAttempts(), 100))
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
 		m := e.GetMarkerRecordedEventAttributes()
-		switch m.GetMarkerName() {
-		case "SideEffect", "MutableSideEffect":
+		if m.GetMarkerName() != "Version" && m.GetWorkflowTaskCompletedEventId() != *markerTask {
+			*markerTask = m.GetWorkflowTaskCompletedEventId()
 			return 1
-		case "LocalActivity": // all of one workflow task are one
-			if m.GetWorkflowTaskCompletedEventId() != *localTask {
-				*localTask = m.GetWorkflowTaskCompletedEventId()
-				return 1
-			}
 		}
 	}
 	return 0
@@ -204,10 +215,13 @@ func (c *count) printCosts(name string, instances int) {
 		if isBare(kind) {
 			base.events, base.actions = base.events+k.events, base.actions+k.actions
 		}
-		if isBare(kind) || k.events == 0 {
+		if isBare(kind) || k.events+k.actions == 0 {
 			continue
 		}
 		line(kind, k)
+		for _, name := range slices.Sorted(maps.Keys(k.kinds)) {
+			fmt.Printf("  %-52s %10.2f %10.2f\n", name, k.kinds[name]/float64(instances), k.billed[name]/float64(instances))
+		}
 		sum.runs, sum.events, sum.bytes, sum.actions = sum.runs+k.runs, sum.events+k.events, sum.bytes+k.bytes,
 			sum.actions+k.actions
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +53,7 @@ type stack struct {
 	delays   sim.Delays
 	world    *sim.World
 	temporal client.Client
+	beats    heartbeats
 	groups   *flow.Groups
 	specs    []fleet.GroupSpec // the probe group is the last
 }
@@ -63,7 +66,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 		Unpeer: 200 * time.Millisecond,
 	}
 	dir := t.TempDir()
-	s.temporal = startServer(t, dir, disk)
+	s.temporal = startServer(t, dir, disk, &s.beats)
 	var err error
 	s.world, err = sim.Open(filepath.Join(dir, "world"))
 	require.NoError(t, err)
@@ -102,7 +105,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 }
 
 // startServer starts a dev server as make run does, but for its disk.
-func startServer(t *testing.T, dir string, disk bool) client.Client {
+func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.Client {
 	t.Helper()
 	cli, err := workertest.TemporalCLI("../../bin")
 	require.NoError(t, err)
@@ -116,11 +119,40 @@ func startServer(t *testing.T, dir string, disk bool) client.Client {
 	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	server, err := testsuite.StartDevServer(t.Context(), testsuite.DevServerOptions{
 		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(dir, "temporal.db"), ExtraArgs: args,
-		ClientOptions: &client.Options{Logger: quiet}, Stdout: io.Discard, Stderr: io.Discard,
+		ClientOptions: &client.Options{Logger: quiet, ConnectionOptions: client.ConnectionOptions{
+			DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(beats.see)},
+		}}, Stdout: io.Discard, Stderr: io.Discard,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Stop() })
 	return server.Client()
+}
+
+// heartbeats are the activities' that reached the server: each is a billed action, and none leaves an event.
+type heartbeats struct {
+	mu   sync.Mutex
+	sent []time.Time
+}
+
+func (h *heartbeats) see(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if strings.HasSuffix(method, "/RecordActivityTaskHeartbeat") {
+		h.mu.Lock()
+		h.sent = append(h.sent, time.Now())
+		h.mu.Unlock()
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+func (h *heartbeats) between(from, to time.Time) (n float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, at := range h.sent {
+		if !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
 }
 
 // writeOffers makes the providers: all of one price, those of the shape and one for the probe group.
@@ -129,7 +161,7 @@ func (s *stack) writeOffers(dir string) string {
 	var text strings.Builder
 	text.WriteString("offers:\n")
 	linger := 0
-	if s.shape.name == "alone" {
+	if s.shape.warm {
 		linger = 3600 // its peering stays
 	}
 	add := func(name, group string, room int) {

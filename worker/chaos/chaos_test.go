@@ -4,15 +4,12 @@ import (
 	"context"
 	"flag"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -34,11 +31,7 @@ func TestChaos(t *testing.T) {
 	if *duration <= 0 {
 		t.Skip("run make chaos")
 	}
-	with := *seed
-	if with == 0 {
-		with = uint64(time.Now().UnixNano()) % 1_000_000
-	}
-	chaos(t, with, *duration, false)
+	chaos(t, drawn(), *duration, false)
 }
 
 // A short run with a gentle monkey and always the same seed, so that the whole of it does not rot between two `make
@@ -50,69 +43,38 @@ func TestSmoke(t *testing.T) {
 	chaos(t, 1, 8*time.Second, true)
 }
 
+// groups and providers that the monkey plays with: there is never room for all.
+var cramped = layout{
+	groups: `defaults:
+  shape: {cpu: "2", memory: 4Gi, pods: "110"}
+  budgets: {peer: 20s, join: 20s, total: 60s, drain: 5s}
+nodeGroups:
+- {id: red, min: 0, max: 4}
+- {id: blue, min: 0, max: 3}
+`,
+	most: map[string]int{"red": 4, "blue": 3},
+	providers: []simworld.Provider{
+		{Name: "p1", Offer: "lendable: {cpu: 8, memory: 16Gi, pods: 440}, price: 1, lingerSeconds: 0"},
+		{Name: "p2", Offer: "lendable: {cpu: 4, memory: 8Gi, pods: 220}, price: 2, lingerSeconds: 2"},
+		{Name: "p3", Offer: "lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 3, lingerSeconds: 0"},
+	},
+	delays: sim.Delays{
+		Peer: 150 * time.Millisecond, Join: 200 * time.Millisecond, Leave: 100 * time.Millisecond,
+		Unpeer: 100 * time.Millisecond, Register: 500 * time.Millisecond,
+	},
+	workers: 2,
+}
+
 // chaos is one run.
 func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 	t.Logf("seed %d, to be had again with: go test ./worker/chaos -run TestChaos -v -chaos %s -chaos-seed %d", with,
 		length, with)
 	ctx, cancel := context.WithTimeout(context.Background(), length+3*restLimit)
 	defer cancel()
-	dir := place(t)
-	path := *binary
-	if path == "" {
-		path = build(ctx, t, dir)
-	}
-	timeline, err := os.Create(filepath.Join(dir, "timeline.log"))
-	require.NoError(t, err)
-	defer timeline.Close()
-	s := newStack(ctx, t, dir, path)
-	m := newModel(s.groups, timeline)
-	d, hangUp, err := newDriver(s, m, rand.New(rand.NewPCG(with, 1)))
-	require.NoError(t, err)
-	defer hangUp()
-	require.NoError(t, d.rest(ctx, 3*time.Minute), "the product starts")
-
-	began := time.Now()
-	play(ctx, d, &monkey{s: s, rng: rand.New(rand.NewPCG(with, 2)), m: m, gentle: gentle}, length)
-	m.note("judge", "quiet")
-	quietAt := time.Now()
-	if err := d.rest(ctx, restLimit); err != nil {
-		m.violate("not at rest after %s: %v", restLimit, err)
-	}
-	restIn := time.Since(quietAt)
-	m.note("judge", "at rest after %s; everything is deleted now", restIn)
-	if err := d.empty(ctx, restLimit); err != nil {
-		m.violate("not empty after %s: %v", restLimit, err)
-	}
-	if err := until(ctx, time.Minute, func() error { return s.closed(ctx) }); err != nil {
-		m.violate("%v", err)
-	}
-	runs, continued, err := s.histories(ctx, m.violate)
-	if err != nil {
-		m.violate("histories: %v", err)
-	}
-	t.Logf("CHAOS seed=%d %s rest=%.0fs all=%.0fs runs=%d continued=%d violations=%d", with, m, restIn.Seconds(),
-		time.Since(began).Seconds(), runs, continued, len(m.verdict()))
-	if bad := m.verdict(); len(bad) > 0 {
-		t.Errorf("seed %d:\n%s\nlast of the timeline:\n%s\nremains: %s", with, strings.Join(bad, "\n"), tail(timeline, 40),
-			dir)
-	}
-}
-
-// place is the run's directory.
-func place(t *testing.T) string {
-	t.Helper()
-	if *keep != "" {
-		require.NoError(t, os.MkdirAll(*keep, 0o755))
-		return *keep
-	}
-	dir, err := os.MkdirTemp("", "liqo-autoscaler-chaos")
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		if !t.Failed() {
-			_ = os.RemoveAll(dir)
-		}
-	})
-	return dir
+	r := newRun(ctx, t, with, cramped)
+	play(ctx, r.d, &monkey{s: r.s, rng: rand.New(rand.NewPCG(with, 2)), m: r.m, gentle: gentle}, length)
+	r.quiet(ctx, true)
+	r.end(ctx, "CHAOS")
 }
 
 // play lets the monkey and the driver work until the time is up or something is violated, and returns once all is
@@ -125,28 +87,11 @@ func play(ctx context.Context, d *driver, k *monkey, length time.Duration) {
 	both.Go(func() { d.run(playing) })
 	both.Go(func() {
 		for wait.For(playing, 200*time.Millisecond) {
-			if err := d.s.stamps(); err != nil {
-				d.m.violate("%v", err)
-			}
-			for _, p := range d.s.all() {
-				if p.died() {
-					d.m.violate("%s has ended by itself, see %s", p.name, p.log)
-				}
-			}
+			d.s.healthy(d.m)
 			if len(d.m.verdict()) > 0 {
 				stop()
 			}
 		}
 	})
 	both.Wait()
-}
-
-// tail is the last lines of a file.
-func tail(f *os.File, n int) string {
-	text, err := os.ReadFile(f.Name())
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -39,6 +39,18 @@ func (s *stack) stamps() error {
 	return nil
 }
 
+// healthy holds what no fault may ever break: the stamps, and that processes end only when we end them.
+func (s *stack) healthy(m *model) {
+	if err := s.stamps(); err != nil {
+		m.violate("%v", err)
+	}
+	for _, p := range s.all() {
+		if p.died() {
+			m.violate("%s has ended by itself, see %s", p.name, p.log)
+		}
+	}
+}
+
 // whole tells whether what CA sees and what exists are the same (I9): every instance runs, and each has one of
 // everything.
 func (s *stack) whole(seen map[string]listing) error {
@@ -68,11 +80,12 @@ func (s *stack) whole(seen map[string]listing) error {
 }
 
 // rest lets CA loop without any new wish until everything is at rest, and fails when that takes too long. A scale-out
-// that was terminated is missed after two minutes only, and may then take its whole budget.
-func (d *driver) rest(ctx context.Context, limit time.Duration) error {
+// that was terminated is missed after two minutes only, and may then take its whole budget. With help an operator
+// retries what he has cancelled.
+func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error {
 	var retried time.Time
 	return until(ctx, limit, func() error {
-		if time.Since(retried) > 5*time.Second { // a cancellation may take effect later
+		if help && time.Since(retried) > 5*time.Second { // a cancellation may take effect later
 			if err := d.retry(ctx); err != nil {
 				return err
 			}

@@ -116,54 +116,50 @@ func (s *stack) all() []*process {
 	return append(append([]*process{s.temporal}, s.workers...), s.servers...)
 }
 
-const groupsText = `defaults:
-  shape: {cpu: "2", memory: 4Gi, pods: "110"}
-  budgets: {peer: 20s, join: 20s, total: 60s, drain: 5s}
-nodeGroups:
-- {id: red, min: 0, max: 4}
-- {id: blue, min: 0, max: 3}
-`
-
-var providers = []simworld.Provider{
-	{Name: "p1", Offer: "lendable: {cpu: 8, memory: 16Gi, pods: 440}, price: 1, lingerSeconds: 0"},
-	{Name: "p2", Offer: "lendable: {cpu: 4, memory: 8Gi, pods: 220}, price: 2, lingerSeconds: 2"},
-	{Name: "p3", Offer: "lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 3, lingerSeconds: 0"},
+// layout is what a stack consists of beside Temporal and two gRPC servers.
+type layout struct {
+	groups    string         // the file of node groups
+	most      map[string]int // max of each of them
+	providers []simworld.Provider
+	delays    sim.Delays
+	workers   int
+	flags     []string // of each worker
 }
 
-// newStack builds the binary and starts everything; what it starts ends with the test.
-func newStack(ctx context.Context, t *testing.T, dir, binary string) *stack {
+// newStack starts everything; what it starts ends with the test.
+func newStack(ctx context.Context, t *testing.T, dir, binary string, l layout) *stack {
 	t.Helper()
 	cli, err := devserver.CLI()
 	require.NoError(t, err)
 	ports := testkit.FreePorts(t, 3)
-	s := &stack{dir: dir, providers: []string{"p1", "p2", "p3"}, groups: map[string]int{"red": 4, "blue": 3},
-		addresses: ports[1:]}
+	s := &stack{dir: dir, groups: l.most, addresses: ports[1:]}
+	for _, p := range l.providers {
+		s.providers = append(s.providers, p.Name)
+	}
 	in := func(name string) string { return filepath.Join(dir, name) }
-	s.world = simworld.New(t, dir, sim.Delays{
-		Peer: 150 * time.Millisecond, Join: 200 * time.Millisecond, Leave: 100 * time.Millisecond,
-		Unpeer:   100 * time.Millisecond,
-		Register: 500 * time.Millisecond,
-	}, providers...)
-	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), []byte(groupsText), 0o600))
+	s.world = simworld.New(t, dir, l.delays, l.providers...)
+	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), []byte(l.groups), 0o600))
 
 	_, port, err := net.SplitHostPort(ports[0])
 	require.NoError(t, err)
 	s.temporal = &process{name: "temporal", log: in("temporal.log"), argv: []string{
 		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename", in("temporal.db"),
-		"--log-level", "error",
+		"--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
 	}}
 	for _, attribute := range workflows.SearchAttributes() {
 		s.temporal.argv = append(s.temporal.argv, "--search-attribute", attribute+"=Keyword")
 	}
 	common := []string{"--temporal-address", ports[0], "--metrics-listen", "", "--health-listen", ""}
-	for i := range 2 {
-		s.workers = append(s.workers, &process{name: fmt.Sprintf("worker%d", i), log: in(fmt.Sprintf("worker%d.log", i)),
-			argv: append([]string{binary, "worker", "--backend", "sim", "--world", s.world.Path(), "--offers", s.world.Offers()},
-				common...)})
-		s.servers = append(s.servers, &process{name: fmt.Sprintf("grpcserver%d", i), log: in(fmt.Sprintf("grpcserver%d.log",
-			i)),
-			argv: append([]string{binary, "grpcserver", "--config", in("nodegroups.yaml"), "--listen", s.addresses[i],
-				"--insecure-plaintext"}, common...)})
+	for i := range l.workers {
+		name := fmt.Sprintf("worker%d", i)
+		argv := append([]string{binary, "worker", "--backend", "sim", "--world", s.world.Path(), "--offers",
+			s.world.Offers()}, common...)
+		s.workers = append(s.workers, &process{name: name, log: in(name + ".log"), argv: append(argv, l.flags...)})
+	}
+	for i, address := range s.addresses {
+		name := fmt.Sprintf("grpcserver%d", i)
+		s.servers = append(s.servers, &process{name: name, log: in(name + ".log"), argv: append([]string{binary,
+			"grpcserver", "--config", in("nodegroups.yaml"), "--listen", address, "--insecure-plaintext"}, common...)})
 	}
 	t.Cleanup(func() {
 		for _, p := range s.all() {

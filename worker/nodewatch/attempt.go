@@ -19,6 +19,8 @@ type attempt struct {
 	news bool
 	// told is the last fact its group was told; empty when there was none or nothing of it holds any longer.
 	told fleet.EventKind
+	// otherwise: the last one was something else than Registered.
+	otherwise bool
 	// stamped: it carried the instance id before.
 	stamped bool
 	// called is when its missing Node was last called back; zero while it is there.

@@ -152,6 +152,17 @@ func (g *groups) of(instance string) (kinds []fleet.EventKind) {
 	return kinds
 }
 
+func (g *groups) confirms(instance string) (all []bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.facts {
+		if f.Instance == instance {
+			all = append(all, f.Confirms)
+		}
+	}
+	return all
+}
+
 func (g *groups) setRefuse(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -100,6 +100,20 @@ func TestNotReadyAndBack(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered, fleet.NotReady)
 	require.NoError(t, s.world.ReviveKubelet(t.Context(), a.ObjectName()))
 	s.told("edge-t0-1", fleet.Registered, fleet.NotReady, fleet.Registered)
+	require.Equal(t, []bool{true, false, false}, s.groups.confirms("edge-t0-1"), "the driver has told the first one")
+}
+
+// A Node that was not ready and away comes back: that is news.
+func TestBackAfterNotReadyIsNews(t *testing.T) {
+	s := newScene(t)
+	tell := s.script()
+	found := s.ready("edge-t0-1")
+	tired, away := found, found
+	tired.Ready = false
+	away.Node, away.Stamped, away.Ready = false, false, false
+	tell(found, tired, away, found, away, found)
+	s.told("edge-t0-1", fleet.Registered, fleet.NotReady, fleet.Registered, fleet.Registered)
+	require.Equal(t, []bool{true, false, false, true}, s.groups.confirms("edge-t0-1"))
 }
 
 func TestLost(t *testing.T) {

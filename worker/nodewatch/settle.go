@@ -106,6 +106,7 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 		defer cancel()
 		err := w.Groups.Fact(bounded, a.found.Attempt.Group, fleet.Fact{
 			Instance: a.found.Attempt.Instance, Attempt: a.found.Attempt.Number, Kind: kind,
+			Confirms: kind == fleet.Registered && !a.otherwise,
 		})
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -122,6 +123,9 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempts[name].told = kind
+	if kind != "" {
+		w.attempts[name].otherwise = kind != fleet.Registered
+	}
 	return true
 }
 

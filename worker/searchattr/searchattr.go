@@ -96,7 +96,8 @@ func Open(ctx context.Context, o Options) (*Gate, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("look up search attributes: %w", err)
 	case err == nil && !found.complete() && mode == On:
-		return nil, fmt.Errorf("%w: %s; register them with: %s", ErrNotRegistered, found, found.command(o.Namespace))
+		return nil, fmt.Errorf("%w: %s; register them with liqo-autoscaler temporal setup, or: %s", ErrNotRegistered, found,
+			found.command(o.Namespace))
 	case err == nil:
 		g.registered.Store(found.complete())
 		g.tell(found)

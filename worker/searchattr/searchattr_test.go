@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ type temporal struct {
 	count      error
 	namespaces []string // that were asked for
 	asked      int
+	add        []error // answers to the next registrations, before the namespace's own
+	added      int
 }
 
 func (f *temporal) OperatorService() operatorservice.OperatorServiceClient { return f }
@@ -207,4 +210,57 @@ func TestParseMode(t *testing.T) {
 	}
 	_, err := searchattr.ParseMode("yes")
 	require.ErrorContains(t, err, `"yes": use auto, on or off`)
+}
+
+func (f *temporal) AddSearchAttributes(_ context.Context, in *operatorservice.AddSearchAttributesRequest,
+	_ ...grpc.CallOption) (*operatorservice.AddSearchAttributesResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.added++
+	if len(f.add) > 0 {
+		err := f.add[0]
+		f.add = f.add[1:]
+		return nil, err
+	}
+	if f.has == nil {
+		f.has = map[string]enums.IndexedValueType{}
+	}
+	maps.Copy(f.has, in.GetSearchAttributes())
+	return &operatorservice.AddSearchAttributesResponse{}, nil
+}
+
+func TestRegister(t *testing.T) {
+	wrong := keywords("LiqoGroup")
+	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT
+	for name, c := range map[string]struct {
+		has       map[string]enums.IndexedValueType
+		list, add []error
+		made      []string
+		added     int
+		says      string
+	}{
+		"none there":      {made: workflows.SearchAttributes(), added: 1},
+		"one missing":     {has: keywords("LiqoProvider"), made: []string{"LiqoProvider"}, added: 1},
+		"all there":       {has: keywords()},
+		"of another type": {has: wrong, says: "LiqoProvider (is Text, not Keyword)"},
+		"a new namespace": {list: []error{serviceerror.NewNamespaceNotFound("edge")}, made: workflows.SearchAttributes(),
+			added: 1},
+		"not yet": {add: []error{serviceerror.NewUnavailable("not yet")}, made: workflows.SearchAttributes(),
+			added: 2},
+		"may not":          {add: []error{denied()}, added: 1, says: "have an administrator do it: temporal operator"},
+		"may not list":     {list: []error{denied()}, has: keywords()},
+		"no room for more": {add: []error{serviceerror.NewInvalidArgument("no room")}, added: 1, says: "no room"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &temporal{has: c.has, list: c.list, add: c.add}
+			made, err := searchattr.Register(t.Context(), f, "edge")
+			require.Equal(t, c.added, f.added)
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.made, made)
+		})
+	}
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// mailbox shares signals: per target at most one of this process is in flight, and what arrives meanwhile goes with the
-// next one. A burst of a thousand views costs its group a few hundred signals instead of a thousand; Temporal starves a
-// workflow that gets more than some fifty a second, and fails its task at a hundred while one runs.
+// mailbox shares signals: per target at most one of this process is in flight, the next one follows after a pause, and
+// what arrives meanwhile goes with it. A burst of a thousand views costs its group a few hundred signals instead of a
+// thousand; Temporal starves a workflow that gets more than some fifty a second, and fails its task at a hundred while
+// one runs.
 type mailbox[T any] struct {
-	send func(ctx context.Context, target string, rows []T) error
-	mu   sync.Mutex
+	send  func(ctx context.Context, target string, rows []T) error
+	pause time.Duration
+	mu    sync.Mutex
 	// waiting are the letters for the next signals, by target; a target has an entry while something is sent to it.
 	waiting map[string][]letter[T]
 }
@@ -26,10 +28,13 @@ type letter[T any] struct {
 const (
 	mailRows    = 100
 	mailTimeout = 10 * time.Second
+	// mailPause is the least time between two signals of one kind to a group: at most 20 a second reach it from a process.
+	// Providers have fewer, and a driver waits for what it asks them.
+	mailPause = 50 * time.Millisecond
 )
 
-func newMailbox[T any](send func(ctx context.Context, target string, rows []T) error) *mailbox[T] {
-	return &mailbox[T]{send: send, waiting: map[string][]letter[T]{}}
+func newMailbox[T any](pause time.Duration, send func(ctx context.Context, target string, rows []T) error) *mailbox[T] {
+	return &mailbox[T]{send: send, pause: pause, waiting: map[string][]letter[T]{}}
 }
 
 // put delivers rows, and returns once they are durable, or the context ends: then they may be delivered all the same.
@@ -63,6 +68,7 @@ func (m *mailbox[T]) deliver(target string) {
 		for _, l := range letters {
 			l.done <- err
 		}
+		time.Sleep(m.pause)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 const (
@@ -77,7 +79,7 @@ func first(t *testing.T, m *mailbox[int], p *post, target string) <-chan error {
 
 func TestMailSharesSignalsInOrder(t *testing.T) {
 	p := newPost()
-	m := newMailbox(p.send)
+	m := newMailbox(0, p.send)
 	one := first(t, m, p, "a")
 	many := letters(t, m, "a", []int{1}, []int{2, 3}, []int{4})
 	other := first(t, m, p, "b") // another target waits for nobody
@@ -97,7 +99,7 @@ func TestMailSharesSignalsInOrder(t *testing.T) {
 
 func TestMailIsBounded(t *testing.T) {
 	p := newPost()
-	m := newMailbox(p.send)
+	m := newMailbox(0, p.send)
 	first(t, m, p, "a")
 	ends := letters(t, m, "a", make([]int, mailRows-1), make([]int, 2), make([]int, mailRows-2))
 	for range 3 {
@@ -115,7 +117,7 @@ func TestMailIsBounded(t *testing.T) {
 
 func TestMailErrorsReachEveryCaller(t *testing.T) {
 	p := newPost()
-	m := newMailbox(p.send)
+	m := newMailbox(0, p.send)
 	one := first(t, m, p, "a")
 	many := letters(t, m, "a", []int{1}, []int{2})
 	broken := errors.New("broken")
@@ -131,7 +133,7 @@ func TestMailErrorsReachEveryCaller(t *testing.T) {
 
 func TestMailOfACallerThatLeaves(t *testing.T) {
 	p := newPost()
-	m := newMailbox(p.send)
+	m := newMailbox(0, p.send)
 	one := first(t, m, p, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -140,4 +142,36 @@ func TestMailOfACallerThatLeaves(t *testing.T) {
 	p.let <- nil
 	require.NoError(t, <-one)
 	require.Equal(t, [][]int{{0}, {1}}, p.to("a"), "it is delivered all the same")
+}
+
+// The next signal to a target follows after a pause: what comes meanwhile waits and shares it.
+func TestMailPausesBetweenSignals(t *testing.T) {
+	p := newPost()
+	m := newMailbox(time.Hour, p.send)
+	one := first(t, m, p, "a")
+	p.let <- nil
+	require.NoError(t, <-one, "its caller does not wait for the pause")
+	letters(t, m, "a", []int{1}, []int{2})
+	require.Equal(t, 2, m.count("a"))
+	require.Equal(t, [][]int{{0}}, p.to("a"))
+}
+
+// signalled notes the workflows that it is asked to signal.
+type signalled struct {
+	Temporal
+	ids []string
+}
+
+func (s *signalled) SignalWorkflow(_ context.Context, id, _, _ string, _ any) error {
+	s.ids = append(s.ids, id)
+	return nil
+}
+
+func TestFactThatConfirmsIsNotSent(t *testing.T) {
+	s := &signalled{}
+	m := NewMessages(s, "", "q")
+	require.NoError(t, m.Fact(t.Context(), "edge", fleet.Fact{Kind: fleet.Registered, Confirms: true}))
+	require.Empty(t, s.ids)
+	require.NoError(t, m.Fact(t.Context(), "edge", fleet.Fact{Kind: fleet.Registered}))
+	require.Equal(t, []string{"nodegroup/edge"}, s.ids)
 }

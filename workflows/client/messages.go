@@ -18,13 +18,13 @@ type Messages struct {
 // NewMessages makes the Messages of a hub; the task queue is named as Hub.TaskQueue has it.
 func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
 	m := &Messages{base: newBase(t, hub, taskQueue)}
-	m.views = newMailbox(func(ctx context.Context, group string, rows []fleet.View) error {
+	m.views = newMailbox(mailPause, func(ctx context.Context, group string, rows []fleet.View) error {
 		return m.signal(ctx, m.group(group), workflows.SignalViews, rows)
 	})
-	m.facts = newMailbox(func(ctx context.Context, group string, rows []fleet.Fact) error {
+	m.facts = newMailbox(mailPause, func(ctx context.Context, group string, rows []fleet.Fact) error {
 		return m.signal(ctx, m.group(group), workflows.SignalFacts, rows)
 	})
-	m.holds = newMailbox(func(ctx context.Context, provider string, rows []fleet.HoldRequest) error {
+	m.holds = newMailbox(0, func(ctx context.Context, provider string, rows []fleet.HoldRequest) error {
 		id := m.provider(provider)
 		_, err := m.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalHolds, rows,
 			*m.entity(id, "provider "+provider),
@@ -39,8 +39,13 @@ func (m *Messages) View(ctx context.Context, group string, v fleet.View) error {
 	return m.views.put(ctx, group, v)
 }
 
-// Fact tells a group what somebody who watches nodes saw. Errors: fleet.ErrNotRunning when nobody runs the group.
+// Fact tells a group what somebody who watches nodes saw. One that only confirms is not sent: the view of the scale-out
+// said so, and where a watcher that began anew missed something else, the comparison tells. Errors:
+// fleet.ErrNotRunning when nobody runs the group.
 func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
+	if f.Confirms {
+		return nil
+	}
 	return m.facts.put(ctx, group, f)
 }
 

@@ -35,6 +35,7 @@ func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, registered func(
 func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, err error) {
 	options := client.StartWorkflowOptions{
 		ID: w.ID, TaskQueue: w.Queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout, StaticSummary: w.Summary,
+		WorkflowRunTimeout:                       w.Bound,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,

@@ -37,7 +37,8 @@ func (s *starter) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptio
 // failure. A peering's is free as soon as it is closed.
 func TestStart(t *testing.T) {
 	started := serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", "")
-	driver := activities.Start{Type: "ScaleOut", ID: "scale-out/a-t0-1", Queue: "q-drivers", Driver: &fleet.DriverInput{}}
+	driver := activities.Start{Type: "ScaleOut", ID: "scale-out/a-t0-1", Queue: "q-drivers", Driver: &fleet.DriverInput{},
+		Bound: time.Hour}
 	peering := activities.Start{Type: "Peering", ID: "peering/milan", Queue: "q-drivers", Peering: &fleet.PeeringInput{},
 		Again: true}
 	for name, c := range map[string]struct {
@@ -69,6 +70,7 @@ func TestStart(t *testing.T) {
 			require.ErrorIs(t, err, c.fails)
 			require.Equal(t, c.already, already)
 			require.Equal(t, c.reuse, s.options.WorkflowIDReusePolicy)
+			require.Equal(t, c.start.Bound, s.options.WorkflowRunTimeout)
 			require.Equal(t, enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL, s.options.WorkflowIDConflictPolicy)
 			require.True(t, s.options.WorkflowExecutionErrorWhenAlreadyStarted, "the SDK hides it otherwise")
 			require.Equal(t, []any{c.start.Type, c.start.ID, "q-drivers"}, []any{s.name, s.options.ID, s.options.TaskQueue})

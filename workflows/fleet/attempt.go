@@ -6,6 +6,8 @@ import "time"
 type Provider struct {
 	ID          string      `json:"id"`
 	Credentials Credentials `json:"credentials"`
+	// Refusing is what the consumer remembers of a refusal; only in the list of peerings.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
 // Attempt is one try of an instance on one Provider; it names every object of the try.
@@ -31,12 +33,13 @@ type Booking struct {
 // Found is what exists of one attempt on the consumer.
 type Found struct {
 	Attempt     Attempt  `json:"attempt"`
-	Booking     *Booking `json:"booking,omitempty"` // nil when the annotation is missing or unreadable
+	Booking     *Booking `json:"booking,omitempty"` // on the virtual node; nil when it is missing or unreadable
 	Slice       bool     `json:"slice"`
 	Virtual     bool     `json:"virtualNode"`
 	Marked      bool     `json:"marked"`
 	Node        bool     `json:"node"`
 	Stamped     bool     `json:"stamped"`     // the Node's providerID is the instance id
 	Ready       bool     `json:"ready"`       // the Node's Ready condition is True
+	Cordoned    bool     `json:"cordoned"`    // the Node is cordoned by us because its provider takes nothing new
 	Terminating bool     `json:"terminating"` // any of the three is terminating
 }

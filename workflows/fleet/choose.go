@@ -21,16 +21,6 @@ const (
 	MaxDecision = 32 << 10
 )
 
-// Candidate is an offer with what is known to be taken of it.
-type Candidate struct {
-	Offer Offer `json:"offer"`
-	// Free is what is left after holds, as far as known; nil means all that is lendable. A resource that is missing in
-	// it is used up, so empty is not nil, in JSON neither.
-	Free corev1.ResourceList `json:"free"`
-	// Nodes is how many nodes hold a share of the offer, as far as known.
-	Nodes int `json:"nodes,omitempty"`
-}
-
 // Filter is one reason not to choose a candidate.
 type Filter string
 
@@ -38,6 +28,8 @@ type Filter string
 const (
 	FilterExpired  Filter = "expired"  // the offer has ended
 	FilterRefused  Filter = "refused"  // the provider is out for this instance
+	FilterProvider Filter = "provider" // the group is of another provider
+	FilterRefusing Filter = "refusing" // the provider refuses this cluster
 	FilterSelector Filter = "selector" // its labels are not those the group selects
 	FilterFit      Filter = "fit"      // the shape is larger than what is free
 	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
@@ -142,7 +134,7 @@ func spread(shape corev1.ResourceList, judged []judgement, rank Rank) {
 	for first := 0; first < len(judged) && judged[first].verdict.Fits; {
 		end, places := first, 0
 		for end < len(judged) && judged[end].verdict.Fits && judged[end].verdict.Price == judged[first].verdict.Price {
-			places += judged[end].candidate.room(shape)
+			places += judged[end].candidate.Room(shape)
 			end++
 		}
 		if ahead < places {
@@ -169,7 +161,7 @@ func deal(shape corev1.ResourceList, equal []judgement, rank Rank, places int) i
 	place := rank.Number % places
 	for round := 1; ; round++ {
 		for _, n := range order {
-			if equal[n].candidate.room(shape) < round {
+			if equal[n].candidate.Room(shape) < round {
 				continue
 			}
 			if place == 0 {
@@ -185,28 +177,6 @@ func turn(name, provider string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name + "/" + provider))
 	return h.Sum32()
-}
-
-// room is how many nodes of the shape fit, at most 1,000.
-func (c Candidate) room(shape corev1.ResourceList) int {
-	most := 1000
-	if c.Offer.MaxNodes > 0 {
-		most = min(most, c.Offer.MaxNodes-c.Nodes)
-	}
-	free := c.free()
-	for name, want := range shape {
-		if have, ok := free[name]; ok && want.Sign() > 0 {
-			most = min(most, int(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9))
-		}
-	}
-	return most
-}
-
-func (c Candidate) free() corev1.ResourceList {
-	if c.Free == nil {
-		return c.Offer.Lendable
-	}
-	return c.Free
 }
 
 // full reports whether nothing fits now, and a candidate that is full could.
@@ -234,11 +204,17 @@ func better(a, b Verdict) int {
 func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken error, refused []string,
 	now time.Time) (Filter, string) {
 	o := c.Offer
-	if o.Expires != nil && !now.Before(*o.Expires) {
+	if o.Expired(now) {
 		return FilterExpired, "the offer expired at " + o.Expires.UTC().Format(time.RFC3339)
 	}
 	if slices.Contains(refused, o.Provider) {
 		return FilterRefused, "it failed this instance before"
+	}
+	if spec.Provider != "" && spec.Provider != o.Provider {
+		return FilterProvider, "the group is of provider " + spec.Provider
+	}
+	if c.Refusing != "" {
+		return FilterRefusing, "the provider refuses this cluster: " + c.Refusing
 	}
 	if broken != nil {
 		return FilterSelector, fmt.Sprintf("the group's selector cannot be used: %v", broken)

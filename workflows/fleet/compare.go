@@ -19,6 +19,8 @@ const (
 	emptyGrace = 5 * time.Minute
 	// maxOrphans is how many orphans one round undoes.
 	maxOrphans = 5
+	// roundLasts is how old a round may be whose verdicts are carried out.
+	roundLasts = 2 * time.Minute
 )
 
 // Comparison is what a ledger remembers of the last round.
@@ -60,6 +62,7 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 			e.Missing, e.NodeMissing = 0, nil
 		}
 	}
+	l.sentenced(d, now)
 }
 
 // unbooked notes what has no booking, and acts on what had none before either. It reports false when a name shows that
@@ -95,7 +98,7 @@ func (l *Ledger) wentBack(f Found) bool {
 func (l *Ledger) books(f Found) bool {
 	e := l.Find(f.Attempt.Instance)
 	switch {
-	case e == nil && f.Slice && f.Booking == nil:
+	case e == nil && f.Virtual && f.Booking == nil:
 		return true // nobody knows what it is, and it may carry pods; it is left to people
 	case e == nil || e.Phase == Released || e.Phase == Failed:
 		return false
@@ -106,11 +109,17 @@ func (l *Ledger) books(f Found) bool {
 	}
 }
 
-// orphan adopts what is whole and can be read, and takes everything else back.
+// orphan adopts what is whole and can be read, and takes everything else back. The driver of an instance that is not
+// known may still be making it.
 func (l *Ledger) orphan(f Found, now time.Time) {
-	if l.Find(f.Attempt.Instance) == nil && f.whole() && f.Booking != nil && !l.wasReleased(f.Attempt.Instance) {
+	name := f.Attempt.Instance
+	unknown := l.Find(name) == nil
+	if unknown && f.whole() && f.Booking != nil && !l.wasReleased(name) {
 		l.adopt(f, now)
 		return
+	}
+	if unknown {
+		l.Commands.Add(Command{Kind: CommandOrder, Driver: ScaleOut, Instance: name, Order: &Order{Stop: true}})
 	}
 	l.undoAttempt(f.Attempt)
 }
@@ -149,7 +158,8 @@ func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Ti
 
 // judge applies what exists of a Ready instance: the zero Found is nothing.
 func (l *Ledger) judge(e *Entry, f Found, now time.Time) {
-	if f.Slice && f.Virtual && !f.Terminating {
+	stands := f.Slice && f.Virtual && !f.Terminating
+	if stands && f.Marked {
 		e.Missing = 0
 	} else {
 		e.Missing++
@@ -161,6 +171,9 @@ func (l *Ledger) judge(e *Entry, f Found, now time.Time) {
 		e.NodeMissing = &now
 	}
 	switch {
+	case e.Missing >= missingTwice && stands: // only a drain takes the mark: one that a restored history has forgotten
+		l.apply(e, Event{Kind: Deleted}, now)
+		e.Missing, e.NodeMissing = 0, nil
 	case e.Missing >= missingTwice:
 		l.lose(e, "its ResourceSlice or VirtualNode is gone", now)
 	case e.NodeMissing != nil && now.Sub(*e.NodeMissing) >= nodeGrace:

@@ -31,6 +31,9 @@ func Diagrams() string {
 			if m.ToEmpty != "" {
 				edges.add(string(m.ToEmpty), string(e)+", no hold")
 			}
+			if m.ToRefused != "" {
+				edges.add(string(m.ToRefused), string(e)+", refused")
+			}
 		}
 		edges.write(&b, string(r.Phase))
 	}

@@ -37,7 +37,7 @@ func GroupDiffers(g Snapshot, found []Found) Differences {
 func (v InstanceView) agrees(f Found) bool {
 	switch v.Phase {
 	case Ready:
-		return f.Slice && f.Virtual && f.Node && !f.Terminating && f.Stamped && f.Ready != v.NotReady
+		return f.Slice && f.Virtual && f.Node && f.whole() && f.Ready != v.NotReady
 	case Failed:
 		return false
 	default:

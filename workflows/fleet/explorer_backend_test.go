@@ -17,11 +17,13 @@ type object struct {
 
 // cluster is a provider cluster: what it offers, and what is between it and the consumer.
 type cluster struct {
-	id      string
-	nodes   int // how many instances fit
-	peered  bool
-	down    bool
-	foreign int // slices of somebody else
+	id     string
+	nodes  int // how many instances fit
+	peered bool
+	down   bool
+	// refusing: its people say no to us.
+	refusing bool
+	foreign  int // slices of somebody else
 }
 
 func contains(all []string, one string) bool { return slices.Contains(all, one) }
@@ -40,6 +42,9 @@ func (x *explorer) list(of func(fleet.Attempt) bool) (found []fleet.Found) {
 	for _, o := range x.objects {
 		if of(o.Attempt) {
 			f := o.Found
+			if !f.Virtual { // the virtual node has it
+				f.Booking = nil
+			}
 			found = append(found, f)
 		}
 	}
@@ -82,6 +87,8 @@ func (t *tell) pass(x *explorer, a *act) (any, bool) {
 	if a.cancelled && t.local && x.chance(50) {
 		if x.chance(50) {
 			t.deliver(x)
+		} else if x.trouble(60) {
+			x.haunt(t)
 		}
 		ev := t.result.(fleet.Event)
 		ev.Kind, ev.Offer = fleet.Cancelled, nil
@@ -132,7 +139,10 @@ func (d *discover) pass(x *explorer, a *act) (any, bool) {
 		}
 		held := 0
 		if r := x.runs["provider/"+c.id]; r != nil && r.memo != nil {
-			held = len(r.memo.(fleet.ProviderSnapshot).Holds)
+			memo := r.memo.(fleet.ProviderSnapshot)
+			if held = len(memo.Holds); memo.Refusing != nil {
+				continue
+			}
 		}
 		if held < c.nodes {
 			out.free = append(out.free, c.id)
@@ -169,6 +179,8 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 			return nil, false
 		}
 		return j.end(fleet.Done)
+	case o != nil && o.granted != c.id: // of another run of its driver
+		return j.end(fleet.Refused)
 	case a.cancelled && (a.tries < 2 || x.chance(60)):
 		return j.end(fleet.Cancelled)
 	case x.trouble(3):
@@ -181,7 +193,14 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 			(&tell{provider: c.id, holds: broken}).deliver(x)
 		}
 	case c.down || o != nil && o.Terminating:
+	case c.refusing && (o == nil || !o.Virtual):
+		refusing := []fleet.HoldRequest{{Kind: fleet.HoldRefusing, Key: j.at.ObjectName(), Refusing: x.refusal()}}
+		if !(&tell{provider: c.id, holds: refusing}).deliver(x) {
+			return nil, false
+		}
+		return j.end(fleet.Refused)
 	case o == nil:
+		x.note("%s is made on %s", j.at.ObjectName(), c.id)
 		x.objects = append(x.objects, &object{Found: fleet.Found{Attempt: j.at, Booking: &j.booking, Slice: true},
 			granted: c.id})
 	case !o.Slice:
@@ -259,12 +278,15 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 		ev.Kind = fleet.Cancelled
 		return ev, true
 	}
-	if o := x.object(t.at); o != nil {
+	o := x.object(t.at)
+	if o != nil && t.at.Provider.ID != "" && t.at.Provider.ID != o.granted {
+		if o = nil; x.mode < modeTerminate {
+			x.violates("%s is taken back from %s, where it is not", t.at.ObjectName(), t.at.Provider.ID)
+		}
+	}
+	if o != nil {
 		x.destroys(o, "return")
 		o.Marked, o.Virtual, o.Node, o.Ready, o.Stamped, o.Terminating = false, false, false, false, false, true
-		if t.at.Provider.ID != "" && t.at.Provider.ID != o.granted {
-			x.violates("%s was made on %s and is taken back from %s", t.at.ObjectName(), o.granted, t.at.Provider.ID)
-		}
 		if x.provider(o.granted).down || x.chance(30) {
 			return nil, false
 		}
@@ -280,6 +302,15 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 		told.group, told.view = t.at.Group, &v
 	}
 	return t.ev, told.deliver(x)
+}
+
+// refusal is what a provider says that refuses us: sometimes it is over by itself.
+func (x *explorer) refusal() *fleet.ProviderRefusal {
+	r := &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "cordoned"}
+	if x.chance(50) {
+		r.Kind, r.Until = fleet.RefusingRemoved, x.now.Add(time.Duration(1+x.rng.IntN(600))*time.Second)
+	}
+	return r
 }
 
 // repeer makes or removes a peering, and reports that it is done; its failure is reported by its workflow.
@@ -305,6 +336,9 @@ func (p *repeer) pass(x *explorer, a *act) (any, bool) {
 			"peering failed")}, true
 	case c.down || x.chance(50):
 		return nil, false
+	case !p.removes && c.refusing:
+		return &fleet.PeeringReport{Run: p.in.Run, Event: fleet.PeeringRefused, Refusing: x.refusal(),
+			Failure: fleet.NewFailure(fleet.CodeRefused, id, "", "it refuses")}, true
 	case !p.removes:
 		c.peered = true
 	case c.foreign > 0 || len(x.list(func(at fleet.Attempt) bool { return at.Provider.ID == id })) > 0:
@@ -312,10 +346,17 @@ func (p *repeer) pass(x *explorer, a *act) (any, bool) {
 	default:
 		x.removesPeering(c, p.in.Run)
 		c.peered = false
+		if c.refusing {
+			report.Refusing = x.refusal()
+		}
 	}
 	if x.trouble(5) {
 		return nil, false
 	}
-	x.signal("provider/"+id, report)
+	told := &tell{provider: id, report: &report}
+	if x.trouble(20) {
+		x.haunt(told)
+	}
+	told.deliver(x)
 	return nil, true
 }

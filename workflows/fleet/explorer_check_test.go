@@ -9,13 +9,14 @@ import (
 
 // picture is what the checks remember of a group from before a step.
 type picture struct {
-	epoch string
-	next  int
-	rows  []fleet.Instance
+	epoch    string
+	next     int
+	revision int64
+	rows     []fleet.Instance
 }
 
 func (x *explorer) look(l *fleet.Ledger) picture {
-	p := picture{epoch: l.Epoch, next: l.NextSeq}
+	p := picture{epoch: l.Epoch, next: l.NextSeq, revision: l.Revision}
 	for _, e := range l.Entries {
 		p.rows = append(p.rows, e.Instance)
 	}
@@ -30,6 +31,15 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	}
 	if before.next != l.NextSeq {
 		x.violates("a step of %s booked an instance", l.Group)
+	}
+	if l.Revision < before.revision {
+		x.violates("%s begins anew under its own epoch %s", l.Group, l.Epoch)
+	}
+	for _, e := range l.Entries {
+		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
+		if known && e.Leaving && !e.Driver.Told.Deleted {
+			x.violates("the driver of %s does not hear that it was deleted", e.Name)
+		}
 	}
 	for _, was := range before.rows {
 		e := l.Find(was.Name)
@@ -61,6 +71,9 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 		name := fleet.InstanceName(l.Group, l.Epoch, n)
 		if x.names[name] {
 			x.violates("the name %s is given twice", name)
+		}
+		if !fleet.EpochBefore(l.Epoch, fleet.NewEpoch(x.now)) {
+			x.violates("%s is booked within the second of its epoch", name)
 		}
 		x.names[name] = true
 	}
@@ -99,11 +112,80 @@ func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
 	r.memo = s
 }
 
+// checkStops holds a group after a step against the views that it took: a driver that it does not wait for is told to
+// stop.
+func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
+	if l.Recovering || l.Spec == nil {
+		return
+	}
+	for _, v := range views {
+		e := l.Find(v.Instance)
+		ends := slices.ContainsFunc(views, func(later fleet.View) bool {
+			return later.Instance == v.Instance && later.End != fleet.EndNone
+		})
+		if ends || e != nil && e.Driver.Generation == v.Generation {
+			continue
+		}
+		if !l.Commands.Has(func(c fleet.Command) bool {
+			return c.Kind == fleet.CommandOrder && c.Instance == v.Instance && c.Order.Stop && c.Order.Generation == v.Generation
+		}) {
+			x.violates("the driver of %s, generation %v, is not told to stop", v.Instance, v.Generation)
+		}
+	}
+}
+
+// checkPeering holds what a provider believes after a report against what there is.
+func (x *explorer) checkPeering(id string, t fleet.PeeringTransition) {
+	made := t.From == fleet.Establishing || t.From == fleet.Repairing
+	removed := t.From == fleet.Removing || t.From == fleet.Compensating
+	peered := x.provider(id).peered
+	if t.Event == fleet.PeeringDone && (made && !peered || removed && peered) && x.mode < modeTerminate {
+		x.violates("%s goes from %s to %s, and is peered: %v", id, t.From, t.To, peered)
+	}
+}
+
+// checkHolds holds a provider against the releases that it was told within the hour.
+func (x *explorer) checkHolds(p *provider) {
+	for _, key := range p.p.LiveHolds() {
+		if at, told := p.released[key]; told && x.now.Sub(at) < time.Hour {
+			x.violates("%s holds %s, which was released at %s", p.p.ID, key, at.Format("15:04:05"))
+		}
+	}
+}
+
+// checkDriver holds what a driver does against what has happened to it: one that is told to stop begins nothing more, a
+// grant for an attempt that it has left is given back, and it ends with a view.
+func (x *explorer) checkDriver(d *driver, was int, ev fleet.DriverEvent, actions []fleet.DriverAction) {
+	name := d.d.Instance.Name
+	gave := false
+	for _, a := range actions {
+		gave = gave || a.Release != nil && ev.Answer != nil && a.Release.ObjectName() == ev.Answer.Key
+		if d.stopped && (a.Run != fleet.StepNone || a.Ask || a.Tell != nil && a.Tell.End == fleet.EndNone) {
+			x.violates("the driver of %s goes on although it was told to stop", name)
+		}
+		if phase := d.d.Instance.Phase; a.End != fleet.EndNone && a.Tell == nil && phase != fleet.Ready &&
+			phase != fleet.Released {
+			x.violates("the driver of %s ends in %s without a view", name, phase)
+		}
+	}
+	if o := ev.Order; o != nil && o.Stop && d.stopped && d.d.Ending != fleet.Stopped {
+		x.violates("the driver of %s does not answer the stop", name)
+	}
+	if a := ev.Answer; a != nil && a.State == fleet.HoldGranted && fleet.AttemptOfKey(a.Key) < was && !gave {
+		x.violates("%s keeps the grant of %s, which it left for attempt %d", name, a.Key, was)
+	}
+}
+
 func (x *explorer) checkProvider(p *fleet.ProviderState) {
 	for _, h := range p.Holds {
 		if row := p.Phase.Row(); h.State == fleet.HoldWaiting && !row.Waits && !p.Recovering {
 			x.violates("%s waits for %s, which is %s", h.Key, p.ID, p.Phase)
 		}
+	}
+	row := p.Phase.Row()
+	inForce := p.Refusing != nil && !p.Refusing.Over(x.now) && !p.Recovering
+	if inForce && (row.Grants || row.Waits && row.Phase != fleet.Removing) {
+		x.violates("%s refuses us, and is %s", p.ID, p.Phase)
 	}
 	if n := p.Live(); n > x.provider(p.ID).nodes && x.mode < modeTerminate {
 		x.violates("%s has %d live holds and room for %d", p.ID, n, x.provider(p.ID).nodes)
@@ -134,10 +216,20 @@ func (x *explorer) destroys(o *object, how string) {
 }
 
 func (x *explorer) undoStarted(at fleet.Attempt) {
+	if x.calm {
+		if x.undone[at.ObjectName()]++; x.undone[at.ObjectName()] > 3 {
+			x.violates("%s is undone again and again", at.ObjectName())
+		}
+	}
 	if l := x.group(at.Group); x.mode >= modeTerminate && (l == nil || l.Find(at.Instance) == nil) {
 		x.excused[at.Instance] = true // an orphan that was not finished when it was listed
 	}
-	if r := x.runs["scale-out/"+at.Instance]; r != nil && r.status == running && x.mode < modeTerminate {
+	// A Join whose result was lost runs again; by then its instance may be released.
+	wanted := func() bool {
+		l := x.group(at.Group)
+		return l != nil && l.Find(at.Instance) != nil && l.Find(at.Instance).Phase != fleet.Released
+	}
+	if r := x.runs["scale-out/"+at.Instance]; r != nil && r.status == running && x.mode < modeTerminate && wanted() {
 		if d := r.actor.(*driver); d.end == fleet.EndNone && d.d.Instance.Attempt == at.Number &&
 			d.d.Instance.Phase == fleet.Joining {
 			x.violates("%s is undone while it joins", at.ObjectName())

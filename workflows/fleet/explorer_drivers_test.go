@@ -18,6 +18,7 @@ type driver struct {
 	full    bool
 	telling int
 	end     fleet.End
+	stopped bool // it was told to stop
 }
 
 // What operators do to a driver.
@@ -72,7 +73,11 @@ func (d *driver) task(x *explorer, r *run, in []any) {
 			d.step, d.doing, ev.Ended = 0, nil, &end
 		}
 		if d.end == fleet.EndNone {
-			d.do(x, r, d.d.Step(ev, x.now))
+			was := d.d.Instance.Attempt
+			d.stopped = d.stopped || ev.Order != nil && ev.Order.Stop && !ev.Order.Generation.Before(d.d.Generation)
+			actions := d.d.Step(ev, x.now)
+			x.checkDriver(d, was, ev, actions)
+			d.do(x, r, actions)
 		}
 	}
 	switch {

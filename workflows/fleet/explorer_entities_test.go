@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ type group struct {
 type provider struct {
 	p        *fleet.ProviderState
 	inFlight map[int64]bool
+	released map[string]time.Time // when it was told to release a hold
 }
 
 func copyOf[T any](x *explorer, from T) T {
@@ -33,7 +35,7 @@ func (x *explorer) newGroup(id string) *group {
 }
 
 func (x *explorer) newProvider(id string) *provider {
-	return &provider{fleet.NewProviderState(id, x.now), map[int64]bool{}}
+	return &provider{fleet.NewProviderState(id, x.now), map[int64]bool{}, map[string]time.Time{}}
 }
 
 func (g *group) clone() actor {
@@ -51,7 +53,7 @@ func (p *provider) clone() actor {
 	raw, _ := json.Marshal(p.p)
 	s := &fleet.ProviderState{}
 	_ = json.Unmarshal(raw, s)
-	c := &provider{s, map[int64]bool{}}
+	c := &provider{s, map[int64]bool{}, maps.Clone(p.released)}
 	for id := range p.inFlight {
 		c.inFlight[id] = true
 	}
@@ -104,6 +106,7 @@ func (g *group) step(x *explorer, in fleet.GroupInput) {
 	before, last := x.look(g.l), g.l.Commands.Last
 	g.l.Step(in, x.now)
 	x.checkLedger(before, g.l)
+	x.checkStops(g.l, in.Views)
 	for _, c := range g.l.Commands.Open {
 		if in.Differences != nil && c.Kind == fleet.CommandUndo && c.ID > last &&
 			x.runs["undo/"+c.Attempt.ObjectName()] == nil {
@@ -173,6 +176,9 @@ func (p *provider) task(x *explorer, r *run, in []any) {
 	}
 	for _, q := range requests {
 		x.note("%s: %s %s", r.id, q.Kind, q.Key)
+		if at, told := p.released[q.Key]; q.Kind == fleet.HoldRelease && (!told || x.now.Sub(at) > time.Hour) {
+			p.released[q.Key] = x.now
+		}
 	}
 	p.step(x, fleet.ProviderInput{Requests: requests})
 	for _, m := range in {
@@ -212,13 +218,17 @@ func (p *provider) step(x *explorer, in fleet.ProviderInput) {
 	before := p.p.LiveHolds()
 	p.p.Step(in, x.now)
 	for _, key := range before {
-		if in.Differences != nil && !contains(p.p.LiveHolds(), key) {
+		undo := x.runs["undo/"+key]
+		undoes := undo != nil && undo.status == running // and would release it in a moment
+		if in.Differences != nil && !undoes && !contains(p.p.LiveHolds(), key) {
 			x.heals(fleet.InstanceOfKey(key), "a comparison released hold "+key)
 		}
 	}
 	x.checkProvider(p.p)
+	x.checkHolds(p)
 	for _, t := range p.p.Transitions() {
 		x.note("%s %s -> %s (%s)", p.p.ID, t.From, t.To, t.Event)
+		x.checkPeering(p.p.ID, t)
 	}
 }
 
@@ -260,6 +270,12 @@ func (c *command) pass(x *explorer, _ *act) (any, bool) {
 		x.signal(string(cmd.Driver)+"/"+c.provider, cancelled{})
 	case fleet.CommandRecover:
 		c.recover(x, &r)
+	case fleet.CommandAsk:
+		if c := x.provider(c.provider); c.down {
+			r.Outcome = fleet.OutcomeFailed
+		} else if c.refusing {
+			r.Refusing = x.refusal()
+		}
 	case fleet.CommandObserve:
 		r.Found = x.list(func(a fleet.Attempt) bool { return contains(cmd.Instances, a.Instance) })
 	case fleet.CommandCheck:

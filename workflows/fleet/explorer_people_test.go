@@ -121,7 +121,8 @@ func (x *explorer) disturb() {
 		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause)
 	}
 	if x.mode >= modeTerminate {
-		kinds = append(kinds, x.terminate, x.terminate, x.reset, x.failTask)
+		kinds = append(kinds, x.terminate, x.terminate, x.reset, x.failTask, x.dieYoung, x.strand, x.strand, x.strand,
+			x.strand)
 	}
 	if x.mode >= modeRestore {
 		kinds = append(kinds, x.goBack)
@@ -131,7 +132,10 @@ func (x *explorer) disturb() {
 
 func (x *explorer) breakCluster() {
 	c := x.clusters[x.rng.IntN(len(x.clusters))]
-	switch x.rng.IntN(4) {
+	switch x.rng.IntN(5) {
+	case 4:
+		c.refusing = !c.refusing
+		x.note("%s refuses us: %v", c.id, c.refusing)
 	case 0:
 		c.down = !c.down
 		x.note("%s is down: %v", c.id, c.down)
@@ -139,7 +143,7 @@ func (x *explorer) breakCluster() {
 		c.foreign = 1 - c.foreign
 		x.note("%s has %d slices of others", c.id, c.foreign)
 	default:
-		c.down = false
+		c.down, c.refusing = false, false
 	}
 }
 
@@ -235,6 +239,53 @@ func (x *explorer) terminate() {
 		x.note("terminate %s", r.id)
 		x.end(r, failed)
 	}
+}
+
+// strand terminates a driver whose choice has been told to its group and not to the provider: that is asked minutes
+// later, when the group may have taken the attempt back.
+func (x *explorer) strand() {
+	for _, a := range x.acts {
+		t, tells := a.do.(*tell)
+		if !tells || !t.local || a.owner.status != running || x.runs[a.owner.id] != a.owner {
+			continue
+		}
+		x.note("strand %s", a.owner.id)
+		(&tell{group: t.group, view: t.view}).deliver(x)
+		x.end(a.owner, failed)
+		x.drop(a)
+		x.hauntAt(&tell{provider: t.provider, holds: t.holds}, 150*time.Second+x.upTo(6*time.Minute))
+		return
+	}
+}
+
+// dieYoung terminates a group and starts it again at once, and once more.
+func (x *explorer) dieYoung() {
+	for range 2 {
+		if r := x.runs["nodegroup/"+x.servers[0].spec.ID]; r != nil && r.status == running {
+			x.note("terminate %s", r.id)
+			x.end(r, failed)
+		}
+		x.hurry()
+	}
+}
+
+// hurry has the server start its group and book in it, as far as that goes before any time has passed.
+func (x *explorer) hurry() {
+	s := x.servers[0]
+	for range 8 {
+		x.refresh(s)
+		r := x.runs["nodegroup/"+s.spec.ID]
+		for _, a := range slices.Clone(x.acts) {
+			if a.owner == r && !a.notBefore.After(x.now) {
+				x.execute(a)
+			}
+		}
+		if in := r.inbox; r.status == running && len(in) > 0 {
+			r.inbox = nil
+			r.actor.task(x, r, in)
+		}
+	}
+	x.ca(s)
 }
 
 // failTask has a driver fail its workflow tasks, for ever.

@@ -1,8 +1,11 @@
 package fleet_test
 
 import (
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // temporal is what the explorer knows of workflows: their runs, with inboxes that keep what was sent, and the
@@ -50,6 +53,7 @@ type act struct {
 	notBefore time.Time
 	cancelled bool
 	tries     int
+	ghost     bool // its try was given up, and nobody waits for it
 }
 
 // doer is what an activity does: one pass; done is false when it is to be tried again.
@@ -68,6 +72,7 @@ func (x *explorer) start(id string, again bool, a actor, first ...any) (already 
 		return true
 	}
 	x.serial++
+	x.note("%s starts", id)
 	r := &run{id: id, serial: x.serial, actor: a, inbox: append([]any{nil}, first...)}
 	x.runs[id] = r
 	x.active = append(x.active, r)
@@ -85,6 +90,7 @@ func (x *explorer) signal(id string, message any) bool {
 }
 
 func (x *explorer) end(r *run, s status) {
+	x.note("%s ends", r.id)
 	r.status, r.inbox, r.timer = s, nil, time.Time{}
 	x.active = slices.DeleteFunc(x.active, func(other *run) bool { return other == r })
 }
@@ -116,6 +122,11 @@ func (x *explorer) cancelAct(serial int) {
 // execute runs one pass of an activity: it may fail before, and its result may be lost after.
 func (x *explorer) execute(a *act) {
 	a.tries++
+	if a.ghost {
+		x.drop(a)
+		a.do.pass(x, a)
+		return
+	}
 	zombie := x.runs[a.owner.id] != a.owner || a.owner.status != running
 	if zombie && x.chance(50) {
 		x.drop(a)
@@ -123,12 +134,16 @@ func (x *explorer) execute(a *act) {
 	}
 	if x.trouble(5) {
 		a.notBefore = x.now.Add(x.upTo(10 * time.Second))
+		x.haunt(a.do)
 		return
 	}
 	if j, joins := a.do.(*join); zombie && joins {
 		x.excused[j.at.Instance] = true // it may finish what has just been found unfinished
 	}
 	result, done := a.do.pass(x, a)
+	if done && x.trouble(10) {
+		x.haunt(a.do)
+	}
 	switch {
 	case zombie:
 		x.drop(a)
@@ -142,6 +157,35 @@ func (x *explorer) execute(a *act) {
 	}
 }
 
+// haunt has a worker that hung in the middle of a delivery go on later, long after its try was given up or done again:
+// what it delivers comes late, twice, or after what was sent since.
+func (x *explorer) haunt(do doer) {
+	switch was := do.(type) {
+	case *tell:
+		late := *was
+		do = &late
+	case *command:
+		if was.cmd.Kind == fleet.CommandCheck { // it only reads
+			return
+		}
+		late := *was
+		do = &late
+	default:
+		return
+	}
+	late := 5 * time.Second
+	if x.chance(50) {
+		late = 3 * time.Minute
+	}
+	x.hauntAt(do, x.upTo(late))
+}
+
+func (x *explorer) hauntAt(do doer, late time.Duration) {
+	x.serial++
+	x.acts = append(x.acts, &act{serial: x.serial, owner: &run{}, do: do, notBefore: x.now.Add(late), ghost: true})
+	x.count("late deliveries")
+}
+
 func (x *explorer) drop(a *act) {
 	x.acts = slices.DeleteFunc(x.acts, func(other *act) bool { return other == a })
 }
@@ -153,7 +197,9 @@ func (t *temporal) copy() *temporal {
 	copyRun := func(r *run) *run {
 		if copies[r] == nil {
 			n := *r
-			n.inbox, n.past, n.actor = slices.Clone(r.inbox), nil, r.actor.clone()
+			if n.inbox, n.past = slices.Clone(r.inbox), nil; r.actor != nil {
+				n.actor = r.actor.clone()
+			}
 			copies[r] = &n
 		}
 		return copies[r]
@@ -177,9 +223,22 @@ func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
 	x.temporal = *old.copy()
 	x.serial = serial + 1
+	maps.DeleteFunc(x.names, func(name string, _ bool) bool { return !x.heardOf(name) })
 	for _, a := range acts {
 		if x.chance(30) {
 			x.acts = append(x.acts, a)
 		}
 	}
+}
+
+// heardOf reports whether anybody but Temporal knows the name. One that was lost before may be given again.
+func (x *explorer) heardOf(name string) bool {
+	for _, s := range x.servers {
+		for _, row := range s.picture.Instances {
+			if row.Name == name {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(x.objects, func(o *object) bool { return o.Attempt.Instance == name })
 }

@@ -68,6 +68,7 @@ type explorer struct {
 	round    comparison
 
 	names, released, harmed, excused, operations map[string]bool
+	undone                                       map[string]int // how often, since the world is calm
 }
 
 // comparison is the round under way: its lists first, and later what the entities publish.
@@ -93,7 +94,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 		T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: t0, counts: counts, mode: int(seed % modes),
 		temporal: temporal{runs: map[string]*run{}},
 		names:    map[string]bool{}, released: map[string]bool{}, harmed: map[string]bool{}, excused: map[string]bool{},
-		operations: map[string]bool{},
+		operations: map[string]bool{}, undone: map[string]int{},
 	}
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1})
@@ -116,6 +117,7 @@ func (x *explorer) explore() {
 			panic(p)
 		}
 	}()
+	x.hurry()
 	for n := 0; n < worldSteps && !x.Failed(); n++ {
 		x.step()
 		if n%100 == 50 && x.mode >= modeRestore && x.chance(30) {
@@ -139,17 +141,17 @@ func (x *explorer) upTo(d time.Duration) time.Duration { return time.Duration(x.
 
 func (x *explorer) step() {
 	switch n := x.rng.IntN(100); {
-	case n < 45:
-		_ = x.someAct() || x.someTask()
-	case n < 85:
-		_ = x.someTask() || x.someAct()
-	case n < 91:
+	case n < 43:
+		_ = x.someAct() || x.someTask() || x.idle()
+	case n < 83:
+		_ = x.someTask() || x.someAct() || x.idle()
+	case n < 90:
 		x.pass(x.upTo(5 * time.Second))
-	case n < 93:
+	case n < 92:
 		x.pass(x.upTo(2 * time.Minute))
-	case n < 95:
+	case n < 94:
 		x.refresh(x.servers[x.rng.IntN(2)])
-	case n < 97:
+	case n < 96:
 		x.ca(x.servers[x.rng.IntN(2)])
 	case n < 98:
 		x.compare()
@@ -158,6 +160,12 @@ func (x *explorer) step() {
 			x.disturb()
 		}
 	}
+}
+
+// idle lets some seconds go by when there is nothing to execute.
+func (x *explorer) idle() bool {
+	x.pass(x.upTo(10 * time.Second))
+	return true
 }
 
 // someAct executes one activity, someTask one workflow task; false when there is none to execute now.
@@ -260,7 +268,7 @@ func (x *explorer) rest() {
 	x.note("no more faults")
 	x.calm = true
 	for _, c := range x.clusters {
-		c.down, c.foreign = false, 0
+		c.down, c.foreign, c.refusing = false, 0, false
 	}
 	for _, r := range x.active {
 		r.failing = time.Time{}

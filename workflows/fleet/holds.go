@@ -35,18 +35,22 @@ type Hold struct {
 func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGranted }
 
 // acquire books a hold for one attempt, or answers what became of it: the same attempt gets what it got before; a
-// released one stays released. The offer becomes the newest.
+// released one stays released. The offer counts unless a newer one is known.
 func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 	if h, ok := p.Holds[r.Key]; ok {
 		p.answer(h)
 		return
 	}
-	if r.Offer != nil {
+	if r.Offer != nil && (p.Offer == nil || !r.Offer.ReadAt.Before(p.Offer.ReadAt)) {
 		p.Offer, p.free = r.Offer, nil
 	}
 	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration}
 	row := p.Phase.Row()
-	switch short := p.lacks(r.Shape); {
+	switch short := p.lacks(r.Shape, now); {
+	case p.inForce(now) != nil:
+		h.State, h.Failure = HoldRefused, p.refusal()
+	case p.Standing.Closes():
+		h.State, h.Failure = HoldRefused, p.unusable()
 	case !row.Grants && !row.Waits:
 		h.State, h.Failure = HoldRefused, p.coolingDown()
 	case short != "":
@@ -60,6 +64,16 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 		p.Apply(PeeringAcquired, nil, now)
 	}
 	p.answer(p.Holds[r.Key])
+}
+
+// unusable is why nothing new is held of a provider, see Standing.
+func (p *ProviderState) unusable() *Failure {
+	code := CodeUnreachable
+	if p.Standing.Access == "" {
+		code = CodeRefused
+	}
+	return NewFailure(code, p.ID, "", fmt.Sprintf("provider %s: %s: %s", p.ID, p.Standing.Condition(),
+		p.Standing.Message))
 }
 
 func (p *ProviderState) coolingDown() *Failure {
@@ -172,10 +186,13 @@ func subtract(free, shape corev1.ResourceList) {
 	}
 }
 
-// lacks is a sentence when the shape does not fit in what is free.
-func (p *ProviderState) lacks(shape corev1.ResourceList) string {
+// lacks is a sentence when the shape does not fit in what is free, or nothing is offered any more.
+func (p *ProviderState) lacks(shape corev1.ResourceList, now time.Time) string {
 	if p.Offer == nil {
 		return "it has made no offer"
+	}
+	if p.Offer.Expired(now) {
+		return "its offer expired at " + p.Offer.Expires.UTC().Format(time.RFC3339)
 	}
 	if p.Offer.MaxNodes > 0 && p.Live() >= p.Offer.MaxNodes {
 		return fmt.Sprintf("all %d nodes it offers are taken", p.Offer.MaxNodes)

@@ -26,12 +26,14 @@ type Instance struct {
 	Refused []string `json:"refused,omitempty"`
 
 	// Leaving is set once CA asked the instance back: it no longer counts, whatever its phase.
-	Leaving    bool     `json:"leaving,omitempty"`
-	Force      bool     `json:"force,omitempty"`
-	Registered bool     `json:"registered,omitempty"`
-	NotReady   bool     `json:"notReady,omitempty"`
-	Stuck      string   `json:"stuck,omitempty"`
-	Failure    *Failure `json:"failure,omitempty"` // the last one; the verdict once Failed
+	Leaving    bool `json:"leaving,omitempty"`
+	Force      bool `json:"force,omitempty"`
+	Registered bool `json:"registered,omitempty"`
+	NotReady   bool `json:"notReady,omitempty"`
+	// NotReadySince is when its group first heard so; zero while the Node is Ready.
+	NotReadySince time.Time `json:"notReadySince,omitzero"`
+	Stuck         string    `json:"stuck,omitempty"`
+	Failure       *Failure  `json:"failure,omitempty"` // the last one; the verdict once Failed
 }
 
 // Event is what just happened to an instance. Step events name the step and the attempt they conclude.
@@ -105,7 +107,7 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	if m.Ignored {
 		return m, nil
 	}
-	i.record(ev)
+	i.record(ev, now)
 	if i.Phase == Selecting && ev.Kind == Done {
 		i.Attempt++
 		i.Offer = ev.Offer
@@ -151,17 +153,29 @@ func (ev Event) concludes() bool {
 }
 
 // record keeps what the event says beside the phase.
-func (i *Instance) record(ev Event) {
+func (i *Instance) record(ev Event, now time.Time) {
 	if ev.Failure != nil {
 		i.Failure = ev.Failure
 	}
 	switch {
 	case ev.Kind == Registered:
-		i.Registered, i.NotReady = true, false
+		i.Registered = true
+		i.ready(true, now)
 	case ev.Kind == NotReady:
-		i.NotReady = true
+		i.ready(false, now)
 	case ev.Kind == Done && i.Phase == Joining:
-		i.Failure, i.NotReady = nil, false
+		i.Failure = nil
+		i.ready(true, now)
+	}
+}
+
+// ready keeps whether the Node is Ready, and since when it is not.
+func (i *Instance) ready(is bool, now time.Time) {
+	switch {
+	case is:
+		i.NotReady, i.NotReadySince = false, time.Time{}
+	case !i.NotReady || i.NotReadySince.IsZero():
+		i.NotReady, i.NotReadySince = true, now
 	}
 }
 
@@ -172,10 +186,14 @@ func (i *Instance) GiveBack() { i.Leaving, i.Stuck = true, "" }
 func (i *Instance) Row() InstanceView {
 	v := InstanceView{
 		Name: i.Name, Phase: i.Phase, State: i.Phase.Row().State, Counts: i.Counts(), Attempt: i.Attempt, Since: i.Since,
-		NotReady: i.NotReady, Stuck: i.Stuck, Registered: i.Registered, Provider: i.Provider(),
+		NotReady: i.NotReady, NotReadySince: i.NotReadySince, Stuck: i.Stuck, Registered: i.Registered,
+		Provider: i.Provider(),
 	}
 	if i.Leaving {
 		v.State = StateDeleting
+	}
+	if i.Force && i.Phase.Shrinking() && i.Failure != nil && i.Failure.Code == CodeLost {
+		v.Failure = i.Failure
 	}
 	if i.Phase == Failed && !i.Leaving {
 		v.Failure = i.Failure

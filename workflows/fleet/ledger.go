@@ -72,6 +72,9 @@ type DriverRef struct {
 	Stopped bool `json:"stopped,omitempty"`
 	// Told is what it was told; flags are only added.
 	Told Order `json:"told,omitzero"`
+	// Asks counts the orders to ask the provider of the present attempt again; AskAt is when the next one is due.
+	Asks  int       `json:"asks,omitempty"`
+	AskAt time.Time `json:"askAt,omitzero"`
 }
 
 // Gone is an instance that was released.

@@ -9,7 +9,7 @@ import (
 )
 
 // Limits bound what the counted instances of all groups take together; nil means no bound. CA's own --cores-total and
-// --memory-total skip virtual nodes (CA core/utils/utils.go), so they cannot.
+// --memory-total count virtual nodes too, together with all other nodes.
 type Limits struct {
 	Nodes  *int               `json:"nodes,omitempty"`
 	CPU    *resource.Quantity `json:"cpu,omitempty"`

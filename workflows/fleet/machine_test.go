@@ -21,7 +21,7 @@ func TestEveryPhaseDefinesEveryEvent(t *testing.T) {
 			require.True(t, m.To == "" || m.To.Row().Moves != nil, "%s in %s leads to unknown %q", k, row.Phase, m.To)
 		}
 	}
-	require.Len(t, fleet.PeeringMachine, 8)
+	require.Len(t, fleet.PeeringMachine, 9)
 	for _, row := range fleet.PeeringMachine {
 		require.Len(t, row.Moves, len(fleet.PeeringEvents), "phase %s", row.Phase)
 		for _, m := range row.Moves {

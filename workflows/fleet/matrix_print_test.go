@@ -83,6 +83,9 @@ func (m PeeringMove) String() string {
 	if m.ToEmpty != "" {
 		s += " (no hold: " + string(m.ToEmpty) + ")"
 	}
+	if m.ToRefused != "" {
+		s += " (refused: " + string(m.ToRefused) + ")"
+	}
 	if m.Grant {
 		s += ", grants the waiting"
 	}

@@ -70,6 +70,9 @@ type Order struct {
 	Lost bool `json:"lost,omitempty"`
 	// Retry runs the step under way at once.
 	Retry bool `json:"retry,omitempty"`
+	// Ask, from 1, has the provider asked again what Attempt waits for; the last ask ends the attempt.
+	Ask     int `json:"ask,omitempty"`
+	Attempt int `json:"attempt,omitempty"`
 }
 
 // HoldRequest is one row of what drivers and undos tell a provider.
@@ -80,6 +83,8 @@ type HoldRequest struct {
 	Shape  corev1.ResourceList `json:"shape,omitempty"`
 	Offer  *Offer              `json:"offer,omitempty"`
 	Budget metav1.Duration     `json:"budget,omitzero"`
+	// Refusing comes with a refusing.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
 // HoldRequestKind is what a HoldRequest asks for.
@@ -87,9 +92,10 @@ type HoldRequestKind string
 
 // The kinds.
 const (
-	HoldAcquire HoldRequestKind = "acquire" // book a hold, or ask again what became of it
-	HoldRelease HoldRequestKind = "release" // give it back, granted or not
-	HoldBroken  HoldRequestKind = "broken"  // a step found the peering gone under a granted hold
+	HoldAcquire  HoldRequestKind = "acquire"  // book a hold, or ask again what became of it
+	HoldRelease  HoldRequestKind = "release"  // give it back, granted or not
+	HoldBroken   HoldRequestKind = "broken"   // a step found the peering gone under a granted hold
+	HoldRefusing HoldRequestKind = "refusing" // a step or a look found that the provider refuses us
 )
 
 // Answer is what a provider tells the driver of a hold: only what ends the wait.
@@ -106,6 +112,8 @@ type Fact struct {
 	Instance string    `json:"instance"`
 	Attempt  int       `json:"attempt"`
 	Kind     EventKind `json:"kind"`
+	// Confirms: it says what the instance's driver tells as well, and the watcher has told nothing else before.
+	Confirms bool `json:"-"`
 }
 
 // Differences is what one round of the comparison found about one entity: rows that disagree with what it published.
@@ -120,14 +128,21 @@ type Differences struct {
 	// Unheld, for a provider: keys with objects and without a hold. Unused: holds without objects that no group books.
 	Unheld []string `json:"unheld,omitempty"`
 	Unused []string `json:"unused,omitempty"`
+	// Lost are the instances that are lost by what was seen of their providers.
+	Lost []Loss `json:"lost,omitempty"`
+	// Standing, for a provider: what is wrong with it now; nil when that is as it published.
+	Standing *Standing `json:"standing,omitempty"`
 	// Remains, for a provider: a peering of ours exists although it published that there is none.
 	Remains bool `json:"remains,omitempty"`
 }
 
 // Rows is how many rows disagree.
 func (d Differences) Rows() int {
-	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused)
+	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused) + len(d.Lost)
 	if d.Remains {
+		n++
+	}
+	if d.Standing != nil {
 		n++
 	}
 	return n
@@ -138,6 +153,8 @@ type PeeringReport struct {
 	Run     int          `json:"run"`
 	Event   PeeringEvent `json:"event"`
 	Failure *Failure     `json:"failure,omitempty"`
+	// Refusing: the provider refuses us. With the event done it is what unpeering/<id> had to leave.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
 // DriverInput starts scale-out or scale-in.
@@ -198,6 +215,7 @@ const (
 	CommandPeering   CommandKind = "peering"   // start peering/<id>
 	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
 	CommandCancel    CommandKind = "cancel"    // cancel peering/<id>, or unpeering/<id>
+	CommandAsk       CommandKind = "ask"       // ask a provider whether it still refuses us
 )
 
 // DriverKind names the workflows that drive instances.
@@ -223,6 +241,8 @@ type Result struct {
 	Peering       *Provider    `json:"peering,omitempty"`
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+	// Refusing answers Ask; nil: it no longer refuses.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
 // Outcome says how a command went.

@@ -14,6 +14,7 @@ const (
 	MaxGroupID    = 24
 	MaxHub        = 24
 	MaxObjectName = 50
+	maxProviderID = 63
 )
 
 // ProviderIDScheme is the scheme of instance ids. No cloud controller manager knows it, so none removes our Nodes.
@@ -30,6 +31,10 @@ func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && label.MatchS
 // ValidHub tells whether name can name an installation: a DNS-1123 label of at most MaxHub characters. It is a label's
 // value on objects and part of workflow ids.
 func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchString(name) }
+
+// ValidProviderID tells whether id can be a provider's Liqo cluster id: a DNS-1123 label. It becomes part of workflow
+// ids, label values and metrics, and is written by the provider.
+func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
 // NewEpoch is the middle part of instance names: the start of the group's first run, in seconds, base 36. Two lives of
 // a group (its workflow was terminated and started again) therefore never share a name.

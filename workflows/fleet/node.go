@@ -11,6 +11,10 @@ import (
 // expander and operators tell groups apart by it.
 const LabelGroup = "liqo-autoscaler.io/group"
 
+// LabelBalance is the one label under our domain that a group may set: Cluster Autoscaler, as deploy/ca/values.yaml
+// sets it up, splits a scale-out between groups with the same value (CA processors/nodegroupset/label_nodegroups.go).
+const LabelBalance = "liqo-autoscaler.io/balance"
+
 // NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What Liqo adds by itself
 // is not among them. The map is the caller's.
 func (s GroupSpec) NodeLabels() map[string]string {

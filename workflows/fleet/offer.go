@@ -55,7 +55,12 @@ type Offer struct {
 	Expires       *time.Time   `json:"expires,omitempty"`
 	// Epoch changes when the offer's content changes.
 	Epoch string `json:"epoch,omitempty"`
+	// ReadAt orders what was read of one provider's offer: an older one never replaces a newer one.
+	ReadAt time.Time `json:"readAt,omitzero"`
 }
+
+// Expired reports whether the offer has ended.
+func (o Offer) Expired(now time.Time) bool { return o.Expires != nil && !now.Before(*o.Expires) }
 
 // Linger is how long the Peering of this offer is kept unused.
 func (o Offer) Linger() time.Duration {

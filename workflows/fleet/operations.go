@@ -181,7 +181,7 @@ func (l *Ledger) checkGrow(delta int) error {
 	case delta < 1:
 		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be at least 1, not %d", delta))
 	case l.Paused:
-		return Refuse(RefusedPrecondition, fmt.Sprintf("group %s is paused; resume it to scale out", l.Group))
+		return Refuse(RefusedMax, fmt.Sprintf("group %s is paused; resume it to scale out", l.Group))
 	case delta > l.Spec.Max || target+delta > l.Spec.Max: // the first part guards the sum against overflow
 		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
 			l.Spec.Max))

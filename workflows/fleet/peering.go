@@ -13,6 +13,7 @@ const (
 	Repairing    PeeringPhase = "Repairing"
 	Lingering    PeeringPhase = "Lingering"
 	Removing     PeeringPhase = "Removing"
+	Refusing     PeeringPhase = "Refusing" // the provider refuses us, until it lifts that or its time is over
 )
 
 // PeeringEvent is what just happened to a peering.
@@ -27,11 +28,13 @@ const (
 	PeeringElapsed  PeeringEvent = "elapsed"  // the phase's time is over
 	PeeringBroken   PeeringEvent = "broken"   // a step found the peering broken
 	PeeringInUse    PeeringEvent = "inUse"    // it cannot be removed: someone else uses it
+	PeeringRefused  PeeringEvent = "refused"  // the provider refuses us
+	PeeringLifted   PeeringEvent = "lifted"   // it no longer does
 )
 
 // PeeringEvents lists every event, in the order of the table.
 var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
-	PeeringBroken, PeeringInUse}
+	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
 
 // PeeringRun is the workflow that runs during a phase of a peering: the kind of command that starts it.
 type PeeringRun = CommandKind
@@ -39,8 +42,9 @@ type PeeringRun = CommandKind
 // PeeringMove is the effect of an event in a phase of a peering.
 type PeeringMove struct {
 	To PeeringPhase // empty: it stays
-	// ToEmpty is where it goes instead when no hold is left.
-	ToEmpty PeeringPhase
+	// ToEmpty is where it goes instead when no hold is left; not to Removing if the peering is to be kept. ToRefused is
+	// where it goes instead while the provider refuses us, with those that wait refused.
+	ToEmpty, ToRefused PeeringPhase
 	// RefuseWaiting refuses every hold that is still waiting, first of all.
 	RefuseWaiting bool
 	// Grant grants every hold that is waiting.
@@ -64,33 +68,47 @@ var PeeringMachine = []PeeringRow{
 	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Establishing}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored,
 		PeeringEmptied: peeringIgnored,
-		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
+		PeeringRefused: {To: Refusing}, PeeringLifted: peeringIgnored}},
 	{Phase: Establishing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
 		PeeringFailed: {To: Compensating, RefuseWaiting: true}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
-		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
+		PeeringRefused: {To: Compensating, RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
 	{Phase: Compensating, Runs: CommandUnpeering, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: peeringIgnored, PeeringDone: {To: CoolOff}, PeeringFailed: {To: CoolOff}, PeeringEmptied: {},
-		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: {To: CoolOff}}},
+		PeeringAcquired: peeringIgnored, PeeringDone: {To: CoolOff, ToRefused: Refusing},
+		PeeringFailed: {To: CoolOff, ToRefused: Refusing}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
+		PeeringBroken: peeringIgnored, PeeringInUse: {To: CoolOff, ToRefused: Refusing},
+		PeeringRefused: {}, PeeringLifted: peeringIgnored}},
 	{Phase: CoolOff, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: peeringIgnored, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
-		PeeringElapsed: {To: Absent}, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored}},
+		PeeringElapsed: {To: Absent}, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
+		PeeringRefused: {To: Refusing}, PeeringLifted: peeringIgnored}},
 	{Phase: Established, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {To: Lingering},
-		PeeringElapsed: peeringIgnored, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored}},
+		PeeringElapsed: peeringIgnored, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored,
+		PeeringRefused: {To: Refusing}, PeeringLifted: peeringIgnored}},
 	{Phase: Repairing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
 		PeeringFailed: {To: Established, ToEmpty: Lingering, RefuseWaiting: true}, PeeringEmptied: {},
 		PeeringElapsed: peeringIgnored,
-		PeeringBroken:  peeringIgnored, PeeringInUse: peeringIgnored}},
+		PeeringBroken:  peeringIgnored, PeeringInUse: peeringIgnored,
+		PeeringRefused: {To: Refusing, ToEmpty: Removing, RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
 	{Phase: Lingering, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Established}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
-		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Removing}, PeeringInUse: peeringIgnored}},
+		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Removing}, PeeringInUse: peeringIgnored,
+		PeeringRefused: {To: Refusing, ToEmpty: Removing}, PeeringLifted: peeringIgnored}},
 	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: {}, PeeringDone: {To: Establishing, ToEmpty: Absent}, PeeringFailed: {To: Lingering,
-			RefuseWaiting: true}, PeeringEmptied: {},
-		PeeringElapsed: {RefuseWaiting: true}, PeeringBroken: peeringIgnored, PeeringInUse: {To: Established,
-			ToEmpty: Lingering, Grant: true}}},
+		PeeringAcquired: {}, PeeringDone: {To: Establishing, ToEmpty: Absent, ToRefused: Refusing},
+		PeeringFailed:  {To: Lingering, ToRefused: Refusing, RefuseWaiting: true},
+		PeeringEmptied: {}, PeeringElapsed: {RefuseWaiting: true}, PeeringBroken: peeringIgnored,
+		PeeringInUse:   {To: Established, ToEmpty: Lingering, ToRefused: Refusing, Grant: true},
+		PeeringRefused: {RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
+	{Phase: Refusing, Moves: map[PeeringEvent]PeeringMove{
+		PeeringAcquired: peeringIgnored, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored,
+		PeeringEmptied: {ToEmpty: Removing}, PeeringElapsed: {To: Repairing, ToEmpty: Removing},
+		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
+		PeeringRefused: {}, PeeringLifted: {To: Repairing, ToEmpty: Removing}}},
 }
 
 // Row returns the phase's row of PeeringMachine; the zero row for a phase this version does not know.

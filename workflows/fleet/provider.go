@@ -20,7 +20,8 @@ type ProviderState struct {
 	Holds map[string]Hold `json:"holds,omitempty"`
 	// Failure is why the peering last failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale.
+	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale. It counts on from the
+	// microsecond in which this life of the provider began, so that no run of an earlier life has the same number.
 	Run int `json:"run,omitempty"`
 	// Checked is when the phase's workflow was last started.
 	Checked time.Time `json:"checked,omitzero"`
@@ -38,6 +39,10 @@ type ProviderState struct {
 	Unused []string `json:"unused,omitempty"`
 	// Remains: the last comparison found a peering of ours that this entity does not know.
 	Remains bool `json:"remains,omitempty"`
+	// Standing is what the comparison has found wrong with the provider.
+	Standing Standing `json:"standing,omitzero"`
+	// Refusing is the provider's no, while it is in force.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 
 	free corev1.ResourceList
 	log  []PeeringTransition
@@ -68,7 +73,8 @@ const (
 
 // NewProviderState is a Provider that first looks what exists.
 func NewProviderState(id string, now time.Time) *ProviderState {
-	p := &ProviderState{ID: id, Phase: Absent, Since: now, Holds: map[string]Hold{}, Recovering: true}
+	p := &ProviderState{ID: id, Phase: Absent, Since: now, Holds: map[string]Hold{}, Recovering: true,
+		Run: int(now.UnixMicro())}
 	p.Commands.Add(Command{Kind: CommandCancel, Driver: "unpeering"})
 	p.Commands.Add(Command{Kind: CommandRecover})
 	return p
@@ -93,10 +99,12 @@ func (p *ProviderState) Step(in ProviderInput, now time.Time) {
 			p.release(r.Key, now)
 		case HoldBroken:
 			p.Apply(PeeringBroken, nil, now)
+		case HoldRefusing:
+			p.told(r.Refusing, now)
 		}
 	}
 	if r := in.Report; r != nil && r.Run == p.Run {
-		p.Apply(r.Event, r.Failure, now)
+		p.report(*r, now)
 	}
 	if in.Result != nil {
 		p.result(*in.Result, now)
@@ -107,8 +115,20 @@ func (p *ProviderState) Step(in ProviderInput, now time.Time) {
 	if !p.Recovering {
 		p.elapse(now)
 		p.run(now)
+		p.ask(now)
 	}
 	p.sweepHolds(now)
+}
+
+// report takes the end of the phase's workflow. A refusal that comes with it is noted first.
+func (p *ProviderState) report(r PeeringReport, now time.Time) {
+	if r.Refusing != nil {
+		p.Failure = r.Failure
+		p.told(r.Refusing, now)
+	}
+	if r.Event != PeeringRefused && r.Run == p.Run {
+		p.Apply(r.Event, r.Failure, now)
+	}
 }
 
 // run starts the phase's workflow: on entry, and for unpeering/<id> again now and then.
@@ -160,42 +180,64 @@ func (p *ProviderState) Apply(ev PeeringEvent, why *Failure, now time.Time) Peer
 		return PeeringMove{Ignored: true}
 	}
 	p.Revision++
-	if m.RefuseWaiting {
+	refused := m.ToRefused != "" && p.Refusing != nil
+	switch {
+	case refused:
+		p.settle(HoldRefused, p.refusal(), now)
+	case m.RefuseWaiting:
 		p.settle(HoldRefused, why, now)
-	}
-	if m.Grant {
+	case m.Grant:
 		p.settle(HoldGranted, nil, now)
 	}
 	p.record(ev, why, now)
-	next := m.To
-	if m.ToEmpty != "" && p.Live() == 0 {
-		next = m.ToEmpty
-	}
-	if next != "" {
+	if next := p.next(m, refused); next != "" {
 		p.enter(next, ev, why, now)
 	}
 	return m
+}
+
+// next is where a move leads; empty: nowhere.
+func (p *ProviderState) next(m PeeringMove, refused bool) PeeringPhase {
+	switch {
+	case refused:
+		return m.ToRefused
+	case m.ToEmpty != "" && p.Live() == 0 && (m.ToEmpty != Removing || !p.keeps()):
+		return m.ToEmpty
+	default:
+		return m.To
+	}
 }
 
 // record keeps what the event says beside the phase.
 func (p *ProviderState) record(ev PeeringEvent, why *Failure, now time.Time) {
 	switch ev {
 	case PeeringFailed:
-		p.Failure = why
-		switch p.Phase {
-		case Establishing:
-			p.Failures++
-		case Removing: // what failed at once would fail at once again
-			p.KeepUntil = now.Add(removalRetry)
-		case Absent, Compensating, CoolOff, Established, Repairing, Lingering:
-		}
+		p.failed(why, now)
 	case PeeringDone:
 		if p.Phase == Establishing || p.Phase == Repairing {
-			p.Failure, p.Failures = nil, 0
+			p.Failure, p.Failures, p.Refusing = nil, 0, nil
 		}
 	case PeeringInUse:
 		p.KeepUntil = now.Add(inUseRetry)
-	case PeeringAcquired, PeeringEmptied, PeeringElapsed, PeeringBroken:
+	case PeeringLifted:
+		p.Refusing = nil
+	case PeeringElapsed:
+		if p.Phase == Refusing {
+			p.Refusing = nil
+		}
+	case PeeringAcquired, PeeringEmptied, PeeringBroken, PeeringRefused:
+	}
+}
+
+// failed keeps why a peering's workflow failed.
+func (p *ProviderState) failed(why *Failure, now time.Time) {
+	p.Failure = why
+	switch p.Phase {
+	case Establishing:
+		p.Failures++
+	case Removing: // what failed at once would fail at once again
+		p.KeepUntil = now.Add(removalRetry)
+	case Absent, Compensating, CoolOff, Established, Repairing, Lingering, Refusing:
 	}
 }
 
@@ -207,7 +249,9 @@ func (p *ProviderState) enter(next PeeringPhase, ev PeeringEvent, why *Failure, 
 	p.log = append(p.log, PeeringTransition{From: p.Phase, To: next, Event: ev, Failure: why})
 	p.Phase, p.Since, p.Checked = next, now, time.Time{}
 	p.Run++
-	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandPeering || c.Kind == CommandUnpeering })
+	p.Commands.Drop(func(c Command) bool {
+		return c.Kind == CommandPeering || c.Kind == CommandUnpeering || c.Kind == CommandAsk
+	})
 }
 
 // Transitions returns the changes of phases since it was last called.
@@ -251,6 +295,10 @@ func (p *ProviderState) phaseEnd() time.Time {
 		if first := p.firstWaiting(); !first.IsZero() {
 			return first.Add(RemovalWait)
 		}
+	case Refusing:
+		if p.Refusing != nil {
+			return p.Refusing.Until
+		}
 	case Absent, Establishing, Compensating, Established, Repairing:
 	}
 	return time.Time{}
@@ -274,7 +322,7 @@ func (p *ProviderState) Due(now time.Time) time.Time {
 	if p.Phase.Row().Runs != "" && !p.Checked.IsZero() && !p.starting() {
 		next = earlier(next, p.restart())
 	}
-	return earlier(next, p.phaseEnd())
+	return earlier(earlier(next, p.askDue()), p.phaseEnd())
 }
 
 // closeAfter is how long a provider that is of no use any longer keeps its workflow.

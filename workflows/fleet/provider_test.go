@@ -43,9 +43,16 @@ func TestProviderAgainstModel(t *testing.T) {
 				in.Requests = []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: all[rng.IntN(len(all))]}}
 			}
 		case 5, 6:
-			events := []fleet.PeeringEvent{fleet.PeeringDone, fleet.PeeringDone, fleet.PeeringFailed, fleet.PeeringInUse}
-			in.Report = &fleet.PeeringReport{Run: p.Run - rng.IntN(2), Event: events[rng.IntN(4)],
+			events := []fleet.PeeringEvent{fleet.PeeringDone, fleet.PeeringDone, fleet.PeeringFailed, fleet.PeeringInUse,
+				fleet.PeeringLifted}
+			in.Report = &fleet.PeeringReport{Run: p.Run - rng.IntN(2), Event: events[rng.IntN(5)],
 				Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
+			if rng.IntN(20) == 0 {
+				in.Report.Refusing = &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "no"}
+			}
+			if in.Report.Refusing != nil && in.Report.Event == fleet.PeeringFailed {
+				in.Report.Event = fleet.PeeringRefused
+			}
 		case 7:
 			if rng.IntN(6) == 0 {
 				in.Requests = []fleet.HoldRequest{{Kind: fleet.HoldBroken}}
@@ -79,13 +86,17 @@ func requireProvider(t *testing.T, p *fleet.ProviderState, cpus map[string]int64
 			require.Contains(t, waits, p.Phase, "%s waits", key)
 		case fleet.HoldGranted:
 			used += cpus[key]
-			require.True(t, slices.Contains([]fleet.PeeringPhase{fleet.Established, fleet.Repairing}, p.Phase), "granted in %s",
+			require.True(t, slices.Contains([]fleet.PeeringPhase{fleet.Established, fleet.Repairing, fleet.Refusing},
+				p.Phase), "granted in %s",
 				p.Phase)
 		}
 	}
 	require.LessOrEqual(t, used, int64(4), "more is held than there is")
 	if free := p.Free(); free != nil {
 		require.Equal(t, 4-used, free.Cpu().Value(), "only live holds take of the offer")
+	}
+	if p.Refusing != nil {
+		require.Empty(t, p.Snapshot(t0).Waiting, "the provider refuses us")
 	}
 	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
 }

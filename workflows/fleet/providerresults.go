@@ -11,7 +11,7 @@ func (p *ProviderState) result(r Result, now time.Time) {
 	if cmd == nil {
 		return
 	}
-	if r.Outcome == OutcomeFailed {
+	if r.Outcome == OutcomeFailed && cmd.Kind != CommandAsk {
 		cmd.NotBefore = now.Add(delay)
 		return
 	}
@@ -19,9 +19,18 @@ func (p *ProviderState) result(r Result, now time.Time) {
 	switch {
 	case done.Kind == CommandRecover:
 		p.recovered(r, now)
+	case done.Kind == CommandAsk:
+		p.asked(r, now)
+	case done.Kind == CommandPeering, done.Kind == CommandUnpeering:
+		p.startedRun(r, now)
 	case done.Kind == CommandAnswer && r.Outcome == OutcomeGone && p.Holds[done.Answer.Key].live():
 		p.release(done.Answer.Key, now) // its driver is closed and did not complete
-	case done.Kind != CommandPeering && done.Kind != CommandUnpeering:
+	}
+}
+
+// startedRun takes the outcome of a start of the phase's workflow.
+func (p *ProviderState) startedRun(r Result, now time.Time) {
+	switch {
 	case r.Outcome == OutcomeDone:
 		p.Started = p.Run
 	case p.Started != p.Run: // an older run is on its way out
@@ -33,23 +42,34 @@ func (p *ProviderState) result(r Result, now time.Time) {
 func (p *ProviderState) recovered(r Result, now time.Time) {
 	p.Recovering = false
 	p.rebuild(r.Found, now)
-	switch {
-	case r.Peering != nil && p.Offer == nil:
-		p.Offer = &Offer{
-			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
-		}
-	case len(r.Found) > 0 && p.Offer == nil: // on a peering that is not ours
-		p.Offer = r.Found[0].offer()
-	}
+	p.recoverOffer(r)
 	if r.Peering == nil && len(r.Found) == 0 {
 		return
 	}
 	p.KeepUntil = now.Add(recoveredKeep)
+	if r.Peering != nil && r.Peering.Refusing != nil && p.Refusing == nil {
+		p.Refusing = r.Peering.Refusing
+	}
 	switch {
+	case p.Phase == Absent && p.inForce(now) != nil:
+		p.enter(Refusing, "recovered", p.refusal(), now)
 	case p.Phase == Absent && p.Live() > 0:
 		p.enter(Established, "recovered", nil, now)
 	case p.Phase == Absent:
 		p.enter(Lingering, "recovered", nil, now)
+	}
+}
+
+// recoverOffer makes an offer of what exists, where none is known.
+func (p *ProviderState) recoverOffer(r Result) {
+	switch {
+	case p.Offer != nil:
+	case r.Peering != nil:
+		p.Offer = &Offer{
+			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
+		}
+	case len(r.Found) > 0: // on a peering that is not ours
+		p.Offer = r.Found[0].offer()
 	}
 }
 
@@ -77,6 +97,10 @@ func (p *ProviderState) compared(d Differences, now time.Time) {
 	if d.Round == p.Round+1 {
 		p.seenTwice(d, now)
 	}
+	if d.Standing != nil {
+		p.Standing = *d.Standing
+		p.Revision++
+	}
 	p.Round, p.Unheld, p.Unused, p.Remains = d.Round, d.Unheld, d.Unused, d.Remains
 }
 
@@ -85,6 +109,7 @@ func (p *ProviderState) seenTwice(d Differences, now time.Time) {
 	for _, key := range d.Unused {
 		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Since.Before(d.Began) {
 			p.release(key, now)
+			p.answer(p.Holds[key]) // a driver that its group has forgotten may still wait
 		}
 	}
 	unknown := d.Remains && p.Remains && p.Phase == Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {

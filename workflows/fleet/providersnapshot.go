@@ -15,14 +15,18 @@ type ProviderSnapshot struct {
 	Since    time.Time    `json:"since"`
 	Offer    *Offer       `json:"offer,omitempty"`
 	Failure  *Failure     `json:"failure,omitempty"`
+	// Refusing is the provider's no, while it is in force.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 	// Free is what the offer has left; nil without an offer.
 	Free corev1.ResourceList `json:"free"`
 	// KeepUntil is until when the peering is not removed.
 	KeepUntil time.Time `json:"keepUntil,omitzero"`
 	// Holds are the keys of the live ones, in order; Waiting of those that wait.
-	Holds   []string  `json:"holds,omitempty"`
-	Waiting []string  `json:"waiting,omitempty"`
-	At      time.Time `json:"at"`
+	Holds   []string `json:"holds,omitempty"`
+	Waiting []string `json:"waiting,omitempty"`
+	// Standing is what the comparison has found wrong with the provider.
+	Standing Standing  `json:"standing,omitzero"`
+	At       time.Time `json:"at"`
 }
 
 // Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
@@ -33,7 +37,7 @@ func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
 func (p *ProviderState) Snapshot(now time.Time) ProviderSnapshot {
 	s := ProviderSnapshot{
 		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
-		Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), At: now,
+		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), Standing: p.Standing, At: now,
 	}
 	for _, key := range s.Holds {
 		if p.Holds[key].State == HoldWaiting {

@@ -29,7 +29,7 @@ func (l *Ledger) result(r Result, now time.Time) {
 		l.checked(cmd, r.Drivers, now)
 	case CommandObserve:
 		l.observed(cmd.Instances, r.Found, r.Empty, now)
-	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel:
+	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandAsk:
 	}
 }
 
@@ -104,7 +104,8 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 		e.enter(Released, now)
 	case e.Phase.Shrinking() && !(adopted && f != nil && f.whole()): // a scale-in starts, or starts again
 	case f != nil && f.whole():
-		e.Attempt, e.Offer, e.Failure, e.NotReady = f.Attempt.Number, f.offer(), nil, !f.Ready
+		e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.offer(), nil
+		e.ready(f.Ready, now)
 		e.enter(Ready, now)
 	case s.Completed: // its id cannot be used again
 		e.newer(f)
@@ -113,8 +114,9 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 			e.enter(Released, now)
 		}
 	default:
+		told := e.AttemptRef()
 		e.newer(f)
-		l.undo(e, e.AttemptRef())
+		l.undo(e, told, e.AttemptRef())
 		e.enter(Pending, now)
 	}
 	l.changed(e)
@@ -200,7 +202,8 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 	driver := DriverRef{}
 	switch {
 	case f.whole():
-		i.Phase, i.Registered, i.NotReady = Ready, true, !f.Ready
+		i.Phase, i.Registered = Ready, true
+		i.ready(f.Ready, now)
 	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):
 		// It was on its way. One that is stamped was marked before, so without the mark it is on its way out.
 		i.Phase, driver.Kind = Joining, ScaleOut

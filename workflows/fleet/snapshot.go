@@ -1,6 +1,9 @@
 package fleet
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 )
@@ -48,21 +51,27 @@ type Change struct {
 	Whole    bool     `json:"whole,omitempty"`
 	// Gone are the instances that are no longer listed.
 	Gone []string `json:"gone,omitempty"`
+	// Sum tells whether the rows that come of it are those of the group. They are not when the caller's position is of a
+	// history that a restored backup of Temporal has replaced, and that has gone further since.
+	Sum uint64 `json:"sum,omitempty"`
 }
 
 // InstanceView is one instance in a Snapshot. Released instances are not listed.
 type InstanceView struct {
-	Name    string   `json:"name"`
-	Phase   Phase    `json:"phase"`
-	State   State    `json:"state"`
-	Counts  bool     `json:"counts,omitempty"`
+	Name   string `json:"name"`
+	Phase  Phase  `json:"phase"`
+	State  State  `json:"state"`
+	Counts bool   `json:"counts,omitempty"`
+	// Failure is why it has failed, or was lost.
 	Failure *Failure `json:"failure,omitempty"`
 	Attempt int      `json:"attempt,omitempty"`
 	// Provider is the Liqo cluster id of the current attempt, empty before one is selected.
 	Provider string    `json:"provider,omitempty"`
 	Since    time.Time `json:"since"`
 	NotReady bool      `json:"notReady,omitempty"`
-	Stuck    string    `json:"stuck,omitempty"`
+	// NotReadySince is since when, as far as the group has heard.
+	NotReadySince time.Time `json:"notReadySince,omitzero"`
+	Stuck         string    `json:"stuck,omitempty"`
 	// Registered is true once the Node carries the instance id as providerID.
 	Registered bool `json:"registered,omitempty"`
 }
@@ -87,7 +96,8 @@ func (p Position) Before(o Position) bool {
 }
 
 // Apply returns the snapshot that the change leads to from old. ok is false when the change does not build on old: it
-// is of another epoch, or begins later than old ends. Then, and when old is newer, old is to be kept or read again.
+// is of another epoch, begins later than old ends, or is of another history. Then, and when old is newer, old is to be
+// kept or read again.
 func (c Change) Apply(old Snapshot) (s Snapshot, ok bool) {
 	s = c.Snapshot
 	if c.Whole {
@@ -118,8 +128,25 @@ func (c Change) Apply(old Snapshot) (s Snapshot, ok bool) {
 			merged = append(merged, row)
 		}
 	}
+	if sum(merged) != c.Sum {
+		return old, false
+	}
 	s.Instances = merged
 	return s, true
+}
+
+// sum is a checksum of rows as they are sent.
+func sum(rows []InstanceView) uint64 {
+	if len(rows) == 0 {
+		return 0
+	}
+	raw, err := json.Marshal(rows)
+	if err != nil { // a row holds nothing that cannot be marshalled
+		panic(fmt.Sprintf("marshal rows: %v", err))
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(raw)
+	return h.Sum64()
 }
 
 // Snapshot is what the group publishes.
@@ -132,7 +159,7 @@ func (l *Ledger) Since(seen Position, now time.Time) Change {
 		c.Snapshot = l.Snapshot(now)
 		return c
 	}
-	c.Snapshot = l.snapshot(seen.Revision, now)
+	c.Snapshot, c.Sum = l.snapshot(seen.Revision, now), sum(l.Snapshot(now).Instances)
 	for _, g := range l.Gone {
 		if g.Revision > seen.Revision {
 			c.Gone = append(c.Gone, g.Name)

@@ -25,7 +25,14 @@ type GroupSpec struct {
 	GroupTaint corev1.TaintEffect `json:"groupTaint,omitempty"`
 	// Selector is matched against the labels of offers; nil matches every offer.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	Budgets  Budgets               `json:"budgets,omitempty"`
+	// Provider, if set, is the only provider of the group, by its Liqo cluster id.
+	Provider string `json:"provider,omitempty"`
+	// Per derives groups from the offers that the selector matches: one for each provider, or for each value of an offer's
+	// label (label:<key>). The default, any, is one group over all of them.
+	Per string `json:"per,omitempty" validate:"omitempty,per"`
+	// MinPerGroup is the min of each derived group.
+	MinPerGroup int     `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
+	Budgets     Budgets `json:"budgets,omitempty"`
 }
 
 // Budgets bound how long an instance may take, from its booking.
@@ -43,6 +50,11 @@ type Budgets struct {
 	Drain metav1.Duration `json:"drain,omitempty"`
 	// FailedTTL is how long a failed instance that CA does not delete stays listed. Default 1h.
 	FailedTTL metav1.Duration `json:"failedTTL,omitempty"`
+	// Unready is how long a Node may be not ready while its provider does not answer, before its instance is lost. Default
+	// 5m; 0 means never.
+	Unready *Term `json:"unready,omitempty"`
+	// Isolated is how long nothing is lost while no provider at all answers. Default 30m; 0 means for ever.
+	Isolated *Term `json:"isolated,omitempty"`
 }
 
 // WithDefaults fills what is zero.
@@ -54,6 +66,7 @@ func (b Budgets) WithDefaults() Budgets {
 		return d
 	}
 	return Budgets{
+		Unready: b.Unready.or(5 * time.Minute), Isolated: b.Isolated.or(30 * time.Minute),
 		SelectWait: or(b.SelectWait, 20*time.Second),
 		Peer:       or(b.Peer, 90*time.Second),
 		Join:       or(b.Join, 2*time.Minute),

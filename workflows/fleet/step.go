@@ -7,8 +7,8 @@ import (
 
 // Bounds of what a group has under way at once; the rest waits in order.
 const (
-	maxUnnamed  = 50  // scale-outs that have named no provider
-	maxScaleIns = 100 // scale-ins
+	maxUnnamed  = 50  // scale-outs that have named no provider; more are started when half of these have
+	maxScaleIns = 100 // scale-ins on each provider: those stuck on a dead one hold no other up
 	// silentAfter is how long a driver may be silent before it is looked at; checkBatch bounds one look.
 	silentAfter = 2 * time.Minute
 	checkBatch  = 100
@@ -99,40 +99,57 @@ func (l *Ledger) drive(now time.Time) {
 	for _, e := range l.Entries {
 		if e.Driver.Kind != "" {
 			l.inform(e)
+			l.remind(e, now)
 			continue
 		}
 		if e.Leaving && !e.Phase.Shrinking() {
 			l.apply(e, Event{Kind: Deleted}, now)
 		}
-		if e.Phase == Pending && !l.Paused && outs < maxUnnamed {
-			l.start(e, ScaleOut, now)
-			outs++
-		}
 	}
+	l.startScaleOuts(outs, now)
 	l.startScaleIns(ins, now)
 }
 
-// startScaleIns starts the scale-ins that wait, forced drains first; running is how many run already.
-func (l *Ledger) startScaleIns(running int, now time.Time) {
+// startScaleOuts starts the scale-outs that wait: all of them when there is room, else many together, because each
+// batch costs its group an activity and a task.
+func (l *Ledger) startScaleOuts(running int, now time.Time) {
+	var waiting []*Entry
+	for _, e := range l.Entries {
+		if e.Driver.Kind == "" && e.Phase == Pending && !l.Paused {
+			waiting = append(waiting, e)
+		}
+	}
+	room := max(maxUnnamed-running, 0)
+	if len(waiting) > room && running > maxUnnamed/2 {
+		return
+	}
+	for _, e := range waiting[:min(room, len(waiting))] {
+		l.start(e, ScaleOut, now)
+	}
+}
+
+// startScaleIns starts the scale-ins that wait, forced drains first; running is how many run already, by provider.
+func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	for _, forced := range []bool{true, false} {
 		for _, e := range l.Entries {
 			waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
-			if waits && e.Force == forced && running < maxScaleIns {
+			if waits && e.Force == forced && running[e.Provider()] < maxScaleIns {
 				l.start(e, ScaleIn, now)
-				running++
+				running[e.Provider()]++
 			}
 		}
 	}
 }
 
-// running counts the scale-outs that have named no provider, and the scale-ins.
-func (l *Ledger) running() (unnamed, ins int) {
+// running counts the scale-outs that have named no provider, and the scale-ins by provider.
+func (l *Ledger) running() (unnamed int, ins map[string]int) {
+	ins = map[string]int{}
 	for _, e := range l.Entries {
 		switch {
 		case e.unnamed():
 			unnamed++
 		case e.Driver.Kind == ScaleIn:
-			ins++
+			ins[e.Provider()]++
 		}
 	}
 	return unnamed, ins
@@ -173,6 +190,20 @@ func (l *Ledger) inform(e *Entry) {
 		e.Driver.Told = want
 		l.order(e, want)
 	}
+}
+
+// remind has a driver ask its provider again, which has not answered for long. The driver runs no timer of its own: few
+// wait so long. What the driver tells next sets the count back.
+func (l *Ledger) remind(e *Entry, now time.Time) {
+	d := &e.Driver
+	if d.AskAt.IsZero() || now.Before(d.AskAt) {
+		return
+	}
+	d.Asks, d.AskAt = d.Asks+1, time.Time{}
+	if d.Asks < len(askAfter) {
+		d.AskAt = now.Add(askAfter[d.Asks])
+	}
+	l.order(e, Order{Ask: d.Asks, Attempt: e.Attempt})
 }
 
 func (l *Ledger) order(e *Entry, o Order) {
@@ -230,7 +261,10 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	}
 	checking := l.Commands.Has(func(c Command) bool { return c.Kind == CommandCheck })
 	for _, e := range l.Entries {
-		next = earlier(next, e.expires())
+		next = earlier(earlier(next, e.expires()), e.Driver.AskAt)
+		if soon := e.Driver.Heard.Add(askAfter[0]); e.unnamed() && soon.After(now) {
+			next = earlier(next, soon) // one timer, armed now, will do for the ask as well
+		}
 		if !checking {
 			next = earlier(next, l.silent(e))
 		}

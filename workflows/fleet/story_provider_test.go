@@ -21,23 +21,28 @@ type providerStory struct {
 	seen  int64
 	holds map[string]string
 	phase string
+	runs  int // the number that the first life counts its runs from
 }
 
 func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	in := fleet.ProviderInput{}
 	switch verb {
 	case "begin": // it recovers until its list has come
-		s.p, s.holds = fleet.NewProviderState("milan", now), map[string]string{}
-	case "acquire", "release", "broken":
-		in.Requests = []fleet.HoldRequest{s.request(verb, w)}
+		s.p, s.holds, s.seen = fleet.NewProviderState("milan", now), map[string]string{}, 0
+		if s.runs == 0 {
+			s.runs = s.p.Run
+		}
+	case "acquire", "release", "broken", "refusing":
+		in.Requests = []fleet.HoldRequest{s.request(verb, w, now)}
 	case "report":
-		r := fleet.PeeringReport{Run: s.number(w.pairs["run"], s.p.Run), Event: fleet.PeeringEvent(w.first())}
+		r := fleet.PeeringReport{Run: s.runs + s.number(w.pairs["run"], s.p.Run-s.runs), Event: fleet.PeeringEvent(w.first())}
 		if code := w.pairs["failure"]; code != "" {
 			r.Failure = fleet.NewFailure(fleet.Code(code), "milan", "", code)
 		}
+		r.Refusing = s.refusal(w, now)
 		in.Report = &r
 	case "result":
-		in.Result = s.result(w)
+		in.Result = s.result(w, now)
 	case "round":
 		d := fleet.Differences{Round: int64(s.number(w.first(), 0)), Began: now.Add(-time.Second), Remains: w.has("remains")}
 		if key := w.pairs["unheld"]; key != "" {
@@ -45,6 +50,16 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 		}
 		if key := w.pairs["unused"]; key != "" {
 			d.Unused = []string{key}
+		}
+		if standing, told := w.pairs["standing"]; told {
+			d.Standing = &fleet.Standing{Message: "its words"}
+			switch standing {
+			case "good":
+			case "silent", "refused", "isolated":
+				d.Standing.Access = fleet.Access(standing)
+			default:
+				d.Standing.Tenant = fleet.RefusingKind(standing)
+			}
 		}
 		in.Differences = &d
 	case "continue":
@@ -60,24 +75,49 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	return s.follows(now)
 }
 
-func (s *providerStory) request(verb string, w words) fleet.HoldRequest {
-	r := fleet.HoldRequest{Kind: fleet.HoldRequestKind(verb), Key: w.first()}
+// refusal is refusing=<kind>, for a time with for=<seconds>.
+func (s *providerStory) refusal(w words, now time.Time) *fleet.ProviderRefusal {
+	kind := w.pairs["refusing"]
+	if kind == "" {
+		return nil
+	}
+	r := &fleet.ProviderRefusal{Kind: fleet.RefusingKind(kind), Reason: "Tenant is " + kind}
+	if seconds := s.number(w.pairs["for"], 0); seconds > 0 {
+		r.Until = now.Add(time.Duration(seconds) * time.Second)
+	}
+	return r
+}
+
+func (s *providerStory) request(verb string, w words, now time.Time) fleet.HoldRequest {
+	r := fleet.HoldRequest{Kind: fleet.HoldRequestKind(verb), Key: w.first(), Refusing: s.refusal(w, now)}
 	if verb == "acquire" {
 		linger := int64(s.number(w.pairs["linger"], 60))
 		r.Shape = shape("2")
 		r.Offer = &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), LingerSeconds: &linger,
 			Unpeer: fleet.UnpeerPolicy(w.pairs["unpeer"])}
+		if nodes := s.number(w.pairs["offers"], 0); nodes > 0 {
+			r.Offer.Lendable = lendable(nodes)
+		}
+		if age := s.number(w.pairs["age"], 0); age > 0 {
+			r.Offer.ReadAt = now.Add(-time.Duration(age) * time.Second)
+		}
+		if age := s.number(w.pairs["expired"], 0); age > 0 {
+			past := now.Add(-time.Duration(age) * time.Second)
+			r.Offer.Expires = &past
+		}
 		r.Budget = metav1.Duration{Duration: 90 * time.Second}
 	}
 	return r
 }
 
-func (s *providerStory) result(w words) *fleet.Result {
+func (s *providerStory) result(w words, now time.Time) *fleet.Result {
 	for _, c := range s.p.Commands.Open {
 		if string(c.Kind) == w.first() && (c.Answer == nil || strings.Contains(c.Answer.Key, w.plain[1])) {
 			r := &fleet.Result{ID: c.ID, Outcome: fleet.Outcome(w.plain[len(w.plain)-1]), Found: s.objects(w.pairs["found"])}
 			if w.has("peered") {
-				r.Peering, r.Outcome = &fleet.Provider{ID: "milan"}, fleet.OutcomeDone
+				r.Peering, r.Outcome = &fleet.Provider{ID: "milan", Refusing: s.refusal(w, now)}, fleet.OutcomeDone
+			} else {
+				r.Refusing = s.refusal(w, now)
 			}
 			return r
 		}

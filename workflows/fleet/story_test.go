@@ -49,6 +49,9 @@ func tellStory(t *testing.T, file, text string) string {
 	switch kind, _, _ := strings.Cut(file, "-"); kind {
 	case "group":
 		played = &groupStory{subject: s}
+	case "round":
+		played = &roundStory{groupStory: &groupStory{subject: s}, providers: map[string]fleet.ProviderSnapshot{},
+			cordoned: map[string]bool{}}
 	case "driver":
 		played = &driverStory{subject: s}
 	default:
@@ -184,6 +187,9 @@ func commandText(c fleet.Command) string {
 			if is {
 				text += ": " + word
 			}
+		}
+		if o.Ask > 0 {
+			text += fmt.Sprintf(": ask %d, attempt %d", o.Ask, o.Attempt)
 		}
 	}
 	if c.Answer != nil {

@@ -38,6 +38,9 @@ func (e *Entry) wentOn(v View) bool {
 func (l *Ledger) current(e *Entry, v View, now time.Time) {
 	switch {
 	case e.Driver.Kind == "":
+		if v.End == EndNone { // its start came once more when it was over, or the view is late
+			l.stop(v)
+		}
 	case v.Sequence > e.Driver.Sequence:
 		l.accept(e, v, now)
 	case v.End == EndStopped: // an operator reset it: it is over, and knows less than it told before
@@ -57,6 +60,7 @@ func (l *Ledger) ahead(g Generation) bool {
 func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	from, attempt := e.Phase, e.Attempt
 	e.Driver.Sequence, e.Driver.Heard = v.Sequence, now
+	e.Driver.Asks, e.Driver.AskAt = 0, time.Time{}
 	if v.Attempt < e.Attempt { // a step that was called off had told the next attempt before
 		v.Attempt, v.Offer, v.Left = e.Attempt, e.Offer, append(slices.Clone(v.Left), e.AttemptRef())
 	}
@@ -66,7 +70,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		e.enter(v.Phase, now)
 	}
 	if v.Phase == Ready {
-		e.NotReady = false
+		e.ready(true, now)
 	}
 	l.undo(e, v.Left...)
 	switch {
@@ -77,6 +81,8 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	case v.End != EndNone:
 		e.Driver = e.Driver.ended()
 		l.dropOrders(e.Name)
+	case v.Phase == Peering:
+		e.Driver.AskAt = now.Add(askAfter[0])
 	}
 	l.changed(e)
 	if e.Phase != from || e.Attempt != attempt || e.Stuck != "" {

@@ -35,8 +35,11 @@ type Harness struct {
 	Prompt time.Duration
 	// Pass is how long one call lasts where a verb is called again and again: enough for some progress, and less than what
 	// the backend gives others a while for. Default 1s.
-	Pass  time.Duration
-	World World
+	Pass time.Duration
+	// RefusedFor is how long the backends leave a provider alone that has removed our Tenant: longer than the removal of
+	// a peering takes. 0 skips what waits for its end.
+	RefusedFor time.Duration
+	World      World
 }
 
 // World is the clusters as a person with a shell on both sides sees and changes them. Objects and Node are required,
@@ -62,6 +65,8 @@ type World struct {
 	// without waiting for what follows: a deleted Node is registered again by its kubelet, a deleted virtual node takes
 	// its Node with it, a deleted slice takes both and its other side.
 	DeleteNode, DeleteVirtualNode, DeleteSlice func(ctx context.Context, a fleet.Attempt) error
+	// SliceThere reads the annotations of the attempt's slice on its provider.
+	SliceThere func(ctx context.Context, a fleet.Attempt) (annotations map[string]string, err error)
 	// SetProviderID sets the providerID of a Node that has none, as a cloud controller manager does.
 	SetProviderID func(ctx context.Context, node, providerID string) error
 	// Unreachable gives credentials that are well formed, contain the secret, and lead to nobody.
@@ -72,8 +77,11 @@ type World struct {
 	StallStage backend.Stage
 	// Cut makes the provider unreachable for us and for the consumer cluster.
 	Cut func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
-	// Deny makes the provider refuse our new slices (a drained tenant).
+	// Deny makes the provider refuse our new slices: a cordoned Tenant.
 	Deny func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
+	// Close has the provider's people refuse us as a whole: they cordon, drain or remove our Tenant. The undo takes it
+	// back, as far as there is a Tenant.
+	Close func(ctx context.Context, provider fleet.Provider, kind fleet.RefusingKind) (undo Undo, err error)
 	// Shrink makes the provider grant less than Shape.
 	Shrink func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 }
@@ -88,6 +96,8 @@ type Object struct {
 	Kind     string
 	Name     string // Liqo derives names from the slice's, so the attempt's name is contained in it
 	UID      string // may be empty; with it the suite sees that an object was made anew
+	// Refusal says that it records a provider's refusal (LabelRefused), and stays when the peering is removed.
+	Refusal bool
 }
 
 // Pod is a pod to put on a node.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
 func (s *suite) testList(t *testing.T) {
@@ -37,4 +39,11 @@ func (s *suite) testList(t *testing.T) {
 	require.NotNil(t, f.Booking)
 	require.Equal(t, want.Spec.Hash(), f.Booking.Spec.Hash(), "the booked spec survives")
 	require.True(t, want.BookedAt.Equal(f.Booking.BookedAt))
+	if s.World.SliceThere == nil {
+		return
+	}
+	told, err := s.World.SliceThere(s.prompt(t), a)
+	require.NoError(t, err)
+	require.NotContains(t, told, backend.AnnotationBooking, "what the group is, is none of the provider's business")
+	require.NotContains(t, told, backend.AnnotationCredentials)
 }

@@ -25,6 +25,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("IdentifyUnreachable", s.testIdentifyUnreachable)
 	t.Run("JoinWithoutPeering", s.testJoinWithoutPeering)
 	t.Run("RemoveAbsent", s.testRemoveAbsent)
+	t.Run("ObserveUnpeered", s.testObserveUnpeered)
 
 	// The first provider's peering, which the subtests up to UnpeerLeavesNothing share.
 	t.Run("EstablishCancelledResumes", s.testEstablishCancelled)
@@ -35,6 +36,9 @@ func Run(t *testing.T, h Harness) {
 	t.Run("JoinTwiceAdopts", s.testJoinTwice)
 	t.Run("JoinConflict", s.testJoinConflict)
 	t.Run("List", s.testList)
+	t.Run("Observe", s.testObserve)
+	t.Run("ObserveWhileCut", s.testObserveWhileCut)
+	t.Run("Cordon", s.testCordon)
 	t.Run("TwoNodesOnePeering", s.testTwoNodes)
 	t.Run("UnpeerInUse", s.testUnpeerInUse)
 	t.Run("DrainEvicts", s.testDrainEvicts)
@@ -62,6 +66,9 @@ func Run(t *testing.T, h Harness) {
 	t.Run("EstablishStalled", s.testEstablishStalled)
 	t.Run("EstablishWhileCut", s.testEstablishWhileCut)
 	t.Run("UnpeerWhileCut", s.testUnpeerWhileCut)
+	t.Run("RefusalIsKept", s.testRefusalKept)
+	t.Run("RefusedJoin", s.testRefusedJoin)
+	t.Run("RemovedRefuses", s.testRemovedRefuses)
 	t.Run("Passes", s.testPasses)
 	t.Run("PassesWhileCut", s.testPassesWhileCut)
 	t.Run("AtRest", s.testAtRest)

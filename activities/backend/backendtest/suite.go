@@ -31,6 +31,7 @@ const (
 	instWatched  = 10
 	instBeside   = 11 // its second attempt goes to the other provider while the first is half made
 	instPasses   = 12
+	instRefused  = 13
 )
 
 var errStop = errors.New("stopped by the suite")

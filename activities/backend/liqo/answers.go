@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// newProviderClient makes a client of a provider; see discerning.
+// newProviderClient makes a client of a provider; see discerning and bounded.
 func newProviderClient(config *rest.Config) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.DisableCompression = true
+	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
 	provider, err := newClient(config, providerTimeout)
 	if err != nil {
 		return nil, err

@@ -32,6 +32,8 @@ type Config struct {
 	// DenyAfter is how long a denied authentication of a slice is given to turn: Liqo also says denied while the signer
 	// is slow (remoteresourceslice_controller.go). Default 15s.
 	DenyAfter time.Duration
+	// RefusedFor is how long a provider that has removed our Tenant is left alone. Default 30m.
+	RefusedFor time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -49,6 +51,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DenyAfter <= 0 {
 		c.DenyAfter = 15 * time.Second
+	}
+	if c.RefusedFor <= 0 {
+		c.RefusedFor = 30 * time.Minute
 	}
 	return c
 }

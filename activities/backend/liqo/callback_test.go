@@ -9,6 +9,7 @@ import (
 
 // A missing Node of a marked virtual node is called back by a change of that virtual node.
 func TestCallBack(t *testing.T) {
+	t.Parallel()
 	called := func(c *clusters) string {
 		virtual := running()
 		require.NoError(t, c.local.Get(t.Context(), keyOf(virtual), virtual))

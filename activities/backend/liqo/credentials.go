@@ -38,7 +38,7 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 		return nil, say(backend.ErrInvalid,
 			"the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
-	return provider, nil
+	return pinned{provider, authoritiesOf(config)}, nil
 }
 
 func fileConfig(path string) (*rest.Config, error) {

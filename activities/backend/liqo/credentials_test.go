@@ -25,6 +25,7 @@ users: [{name: u, user: {token: s3cret}}]
 `
 
 func TestCredentialsSecret(t *testing.T) {
+	t.Parallel()
 	secret := &corev1.Secret{ObjectMeta: named("hub", "provider1"),
 		Data: map[string][]byte{"kubeconfig": []byte(kubeconfig), "other": []byte("s3cret")}}
 	c := newClusters(t, []client.Object{secret}, nil)
@@ -43,6 +44,7 @@ func TestCredentialsSecret(t *testing.T) {
 
 // Whoever may write a Secret must not thereby run programs, or read files, on the worker.
 func TestCredentialsFromClusterRunNothing(t *testing.T) {
+	t.Parallel()
 	for name, user := range map[string]string{
 		"exec":      `{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}}`,
 		"provider":  `{auth-provider: {name: gcp}}`,
@@ -63,6 +65,7 @@ func TestCredentialsFromClusterRunNothing(t *testing.T) {
 }
 
 func TestCredentialsFileReadAnew(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, nil, nil)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	credentials := fleet.Credentials{KubeconfigFile: path}
@@ -81,6 +84,7 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 
 // A program that a kubeconfig file names to get a token, and that hangs, holds up no verb whose context has ended.
 func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
+	t.Parallel()
 	config := strings.Replace(kubeconfig, "{token: s3cret}",
 		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["20"], interactiveMode: Never}}`, 1)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -101,6 +105,7 @@ func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 
 // A Secret's aliases must not take the worker's memory.
 func TestCredentialsFromClusterSwollen(t *testing.T) {
+	t.Parallel()
 	swollen := kubeconfig + "extra: &a " + strings.Repeat("x", 100_000) + "\nmore: [" + strings.Repeat("*a,", 2_000) +
 		"]\n"
 	_, err := inlineConfig([]byte(swollen))

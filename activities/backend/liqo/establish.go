@@ -27,7 +27,13 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 		if err := p.reach(ctx); err != nil {
 			return false, "", err
 		}
-		var err error
+		refusing, err := p.refusal(ctx)
+		if err != nil {
+			return false, "", err
+		}
+		if refusing != nil {
+			return false, "", refuse(*refusing)
+		}
 		foreign, err = p.byOthers(ctx)
 		return err == nil, "", err
 	})
@@ -53,6 +59,9 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 	err := w.until(ctx, backend.StageNonce, func(ctx context.Context) (done bool, message string, err error) {
 		annotations, err := p.annotations()
 		if err != nil {
+			return false, "", err
+		}
+		if err := p.forgotten(ctx); err != nil {
 			return false, "", err
 		}
 		// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.

@@ -16,6 +16,7 @@ import (
 )
 
 func TestEstablishNamesTheStage(t *testing.T) {
+	t.Parallel()
 	secret, _ := keys(t)
 	c := newClusters(t, []client.Object{secret}, nil)
 	err := c.Establish(soon(t), provider(), nil)
@@ -35,6 +36,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 }
 
 func TestEstablishWrongCluster(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, nil, nil)
 	wrong := provider()
 	wrong.ID = "provider2"
@@ -45,6 +47,7 @@ func TestEstablishWrongCluster(t *testing.T) {
 }
 
 func TestEstablishUnreachable(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, nil, nil)
 	c.down = true
 	require.ErrorIs(t, c.Establish(prompt(t), provider(), nil), backend.ErrUnreachable)
@@ -52,6 +55,7 @@ func TestEstablishUnreachable(t *testing.T) {
 }
 
 func TestEstablishDenied(t *testing.T) {
+	t.Parallel()
 	for _, owner := range []map[string]string{mine(), nil} {
 		for _, condition := range []authv1beta1.TenantCondition{authv1beta1.TenantConditionCordoned,
 			authv1beta1.TenantConditionDrained} {
@@ -91,6 +95,7 @@ func sign(t *testing.T, c *clusters, nonce string) {
 
 // A nonce left from an earlier peering is overwritten; a signature of it is not taken for one of the new.
 func TestSignedNonceMismatch(t *testing.T) {
+	t.Parallel()
 	keypair, _ := keys(t)
 	c := newClusters(t, []client.Object{keypair, tenantNS(peer)}, nil)
 	sign(t, c, "old")
@@ -111,6 +116,7 @@ func TestSignedNonceMismatch(t *testing.T) {
 
 // Of a Tenant that exists, only key, request and signature are written.
 func TestTenantPatchedSparingly(t *testing.T) {
+	t.Parallel()
 	keypair, _ := keys(t)
 	tenant := tenantOf(mine())
 	policy := authv1beta1.KeysExchange
@@ -147,6 +153,7 @@ func TestTenantPatchedSparingly(t *testing.T) {
 
 // A peering by hand is used without a write, whichever of its parts shows it.
 func TestEstablishForeign(t *testing.T) {
+	t.Parallel()
 	byHand := controlPlaneSecret()
 	byHand.OwnerReferences = nil
 	for name, here := range map[string][]client.Object{
@@ -187,6 +194,7 @@ func dump(t *testing.T, c *clusters) map[string]string {
 // A ForeignCluster may show what was true of an earlier peering: only a Renew that has been there and back proves the
 // present one.
 func TestEstablishStaleForeignCluster(t *testing.T) {
+	t.Parallel()
 	renew := oldRenew()
 	renew.Status.AuthParams = nil
 	c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret(), established(), renew},

@@ -161,7 +161,7 @@ func exists(t *testing.T, cluster client.Client, object client.Object) bool {
 
 // soon is a context for a verb that is expected to wait in vain.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -175,7 +175,7 @@ func prompt(t *testing.T) context.Context {
 
 // seconds is soon for a verb that has some waiting of its own to do first.
 func seconds(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -82,6 +82,7 @@ func behind(t *testing.T, g *gateway, here ...client.Object) *clusters {
 
 // What does not come from an API server says nothing about the provider but that it is out of reach.
 func TestGatewayAnswersAreUnreachable(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway,
 		http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		g := newGateway(t)
@@ -98,9 +99,11 @@ func TestGatewayAnswersAreUnreachable(t *testing.T) {
 
 // A gateway that begins to say 404 does not make what we have on the provider gone.
 func TestGatewayDoesNotMakeGone(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t)
 	c := behind(t, g, peered()...)
 	p := c.peering(provider())
+	s := &survey{peering: p}
 	require.NoError(t, p.locate(t.Context()))
 	require.NoError(t, p.reach(t.Context()))
 	revoked, err := p.revoked(t.Context())
@@ -110,8 +113,8 @@ func TestGatewayDoesNotMakeGone(t *testing.T) {
 	g.status.Store(http.StatusNotFound)
 	for name, gone := range map[string]func(context.Context) (bool, error){
 		"Tenant revoked": p.revoked,
-		"Tenant gone":    func(ctx context.Context) (bool, error) { gone, _, err := p.tenantGone(ctx); return gone, err },
-		"leftovers gone": func(ctx context.Context) (bool, error) { gone, _, err := p.leftoversGone(ctx); return gone, err },
+		"Tenant gone":    func(ctx context.Context) (bool, error) { gone, _, err := s.tenantGone(ctx); return gone, err },
+		"leftovers gone": func(ctx context.Context) (bool, error) { gone, _, err := s.leftoversGone(ctx); return gone, err },
 	} {
 		p.remote.client = nil
 		g.status.Store(0)
@@ -125,6 +128,7 @@ func TestGatewayDoesNotMakeGone(t *testing.T) {
 
 // The same by Liqo's own kubeconfig: the slice is not gone because of a page that says 404.
 func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t)
 	g.status.Store(http.StatusNotFound)
 	content, err := os.ReadFile(g.credentials.KubeconfigFile)
@@ -144,6 +148,7 @@ func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
 
 // What stands in front of the consumer's API server and has lost it says 404 too: nothing is drained by that.
 func TestConsumerLostIsNotEmpty(t *testing.T) {
+	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/configmaps") { // it was there a moment ago
 			list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},

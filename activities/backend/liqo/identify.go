@@ -29,7 +29,7 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	}
 	var refusing since
 	for {
-		found, err := b.identify(ctx, provider)
+		found, err := b.identify(withBound(ctx, maxIdentity), provider)
 		if err == nil {
 			return found.id, nil
 		}
@@ -76,6 +76,10 @@ func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity
 	if id == "" {
 		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has no %s", cm.Namespace, cm.Name,
 			consts.ClusterIDConfigMapKey)
+	}
+	if !fleet.ValidProviderID(id) {
+		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has a %s that is no cluster id of Liqo's, a DNS-1123 "+
+			"label: %.80q", cm.Namespace, cm.Name, consts.ClusterIDConfigMapKey, id)
 	}
 	return identity{id: id, namespace: cm.Namespace}, nil
 }

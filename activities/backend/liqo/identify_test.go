@@ -17,6 +17,7 @@ import (
 )
 
 func TestIdentify(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, nil, nil)
 	id, err := c.Identify(t.Context(), provider().Credentials)
 	require.NoError(t, err)
@@ -34,6 +35,7 @@ func TestIdentify(t *testing.T) {
 
 // What a provider answers is sorted into what callers can do about it.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
 	unauthorized := apierrors.NewUnauthorized("token expired")
 	for _, test := range []struct{ err, want error }{
@@ -53,6 +55,7 @@ func TestAccess(t *testing.T) {
 // An API server that has just started refuses everybody until it has read its roles: that is no fault of the
 // credentials.
 func TestIdentifyWhileAPIServerStarts(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, nil, nil)
 	c.graces.identify = time.Minute
 	var asked atomic.Int32

@@ -23,6 +23,9 @@ func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant
 	if err != nil {
 		return false, "", err
 	}
+	if p.remote.authorities != "" {
+		annotations[annotationPin] = p.remote.authorities
+	}
 	identity, err := p.controlPlaneIdentity(ctx)
 	if apierrors.IsNotFound(err) {
 		return false, "Identity was made", p.local.Create(ctx, p.forgeIdentity(tenant, annotations))
@@ -37,6 +40,12 @@ func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant
 	case !p.mine(identity):
 		return false, "", say(backend.ErrConflict, "somebody else is making this peering now: Identity %s/%s has appeared",
 			identity.Namespace, identity.Name)
+	}
+	if identity.Annotations[annotationPin] != "" && !bytes.Equal(identity.Spec.AuthParams.CA,
+		tenant.Status.AuthParams.CA) {
+		return false, "", say(backend.ErrInvalid, "provider %s answers our Tenant with another certificate authority than "+
+			"Identity %s/%s has: if it has a new one, run liqo-autoscaler offers repin %s", p.provider.ID, identity.Namespace,
+			identity.Name, p.provider.ID)
 	}
 	before := identity.DeepCopy()
 	identity.Annotations = with(identity.Annotations, annotations)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -47,7 +48,33 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	for i := range nodesFound.Items {
 		found.node(&nodesFound.Items[i])
 	}
+	if err := b.findCredentials(ctx, self, found); err != nil {
+		return nil, err
+	}
 	return found.sorted(), nil
+}
+
+// findCredentials completes attempts that have no virtual node yet, or no longer: over their peering.
+func (b *Backend) findCredentials(ctx context.Context, self identity, found findings) error {
+	var identities authv1beta1.IdentityList
+	listed := false
+	for _, entry := range found {
+		if entry.Attempt.Provider.Credentials != (fleet.Credentials{}) {
+			continue
+		}
+		if !listed {
+			listed = true
+			if err := b.local.List(ctx, &identities, b.ours(self.id)); err != nil {
+				return fmt.Errorf("list attempts: %w", err)
+			}
+		}
+		for i := range identities.Items {
+			if identities.Items[i].Labels[consts.RemoteClusterID] == entry.Attempt.Provider.ID {
+				entry.Attempt.Provider.Credentials = credentialsOf(&identities.Items[i])
+			}
+		}
+	}
+	return nil
 }
 
 // findings collects what exists by object name, which is unique over all attempts.
@@ -56,14 +83,14 @@ type findings map[string]*fleet.Found
 func (f findings) slice(slice *authv1beta1.ResourceSlice) {
 	if entry := f.of(slice); entry != nil {
 		entry.Slice = true
-		entry.Booking = bookingOf(slice)
-		entry.Attempt.Provider.Credentials = credentialsOf(slice)
 	}
 }
 
 func (f findings) virtual(virtual *offloadingv1beta1.VirtualNode) {
 	if entry := f.of(virtual); entry != nil {
 		entry.Virtual = true
+		entry.Booking = bookingOf(virtual)
+		entry.Attempt.Provider.Credentials = credentialsOf(virtual)
 		entry.Marked = virtual.Annotations[backend.AnnotationStamp] == entry.Attempt.InstanceID()
 	}
 }
@@ -72,6 +99,7 @@ func (f findings) node(node *corev1.Node) {
 	if entry := f.of(node); entry != nil {
 		entry.Node = true
 		entry.Ready, _ = nodeReady(node)
+		entry.Cordoned = backend.IsCordoned(node)
 		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
 	}
 }
@@ -154,6 +182,9 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 			found.add(&namespaces.Items[i])
 		}
 	}
+	if err := b.addRefusals(ctx, self, found); err != nil {
+		return nil, err
+	}
 	for i := range nonces.Items {
 		found.add(&nonces.Items[i])
 	}
@@ -176,11 +207,33 @@ func (p peers) add(object client.Object) {
 	if id == "" || namespace != "" && p.tenants[namespace] != id {
 		return
 	}
-	peer := fleet.Provider{ID: id, Credentials: credentialsOf(object)}
+	peer := fleet.Provider{ID: id, Credentials: credentialsOf(object), Refusing: p.byID[id].Refusing}
 	if peer.Credentials == (fleet.Credentials{}) {
 		peer.Credentials = p.byID[id].Credentials
 	}
 	p.byID[id] = peer
+}
+
+// addRefusals records what the consumer remembers of providers that have removed our Tenant.
+func (b *Backend) addRefusals(ctx context.Context, self identity, found peers) error {
+	for namespace, id := range found.tenants {
+		p := b.peering(fleet.Provider{ID: id})
+		p.self, p.localNS = self, namespace
+		note, err := p.note(ctx)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil {
+			continue
+		}
+		found.add(note)
+		if noted := notedIn(note); noted != nil && !noted.Over(time.Now()) {
+			peer := found.byID[id]
+			peer.Refusing = noted
+			found.byID[id] = peer
+		}
+	}
+	return nil
 }
 
 func (p peers) sorted() []fleet.Provider {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	replica := accepted("2") // what another cluster's hub asks of us
 	replica.Name, replica.Labels = "g-abc-2-1", with(replica.Labels, map[string]string{
 		backend.LabelInstance: "g-abc-2", labelConsumer: "provider1", consts.ReplicationOriginLabel: "provider1"})
@@ -38,6 +39,7 @@ func TestList(t *testing.T) {
 
 // Whoever may write Secrets somewhere must not thereby choose the credentials of our peering.
 func TestPeersOfForeignNamespaces(t *testing.T) {
+	t.Parallel()
 	bait := &corev1.Secret{ObjectMeta: named("team-a", "anything", mine(), of("provider2"))}
 	bait.Annotations = map[string]string{backend.AnnotationCredentials: `{"secretRef":{"namespace":"kube-system","name":"admin","key":"conf"}}`}
 	over := &corev1.Secret{ObjectMeta: named("team-a", "over", mine(), of(peer))}

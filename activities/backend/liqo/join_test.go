@@ -70,6 +70,7 @@ func spec() backend.NodeSpec {
 }
 
 func TestJoinNotPeered(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
 	_, err := c.Join(prompt(t), spec(), nil)
 	require.ErrorIs(t, err, backend.ErrNotPeered)
@@ -77,6 +78,7 @@ func TestJoinNotPeered(t *testing.T) {
 }
 
 func TestJoinSlice(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, peered(), nil)
 	_, err := c.Join(soon(t), spec(), nil)
 	var stage *backend.StageError
@@ -89,11 +91,13 @@ func TestJoinSlice(t *testing.T) {
 	require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
 	found, err := c.List(t.Context(), "g")
 	require.NoError(t, err)
-	require.Equal(t, provider(), found[0].Attempt.Provider)
-	require.NotNil(t, found[0].Booking)
+	require.Equal(t, peer, found[0].Attempt.Provider.ID)
+	require.NotContains(t, slice.Annotations, backend.AnnotationBooking, "crd-replicator copies them to the provider")
+	require.NotContains(t, slice.Annotations, backend.AnnotationCredentials)
 }
 
 func TestJoinShort(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, peered(accepted("1")), nil)
 	_, err := c.Join(prompt(t), spec(), nil)
 	require.ErrorIs(t, err, backend.ErrShort)
@@ -101,6 +105,7 @@ func TestJoinShort(t *testing.T) {
 }
 
 func TestJoinDenied(t *testing.T) {
+	t.Parallel()
 	for i, kind := range []string{"Authentication", "Resources"} {
 		slice := accepted("2")
 		slice.Status.Conditions[i].Status = authv1beta1.ResourceSliceConditionDenied
@@ -113,6 +118,7 @@ func TestJoinDenied(t *testing.T) {
 
 // A drained Tenant may not even ask; the reason is read from the Tenant.
 func TestJoinUnansweredBecauseDrained(t *testing.T) {
+	t.Parallel()
 	slice := accepted("2")
 	slice.Status = authv1beta1.ResourceSliceStatus{}
 	tenant := tenantOf(mine())
@@ -124,7 +130,10 @@ func TestJoinUnansweredBecauseDrained(t *testing.T) {
 }
 
 func TestJoinMakesVirtualNode(t *testing.T) {
-	c := newClusters(t, peered(accepted("3"), sliceIdentity()), nil)
+	t.Parallel()
+	slice := accepted("3")
+	delete(slice.Status.NodeLabels, "color")
+	c := newClusters(t, peered(slice, sliceIdentity()), nil)
 	_, err := c.Join(soon(t), spec(), nil)
 	var stage *backend.StageError
 	require.ErrorAs(t, err, &stage)
@@ -133,11 +142,35 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 	require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
 	require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
 	require.Equal(t, "ours", virtual.Spec.Labels["color"])
-	require.Equal(t, "far", virtual.Spec.Labels["zone"])
+	require.NotContains(t, virtual.Spec.Labels, "zone", "a label that the group does not declare")
 	require.Equal(t, spec().Taints, virtual.Spec.Taints)
 	require.Equal(t, "g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
 	require.Equal(t, "ResourceSlice", virtual.OwnerReferences[0].Kind)
 	require.NotContains(t, virtual.Annotations, backend.AnnotationStamp)
+	found, err := c.List(t.Context(), "g")
+	require.NoError(t, err)
+	require.Equal(t, provider(), found[0].Attempt.Provider)
+	require.NotNil(t, found[0].Booking)
+}
+
+// A slice that has no virtual node yet can be taken back over the peering's credentials.
+func TestListSliceAlone(t *testing.T) {
+	identity := controlPlane(mine())
+	identity.Annotations = map[string]string{backend.AnnotationCredentials: `{"kubeconfigFile":"provider1.kubeconfig"}`}
+	c := newClusters(t, []client.Object{tenantNS(peer), identity, accepted("2")}, nil)
+	found, err := c.List(t.Context(), "g")
+	require.NoError(t, err)
+	require.Equal(t, provider(), found[0].Attempt.Provider)
+	require.Nil(t, found[0].Booking)
+}
+
+// A provider that says something else of its nodes than the group declares cannot serve the group.
+func TestJoinContradictedLabel(t *testing.T) {
+	c := newClusters(t, peered(accepted("2"), sliceIdentity()), nil)
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.ErrorContains(t, err, "color=theirs")
+	require.False(t, exists(t, c.local, running()))
 }
 
 func joinable(more ...client.Object) []client.Object {
@@ -148,6 +181,7 @@ func joinable(more ...client.Object) []client.Object {
 }
 
 func TestJoinStamps(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, joinable(), nil)
 	for range 2 {
 		node, err := c.Join(prompt(t), spec(), nil)
@@ -162,6 +196,7 @@ func TestJoinStamps(t *testing.T) {
 
 // A Node whose condition has turned keeps the taints of its time before for a moment: for CA it has no room until then.
 func TestJoinWaitsForTaintsToGo(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
 		corev1.TaintNodeNetworkUnavailable} {
 		t.Run(key, func(t *testing.T) {
@@ -184,6 +219,7 @@ func TestJoinWaitsForTaintsToGo(t *testing.T) {
 }
 
 func TestJoinConflicts(t *testing.T) {
+	t.Parallel()
 	stolen := joinable()
 	for _, object := range stolen {
 		if node, ok := object.(*corev1.Node); ok {

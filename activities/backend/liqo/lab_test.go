@@ -84,12 +84,15 @@ func (l *lab) clear(t *testing.T) {
 	}
 }
 
+// refusedFor is how long the lab's backends leave a provider alone that has removed our Tenant: a removal takes some 15 s.
+const refusedFor = 40 * time.Second
+
 // backend is a new backend on the lab's consumer, as another process has it.
 func (l *lab) backend(t *testing.T) *liqo.Backend {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].kubeconfig)
 	require.NoError(t, err)
-	b, err := liqo.New(liqo.Config{Consumer: config})
+	b, err := liqo.New(liqo.Config{Consumer: config, RefusedFor: refusedFor})
 	require.NoError(t, err)
 	return b
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -80,6 +80,7 @@ func TestLabDrained(t *testing.T) {
 	_, err = b.Join(within(t, time.Minute), nodeSpec(a), nil)
 	require.ErrorIs(t, err, backend.ErrDenied)
 	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
+	require.ErrorIs(t, b.RemovePeering(within(t, time.Minute), p, nil), backend.ErrDenied, "the Tenant is its word")
 	require.NoError(t, undo(t.Context()))
 	require.NoError(t, b.RemovePeering(t.Context(), p, nil))
 	l.requireNothing(t)
@@ -94,42 +95,42 @@ func TestLabRevoked(t *testing.T) {
 	a := attempt(2, p)
 	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
 	require.NoError(t, err)
-	l.revoke(t, p)
+	require.NoError(t, l.revoke(t.Context(), p))
 	began := time.Now()
 	tell := func(stage backend.Stage, message string) {
 		t.Logf("%5.1f %s: %.120s", time.Since(began).Seconds(), stage, message)
 	}
 	require.NoError(t, b.Return(within(t, time.Minute), a, tell))
-	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, tell))
-	l.requireNothing(t)
+	require.ErrorIs(t, b.RemovePeering(within(t, time.Minute), p, tell), backend.ErrDenied)
+	l.requireForgiven(t, b, p)
 }
 
-// On a peering whose Tenant is gone nothing can join, and it says so, until it is established again.
-func TestLabRevokedAndMended(t *testing.T) {
-	l := theLab(t)
-	b, p := l.backend(t), l.provider(2)
-	require.NoError(t, b.Establish(t.Context(), p, nil))
-	l.revoke(t, p)
-	a := attempt(3, p)
-	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
-	require.ErrorIs(t, err, backend.ErrNotPeered)
-	require.NoError(t, b.Establish(within(t, time.Minute), p, nil))
-	_, err = b.Join(within(t, time.Minute), nodeSpec(a), nil)
-	require.NoError(t, err)
-	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
+// requireForgiven waits until the refusal of a provider is over, and that nothing is left then.
+func (l *lab) requireForgiven(t *testing.T, b *liqo.Backend, p fleet.Provider) {
+	t.Helper()
+	require.NoError(t, poll(within(t, time.Minute), func(ctx context.Context) (bool, error) {
+		refusing, err := b.Refusal(ctx, p)
+		return err == nil && refusing == nil, err
+	}))
 	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, nil))
 	l.requireNothing(t)
 }
 
-// revoke takes our Tenant away, as the provider's people may.
-func (l *lab) revoke(t *testing.T, p fleet.Provider) {
-	t.Helper()
-	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
-	require.NoError(t, tenants.Delete(t.Context(), consumer, metav1.DeleteOptions{}))
-	require.NoError(t, poll(t.Context(), func(ctx context.Context) (bool, error) {
-		_, err := tenants.Get(ctx, consumer, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), ignoreNotFound(err)
-	}))
+// On a peering whose Tenant is gone nothing can join, and it is not made again before the provider was left alone.
+func TestLabRevokedIsLeftAlone(t *testing.T) {
+	l := theLab(t)
+	b, p := l.backend(t), l.provider(2)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	require.NoError(t, l.revoke(t.Context(), p))
+	a := attempt(3, p)
+	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.ErrorContains(t, err, "has removed its Tenant")
+	require.ErrorIs(t, b.Establish(within(t, time.Minute), p, nil), backend.ErrDenied)
+	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
+	require.ErrorIs(t, b.RemovePeering(within(t, time.Minute), p, nil), backend.ErrDenied,
+		"as long as the peering stands without a Tenant, the refusal is found anew")
+	l.requireForgiven(t, b, p)
 }
 
 // TestLabTimes tells how long each verb takes on its own; the best of three.

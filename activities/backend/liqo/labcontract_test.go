@@ -24,6 +24,8 @@ func TestLabContract(t *testing.T) {
 		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again after a minute
 		Pass:      2 * time.Second, // less than each grace
 
+		RefusedFor: refusedFor,
+
 		TaintsLate: strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1"),
 		World: backendtest.World{
 			Objects:           l.objects,
@@ -36,12 +38,14 @@ func TestLabContract(t *testing.T) {
 			DeleteNode:        l.deleteNode,
 			DeleteVirtualNode: l.remove(offloading("virtualnodes")),
 			DeleteSlice:       l.remove(authentication("resourceslices")),
+			SliceThere:        l.sliceThere,
 			SetProviderID:     l.setProviderID,
 			Unreachable:       unreachable,
 			Stall:             l.stall,
 			StallStage:        backend.StageNonce,
 			Cut:               l.cut,
 			Deny:              l.deny("Cordoned"),
+			Close:             l.close,
 			Shrink:            l.shrink,
 		},
 	})

@@ -27,7 +27,7 @@ func watched() []schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: name}
 	}
 	return []schema.GroupVersionResource{
-		core("namespaces"), core("secrets"), core("nodes"), core("serviceaccounts"),
+		core("namespaces"), core("secrets"), core("configmaps"), core("nodes"), core("serviceaccounts"),
 		{Group: "apps", Version: "v1", Resource: "deployments"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 		authentication("resourceslices"), authentication("tenants"), authentication("identities"), authentication("renews"),
@@ -66,5 +66,6 @@ func (c *cluster) object(o *unstructured.Unstructured) backendtest.Object {
 	if c.name == consumer {
 		provider = o.GetLabels()["liqo.io/remote-cluster-id"]
 	}
-	return backendtest.Object{Where: c.name, Provider: provider, Kind: o.GetKind(), Name: o.GetName()}
+	return backendtest.Object{Where: c.name, Provider: provider, Kind: o.GetKind(), Name: o.GetName(),
+		Refusal: o.GetLabels()[backend.LabelRefused] != ""}
 }

@@ -48,6 +48,15 @@ func (l *lab) setProviderID(ctx context.Context, node, id string) error {
 	return err
 }
 
+func (l *lab) sliceThere(ctx context.Context, a fleet.Attempt) (map[string]string, error) {
+	slice, err := l.clusters[a.Provider.ID].any.Resource(authentication("resourceslices")).
+		Namespace("liqo-tenant-"+consumer).Get(ctx, a.ObjectName(), metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slice.GetAnnotations(), nil
+}
+
 func (l *lab) deleteNode(ctx context.Context, a fleet.Attempt) error {
 	return l.clusters[consumer].kube.CoreV1().Nodes().Delete(ctx, a.ObjectName(), metav1.DeleteOptions{})
 }
@@ -158,6 +167,26 @@ func (l *lab) deny(condition string) func(context.Context, fleet.Provider) (back
 		}
 		return func(ctx context.Context) error { return ignoreNotFound(set(ctx, "Active")) }, set(ctx, condition)
 	}
+}
+
+// close has the provider's people cordon, drain or delete our Tenant.
+func (l *lab) close(ctx context.Context, p fleet.Provider, kind fleet.RefusingKind) (backendtest.Undo, error) {
+	if kind != fleet.RefusingRemoved {
+		return l.deny(string(kind))(ctx, p)
+	}
+	return func(context.Context) error { return nil }, l.revoke(ctx, p)
+}
+
+// revoke takes our Tenant away, as the provider's people may.
+func (l *lab) revoke(ctx context.Context, p fleet.Provider) error {
+	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
+	if err := tenants.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		_, err := tenants.Get(ctx, consumer, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignoreNotFound(err)
+	})
 }
 
 func unreachable(t *testing.T, secret string) fleet.Credentials {

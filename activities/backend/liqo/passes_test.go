@@ -43,6 +43,7 @@ func inPasses(t *testing.T, verb func(context.Context) error) (passes int) {
 
 // What Liqo, pods and providers are given a while for is counted over all passes.
 func TestClocksOutlastPasses(t *testing.T) {
+	t.Parallel()
 	const grace = 3 * onePass
 	someReturn := func(c *clusters) func(context.Context) error {
 		return func(ctx context.Context) error { return c.Return(ctx, someAttempt(1), nil) }
@@ -126,6 +127,7 @@ func refuseEvictions(cluster client.WithWatch) client.Client {
 // A right that is missing for a whole pass, of a verb that was begun longer ago than an API server takes to start, is
 // missing: in short passes nobody would ever say so.
 func TestUntilRefusedForAWholePass(t *testing.T) {
+	t.Parallel()
 	configMaps := schema.GroupResource{Resource: "configmaps"}
 	no := apierrors.NewForbidden(configMaps, "", errors.New(`RBAC: role "ours" not found`))
 	until := func(begun time.Time, look look) error {
@@ -151,6 +153,7 @@ func TestUntilRefusedForAWholePass(t *testing.T) {
 
 // A provider that takes our requests and never answers is told as such, although the pass ends first.
 func TestUntilSilentForAWholePass(t *testing.T) {
+	t.Parallel()
 	silent := func(ctx context.Context) (bool, string, error) {
 		<-ctx.Done()
 		return false, "", access("look", ctx.Err())

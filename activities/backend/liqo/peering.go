@@ -30,7 +30,9 @@ type peering struct {
 }
 
 func (b *Backend) peering(provider fleet.Provider) *peering {
-	return &peering{Backend: b, provider: provider, remote: &remote{b: b, provider: provider}, begun: time.Now()}
+	p := &peering{Backend: b, provider: provider, begun: time.Now()}
+	p.remote = &remote{b: b, provider: provider, same: p.sameProvider}
+	return p
 }
 
 // lasts reports whether the verb was first called longer ago than that.

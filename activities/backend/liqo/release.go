@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,12 +16,15 @@ import (
 // kubeconfigs it does that by (Liqo internal/crdReplicator).
 const replicatorFinalizers = "crdreplicator.liqo.io/"
 
-// revoked reports whether the provider has no Tenant made by us: its people took it away, or somebody removed the
-// peering by `liqoctl unauthenticate`. Liqo may do nothing there then, not even remove what it has replicated, and
+// revoked reports whether our Liqo has no rights on the provider any more: there is no Tenant made by us, because its
+// people took it away or somebody removed the peering by `liqoctl unauthenticate`, or it is drained. Liqo may do nothing there then, not even remove what it has replicated, and
 // crd-replicator retries that for ever (Liqo internal/crdReplicator/reflection/handler.go).
 func (p *peering) revoked(ctx context.Context) (bool, error) {
-	_, err := p.tenant(ctx)
-	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	tenant, err := p.tenant(ctx)
+	if err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return tenant.Spec.TenantCondition == authv1beta1.TenantConditionDrained, nil
 }
 
 // releaseRevoked releases an object that has been terminating for long, if the peering is revoked.

@@ -23,6 +23,7 @@ func held[T client.Object](object T) T {
 
 // A provider that has taken our Tenant away keeps crd-replicator from letting go of anything: we do it then.
 func TestLeaveRevoked(t *testing.T) {
+	t.Parallel()
 	replica := accepted("2")
 	replica.Namespace = remoteNS
 	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
@@ -34,6 +35,7 @@ func TestLeaveRevoked(t *testing.T) {
 
 // While the Tenant is there, or nobody can tell, crd-replicator is waited for.
 func TestLeaveNotRevoked(t *testing.T) {
+	t.Parallel()
 	for name, down := range map[string]bool{"there": false, "nobody can tell": true} {
 		t.Run(name, func(t *testing.T) {
 			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), tenantOf(mine())})
@@ -54,6 +56,7 @@ func heldRest() []client.Object {
 }
 
 func TestUnpeerRevoked(t *testing.T) {
+	t.Parallel()
 	replica := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, peer,
 		map[string]string{consts.ReplicationOriginLabel: me})}
 	c := newClusters(t, append(heldRest(), tenantNS(peer, mine())), []client.Object{tenantNS(me, mine()), replica})
@@ -67,6 +70,7 @@ func TestUnpeerRevoked(t *testing.T) {
 
 // What is left of somebody else's peering is neither waited for nor touched.
 func TestUnpeerOthersRemains(t *testing.T) {
+	t.Parallel()
 	rest := heldRest()
 	rest = []client.Object{rest[0], rest[2], tenantNS(peer)}
 	c := newClusters(t, rest, nil)

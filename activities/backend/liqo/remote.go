@@ -26,7 +26,10 @@ var (
 type remote struct {
 	b        *Backend
 	provider fleet.Provider
-	client   client.Client
+	// same checks that an opened client leads to the provider that we are peered with.
+	same        func(ctx context.Context, cluster client.Client) error
+	client      client.Client
+	authorities string // of the client
 }
 
 // do runs one action on the provider. what completes "cannot ..." in the error.
@@ -48,7 +51,7 @@ func (r *remote) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.b.identify(ctx, provider)
+	found, err := r.b.identify(withBound(ctx, maxIdentity), provider)
 	if err != nil {
 		return access("read the provider's cluster id", err)
 	}
@@ -56,7 +59,10 @@ func (r *remote) dial(ctx context.Context) error {
 		return say(backend.ErrInvalid, "the credentials of provider %s lead to cluster %s: fix the offer or its kubeconfig",
 			r.provider.ID, found.id)
 	}
-	r.client = provider
+	if err := r.same(ctx, provider); err != nil {
+		return err
+	}
+	r.client, r.authorities = provider, authoritiesOfClient(provider)
 	return nil
 }
 
@@ -70,11 +76,11 @@ func access(what string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
-		return &verdict{kind: backend.ErrDenied, message: fmt.Sprintf("cannot %s: %v", what, err), forbidden: true}
+		return &verdict{kind: backend.ErrDenied, message: cut(fmt.Sprintf("cannot %s: %v", what, err)), forbidden: true}
 	case apierrors.IsUnauthorized(err):
 		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
 	case errors.As(err, &status) && !isOverloaded(err), meta.IsNoMatchError(err):
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", what, cutStatus(err))
 	default:
 		return say(backend.ErrUnreachable, "cannot %s: %v", what, err)
 	}

@@ -36,13 +36,20 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 		{backend.StageIdentityGone, s.done},
 		{backend.StageIdentityGone, p.replicatedGone},
 		{backend.StageIdentityGone, p.identityGone},
-		{backend.StageTenantGone, p.tenantGone},
-		{backend.StageTenantGone, p.leftoversGone},
+		{backend.StageTenantGone, s.tenantGone},
+		{backend.StageTenantGone, s.leftoversGone},
 	}
 	for _, step := range steps {
-		if err := w.until(ctx, step.stage, step.look); err != nil || s.nothing {
+		if err := w.until(ctx, step.stage, step.look); err != nil {
 			return err
 		}
+		if s.nothing {
+			break
+		}
+	}
+	if s.kept != nil {
+		return &backend.StageError{Stage: backend.StageTenantGone, Message: s.kept.Reason,
+			Err: &backend.RefusingError{ProviderRefusal: *s.kept}}
 	}
 	return nil
 }
@@ -148,18 +155,24 @@ func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err e
 	return rest, nil
 }
 
-// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our rights.
-func (p *peering) tenantGone(ctx context.Context) (bool, string, error) {
-	tenant, err := p.tenant(ctx)
+// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our rights. One that
+// is cordoned or drained is the provider's word and stays.
+func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
+	tenant, err := s.tenant(ctx)
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
-	if !p.mine(tenant) {
+	if !s.mine(tenant) {
 		return true, "", nil
 	}
 	if tenant.DeletionTimestamp == nil {
-		err := p.remote.do(ctx, "delete our Tenant", func(provider client.Client) error {
-			return deleteThis(ctx, provider, tenant)
+		if refusing := refusingOf(tenant); refusing != nil {
+			s.kept = refusing
+			err := s.keep(ctx, tenant, refusing.Kind)
+			return err == nil, "", err
+		}
+		err := s.remote.do(ctx, "delete our Tenant", func(provider client.Client) error {
+			return deleteAsRead(ctx, provider, tenant)
 		})
 		if err != nil {
 			return false, "", err
@@ -171,25 +184,42 @@ func (p *peering) tenantGone(ctx context.Context) (bool, string, error) {
 
 // leftoversGone removes the nonces and tenant namespaces on both sides: at once, because Kubernetes takes five seconds
 // to begin with a namespace, but the provider's first, because ours reminds recovery of the peering.
-func (p *peering) leftoversGone(ctx context.Context) (bool, string, error) {
-	var there bool
-	var message string
-	err := p.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) (err error) {
-		there, message, err = p.leftoverGone(ctx, provider, p.self.id, consts.NonceSecretLabelKey, nonceName)
-		return err
-	})
+// What a refusal needs stays: a Tenant that is cordoned or drained its nonce, a note its namespace.
+func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
+	there, message, err := s.remoteLeftovers(ctx)
 	if err != nil {
 		return false, "", err
 	}
-	here, alsoHere, err := p.leftoverGone(ctx, p.local, p.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName)
+	noted, err := s.remembered(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if noted != nil {
+		s.kept = noted
+	} else if err := s.forgotten(ctx); err != nil {
+		return false, "", err
+	}
+	here, alsoHere, err := s.leftoverGone(ctx, s.local, s.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName,
+		noted != nil)
 	if message == "" {
 		message = alsoHere
 	}
 	return here && there, message, err
 }
 
-func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer, label,
-	name string) (gone bool, message string, err error) {
+func (s *survey) remoteLeftovers(ctx context.Context) (gone bool, message string, err error) {
+	if s.kept != nil && s.kept.Until.IsZero() {
+		return true, "", s.keepHandshake(ctx, s.kept.Kind)
+	}
+	err = s.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) (err error) {
+		gone, message, err = s.leftoverGone(ctx, provider, s.self.id, consts.NonceSecretLabelKey, nonceName, false)
+		return err
+	})
+	return gone, message, err
+}
+
+func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer, label, name string,
+	keepNamespace bool) (gone bool, message string, err error) {
 	namespace, err := tenantNamespace(ctx, cluster, peer)
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
@@ -203,7 +233,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 			return false, "", fmt.Errorf("delete nonce: %w", err)
 		}
 	}
-	if !p.mine(namespace) {
+	if !p.mine(namespace) || keepNamespace {
 		return true, "", nil
 	}
 	if namespace.DeletionTimestamp == nil {
@@ -215,6 +245,13 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 		}
 	}
 	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
+}
+
+// deleteAsRead deletes exactly what was read: if anybody has changed it since, such as a provider that says no by it,
+// the deletion fails and is decided anew.
+func deleteAsRead(ctx context.Context, cluster client.Client, object client.Object) error {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
 // deleteThis deletes exactly the object that was read, and nothing that has taken its name since.

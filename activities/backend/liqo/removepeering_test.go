@@ -30,6 +30,7 @@ func ourPeering() (here, there []client.Object) {
 }
 
 func TestUnpeerRemovesOurs(t *testing.T) {
+	t.Parallel()
 	here, there := ourPeering()
 	c := newClusters(t, here, there)
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
@@ -42,17 +43,32 @@ func TestUnpeerRemovesOurs(t *testing.T) {
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil), "twice")
 }
 
-// An Establish that was cut anywhere is taken back: any subset of its objects goes.
+// An Establish that was cut anywhere is taken back, and so is the rest of a removal that was: what was made first goes
+// last.
 func TestUnpeerRemovesParts(t *testing.T) {
-	for cut := range 6 {
+	t.Parallel()
+	for cut := range 7 {
 		here, there := ourPeering()
-		c := newClusters(t, here[:min(cut, 3)], there[:max(0, cut-3)])
+		steps := []struct {
+			object client.Object
+			there  bool
+		}{{here[0], false}, {there[0], true}, {there[2], true}, {here[2], false}, {there[1], true}, {here[1], false}}
+		here, there = nil, nil
+		for _, made := range steps[:cut] {
+			if made.there {
+				there = append(there, made.object)
+			} else {
+				here = append(here, made.object)
+			}
+		}
+		c := newClusters(t, here, there)
 		require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 		require.Empty(t, dump(t, c), "cut after %d objects", cut)
 	}
 }
 
 func TestUnpeerLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	other := map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "default",
 		labelConsumer: "provider1"}
 	for name, theirs := range map[string]map[string]string{"by hand": nil, "by another cluster's hub": other} {
@@ -73,6 +89,7 @@ func TestUnpeerLeavesOthersAlone(t *testing.T) {
 }
 
 func TestUnpeerInUse(t *testing.T) {
+	t.Parallel()
 	outgoingSlice := &authv1beta1.ResourceSlice{ObjectMeta: named(localNS, "theirs", outgoing(peer))}
 	byHand := &offloadingv1beta1.VirtualNode{ObjectMeta: named("default", "theirs", of(peer))}
 	reverse := &authv1beta1.Tenant{ObjectMeta: named(localNS, peer, of(peer))}
@@ -106,6 +123,7 @@ func TestUnpeerInUse(t *testing.T) {
 
 // One of our slices that only the provider still has is removed before its Tenant.
 func TestUnpeerRemovesOrphan(t *testing.T) {
+	t.Parallel()
 	here, there := ourPeering()
 	orphan := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "g-abc-1-1", of(me), mine(),
 		map[string]string{consts.ReplicationOriginLabel: me})}
@@ -116,6 +134,7 @@ func TestUnpeerRemovesOrphan(t *testing.T) {
 
 // A namespace that was there before us, or that others have moved into, stays.
 func TestUnpeerKeepsNamespace(t *testing.T) {
+	t.Parallel()
 	here, there := ourPeering()
 	here[0] = tenantNS(peer)
 	moved := nonceOn(remoteNS, "by-hand", consts.SignedNonceSecretLabelKey, me)
@@ -129,6 +148,7 @@ func TestUnpeerKeepsNamespace(t *testing.T) {
 }
 
 func TestUnpeerWhileUnreachable(t *testing.T) {
+	t.Parallel()
 	here, there := ourPeering()
 	c := newClusters(t, here, there)
 	c.down = true
@@ -145,6 +165,7 @@ func TestUnpeerWhileUnreachable(t *testing.T) {
 
 // A peering that never came to anything needs no provider to be removed: it may be gone for good.
 func TestUnpeerNothingWithoutProvider(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
 	c.down = true
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))

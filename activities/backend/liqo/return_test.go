@@ -30,6 +30,7 @@ func stampedNode() []client.Object {
 }
 
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	yes := true
 	daemon, mirror := podOn("g-abc-1-1", "daemon"), podOn("g-abc-1-1", "mirror")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
@@ -57,6 +58,7 @@ func TestDrain(t *testing.T) {
 
 // A forced drain has CA count the Node as deleted before it removes pods. CA's own taint, and those of others, stay.
 func TestDrainForceTaintsFirst(t *testing.T) {
+	t.Parallel()
 	other := corev1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}
 	byCA := corev1.Taint{Key: backend.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule}
 	for name, taints := range map[string][]corev1.Taint{"none yet": {other}, "by CA": {other, byCA}} {
@@ -98,6 +100,7 @@ func TestDrainForceTaintsFirst(t *testing.T) {
 
 // Somebody else's Node of the name is not touched.
 func TestDrainAndLeaveForeignNode(t *testing.T) {
+	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "g-abc-1-1")}
 	pod := podOn("g-abc-1-1", "plain")
 	c := newClusters(t, peered(node, pod), nil)
@@ -109,6 +112,7 @@ func TestDrainAndLeaveForeignNode(t *testing.T) {
 }
 
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	replica := accepted("2")
 	replica.Namespace = remoteNS
 	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
@@ -129,6 +133,7 @@ func TestLeave(t *testing.T) {
 
 // The virtual node goes before its Node, which a live virtual kubelet would register again: the Node waits for its end.
 func TestReturnDeletesNodeLast(t *testing.T) {
+	t.Parallel()
 	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"}),
 		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
@@ -154,6 +159,7 @@ func TestReturnDeletesNodeLast(t *testing.T) {
 
 // A virtual kubelet whose own node is lost terminates without end, and registers nothing.
 func TestReturnWithLostKubelet(t *testing.T) {
+	t.Parallel()
 	past := metav1.NewTime(time.Now().Add(-time.Minute))
 	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"})}
 	kubelet.DeletionTimestamp, kubelet.Finalizers = &past, []string{"example.org/lost"}
@@ -164,6 +170,7 @@ func TestReturnWithLostKubelet(t *testing.T) {
 // Without a peering nobody removes the provider's side of a slice but we, and only the slice here tells that there is
 // one: it goes last, whichever pass that is in.
 func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS(peer), accepted("2")}, []client.Object{tenantNS(me)})
 	c.down = true
 	require.ErrorIs(t, c.Return(soon(t), someAttempt(1), nil), backend.ErrUnreachable)
@@ -174,6 +181,7 @@ func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
 }
 
 func TestLeaveWhileUnreachable(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, peered(stampedNode()...), []client.Object{tenantNS(me)})
 	c.down = true
 	err := c.Return(seconds(t), someAttempt(1), nil)
@@ -186,6 +194,7 @@ func TestLeaveWhileUnreachable(t *testing.T) {
 
 // Undoing an attempt that never made anything needs no provider: its credentials may be gone for good.
 func TestLeaveNothingWithoutProvider(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, nil, nil)
 	c.down = true
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
@@ -195,6 +204,7 @@ func TestLeaveNothingWithoutProvider(t *testing.T) {
 
 // Liqo up to 1.1 evicts the pods of DaemonSets too and waits for them without end.
 func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
+	t.Parallel()
 	yes, now := true, metav1.Now()
 	daemon := podOn("g-abc-1-1", "daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
@@ -220,6 +230,7 @@ func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
 // A pod whose deletion is final and which only somebody's finalizer keeps runs nowhere: it holds up neither a drain,
 // nor the way back, nor Liqo, which removes virtual nodes one at a time.
 func TestLeaveWithDeadFinalizer(t *testing.T) {
+	t.Parallel()
 	now := metav1.Now()
 	held := podOn("g-abc-1-1", "held")
 	held.Labels = map[string]string{consts.LocalPodLabelKey: consts.LocalPodLabelValue, "app": "x"}

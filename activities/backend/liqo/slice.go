@@ -2,7 +2,6 @@ package liqo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,21 +39,14 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	return slice, nil
 }
 
+// createSlice makes the slice with nothing on it that the provider need not know: crd-replicator copies labels and
+// annotations there (Liqo internal/crdReplicator/reflection/handler.go). What recovery needs is on the virtual node.
 func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
-	booking, err := json.Marshal(j.spec.Booking)
-	if err != nil {
-		return nil, say(backend.ErrInvalid, "the booking of %s cannot be written: %v", j.Instance, err)
-	}
-	annotations, err := j.annotations()
-	if err != nil {
-		return nil, err
-	}
 	slice := &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        j.name(),
-			Namespace:   j.localNS,
-			Labels:      with(j.labels(), outgoing(j.Provider.ID), map[string]string{consts.RemoteClusterID: j.Provider.ID}),
-			Annotations: with(annotations, map[string]string{backend.AnnotationBooking: string(booking)}),
+			Name:      j.name(),
+			Namespace: j.localNS,
+			Labels:    with(j.labels(), outgoing(j.Provider.ID), map[string]string{consts.RemoteClusterID: j.Provider.ID}),
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
 			Class:             authv1beta1.ResourceSliceClassDefault,
@@ -62,7 +54,7 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 			Resources:         j.spec.Shape,
 		},
 	}
-	err = j.local.Create(ctx, slice)
+	err := j.local.Create(ctx, slice)
 	// Liqo's webhook
 	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") {
 		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
@@ -87,7 +79,7 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	case condition.Status == authv1beta1.ResourceSliceConditionAccepted:
 		return true, "", nil
 	case j.denied.longerThan(j.config.DenyAfter):
-		return false, "", say(backend.ErrDenied, "%s", denial(slice, condition))
+		return false, "", j.refused(ctx, denial(slice, condition))
 	default:
 		return false, denial(slice, condition), nil
 	}
@@ -103,8 +95,10 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 		return false, "", say(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name,
 			message)
 	}
-	if err := j.closed(ctx); err != nil {
-		return false, "", err
+	if j.waiting.longerThan(j.graces.answer) {
+		if err := j.closed(ctx); err != nil {
+			return false, "", err
+		}
 	}
 	if err := j.remind(ctx, slice); err != nil {
 		return false, "", err
@@ -134,24 +128,24 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 	return nil
 }
 
-// closed is ErrDenied when the provider has closed our Tenant: draining one takes away the rights to even ask, so that
-// the slice never gets an answer. One that is gone does the same, and of our peering it can be made anew:
-// ErrNotPeered. What cannot be read says nothing.
+// closed is a refusal when the provider's people have closed our Tenant or removed it: either takes away the rights to
+// even ask, so that the slice never gets an answer. What cannot be read says nothing: the slice's own answer decides.
 func (j *join) closed(ctx context.Context) error {
-	if !j.waiting.longerThan(j.graces.answer) || j.reach(ctx) != nil {
+	if j.reach(ctx) != nil {
 		return nil
 	}
-	tenant, err := j.tenant(ctx)
-	if apierrors.IsNotFound(err) {
-		if identity, err := j.controlPlaneIdentity(ctx); err == nil && j.peering.mine(identity) {
-			return say(backend.ErrNotPeered, "provider %s has no Tenant of ours any longer: somebody has removed it",
-				j.Provider.ID)
-		}
+	if refusing, err := j.refusal(ctx); err == nil && refusing != nil {
+		return refuse(*refusing)
 	}
-	if err != nil {
-		return nil // the slice's own answer, or its absence, decides then
+	return nil
+}
+
+// refused is the error of a slice that the provider has denied: a refusal, if it refuses us as a whole.
+func (j *join) refused(ctx context.Context, words string) error {
+	if err := j.closed(ctx); err != nil {
+		return err
 	}
-	return willing(tenant)
+	return say(backend.ErrDenied, "%s", words)
 }
 
 // granted is done when the provider has accepted the resources, all of them.
@@ -165,7 +159,7 @@ func (j *join) granted(ctx context.Context) (bool, string, error) {
 	case condition == nil:
 		return j.unanswered(ctx, slice)
 	case condition.Status != authv1beta1.ResourceSliceConditionAccepted:
-		return false, "", say(backend.ErrDenied, "%s", denial(slice, condition))
+		return false, "", j.refused(ctx, denial(slice, condition))
 	}
 	if short := missing(j.spec.Shape, slice.Status.Resources); short != "" {
 		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace,

@@ -30,6 +30,7 @@ func earlier(marked, stamped bool) (*offloadingv1beta1.VirtualNode, *corev1.Node
 
 // Two Nodes must never carry one instance id.
 func TestJoinStampsLast(t *testing.T) {
+	t.Parallel()
 	plain, unstamped := earlier(false, false)
 	marked, stamped := earlier(true, true)
 	removed := held(marked.DeepCopy())
@@ -54,7 +55,11 @@ func TestJoinStampsLast(t *testing.T) {
 				there = append(there, object.DeepCopyObject().(client.Object))
 			}
 			c := newClusters(t, joinable(there...), nil)
-			_, err := c.Join(soon(t), spec(), nil)
+			ctx := prompt(t)
+			if test.waits != "" {
+				ctx = soon(t)
+			}
+			_, err := c.Join(ctx, spec(), nil)
 			found, listErr := c.List(t.Context(), "")
 			require.NoError(t, listErr)
 			ours := found[len(found)-1]
@@ -81,6 +86,7 @@ func TestJoinStampsLast(t *testing.T) {
 // An attempt that was given up, and whose Join runs all the same, marks in the same moment: it is seen before the
 // stamp.
 func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
+	t.Parallel()
 	virtual, _ := earlier(false, false)
 	c := newClusters(t, joinable(virtual), nil)
 	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{

@@ -6,12 +6,16 @@ import (
 
 	"github.com/liqotech/liqo/pkg/consts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // survey is the first look of a RemovePeering: what is there, and whether any of it is to be removed.
 type survey struct {
 	*peering
 	nothing bool // nothing is to be removed
+	// kept is the refusal that is in force, and whose record stays.
+	kept *fleet.ProviderRefusal
 }
 
 func (s *survey) done(ctx context.Context) (bool, string, error) {
@@ -30,14 +34,38 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 	if err := s.inUse(ctx); err != nil {
 		return false, "", err
 	}
+	if !found {
+		if noted, err := s.onlyNoted(ctx); err != nil || noted {
+			return err == nil, "", err
+		}
+	}
 	if err := s.reach(ctx); err != nil {
 		return s.unreached(ctx, found, err)
 	}
 	if found {
-		return true, "", nil
+		_, err := s.refusal(ctx) // notes it, while the Identity still shows it
+		return err == nil, "", err
 	}
 	s.nothing, err = s.byOthers(ctx)
 	return err == nil, "", err
+}
+
+// onlyNoted reports whether a refusal that is in force is all that is left, for which nobody needs the provider: it was
+// cleared before the signed nonce went.
+func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
+	noted, err := s.remembered(ctx)
+	if noted == nil || err != nil {
+		return false, err
+	}
+	nonce, err := nonceSecret(ctx, s.local, s.localNS, consts.SignedNonceSecretLabelKey, signedNonceName, s.provider.ID)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read signed nonce: %w", err)
+	}
+	s.nothing = err != nil || !s.mine(nonce)
+	if s.nothing {
+		s.kept = noted
+	}
+	return s.nothing, nil
 }
 
 // unreached decides what becomes of a RemovePeering whose provider cannot be used. Establish begins on the consumer, so

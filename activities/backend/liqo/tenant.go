@@ -54,14 +54,12 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 	return nil, message, nil
 }
 
-// willing is ErrDenied when the provider's people have closed the Tenant.
+// willing is a refusal when the provider's people have closed the Tenant.
 func willing(tenant *authv1beta1.Tenant) error {
-	switch condition := tenant.Spec.TenantCondition; condition {
-	case authv1beta1.TenantConditionCordoned, authv1beta1.TenantConditionDrained:
-		return say(backend.ErrDenied, "the provider has set our Tenant %s/%s to %s", tenant.Namespace, tenant.Name, condition)
-	default:
-		return nil
+	if refusing := refusingOf(tenant); refusing != nil {
+		return refuse(*refusing)
 	}
+	return nil
 }
 
 func (p *peering) createTenant(ctx context.Context, h handshake) error {
@@ -86,8 +84,9 @@ func (p *peering) createTenant(ctx context.Context, h handshake) error {
 	})
 }
 
-// refreshTenant patches key, request and signature where they are not those of our key and the present nonce. A request
-// made with our key is kept as it is, for the provider refuses a different one for the same certificate.
+// refreshTenant patches key, request and signature where they are not those of our key and the present nonce, and takes
+// the mark of a refusal off that is over. A request made with our key is kept as it is, for the provider refuses a
+// different one for the same certificate.
 func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant, h handshake) error {
 	before := tenant.DeepCopy()
 	tenant.Spec.PublicKey = publicPEM(h.publicDER)
@@ -99,9 +98,16 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 		}
 		tenant.Spec.CSR = csr
 	}
-	if bytes.Equal(before.Spec.PublicKey, tenant.Spec.PublicKey) && bytes.Equal(before.Spec.CSR, tenant.Spec.CSR) &&
-		bytes.Equal(before.Spec.Signature, tenant.Spec.Signature) {
+	_, marked := tenant.Labels[backend.LabelRefused]
+	delete(tenant.Labels, backend.LabelRefused)
+	if !marked && bytes.Equal(before.Spec.PublicKey, tenant.Spec.PublicKey) &&
+		bytes.Equal(before.Spec.CSR, tenant.Spec.CSR) && bytes.Equal(before.Spec.Signature, tenant.Spec.Signature) {
 		return nil
+	}
+	if marked {
+		if err := p.keepHandshake(ctx, ""); err != nil {
+			return err
+		}
 	}
 	return p.remote.do(ctx, "patch our Tenant", func(provider client.Client) error {
 		return provider.Patch(ctx, tenant, client.MergeFrom(before))

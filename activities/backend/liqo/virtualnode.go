@@ -2,7 +2,10 @@ package liqo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -43,6 +46,9 @@ func (j *join) virtualized(ctx context.Context) (bool, string, error) {
 
 func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	slice, err := j.ensureSlice(ctx)
+	if err == nil {
+		err = j.contradicted(slice)
+	}
 	if err != nil {
 		return false, "", err
 	}
@@ -71,18 +77,41 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	return false, fmt.Sprintf("VirtualNode %s/%s was made", virtual.Namespace, virtual.Name), nil
 }
 
-// forgeVirtualNode makes what Liqo's own creator makes of a slice (Liqo virtualnodecreator_controller.go), plus labels
-// and taints. The node's size is the shape itself: a provider may grant kinds of resources that were not asked for.
+// contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares.
+func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
+	for _, key := range slices.Sorted(maps.Keys(j.spec.Labels)) {
+		if theirs, ok := slice.Status.NodeLabels[key]; ok && theirs != j.spec.Labels[key] {
+			return say(backend.ErrDenied, "the group's nodes have the label %s=%s, and those of provider %s have %s=%.63s: "+
+				"select another provider, or declare no such label", key, j.spec.Labels[key], j.Provider.ID, key, theirs)
+		}
+	}
+	return nil
+}
+
+// forgeVirtualNode makes what Liqo's own creator makes of a slice (Liqo virtualnodecreator_controller.go), plus taints,
+// and with the group's labels in place of the provider's: by labels of its choice a provider could attract pods, and
+// its nodes would not be what the group's template says. The node's size is the shape itself: a provider may grant
+// kinds of resources that were not asked for.
 func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice,
 	kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
 	options := forge.VirtualNodeOptionsFromResourceSlice(slice, kubeconfig, nil)
-	options.ResourceList = j.spec.Shape
+	options.ResourceList, options.NodeLabels = j.spec.Shape, nil
 	virtual := forge.VirtualNode(slice.Name, slice.Namespace)
 	err := forge.MutateVirtualNode(ctx, j.local, virtual, liqov1beta1.ClusterID(j.Provider.ID), options, nil, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("forge virtual node: %w", err)
 	}
 	virtual.Labels = with(virtual.Labels, j.labels(), map[string]string{consts.ResourceSliceNameLabelKey: slice.Name})
+	booking, err := json.Marshal(j.spec.Booking)
+	if err != nil {
+		return nil, say(backend.ErrInvalid, "the booking of %s cannot be written: %v", j.Instance, err)
+	}
+	annotations, err := j.annotations()
+	if err != nil {
+		return nil, err
+	}
+	annotations[backend.AnnotationBooking] = string(booking)
+	virtual.Annotations = with(virtual.Annotations, annotations)
 	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, j.labels())
 	virtual.Spec.Taints = j.spec.Taints
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {

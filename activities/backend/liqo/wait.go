@@ -61,9 +61,9 @@ type verdict struct {
 func (v *verdict) Error() string { return v.message + ": " + v.kind.Error() }
 func (v *verdict) Unwrap() error { return v.kind }
 
-// say makes a verdict. The kind is one of the port's sentinels.
+// say makes a verdict, of at most maxWords. The kind is one of the port's sentinels.
 func say(kind error, format string, args ...any) error {
-	return &verdict{kind: kind, message: fmt.Sprintf(format, args...)}
+	return &verdict{kind: kind, message: cut(fmt.Sprintf(format, args...))}
 }
 
 // until polls until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
@@ -174,7 +174,7 @@ func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, lo
 		if err != nil {
 			message = words(err)
 		}
-		result <- sight{reached: reached && err == nil, message: message, err: err}
+		result <- sight{reached: reached && err == nil, message: cut(message), err: err}
 	}()
 	message := before.message
 	if message == "" {

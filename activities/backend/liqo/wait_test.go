@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ func waitingFor(message string, err error) look {
 }
 
 func TestUntilStopped(t *testing.T) {
+	t.Parallel()
 	reason := errors.New("an operator cancelled it")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var told []string
@@ -38,6 +40,7 @@ func TestUntilStopped(t *testing.T) {
 }
 
 func TestUntilVerdicts(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict,
 		backend.ErrNotPeered, backend.ErrInUse} {
 		err := (&waiter{}).until(prompt(t), backend.StageTenant, waitingFor("", say(kind, "because of %s", "reasons")))
@@ -54,6 +57,7 @@ func TestUntilVerdicts(t *testing.T) {
 }
 
 func TestUntilUnreachable(t *testing.T) {
+	t.Parallel()
 	unreachable := say(backend.ErrUnreachable, "connection refused")
 	began := time.Now()
 	err := (&waiter{patience: 100 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
@@ -76,6 +80,7 @@ func TestUntilUnreachable(t *testing.T) {
 
 // A cluster that never answers holds up the look; the caller hears of it nevertheless, from its own goroutine.
 func TestUntilTellsDuringLook(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	told := 0
 	w := &waiter{progress: func(backend.Stage, string) {
@@ -92,29 +97,37 @@ func TestUntilTellsDuringLook(t *testing.T) {
 	require.Equal(t, 2, told)
 }
 
-// An API server that has just started says 403 to everybody until it has read its roles; one that goes on means it.
+// An API server that has just started says 403 to everybody until it has read its roles; one that goes on means it, and
+// is taken at its word long before the context ends.
 func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
+	t.Parallel()
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "",
 		errors.New(`RBAC: role "ours" not found`))
-	for name, err := range map[string]error{"the provider's": access("look", no), "our own cluster's": no} {
+	const patience = 10 * time.Second
+	for name, refusal := range map[string]error{"the provider's": access("look", no), "our own cluster's": no} {
 		t.Run(name, func(t *testing.T) {
-			looks := 0
-			require.NoError(t, (&waiter{refusal: time.Minute}).until(prompt(t), backend.StageAPIServer,
-				func(context.Context) (bool, string, error) {
-					if looks++; looks < 3 {
-						return false, "", err
-					}
-					return true, "", nil
-				}))
-			looks = 0
-			got := (&waiter{refusal: 200 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
-				func(context.Context) (bool, string, error) {
-					looks++
-					return false, "", err
-				})
-			require.ErrorContains(t, got, "not found")
-			require.Greater(t, looks, 1)
-			require.NotErrorIs(t, got, context.DeadlineExceeded)
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				refusedFor := func(lasts time.Duration) (time.Duration, error) {
+					began := time.Now()
+					err := (&waiter{refusal: patience}).until(ctx, backend.StageAPIServer,
+						func(context.Context) (bool, string, error) {
+							if time.Since(began) < lasts {
+								return false, "", refusal
+							}
+							return true, "", nil
+						})
+					return time.Since(began), err
+				}
+				_, err := refusedFor(patience - seldomLook)
+				require.NoError(t, err)
+
+				took, err := refusedFor(time.Minute)
+				require.ErrorContains(t, err, "not found")
+				require.GreaterOrEqual(t, took, patience)
+				require.LessOrEqual(t, took, patience+seldomLook)
+			})
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 )
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-labels", "7")), nil)
 	var watches atomic.Int32
 	c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
@@ -61,6 +62,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestRestamp(t *testing.T) {
+	t.Parallel()
 	marked := stampedNode()
 	lost := readyNode("g-abc-1-1", "1")
 	stolen := readyNode("g-abc-1-1", "1")
@@ -92,6 +94,7 @@ func TestRestamp(t *testing.T) {
 
 // Join, or another worker, stamps the Node between a restamp's two looks: that is no conflict.
 func TestRestampThatCameSecond(t *testing.T) {
+	t.Parallel()
 	marked := stampedNode()
 	c := newClusters(t, copies([]any{marked[0], marked[1]}), nil)
 	a := c.attempt(someAttempt(1))

@@ -17,6 +17,8 @@ type Options struct {
 	Poll time.Duration
 	// Report is how often Progress is called again while nothing changes. Default 2s.
 	Report time.Duration
+	// RefusedFor is how long a provider that has removed our Tenant is left alone. Default 30m.
+	RefusedFor time.Duration
 }
 
 // Backend makes simulated nodes.
@@ -40,6 +42,9 @@ func New(world *World, opts Options) *Backend {
 	}
 	if opts.Report <= 0 {
 		opts.Report = 2 * time.Second
+	}
+	if opts.RefusedFor <= 0 {
+		opts.RefusedFor = 30 * time.Minute
 	}
 	return &Backend{world: world, opts: opts}
 }

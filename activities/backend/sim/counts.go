@@ -16,6 +16,8 @@ type Counts struct {
 	Ready        int `json:"ready"`
 	Stamped      int `json:"stamped"`
 	Pods         int `json:"pods"` // on our nodes
+	// Refusals are the records of providers that refuse, which are not counted as Tenants.
+	Refusals int `json:"refusals,omitempty"`
 }
 
 // Counts counts what is ours in the world, of every hub.
@@ -49,13 +51,24 @@ func (s *State) Counts() Counts {
 		}
 		c.Pods += len(s.Consumer.Pods[name])
 	}
-	for _, p := range s.Providers {
-		if p.Tenant != nil {
-			add(&c.Tenants, p.Tenant.Labels)
-		}
-	}
 	for _, slice := range s.RemoteSlices {
 		add(&c.RemoteSlices, slice.Labels)
 	}
+	s.countTenants(&c, add)
 	return c
+}
+
+func (s *State) countTenants(c *Counts, add func(*int, map[string]string) bool) {
+	for _, p := range s.Providers {
+		switch {
+		case p.Tenant == nil:
+		case p.Tenant.Labels[backend.LabelRefused] != "":
+			add(&c.Refusals, p.Tenant.Labels)
+		default:
+			add(&c.Tenants, p.Tenant.Labels)
+		}
+	}
+	for _, noted := range s.Consumer.Refused {
+		add(&c.Refusals, noted.Labels)
+	}
 }

@@ -23,11 +23,15 @@ func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (st
 	if err != nil {
 		return "", err
 	}
-	answers := false
-	if _, err := b.world.view(func(s *State) { answers = !s.providerOr(id).Knobs.Unreachable }); err != nil {
+	var knobs Knobs
+	if _, err := b.world.view(func(s *State) { knobs = s.providerOr(id).Knobs }); err != nil {
 		return "", err
 	}
-	if !answers {
+	if knobs.Unauthorized {
+		return "", fmt.Errorf("identify provider of %s: it does not accept these credentials: %w", where(credentials),
+			backend.ErrInvalid)
+	}
+	if knobs.Unreachable {
 		return "", fmt.Errorf("identify provider of %s: no answer from simulated provider: %w", where(credentials),
 			backend.ErrUnreachable)
 	}

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -48,15 +50,15 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 		return true
 	}
 	if slice := s.Consumer.Slices[name]; slice != nil && ours(slice.Labels, slice.Provider) {
-		f.Slice, f.Booking, f.Terminating = true, bookingOf(slice.Annotations), slice.Deleting != nil
+		f.Slice, f.Terminating = true, slice.Deleting != nil
 	}
 	if virtual := s.Consumer.Virtuals[name]; virtual != nil && ours(virtual.Labels, virtual.Provider) {
-		f.Virtual = true
+		f.Virtual, f.Booking = true, bookingOf(virtual.Annotations)
 		f.Marked = virtual.Annotations[backend.AnnotationStamp] == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || virtual.Deleting != nil
 	}
 	if node := s.Consumer.Nodes[name]; node != nil && ours(node.Labels, node.Labels["liqo.io/remote-cluster-id"]) {
-		f.Node, f.Ready = true, isReady(node)
+		f.Node, f.Ready, f.Cordoned = true, isReady(node), backend.IsCordoned(node)
 		f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || node.DeletionTimestamp != nil
 	}
@@ -72,6 +74,17 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 				peers = append(peers, s.provider(id))
 			}
 		}
+		now := time.Now()
+		for id, noted := range s.Consumer.Refused {
+			at, known := slices.BinarySearchFunc(peers, id,
+				func(p fleet.Provider, id string) int { return cmp.Compare(p.ID, id) })
+			if !known && b.ours(noted.Labels) {
+				peers = slices.Insert(peers, at, fleet.Provider{ID: id, Credentials: credentialsOf(noted.Annotations)})
+			}
+			if b.ours(noted.Labels) {
+				peers[at].Refusing = s.remembered(id, now)
+			}
+		}
 	})
 	return peers, err
 }
@@ -79,10 +92,15 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 // provider is the provider with the credentials its peering was made with, if it was ours.
 func (s *State) provider(id string) fleet.Provider {
 	p := fleet.Provider{ID: id}
-	var credentials fleet.Credentials
-	if peering := s.Consumer.Peerings[id]; peering != nil &&
-		json.Unmarshal([]byte(peering.Annotations[backend.AnnotationCredentials]), &credentials) == nil {
-		p.Credentials = credentials
+	if peering := s.Consumer.Peerings[id]; peering != nil {
+		p.Credentials = credentialsOf(peering.Annotations)
 	}
 	return p
+}
+
+func credentialsOf(annotations map[string]string) (credentials fleet.Credentials) {
+	if json.Unmarshal([]byte(annotations[backend.AnnotationCredentials]), &credentials) != nil {
+		return fleet.Credentials{}
+	}
+	return credentials
 }

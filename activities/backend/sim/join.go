@@ -47,6 +47,9 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	}
 	delay := s.Delays.Join / time.Duration(len(joinStages))
 	for _, stage := range joinStages {
+		if err := b.refuses(s, p, a, stage, now); err != nil {
+			return nil, err
+		}
 		if w, err := slice.pass(p, joinStages, stage, delay, now); w != nil || err != nil {
 			return w, err
 		}
@@ -57,6 +60,14 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	return b.stamp(s, p, a, now)
 }
 
+// refuses is the error of a slice that the provider grants no more, because it refuses the consumer as a whole.
+func (b *Backend) refuses(s *State, p *Provider, a fleet.Attempt, stage backend.Stage, now time.Time) error {
+	if stage != backend.StageResources || p.Knobs.Unreachable || s.RemoteSlices[remoteKey(p.ID, a.ObjectName())] != nil {
+		return nil
+	}
+	return b.admits(s, p, stage, now)
+}
+
 // reach makes the objects that a reached stage brings.
 func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage backend.Stage, now time.Time) error {
 	name := spec.Attempt.ObjectName()
@@ -65,7 +76,11 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 		return b.grant(s, p, spec, now)
 	case backend.StageVirtualKubelet:
 		if s.Consumer.Virtuals[name] == nil {
-			object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), map[string]string{}, now)
+			annotations, err := bookingAnnotation(spec.Booking)
+			if err != nil {
+				return err
+			}
+			object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), annotations, now)
 			if err != nil {
 				return err
 			}

@@ -50,6 +50,9 @@ var kinds = map[string]kind{
 	"peering": kindOf(func(s *State) *map[string]*Peering { return &s.Consumer.Peerings }, func(p *Peering) *Peering {
 		return &Peering{Object: p.copy(), Track: p.Track, BothWays: p.BothWays}
 	}),
+	"refused": kindOf(func(s *State) *map[string]*Refused { return &s.Consumer.Refused }, func(r *Refused) *Refused {
+		return &Refused{Object: r.copy(), Until: r.Until}
+	}),
 	"slice": kindOf(func(s *State) *map[string]*Slice { return &s.Consumer.Slices }, func(o *Slice) *Slice {
 		return &Slice{Object: o.copy(), Track: o.Track, Asked: o.Asked}
 	}),
@@ -109,7 +112,7 @@ func attemptKeys(a fleet.Attempt) func(*State) []string {
 		}
 		keys := []string{"slice/" + name, "virtual/" + name, "kubelet/" + name, "node/" + name, "pods/" + name}
 		for _, id := range ids {
-			keys = append(keys, "provider/"+id, "peering/"+id, "remote/"+remoteKey(id, name))
+			keys = append(keys, "provider/"+id, "peering/"+id, "refused/"+id, "remote/"+remoteKey(id, name))
 		}
 		return keys
 	}
@@ -117,7 +120,7 @@ func attemptKeys(a fleet.Attempt) func(*State) []string {
 
 // providerKeys are the objects that a verb on the provider reads or changes.
 func providerKeys(id string) func(*State) []string {
-	return func(*State) []string { return []string{"provider/" + id, "peering/" + id} }
+	return func(*State) []string { return []string{"provider/" + id, "peering/" + id, "refused/" + id} }
 }
 
 // allKeys are all objects there are.

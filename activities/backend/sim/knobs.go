@@ -42,11 +42,7 @@ func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) erro
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if p.Knobs.Unreachable != knobs.Unreachable {
 			p.Knobs = knobs
-			for name, slice := range s.Consumer.Slices {
-				if slice.Provider == provider {
-					s.heartbeat(name, time.Now())
-				}
-			}
+			s.nodesTurn(provider, time.Now())
 		}
 		p.Knobs = knobs
 	})

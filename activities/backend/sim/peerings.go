@@ -29,12 +29,15 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 // establish takes the peering through its stages as far as it gets now.
 func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*waiting, error) {
 	p := s.Providers[provider.ID]
-	if p == nil || p.Knobs.Unreachable {
+	if p.shut() {
 		return nil, unreachable(backend.StageAPIServer, provider.ID)
 	}
 	api := Track{Stage: backend.StageAPIServer}
 	if w, err := api.advance(p, 0, now); w != nil || err != nil {
 		return w, err
+	}
+	if err := b.admits(s, p, backend.StageAPIServer, now); err != nil {
+		return nil, err
 	}
 	peering := s.Consumer.Peerings[provider.ID]
 	if peering != nil && !b.ours(peering.Labels) {
@@ -47,7 +50,11 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 	if err != nil {
 		return nil, err
 	}
-	delay := s.Delays.Peer / time.Duration(len(peerStages))
+	return peering.makeOn(p, s.Delays.Peer/time.Duration(len(peerStages)), now)
+}
+
+// makeOn takes the peering through the stages of its making.
+func (peering *Peering) makeOn(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
 	for _, stage := range peerStages {
 		if w, err := peering.pass(p, peerStages, stage, delay, now); w != nil || err != nil {
 			return w, err
@@ -55,6 +62,9 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 	}
 	return nil, nil
 }
+
+// shut reports whether the provider has no answer for us.
+func (p *Provider) shut() bool { return p == nil || p.Knobs.Unreachable || p.Knobs.Unauthorized }
 
 // ensurePeering makes the peering on the consumer and the Tenant on the provider, where they are missing.
 func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, now time.Time) (*Peering, error) {
@@ -67,6 +77,7 @@ func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, 
 		peering = made
 		s.Consumer.Peerings[provider.ID] = peering
 	}
+	delete(s.Consumer.Refused, provider.ID)
 	if peering.Deleting != nil { // a RemovePeering stopped half way: begin anew
 		peering.Deleting, peering.Track = nil, Track{}
 	}
@@ -75,7 +86,10 @@ func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, 
 		if err != nil {
 			return nil, err
 		}
-		p.Tenant = &tenant
+		p.Tenant, p.Condition = &tenant, ""
+	}
+	if p.Tenant.Labels[backend.LabelRefused] != "" {
+		delete(p.Tenant.Labels, backend.LabelRefused)
 	}
 	return peering, nil
 }
@@ -91,8 +105,8 @@ func (b *Backend) newPeering(p *Provider, provider fleet.Provider, now time.Time
 }
 
 // established reports whether nodes can be made on the peering.
-func (p *Peering) established() bool {
-	return p != nil && p.Deleting == nil && p.at(peerStages, backend.StageReachable)
+func (peering *Peering) established() bool {
+	return peering != nil && peering.Deleting == nil && peering.at(peerStages, backend.StageReachable)
 }
 
 func unreachable(stage backend.Stage, provider string) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -36,6 +37,7 @@ func child(t *testing.T, test string, env ...string) *exec.Cmd {
 
 // Two processes run the whole contract at the same time on one world, with providers of their own.
 func TestContractTwoProcesses(t *testing.T) {
+	testkit.Slow(t)
 	delays := Delays{Peer: 20 * time.Millisecond, Join: 20 * time.Millisecond, Leave: 10 * time.Millisecond}
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), delays)
 	cmd := child(t, "TestChildContract", envWorld+"="+w.Path())
@@ -68,6 +70,7 @@ func TestChildContract(t *testing.T) {
 // A process is killed half way through each of its writes in turn, on a whole life of a node, in which the file is also
 // written anew again and again; another process goes on from there, and nothing is left at the end.
 func TestKilledAtEachWrite(t *testing.T) {
+	testkit.Slow(t)
 	const enough = 100
 	for at := 1; ; at++ {
 		require.Less(t, at, enough, "the life of a node has fewer writes")

@@ -20,10 +20,13 @@ func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, pr
 // unpeer removes the peering of the provider as far as it gets now.
 func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	p, peering := s.providerOr(id), s.Consumer.Peerings[id]
+	if err := b.noteRefusal(s, p, now); err != nil {
+		return nil, err
+	}
 	tenant := p.Tenant != nil && b.ours(p.Tenant.Labels)
 	switch {
 	case peering == nil && !tenant:
-		return nil, nil
+		return nil, s.kept(p, now)
 	case peering != nil && !b.ours(peering.Labels):
 		return nil, nil
 	}
@@ -37,11 +40,41 @@ func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	if w := peering.dissolve(p, s.Delays.Unpeer/time.Duration(len(unpeerStages)), now); w != nil {
 		return w, nil
 	}
-	if tenant {
-		p.Tenant = nil
-	}
 	delete(s.Consumer.Peerings, id)
-	return nil, nil
+	if tenant {
+		p.removeTenant()
+	}
+	return nil, s.kept(p, now)
+}
+
+// removeTenant removes the Tenant, or marks the one that is the provider's word.
+func (p *Provider) removeTenant() {
+	if p.Condition == "" {
+		p.Tenant = nil
+		return
+	}
+	p.Tenant.Labels[backend.LabelRefused] = string(p.Condition)
+}
+
+// noteRefusal remembers a Tenant that is gone, while the peering still shows it.
+func (b *Backend) noteRefusal(s *State, p *Provider, now time.Time) error {
+	if p.Knobs.Unreachable {
+		return nil
+	}
+	_, err := b.refusal(s, p, now)
+	return err
+}
+
+// kept is the error of a removal after which the record of a refusal stays; nil when there is none.
+func (s *State) kept(p *Provider, now time.Time) error {
+	if refusing := s.remembered(p.ID, now); refusing != nil {
+		return refuse(backend.StageTenantGone, *refusing)
+	}
+	delete(s.Consumer.Refused, p.ID)
+	if p.Tenant == nil || p.Tenant.Labels[backend.LabelRefused] == "" {
+		return nil
+	}
+	return refuse(backend.StageTenantGone, *p.closed())
 }
 
 // dissolve takes the peering through the stages of its removal: Identity, then Tenant, because the Identity needs the

@@ -44,11 +44,7 @@ func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now 
 	if slice := s.Consumer.Slices[name]; slice != nil {
 		return slice, nil
 	}
-	annotations, err := bookingAnnotation(spec.Booking)
-	if err != nil {
-		return nil, err
-	}
-	object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), annotations, now)
+	object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now)
 	if err != nil {
 		return nil, err
 	}

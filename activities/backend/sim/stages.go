@@ -65,7 +65,8 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	if t.Reached {
 		return nil, nil
 	}
-	if p.Knobs.Refuse == t.Stage {
+	closed := p.Condition != "" && (t.Stage == backend.StageTenant || t.Stage == backend.StageResources)
+	if closed || p.Knobs.Refuse == t.Stage {
 		return nil, &backend.StageError{Stage: t.Stage, Message: p.said("refused"), Err: backend.ErrDenied}
 	}
 	if w := p.holds(t.Stage, t.Since.Add(delay), now); w != nil {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // State is the whole world.
@@ -38,12 +39,16 @@ type Provider struct {
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	Knobs    Knobs               `json:"knobs"`
 	Tenant   *Object             `json:"tenant,omitempty"`
+	// Condition is what the Tenant is set to: cordoned or drained; empty is active.
+	Condition fleet.RefusingKind `json:"condition,omitempty"`
 }
 
 // Knobs are the faults of a provider. The zero value is a healthy one.
 type Knobs struct {
 	// Unreachable: no connection, neither ours nor the consumer cluster's.
 	Unreachable bool `json:"unreachable,omitempty"`
+	// Unauthorized: it does not accept our credentials; what the consumer's Liqo does there goes on.
+	Unauthorized bool `json:"unauthorized,omitempty"`
 	// Hang is a stage that is not reached while it is set here.
 	Hang backend.Stage `json:"hang,omitempty"`
 	// Refuse is a stage of Establish or Join that the provider says no to, with Message for its words.
@@ -55,6 +60,7 @@ type Knobs struct {
 // by that of their virtual node and Pods by the Node they run on.
 type Consumer struct {
 	Peerings map[string]*Peering
+	Refused  map[string]*Refused // by provider id
 	Slices   map[string]*Slice
 	Virtuals map[string]*Object
 	Kubelets map[string]*Kubelet
@@ -113,6 +119,7 @@ func (s *State) fill() {
 	orMake(&s.Providers)
 	orMake(&s.RemoteSlices)
 	orMake(&s.Consumer.Peerings)
+	orMake(&s.Consumer.Refused)
 	orMake(&s.Consumer.Slices)
 	orMake(&s.Consumer.Virtuals)
 	orMake(&s.Consumer.Kubelets)

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	testOptions = Options{Poll: 2 * time.Millisecond, Report: 20 * time.Millisecond}
+	testOptions = Options{RefusedFor: 400 * time.Millisecond, Poll: 2 * time.Millisecond, Report: 20 * time.Millisecond}
 	testShape   = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
 		corev1.ResourcePods: resource.MustParse("20"),
@@ -66,6 +66,7 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 		Backend: New(w, testOptions), Other: New(other, testOptions),
 		Providers: [2]fleet.Provider{provider(t, w, one), provider(t, w, two)},
 		Shape:     testShape, Group: group, Bound: time.Minute, Prompt: time.Minute, Pass: 25 * time.Millisecond,
+		RefusedFor: testOptions.RefusedFor,
 		World: backendtest.World{
 			Objects: func(context.Context) ([]backendtest.Object, error) { return objects(other) },
 			Node: func(_ context.Context, name string) (*corev1.Node, error) {
@@ -109,6 +110,13 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 				return other.DeleteVirtualNode(ctx, a.ObjectName())
 			},
 			DeleteSlice: func(ctx context.Context, a fleet.Attempt) error { return other.DeleteSlice(ctx, a.ObjectName()) },
+			SliceThere: func(_ context.Context, a fleet.Attempt) (map[string]string, error) {
+				s, err := other.Snapshot()
+				if err != nil {
+					return nil, err
+				}
+				return s.RemoteSlices[remoteKey(a.Provider.ID, a.ObjectName())].Annotations, nil
+			},
 			SetProviderID: func(ctx context.Context, node, id string) error {
 				return other.Edit(ctx, func(s *State) error {
 					s.Consumer.Nodes[node].Spec.ProviderID = id
@@ -117,8 +125,14 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 			},
 			Unreachable: func(t *testing.T, secret string) fleet.Credentials { return credentials(t, w, secret) },
 			Stall:       knobs(Knobs{Hang: backend.StageTenant}), StallStage: backend.StageTenant,
-			Cut:  knobs(Knobs{Unreachable: true}),
-			Deny: knobs(Knobs{Refuse: backend.StageResources, Message: "tenant drained"}),
+			Cut: knobs(Knobs{Unreachable: true}),
+			Deny: func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
+				undo := func(ctx context.Context) error { return other.Close(ctx, p.ID, "") }
+				return undo, other.Close(ctx, p.ID, fleet.RefusingCordoned)
+			},
+			Close: func(ctx context.Context, p fleet.Provider, kind fleet.RefusingKind) (backendtest.Undo, error) {
+				return func(ctx context.Context) error { return other.Close(ctx, p.ID, "") }, other.Close(ctx, p.ID, kind)
+			},
 			Shrink: func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 				undo := func(ctx context.Context) error { return other.AddProvider(ctx, p.ID, testCapacity) }
 				small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
@@ -136,11 +150,15 @@ func objects(w *World) ([]backendtest.Object, error) {
 	var list []backendtest.Object
 	add := func(where, kind, name string, o Object) {
 		if !foreign(o.Labels) {
-			list = append(list, backendtest.Object{Where: where, Provider: o.Provider, Kind: kind, Name: name, UID: o.UID})
+			list = append(list, backendtest.Object{Where: where, Provider: o.Provider, Kind: kind, Name: name, UID: o.UID,
+				Refusal: o.Labels[backend.LabelRefused] != ""})
 		}
 	}
 	for id, o := range s.Consumer.Peerings {
 		add("consumer", "peering", id, o.Object)
+	}
+	for id, o := range s.Consumer.Refused {
+		add("consumer", "refusal", id, o.Object)
 	}
 	for name, o := range s.Consumer.Slices {
 		add("consumer", "slice", name, o.Object)

@@ -42,8 +42,12 @@ type Offer struct {
 	// Peering is the phase of the peering with the provider, Since when it entered it.
 	Peering fleet.PeeringPhase `json:"peering"`
 	Since   time.Time          `json:"since,omitzero"`
+	// Refusing is the provider's no to this cluster, while it is in force.
+	Refusing *fleet.ProviderRefusal `json:"refusing,omitempty"`
 	// Failure is why the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
+	// Condition is what the comparison has found wrong with the provider.
+	Condition *Condition `json:"condition,omitempty"`
 }
 
 // Hold is one attempt's share of an offer.
@@ -93,10 +97,11 @@ func (o *Offer) take(offer fleet.Offer) {
 
 func providerOf(p fleet.ProviderSnapshot) Offer {
 	o := Offer{Name: p.ID, Provider: p.ID, Peering: p.Phase, Since: p.Since.UTC(), Failure: p.Failure,
-		Held: corev1.ResourceList{}}
+		Refusing: p.Refusing, Held: corev1.ResourceList{}}
 	if p.Offer != nil {
 		o.take(*p.Offer)
 	}
+	o.Condition = conditionOf(p)
 	for name, whole := range o.Lendable {
 		held := whole.DeepCopy()
 		if held.Sub(p.Free[name]); held.Sign() != 0 {
@@ -163,6 +168,16 @@ func (o Offer) expires(look Look) string {
 }
 
 func (o Offer) why() string {
+	if o.Refusing != nil {
+		text := "refuses this cluster"
+		if !o.Refusing.Until.IsZero() {
+			text += " until " + o.Refusing.Until.UTC().Format(time.RFC3339)
+		}
+		return text + ": " + o.Refusing.Reason
+	}
+	if o.Condition != nil {
+		return o.Condition.Name + ": " + o.Condition.Message
+	}
 	if o.Failure == nil {
 		return ""
 	}

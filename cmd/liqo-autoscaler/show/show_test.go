@@ -86,19 +86,34 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 			Offer: &fleet.Offer{Name: "gone", Provider: "c-gone", Lendable: list("4", "8Gi", "")},
 			Free:  list("4", "8Gi", ""),
 		},
+		{
+			ID: "c-closed", Phase: fleet.Refusing, Since: ago(2 * time.Hour), Free: list("4", "8Gi", ""),
+			Offer: &fleet.Offer{Name: "closed", Provider: "c-closed", Lendable: list("4", "8Gi", "")},
+			Refusing: &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned,
+				Reason: "the provider has set our Tenant liqo-tenant-munich/munich to Cordoned"},
+		},
 		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from what exists
 	}, []fleet.Offer{milan, turin}
+}
+
+// unreachable is a provider of the snapshots that does not answer.
+func unreachable() fleet.ProviderSnapshot {
+	return fleet.ProviderSnapshot{ID: "milan", Standing: fleet.Standing{Access: fleet.AccessSilent,
+		Since:   ago(7 * time.Minute),
+		Message: "observe provider milan: cannot look: connection refused"}}
 }
 
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]show.Document{
-		"status":         show.StatusOf(snapshots()...),
-		"status-idle":    show.StatusOf(snapshots()[1]),
-		"status-nothing": show.StatusOf(),
-		"offers":         show.OffersOf(providers, nil),
-		"offers-source":  show.OffersOf(providers, offered),
-		"offers-nothing": show.OffersOf(nil, nil),
+		"status":            show.StatusOf(snapshots()...),
+		"status-conditions": show.StatusOf(snapshots()...).With([]fleet.ProviderSnapshot{{ID: "well"}, unreachable()}),
+		"status-refused":    show.Status{Groups: show.StatusOf(snapshots()[1]).Groups, Refusing: show.RefusingOf(providers)},
+		"status-idle":       show.StatusOf(snapshots()[1]),
+		"status-nothing":    show.StatusOf(),
+		"offers":            show.OffersOf(providers, nil),
+		"offers-source":     show.OffersOf(providers, offered),
+		"offers-nothing":    show.OffersOf(nil, nil),
 	}
 	for name, d := range documents {
 		for _, format := range show.Formats {

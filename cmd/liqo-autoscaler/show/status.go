@@ -15,6 +15,28 @@ import (
 type Status struct {
 	Groups    []Group    `json:"groups"`
 	Instances []Instance `json:"instances"`
+	// Conditions are what is wrong with providers.
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Refusing are the providers that refuse this cluster, by id.
+	Refusing []Refusing `json:"refusing,omitempty"`
+}
+
+// Refusing is a provider that refuses this cluster.
+type Refusing struct {
+	Provider string    `json:"provider"`
+	Since    time.Time `json:"since"`
+	fleet.ProviderRefusal
+}
+
+// RefusingOf picks the providers that refuse.
+func RefusingOf(providers []fleet.ProviderSnapshot) (refusing []Refusing) {
+	for _, p := range providers {
+		if p.Refusing != nil {
+			refusing = append(refusing, Refusing{Provider: p.ID, Since: p.Since.UTC(), ProviderRefusal: *p.Refusing})
+		}
+	}
+	slices.SortFunc(refusing, func(a, b Refusing) int { return natural.Compare(a.Provider, b.Provider) })
+	return refusing
 }
 
 // Group is one node group.
@@ -63,6 +85,8 @@ type Instance struct {
 	Failure    *fleet.Failure `json:"failure,omitempty"`
 	// Waits is what the step under way waits for, where it has said so.
 	Waits string `json:"waits,omitempty"`
+	// Condition is what is wrong with its provider, if anything.
+	Condition string `json:"condition,omitempty"`
 }
 
 // StatusOf makes the status of snapshots, in the order of their groups' names.
@@ -120,6 +144,13 @@ func InstanceOf(group string, v fleet.InstanceView) Instance {
 	return i
 }
 
+func (i Instance) whyNotReady() string {
+	if i.Condition != "" {
+		return "node is not ready, provider: " + i.Condition
+	}
+	return "node is not ready"
+}
+
 // Why says in a few words what is the matter with the instance; "" when nothing is.
 func (i Instance) Why() string {
 	switch {
@@ -128,7 +159,7 @@ func (i Instance) Why() string {
 	case i.Failure != nil:
 		return string(i.Failure.Code) + ": " + i.Failure.Message
 	case i.NotReady:
-		return "node is not ready"
+		return i.whyNotReady()
 	case !i.Counts && i.State == fleet.StateDeleting && i.Phase != fleet.Draining && i.Phase != fleet.Unpeering:
 		return "asked back"
 	case i.Waits != "":

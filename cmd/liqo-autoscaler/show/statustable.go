@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Table prints the groups, and then the instances if there are any.
+// Table prints the groups, then what is wrong with providers, then the instances.
 func (s Status) Table(out io.Writer, look Look) error {
 	if len(s.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run.")
@@ -32,13 +32,36 @@ func (s Status) Table(out io.Writer, look Look) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := table(out, header, rows); err != nil || len(s.Instances) == 0 {
+	if err := table(out, header, rows); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(out); err != nil {
-		return err
+	for _, more := range []struct {
+		rows  int
+		print func(io.Writer, Look) error
+	}{{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable}} {
+		if more.rows == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintln(out); err != nil {
+			return err
+		}
+		if err := more.print(out, look); err != nil {
+			return err
+		}
 	}
-	return s.instanceTable(out, look)
+	return nil
+}
+
+func (s Status) refusingTable(out io.Writer, look Look) error {
+	var rows [][]string
+	for _, r := range s.Refusing {
+		until := "it lifts that"
+		if !r.Until.IsZero() {
+			until = r.Until.UTC().Format(time.RFC3339)
+		}
+		rows = append(rows, []string{r.Provider, string(r.Kind), look.age(r.Since), until, look.cut(r.Reason)})
+	}
+	return table(out, []string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, rows)
 }
 
 func (s Status) instanceTable(out io.Writer, look Look) error {

@@ -34,8 +34,8 @@ func fullRecord(name, writer string) store.Record {
 				Price:         0.25,
 				LingerSeconds: &linger,
 				Expires:       &expires,
+				Provider:      "milan",
 			},
-			Provider: "milan",
 		},
 		Writer: writer, Updated: at,
 	}

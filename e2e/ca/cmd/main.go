@@ -19,11 +19,13 @@ import (
 
 	"github.com/spf13/pflag"
 
+	ours "github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca/core"
 	"k8s.io/autoscaler/cluster-autoscaler/config/flags"
 	"k8s.io/autoscaler/cluster-autoscaler/core"
 	"k8s.io/autoscaler/cluster-autoscaler/debuggingsnapshot"
 	"k8s.io/autoscaler/cluster-autoscaler/loop"
 	"k8s.io/autoscaler/cluster-autoscaler/metrics"
+	kubeutil "k8s.io/autoscaler/cluster-autoscaler/utils/kubernetes"
 	kubeflag "k8s.io/component-base/cli/flag"
 	"k8s.io/klog/v2"
 )
@@ -53,10 +55,15 @@ func run() error {
 	snapshotter := debuggingsnapshot.NewDebuggingSnapshotter(opts.DebuggingSnapshotEnabled)
 	serve(opts.Address, health)
 
-	autoscaler, trigger, err := build(ctx, opts, snapshotter)
+	metrics.UpdateCPULimitsCores(opts.MinCoresTotal, opts.MaxCoresTotal)
+	metrics.UpdateMemoryLimitsBytes(opts.MinMemoryTotal, opts.MaxMemoryTotal)
+	metrics.InitMetrics()
+	autoscaler, _, err := ours.New(ctx, opts, kubeutil.CreateKubeClient(opts.KubeClientOpts), snapshotter)
 	if err != nil {
 		return fmt.Errorf("build autoscaler: %w", err)
 	}
+	observer := loop.StartPodObserver(ctx, kubeutil.CreateKubeClient(opts.KubeClientOpts))
+	trigger := loop.NewLoopTrigger(autoscaler, nil, observer, opts.ScanInterval)
 	health.StartMonitoring()
 	if err := autoscaler.Start(); err != nil {
 		return fmt.Errorf("start autoscaler: %w", err)

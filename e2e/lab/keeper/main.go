@@ -1,6 +1,7 @@
 // Command keeper runs one lab; only package lab builds and starts it. It reads one line of JSON, a keep.Config, from
 // standard input and reports its progress on standard output. It ends the lab when its input ends, because the owner
-// closed the input or died. The processes that it starts die with it.
+// closed the input or died. The processes that it starts die with it. As "keeper contain" it is the first process of a
+// container.
 package main
 
 import (
@@ -18,6 +19,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == keep.ContainArg {
+		fmt.Fprintln(os.Stderr, keep.Contain(os.Args[2:]))
+		os.Exit(1)
+	}
 	signal.Ignore(syscall.SIGPIPE) // an owner that has died reads no more; there is still work to do
 	syscall.CloseOnExec(3)         // the owner's lab lock: held until we end, but not by what we start
 	say := speaker(os.Stdout)

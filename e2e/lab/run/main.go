@@ -1,4 +1,7 @@
-// Command run runs a command beside a lab of its own: run [-providers N] [-kubernetes V] [-liqo V] COMMAND [ARG...].
+// Command run runs a command beside a lab of its own:
+//
+//	run [-providers N] [-kubernetes V] [-liqo V] [-gateways | -no-networking] COMMAND [ARG...]
+//
 // The command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries),
 // LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full). Run exits with the exit code of
 // the command, which may be a shell. With -built it starts nothing and prints the folder of the binaries, or nothing
@@ -25,6 +28,8 @@ func main() {
 	flag.StringVar(&o.KubernetesVersion, "kubernetes", "",
 		"version, default $"+lab.EnvKubernetes+" or "+lab.DefaultKubernetes)
 	flag.StringVar(&o.LiqoVersion, "liqo", "", "version, default $"+lab.EnvLiqo+" or "+lab.DefaultLiqo)
+	flag.BoolVar(&o.Gateways, "gateways", false, "run the gateways of Liqo's networking; takes root and /dev/net/tun")
+	flag.BoolVar(&o.NoNetworking, "no-networking", false, "install Liqo without its networking module")
 	built := flag.Bool("built", false, "print the folder of the binaries when they are built, and end")
 	flag.Parse()
 	if *built {

@@ -1,9 +1,12 @@
 // Command mutate measures the tests: it makes random changes to the code, one at a time and without touching a file,
 // and lists those that no fast test notices. A seed draws the same changes again while the code is the same.
+// survivors.txt has the reasons of those that no test can or need notice; they count as survived all the same.
 package main
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,8 +23,12 @@ import (
 
 const fast = "workflows,workflows/fleet,workflows/client,activities,grpcserver,grpcserver/config"
 
-// memory bounds each process: a loop that a change has made endless must not eat the machine.
-const memory = 16 << 30
+// Bounds of each process: a loop that a change has made endless must not eat the machine. The time is the processor's,
+// so that a busy machine makes no test notice what it does not.
+const (
+	memory  = 16 << 30
+	seconds = 180
+)
 
 type options struct {
 	seed            uint64
@@ -38,7 +45,7 @@ func main() {
 	tests := flag.String("tests", fast,
 		"folders whose tests run, besides its own, for each changed package that they depend on")
 	flag.IntVar(&o.parallel, "parallel", 2, "how many changes to try at once")
-	flag.DurationVar(&o.timeout, "timeout", time.Minute, "for the tests of one package; longer counts as noticed")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "for the tests of one package; longer counts as noticed")
 	flag.Parse()
 	o.packages, o.tests = split(*packages), split(*tests)
 	if o.seed == 0 {
@@ -66,6 +73,9 @@ func run(ctx context.Context, o options) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return fmt.Errorf("bound the memory of the tests: %w", err)
 	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds}); err != nil {
+		return fmt.Errorf("bound the time of the tests: %w", err)
+	}
 	sites, err := collect(o.packages)
 	if err != nil {
 		return err
@@ -92,13 +102,45 @@ func run(ctx context.Context, o options) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	fmt.Println("survivors:")
-	for _, s := range slices.Sorted(slices.Values(d.survivors)) {
-		fmt.Println(" ", s)
+	d.report(o.seed)
+	return nil
+}
+
+// known has a line for each change that may survive: file, change and reason, separated by colons.
+//
+//go:embed survivors.txt
+var known string
+
+// reason is why a change may survive, or empty.
+func reason(s site) string {
+	for line := range strings.Lines(known) {
+		if why, ok := strings.CutPrefix(line, s.file+": "+s.what+": "); ok {
+			return strings.TrimSpace(why)
+		}
+	}
+	return ""
+}
+
+// report lists the survivors, those without a reason first.
+func (d *draw) report(seed uint64) {
+	explained := 0
+	for _, of := range []bool{false, true} {
+		for _, s := range slices.SortedFunc(slices.Values(d.survivors), func(a, b site) int {
+			return cmp.Or(strings.Compare(a.file, b.file), cmp.Compare(a.from, b.from))
+		}) {
+			switch why := reason(s); {
+			case (why != "") != of:
+			case of:
+				explained++
+				fmt.Printf("  %s: %s\n", s, why)
+			default:
+				fmt.Printf("  %s\n", s)
+			}
+		}
 	}
 	rate := 100 * float64(d.killed) / float64(max(1, d.killed+len(d.survivors)))
-	fmt.Printf("MUTATE killed=%d survived=%d rate=%.1f%% seed=%d\n", d.killed, len(d.survivors), rate, o.seed)
-	return nil
+	fmt.Printf("MUTATE killed=%d survived=%d explained=%d rate=%.1f%% seed=%d\n", d.killed, len(d.survivors),
+		explained, rate, seed)
 }
 
 // draw hands out the sites in their order until n of them have compiled: with a seed these are always the same ones.
@@ -109,7 +151,7 @@ type draw struct {
 	next      int
 	running   int
 	killed    int
-	survivors []string
+	survivors []site
 	ended     sync.Cond
 }
 
@@ -133,13 +175,13 @@ func (d *draw) put(s site, res result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running--
-	switch what := fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what); res {
+	switch res {
 	case killed:
 		d.killed++
-		fmt.Println("killed  ", what)
+		fmt.Println("killed  ", s)
 	case survived:
-		d.survivors = append(d.survivors, what)
-		fmt.Println("survived", what)
+		d.survivors = append(d.survivors, s)
+		fmt.Println("survived", s)
 	case unbuilt: // drawn again
 	}
 	d.ended.Broadcast()

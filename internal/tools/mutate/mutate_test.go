@@ -101,3 +101,12 @@ func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	_, ok = d.take()
 	require.False(t, ok)
 }
+
+// A reason holds for one change of one file, wherever its line has gone.
+func TestReasons(t *testing.T) {
+	t.Cleanup(func(was string) func() { return func() { known = was } }(known))
+	known = "p/p.go: `3` becomes `4`: nobody counts\n"
+	require.Equal(t, "nobody counts", reason(site{file: "p/p.go", line: 7, what: "`3` becomes `4`"}))
+	require.Empty(t, reason(site{file: "q/p.go", what: "`3` becomes `4`"}))
+	require.Empty(t, reason(site{file: "p/p.go", what: "`3` becomes `5`"}))
+}

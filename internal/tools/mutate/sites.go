@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,6 +17,8 @@ type site struct {
 	from, to   int // the bytes of the file that are replaced
 	with, what string
 }
+
+func (s site) String() string { return fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what) }
 
 // swaps are the operators that are exchanged for each other.
 var swaps = map[token.Token]token.Token{

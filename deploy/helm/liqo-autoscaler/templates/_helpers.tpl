@@ -125,14 +125,67 @@ readinessProbe:
 {{- with .Values.temporal.taskQueue }}
 - --task-queue={{ . }}
 {{- end }}
+{{- with .Values.temporal.tls }}
+{{- if .enabled }}
+- --temporal-tls
+{{- end }}
+{{- if .ca.secretName }}
+- --temporal-tls-ca=/etc/liqo-autoscaler/temporal-ca/{{ .ca.key }}
+{{- end }}
+{{- with .clientCertificate }}
+{{- if .secretName }}
+- --temporal-tls-cert=/etc/liqo-autoscaler/temporal-client/{{ .certKey }}
+- --temporal-tls-key=/etc/liqo-autoscaler/temporal-client/{{ .keyKey }}
+{{- end }}
+{{- end }}
+{{- with .serverName }}
+- --temporal-tls-server-name={{ . }}
+{{- end }}
+{{- end }}
+{{- with .Values.temporal.apiKey }}
+{{- if .secretName }}
+- --temporal-api-key-file=/etc/liqo-autoscaler/temporal-key/{{ .key }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
-{{/* What all pods share besides their containers: (list $ "component"). */}}
+{{/* The Secrets that la.temporalArgs names files of: whole folders, because single files of a volume never change. */}}
+{{- define "la.temporalMounts" -}}
+{{- range $name, $secret := include "la.temporalSecrets" . | fromYaml }}
+- {name: {{ $name }}, mountPath: /etc/liqo-autoscaler/{{ $name }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "la.temporalVolumes" -}}
+{{- range $name, $secret := include "la.temporalSecrets" . | fromYaml }}
+- name: {{ $name }}
+  secret:
+    secretName: {{ $secret.name }}
+    items:
+    {{- range $secret.keys }}
+    - {key: {{ . }}, path: {{ . }}}
+    {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "la.temporalSecrets" -}}
+{{- with .Values.temporal.tls.ca }}{{ if .secretName }}
+temporal-ca: {name: {{ .secretName }}, keys: [{{ .key }}]}
+{{- end }}{{ end }}
+{{- with .Values.temporal.tls.clientCertificate }}{{ if .secretName }}
+temporal-client: {name: {{ .secretName }}, keys: [{{ .certKey }}, {{ .keyKey }}]}
+{{- end }}{{ end }}
+{{- with .Values.temporal.apiKey }}{{ if .secretName }}
+temporal-key: {name: {{ .secretName }}, keys: [{{ .key }}]}
+{{- end }}{{ end }}
+{{- end -}}
+
+{{/* What all pods share besides their containers: (list $ "component"), or (list $ "component" "account"). */}}
 {{- define "la.podSpec" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
 {{- $v := index $root.Values $component -}}
-serviceAccountName: {{ include "la.serviceAccount" . }}
+serviceAccountName: {{ if gt (len .) 2 }}{{ index . 2 }}{{ else }}{{ include "la.serviceAccount" . }}{{ end }}
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}

@@ -15,7 +15,7 @@ import (
 )
 
 // kinds are those of Liqo's chart that a cluster gets, with their resources: asking the API server for them would cost
-// more than writing them down. The Deployments run as processes instead; there is no networking to configure.
+// more than writing them down. The Deployments run as processes instead.
 var kinds = map[string]struct {
 	resource   string
 	namespaced bool
@@ -31,6 +31,12 @@ var kinds = map[string]struct {
 	"ServiceAccount":                 {"serviceaccounts", true},
 	"ConfigMap":                      {"configmaps", true},
 	"VkOptionsTemplate":              {"vkoptionstemplates", true},
+	"Deployment":                     {"deployments", true},
+	"Service":                        {"services", true},
+	"Network":                        {"networks", true},
+	"FirewallConfiguration":          {"firewallconfigurations", true},
+	"WgGatewayServerTemplate":        {"wggatewayservertemplates", true},
+	"WgGatewayClientTemplate":        {"wggatewayclienttemplates", true},
 }
 
 // apply applies the chart's objects of some kinds, server side and side by side, and returns once all are there.

@@ -24,9 +24,12 @@ type chart map[string][]*unstructured.Unstructured
 func (c *cluster) render(ctx context.Context) (chart, error) {
 	off := map[string]any{"enabled": false}
 	values, err := json.Marshal(map[string]any{ // JSON is YAML too
-		"tag": c.LiqoVersion, "networking": off, "storage": off, "proxy": off, "telemetry": off, "metrics": off,
+		"tag": c.LiqoVersion, "storage": off, "telemetry": off, "metrics": off,
+		"networking":  c.networkingValues(),
+		"proxy":       map[string]any{"enabled": !c.NoNetworking},
+		"ipam":        map[string]any{"podCIDR": c.podCIDR(), "serviceCIDR": c.serviceCIDR()},
 		"metricAgent": map[string]any{"enable": false},
-		"offloading":  map[string]any{"disableNetworkCheck": true},
+		"offloading":  map[string]any{"disableNetworkCheck": c.NoNetworking},
 		"discovery":   map[string]any{"config": map[string]any{"clusterID": c.name}},
 		"apiServer":   map[string]any{"address": c.url},
 		"virtualKubelet": map[string]any{"extra": map[string]any{

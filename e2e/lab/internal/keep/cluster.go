@@ -25,6 +25,7 @@ type lab struct {
 	mu          sync.Mutex
 	processes   []*proc.Process // all that were started
 	kubeletPort map[int]bool    // virtual kubelets' ports in use
+	kubelets    []*kubelet      // those that run
 }
 
 // cluster is one Kubernetes cluster with Liqo.
@@ -85,16 +86,19 @@ func (c *cluster) writeKubeconfig() error {
 
 // start starts one process of the cluster, written down in the list of processes, with its log in <root>/log.
 func (c *cluster) start(name, path string, args, env []string) (*proc.Process, error) {
-	name = c.name + "-" + name
-	p, err := proc.Start(proc.Spec{Name: name, Path: path, Args: args, Env: env, Dir: c.Root, LogDir: filepath.Join(c.Root,
-		"log")})
+	return c.startSpec(proc.Spec{Name: name, Path: path, Args: args, Env: env})
+}
+
+func (c *cluster) startSpec(s proc.Spec) (*proc.Process, error) {
+	s.Name, s.Dir, s.LogDir = c.name+"-"+s.Name, c.Root, filepath.Join(c.Root, "log")
+	p, err := proc.Start(s)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	c.processes = append(c.processes, p)
 	c.mu.Unlock()
-	return p, pids.Append(c.Root, name, p.Pid())
+	return p, pids.Append(c.Root, s.Name, p.Pid())
 }
 
 func (c *cluster) bin(name string) string  { return filepath.Join(c.Bin, name) }

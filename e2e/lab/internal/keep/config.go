@@ -15,7 +15,13 @@ type Config struct {
 	LiqoVersion string // what Liqo's chart is rendered for
 	Providers   int
 	Slot        int // a block of ports of its own
+
+	NoNetworking bool // Liqo without its networking module
+	Gateways     bool // Liqo's gateways run
 }
+
+// WireGuardGo is the name of the program that Liqo before 1.2 runs by its path in the image, and of its folder in Bin.
+const WireGuardGo = "wireguard-go"
 
 // Consumer is the name and Liqo cluster id of the consumer cluster.
 const Consumer = "consumer"
@@ -37,6 +43,7 @@ type ports struct {
 	managerMetrics, managerProbe        int
 	replicatorMetrics                   int
 	webhookMetrics, webhookProbe        int
+	ipam                                int
 }
 
 // block is the first of a slot's 400 ports: 20 for each cluster, from 200 on virtual kubelets'. All ten slots end below
@@ -49,6 +56,7 @@ func (c Config) ports(cluster int) ports {
 		api: p, etcd: p + 1, etcdPeer: p + 2, kcm: p + 3, scheduler: p + 4,
 		webhook: p + 5, unusedWebhook: p + 6,
 		managerMetrics: p + 7, managerProbe: p + 8, replicatorMetrics: p + 9, webhookMetrics: p + 10, webhookProbe: p + 11,
+		ipam: p + 12,
 	}
 }
 

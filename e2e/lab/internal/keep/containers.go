@@ -1,12 +1,14 @@
 package keep
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,26 +16,28 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// containers is what the stand-in kubelet runs for one pod: a process when it is a virtual kubelet, else nothing.
+// containers is what the stand-in kubelet runs for one pod: the processes of a virtual kubelet or of a gateway, else
+// nothing.
 type containers struct {
-	uid      string
-	ip       string
-	process  *proc.Process
-	port     int
-	restarts int32
+	uid       string
+	ip        string
+	processes map[string]*proc.Process // by container, the newest
+	restarts  map[string]int32         // likewise
+	port      int                      // a virtual kubelet's
+	sandbox   *sandbox                 // a gateway's
 }
 
 const virtualKubelet = "virtual-kubelet"
 
-// restartPause is how long a virtual kubelet that ended by itself stays away, and the patience with one that is asked
-// to.
+// restartPause is how long a process that ended by itself stays away, and stopPatience the patience with one that is
+// asked to end.
 const (
 	restartPause = time.Second
 	stopPatience = 5 * time.Second
 )
 
 // ensure starts what the pod needs and does not have. A process that ended by itself is started again after a pause.
-func (k *kubelet) ensure(key string, pod *corev1.Pod) (*containers, error) {
+func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*containers, error) {
 	k.mu.Lock()
 	ran := k.running[key]
 	k.mu.Unlock()
@@ -41,51 +45,86 @@ func (k *kubelet) ensure(key string, pod *corev1.Pod) (*containers, error) {
 		k.end(key)
 		ran = nil
 	}
-	container := virtualKubeletOf(pod)
-	switch {
-	case ran == nil:
-		ran = &containers{uid: string(pod.UID), ip: k.nextIP(container != nil)}
-	case container != nil && ended(ran.process):
-		ran.restarts++
-	default:
-		return ran, nil
+	if ran == nil {
+		var err error
+		if ran, err = k.admit(ctx, pod); err != nil {
+			return nil, err
+		}
+		k.mu.Lock()
+		k.running[key] = ran
+		k.mu.Unlock()
 	}
-	if container != nil {
-		if err := k.startVirtualKubelet(key, pod, container, ran); err != nil {
+	for _, container := range k.real(pod) {
+		if err := k.keepRunning(key, pod, container, ran); err != nil {
 			return nil, err
 		}
 	}
-	k.mu.Lock()
-	k.running[key] = ran
-	k.mu.Unlock()
 	return ran, nil
 }
 
-func (k *kubelet) startVirtualKubelet(key string, pod *corev1.Pod, container *corev1.Container,
-	ran *containers) (err error) {
-	if ran.port == 0 {
-		if ran.port, err = k.takePort(); err != nil {
-			return err
+// real are the pod's containers that run as processes.
+func (k *kubelet) real(pod *corev1.Pod) []*corev1.Container {
+	var out []*corev1.Container
+	for i, c := range pod.Spec.Containers {
+		inGateway := k.Gateways && isGateway(pod) && (c.Name == wireGuardContainer || c.Name == gatewayContainer)
+		if inGateway || isVirtualKubelet(c) {
+			out = append(out, &pod.Spec.Containers[i])
 		}
 	}
-	env := environment(pod, container, ran.ip)
-	args := make([]string, 0, len(container.Args)+2)
-	for _, a := range container.Args {
-		args = append(args, strings.ReplaceAll(a, "$(POD_IP)", ran.ip))
+	return out
+}
+
+func isVirtualKubelet(c corev1.Container) bool {
+	return len(c.Command) > 0 && path.Base(c.Command[0]) == virtualKubelet
+}
+
+// admit makes what the pod's containers share.
+func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) (ran *containers, err error) {
+	ran = &containers{uid: string(pod.UID), processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
+	ran.ip = k.nextIP(slices.ContainsFunc(pod.Spec.Containers, isVirtualKubelet))
+	if k.Gateways && isGateway(pod) {
+		ran.sandbox, err = k.newSandbox(ctx, pod)
 	}
-	args = append(args, "--listen-port="+strconv.Itoa(ran.port), "--home-kubeconfig="+k.kubeconfig)
-	node := env["VIRTUALNODE_NAME"]
-	if ran.process, err = k.start("vk-"+node, k.liqo(virtualKubelet), args, append(pairs(env),
-		"KUBECONFIG="+k.kubeconfig)); err != nil {
+	return ran, err
+}
+
+func (k *kubelet) keepRunning(key string, pod *corev1.Pod, container *corev1.Container, ran *containers) (err error) {
+	process := ran.processes[container.Name]
+	switch {
+	case process == nil:
+	case ended(process):
+		ran.restarts[container.Name]++
+	default:
+		return nil
+	}
+	env := environment(pod, container, ran.ip)
+	args := expandArgs(container.Args, env)
+	inside := append(pairs(env), "KUBECONFIG="+k.kubeconfig)
+	if ran.sandbox != nil {
+		process, err = k.startGatewayContainer(pod, container, ran.sandbox, args, inside)
+	} else {
+		process, err = k.startVirtualKubelet(env["VIRTUALNODE_NAME"], ran, args, inside)
+	}
+	if err != nil {
 		return err
 	}
-	k.log("virtual kubelet of node %s of %s started, pid %d, restarts %d", node, k.name, ran.process.Pid(), ran.restarts)
-	process := ran.process
+	ran.processes[container.Name] = process
+	k.log("%s started, pid %d, restarts %d", process.Name, process.Pid(), ran.restarts[container.Name])
 	go func() {
 		<-process.Done()
 		k.queue.AddAfter(key, restartPause)
 	}()
 	return nil
+}
+
+func (k *kubelet) startVirtualKubelet(node string, ran *containers, args, env []string) (_ *proc.Process, err error) {
+	if ran.port == 0 {
+		if ran.port, err = k.takePort(); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args, "--listen-port="+strconv.Itoa(ran.port), "--home-kubeconfig="+k.kubeconfig)
+	return k.start("vk-"+node, k.liqo(virtualKubelet), args, env)
 }
 
 // end ends what runs for a pod, and returns once it has ended.
@@ -94,12 +133,23 @@ func (k *kubelet) end(key string) {
 	ran := k.running[key]
 	delete(k.running, key)
 	k.mu.Unlock()
-	if ran == nil || ran.process == nil {
+	if ran == nil {
 		return
 	}
-	_ = ran.process.Stop(stopPatience)
-	k.freePort(ran.port)
-	k.log("%s stopped", ran.process.Name)
+	var stopping sync.WaitGroup
+	for _, p := range ran.processes {
+		stopping.Go(func() {
+			_ = p.Stop(stopPatience)
+			k.log("%s stopped", p.Name)
+		})
+	}
+	stopping.Wait()
+	if ran.port != 0 {
+		k.freePort(ran.port)
+	}
+	if ran.sandbox != nil {
+		ran.sandbox.close()
+	}
 }
 
 func ended(p *proc.Process) bool {
@@ -109,16 +159,6 @@ func ended(p *proc.Process) bool {
 	default:
 		return false
 	}
-}
-
-// virtualKubeletOf is the pod's container that is a virtual kubelet, nil when there is none.
-func virtualKubeletOf(pod *corev1.Pod) *corev1.Container {
-	for i, c := range pod.Spec.Containers {
-		if len(c.Command) > 0 && path.Base(c.Command[0]) == virtualKubelet {
-			return &pod.Spec.Containers[i]
-		}
-	}
-	return nil
 }
 
 // environment is the container's, with the fields of the pod that Liqo asks for.
@@ -133,6 +173,18 @@ func environment(pod *corev1.Pod, container *corev1.Container, ip string) map[st
 		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
 			out[e.Name] = fields[e.ValueFrom.FieldRef.FieldPath]
 		}
+	}
+	return out
+}
+
+// expandArgs puts the container's environment in where its arguments name it.
+func expandArgs(args []string, env map[string]string) []string {
+	out := make([]string, 0, len(args)+2)
+	for _, a := range args {
+		for name, value := range env {
+			a = strings.ReplaceAll(a, "$("+name+")", value)
+		}
+		out = append(out, a)
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package keep
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -28,7 +27,7 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 	api, err := c.start("apiserver", c.bin("kube-apiserver"), append(audit, flags("--etcd-servers", client,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(p.api), "--advertise-address", "127.0.0.1",
 		"--endpoint-reconciler-type", "none", // loopback is no valid endpoint
-		"--service-cluster-ip-range", fmt.Sprintf("10.%d.0.0/16", 90+c.index),
+		"--service-cluster-ip-range", c.serviceCIDR(),
 		"--client-ca-file", c.pki.caCert, "--tls-cert-file", c.pki.serverCert, "--tls-private-key-file", c.pki.serverKey,
 		"--service-account-key-file", c.pki.saPub, "--service-account-signing-key-file", c.pki.saKey,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC",

@@ -117,12 +117,16 @@ func TestVirtualKubeletsEnvironment(t *testing.T) {
 			}},
 		}}}}}
 	pod.Namespace = "tenant"
-	container := virtualKubeletOf(pod)
-	require.Same(t, &pod.Spec.Containers[1], container)
-	require.Equal(t, []string{"POD_IP=127.0.0.1", "POD_NAMESPACE=tenant", "VIRTUALNODE_NAME=n"},
-		pairs(environment(pod, container, "127.0.0.1")))
+	k := &kubelet{cluster: &cluster{lab: &lab{}}}
+	real := k.real(pod)
+	require.Len(t, real, 1)
+	require.Same(t, &pod.Spec.Containers[1], real[0])
+	env := environment(pod, real[0], "127.0.0.1")
+	require.Equal(t, []string{"POD_IP=127.0.0.1", "POD_NAMESPACE=tenant", "VIRTUALNODE_NAME=n"}, pairs(env))
+	require.Equal(t, []string{"--node=n", "--both=127.0.0.1,tenant", "$(HOME)"},
+		expandArgs([]string{"--node=$(VIRTUALNODE_NAME)", "--both=$(POD_IP),$(POD_NAMESPACE)", "$(HOME)"}, env))
 	pod.Spec.Containers = pod.Spec.Containers[:1]
-	require.Nil(t, virtualKubeletOf(pod))
+	require.Empty(t, k.real(pod))
 }
 
 func TestKubeletPortsAreUsedAgain(t *testing.T) {

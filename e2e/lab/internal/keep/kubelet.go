@@ -3,6 +3,7 @@ package keep
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -17,18 +18,24 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// kubelet stands in for the kubelet of a cluster's plain node. A pod whose container is a virtual kubelet runs as a
-// process; any other is said to run. Deleted pods go at once.
+// kubelet stands in for the kubelet of a cluster's plain node, and for what leads packets to its pods. A pod of a
+// virtual kubelet runs as processes, and one of a gateway, in a lab that has them; any other is said to run. Deleted
+// pods go at once.
 type kubelet struct {
 	*cluster
-	log   func(string, ...any)
-	queue workqueue.TypedRateLimitingInterface[string]
-	pods  listers.PodLister
+	log      func(string, ...any)
+	queue    workqueue.TypedRateLimitingInterface[string]
+	pods     listers.PodLister
+	services listers.ServiceLister
 
-	mu      sync.Mutex
-	running map[string]*containers // by namespace/name of the pod
-	lastIP  int
+	mu           sync.Mutex
+	running      map[string]*containers // by namespace/name of the pod
+	lastIP       int
+	lastBalancer int
 }
+
+// balancePeriod is how often Services are looked through for one without an address; they are in memory.
+const balancePeriod = 200 * time.Millisecond
 
 // kubeletWorkers is how many pods of a cluster are worked on at a time; ending a virtual kubelet takes a while.
 const kubeletWorkers = 4
@@ -40,10 +47,13 @@ func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
 		}))
 	pods := factory.Core().V1().Pods()
+	// The other factory's selection is for pods.
+	all := informers.NewSharedInformerFactory(c.kube, 0)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 5*time.Second)
 	k := &kubelet{
-		cluster: c, log: log, pods: pods.Lister(), running: map[string]*containers{},
-		queue: workqueue.NewTypedRateLimitingQueue(limiter),
+		cluster: c, log: log, pods: pods.Lister(), services: all.Core().V1().Services().Lister(),
+		running: map[string]*containers{},
+		queue:   workqueue.NewTypedRateLimitingQueue(limiter),
 	}
 	changed := func(o any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
@@ -56,16 +66,22 @@ func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
 		log("watch pods of %s: %v", c.name, err)
 		return
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	for _, f := range []informers.SharedInformerFactory{factory, all} {
+		f.Start(ctx.Done())
+		f.WaitForCacheSync(ctx.Done())
+		defer f.Shutdown()
+	}
+	c.lab.mu.Lock()
+	c.kubelets = append(c.kubelets, k)
+	c.lab.mu.Unlock()
 	var workers sync.WaitGroup
+	workers.Go(func() { wait.UntilWithContext(ctx, k.balance, balancePeriod) })
 	for range kubeletWorkers {
 		workers.Go(func() { wait.UntilWithContext(ctx, k.work, time.Second) })
 	}
 	<-ctx.Done()
 	k.queue.ShutDown()
 	workers.Wait()
-	factory.Shutdown()
 }
 
 func (k *kubelet) work(ctx context.Context) {
@@ -110,7 +126,7 @@ func (k *kubelet) sync(ctx context.Context, key string) error {
 	if finished(pod) {
 		return nil
 	}
-	ran, err := k.ensure(key, pod)
+	ran, err := k.ensure(ctx, key, pod)
 	if err != nil {
 		return err
 	}
@@ -123,7 +139,7 @@ func finished(pod *corev1.Pod) bool {
 
 // report writes the pod's status, when it is another than the API server's: running and ready.
 func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) error {
-	if pod.Status.Phase == corev1.PodRunning && restarts(pod) == ran.restarts {
+	if pod.Status.Phase == corev1.PodRunning && maps.Equal(restarts(pod), ran.restarts) {
 		return nil
 	}
 	now := metav1.Now()
@@ -140,7 +156,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	started := true
 	for _, c := range pod.Spec.Containers {
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true, Started: &started, RestartCount: ran.restarts,
+			Name: c.Name, Image: c.Image, Ready: true, Started: &started, RestartCount: ran.restarts[c.Name],
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
 	}
 	_, err := k.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
@@ -153,9 +169,13 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	return nil
 }
 
-func restarts(pod *corev1.Pod) int32 {
-	if len(pod.Status.ContainerStatuses) == 0 {
-		return 0
+// restarts are the containers' that were started again.
+func restarts(pod *corev1.Pod) map[string]int32 {
+	out := map[string]int32{}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.RestartCount > 0 {
+			out[c.Name] = c.RestartCount
+		}
 	}
-	return pod.Status.ContainerStatuses[0].RestartCount
+	return out
 }

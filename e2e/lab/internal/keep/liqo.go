@@ -34,11 +34,20 @@ func (c *cluster) installLiqo(ctx context.Context, ch chart) error {
 	if err := c.apply(ctx, ch, "VkOptionsTemplate"); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.webhook(ctx, ch) })
-	group.Go(func() error { return c.manager(ctx, ch) })
-	group.Go(func() error { return c.replicator(ctx, ch) })
-	return group.Wait()
+	if err := c.applyManagerDeployment(ctx, ch); err != nil {
+		return err
+	}
+	if err := c.networking(ctx, ch); err != nil {
+		return err
+	}
+	group, starting := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.webhook(starting, ch) })
+	group.Go(func() error { return c.manager(starting, ch) })
+	group.Go(func() error { return c.replicator(starting, ch) })
+	if err := group.Wait(); err != nil || c.NoNetworking {
+		return err
+	}
+	return c.networksAssigned(ctx)
 }
 
 // env is what Liqo's processes find in their pods. TMPDIR is where the webhook looks for its certificate.
@@ -70,7 +79,7 @@ func (c *cluster) webhook(ctx context.Context, ch chart) error {
 		}
 	}
 	p, err := c.start("liqo-webhook", c.liqo("webhook"), append(args, flags(
-		"--webhook-port", strconv.Itoa(c.ports.webhook), "--podcidr", fmt.Sprintf("10.%d.0.0/16", 100+c.index),
+		"--webhook-port", strconv.Itoa(c.ports.webhook), "--podcidr", c.podCIDR(),
 		"--metrics-address", loopback(c.ports.webhookMetrics), "--health-probe-address",
 		loopback(c.ports.webhookProbe))...), c.env())
 	if err != nil {
@@ -112,10 +121,31 @@ func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
 }
 
+const managerDeployment = "liqo-controller-manager"
+
+// applyManagerDeployment applies the Deployment for which a process stands in, without pods: Liqo reads from it that it
+// is not being uninstalled, users which version it has.
+func (c *cluster) applyManagerDeployment(ctx context.Context, ch chart) error {
+	for _, d := range ch["Deployment"] {
+		if d.GetName() != managerDeployment {
+			continue
+		}
+		d = d.DeepCopy()
+		if err := unstructured.SetNestedField(d.Object, int64(0), "spec", "replicas"); err != nil {
+			return fmt.Errorf("apply Deployment %s: %w", managerDeployment, err)
+		}
+		return c.applyOne(ctx, d)
+	}
+	return fmt.Errorf("apply Deployment %s: Liqo's chart has none", managerDeployment)
+}
+
 func (c *cluster) manager(ctx context.Context, ch chart) error {
-	args, err := ch.args("liqo-controller-manager", c.name, "--webhook-port")
+	args, err := ch.args(managerDeployment, c.name, "--webhook-port", "--ipam-server")
 	if err != nil {
 		return err
+	}
+	if !c.NoNetworking {
+		args = append(args, "--ipam-server="+loopback(c.ports.ipam))
 	}
 	return c.startUntil(ctx, "liqo-cm", c.liqo("liqo-controller-manager"), append(args, flags("--webhook-port",
 		strconv.Itoa(c.ports.unusedWebhook),

@@ -35,9 +35,12 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: PlainNode, Labels: map[string]string{
 			corev1.LabelHostname: PlainNode, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}},
-		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Lab", LastHeartbeatTime: now,
-				LastTransitionTime: now}}},
+		Status: corev1.NodeStatus{
+			Capacity: room, Allocatable: room,
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.nodeIP().String()}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Lab",
+				LastHeartbeatTime: now, LastTransitionTime: now}},
+		},
 	}
 	if err := c.renewLease(ctx); err != nil {
 		return err

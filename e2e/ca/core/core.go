@@ -1,6 +1,7 @@
 //go:build externalgrpc
 
-package main
+// Package core builds Cluster Autoscaler's core as cluster-autoscaler's main.go does.
+package core
 
 import (
 	"context"
@@ -8,14 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 
 	"k8s.io/autoscaler/cluster-autoscaler/config"
 	"k8s.io/autoscaler/cluster-autoscaler/core"
 	"k8s.io/autoscaler/cluster-autoscaler/core/podlistprocessor"
 	"k8s.io/autoscaler/cluster-autoscaler/core/scaleup/orchestrator"
 	"k8s.io/autoscaler/cluster-autoscaler/debuggingsnapshot"
-	"k8s.io/autoscaler/cluster-autoscaler/loop"
-	"k8s.io/autoscaler/cluster-autoscaler/metrics"
 	processors "k8s.io/autoscaler/cluster-autoscaler/processors"
 	"k8s.io/autoscaler/cluster-autoscaler/processors/nodegroupset"
 	"k8s.io/autoscaler/cluster-autoscaler/processors/nodeinfosprovider"
@@ -29,18 +29,15 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/simulator/framework"
 	"k8s.io/autoscaler/cluster-autoscaler/simulator/options"
 	"k8s.io/autoscaler/cluster-autoscaler/simulator/scheduling"
-	kubeutil "k8s.io/autoscaler/cluster-autoscaler/utils/kubernetes"
 )
 
-// build is buildAutoscaler of cluster-autoscaler's main.go. The cloud provider is made inside NewAutoscaler, by
-// externalgrpc.BuildExternalGrpc from --cloud-config.
-func build(
-	ctx context.Context, opts config.AutoscalingOptions, snapshotter debuggingsnapshot.DebuggingSnapshotter,
-) (core.Autoscaler, *loop.LoopTrigger, error) {
+// New is buildAutoscaler of cluster-autoscaler's main.go, with informers that are synced. The cloud provider is made
+// inside NewAutoscaler, by externalgrpc.BuildExternalGrpc from --cloud-config.
+func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.Interface,
+	snapshotter debuggingsnapshot.DebuggingSnapshotter) (core.Autoscaler, informers.SharedInformerFactory, error) {
 	if opts.ProvisioningRequestEnabled || opts.ProactiveScaleupEnabled {
 		return nil, nil, errors.New("this build has no ProvisioningRequests and no proactive scale-up")
 	}
-	client := kubeutil.CreateKubeClient(opts.KubeClientOpts)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
 	handle, err := framework.NewHandle(factory, opts.SchedulerConfig, opts.DynamicResourceAllocationEnabled)
 	if err != nil {
@@ -69,10 +66,6 @@ func build(
 	all.Processors.ScaleDownNodeProcessor = scaleDownCandidates(all)
 	all.Processors.NodeGroupSetProcessor = &nodegroupset.BalancingNodeGroupSetProcessor{Comparator: comparator(opts)}
 
-	metrics.UpdateCPULimitsCores(opts.MinCoresTotal, opts.MaxCoresTotal)
-	metrics.UpdateMemoryLimitsBytes(opts.MinMemoryTotal, opts.MaxMemoryTotal)
-	metrics.InitMetrics()
-
 	autoscaler, err := core.NewAutoscaler(all, factory)
 	if err != nil {
 		return nil, nil, err
@@ -83,8 +76,7 @@ func build(
 			return nil, nil, errors.New("sync informers: gave up")
 		}
 	}
-	observer := loop.StartPodObserver(ctx, kubeutil.CreateKubeClient(opts.KubeClientOpts))
-	return autoscaler, loop.NewLoopTrigger(autoscaler, nil, observer, opts.ScanInterval), nil
+	return autoscaler, factory, nil
 }
 
 // trim drops managed fields, as CA's informers do.

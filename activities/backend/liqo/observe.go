@@ -1,0 +1,183 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Observe reads our Tenant and our slices on the provider. The consumer's slices are listed first: one that is taken
+// back meanwhile is then terminating here before it is gone there.
+func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen backend.Observation, err error) {
+	p := b.peering(provider)
+	if err := p.locate(ctx); err != nil {
+		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+	}
+	here, err := p.slicesHere(ctx)
+	if err != nil {
+		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+	}
+	peered, err := p.peered(ctx)
+	if err != nil {
+		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+	}
+	there, err := b.open(ctx, provider.Credentials) // its errors are ours, or the credentials' own
+	if err != nil {
+		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+	}
+	seen, err = p.observed(ctx, there, here)
+	if err != nil || !peered {
+		return backend.Observation{}, observing(provider.ID, err)
+	}
+	return seen, nil
+}
+
+// slicesHere are our slices for the provider on the consumer that nobody takes back.
+func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
+	var found authv1beta1.ResourceSliceList
+	which := with(p.labels(), map[string]string{consts.RemoteClusterID: p.provider.ID})
+	if err := p.local.List(ctx, &found, client.MatchingLabels(which)); err != nil {
+		return nil, fmt.Errorf("list our slices: %w", err)
+	}
+	for i := range found.Items {
+		if found.Items[i].DeletionTimestamp == nil {
+			names = append(names, found.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// peered reports whether this cluster acts on the provider; without that no Tenant is expected there.
+func (p *peering) peered(ctx context.Context) (bool, error) {
+	secrets, err := p.controlPlaneSecrets(ctx)
+	return len(secrets) > 0, err
+}
+
+// observed looks at the provider.
+func (p *peering) observed(ctx context.Context, provider client.Client, here []string) (seen backend.Observation,
+	err error) {
+	found, err := p.identify(ctx, provider)
+	if err != nil {
+		return seen, err
+	}
+	if found.id != p.provider.ID {
+		return seen, say(backend.ErrInvalid, "the credentials lead to cluster %s", found.id)
+	}
+	namespace, err := p.tenantNamespaceThere(ctx, provider)
+	if err != nil {
+		return seen, err
+	}
+	if namespace == "" {
+		text := "our tenant namespace is gone there"
+		return backend.Observation{Tenant: fleet.RefusingRemoved, Absent: here, Message: text}, nil
+	}
+	if err := p.slicesThere(ctx, provider, namespace, here, &seen); err != nil {
+		return seen, err
+	}
+	return seen, p.tenantThere(ctx, provider, namespace, &seen)
+}
+
+// tenantNamespaceThere is the namespace's name; "" when it does not exist. An account that may read it by name only
+// sees that too.
+func (p *peering) tenantNamespaceThere(ctx context.Context, provider client.Client) (string, error) {
+	namespace, err := tenantNamespace(ctx, provider, p.self.id)
+	if apierrors.IsForbidden(err) {
+		var usual corev1.Namespace
+		err = provider.Get(ctx, client.ObjectKey{Name: tenantNamespaceName(p.self.id)}, &usual)
+		namespace = &usual
+	}
+	if err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return namespace.Name, nil
+}
+
+// slicesThere notes which of our slices the provider lacks.
+func (p *peering) slicesThere(ctx context.Context, provider client.Client, namespace string, here []string,
+	seen *backend.Observation) error {
+	var found authv1beta1.ResourceSliceList
+	err := provider.List(ctx, &found, client.InNamespace(namespace),
+		client.MatchingLabels{consts.ReplicationOriginLabel: p.self.id})
+	if err != nil {
+		return err
+	}
+	for _, name := range here {
+		if !slices.ContainsFunc(found.Items, func(s authv1beta1.ResourceSlice) bool { return s.Name == name }) {
+			seen.Absent = append(seen.Absent, name)
+		}
+	}
+	return nil
+}
+
+// tenantThere notes what has become of our Tenant.
+func (p *peering) tenantThere(ctx context.Context, provider client.Client, namespace string,
+	seen *backend.Observation) error {
+	var found authv1beta1.TenantList
+	err := provider.List(ctx, &found, client.InNamespace(namespace),
+		client.MatchingLabels{consts.RemoteClusterID: p.self.id})
+	if err != nil {
+		return err
+	}
+	if len(found.Items) == 0 {
+		seen.Tenant, seen.Message = fleet.RefusingRemoved, "our Tenant is gone there"
+		return nil
+	}
+	tenant := &found.Items[0]
+	switch tenant.Spec.TenantCondition {
+	case authv1beta1.TenantConditionCordoned:
+		seen.Tenant = fleet.RefusingCordoned
+	case authv1beta1.TenantConditionDrained:
+		seen.Tenant = fleet.RefusingDrained
+	default:
+		return nil
+	}
+	seen.Message = fmt.Sprintf("our Tenant %s/%s is %s", tenant.Namespace, tenant.Name, seen.Tenant)
+	return nil
+}
+
+// observing sorts an error of the provider's, as access does, but tells apart that it does not accept our credentials.
+func observing(provider string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case notLetIn(err):
+		return fmt.Errorf("provider %s does not accept our credentials, or allows them too little: %w: %w", provider,
+			access("look", err), backend.ErrCredentials)
+	default:
+		return fmt.Errorf("observe provider %s: %w", provider, access("look", err))
+	}
+}
+
+// Cordon cordons the attempt's Node in our name, or takes that back.
+func (b *Backend) Cordon(ctx context.Context, of fleet.Attempt, cordoned bool) error {
+	a := b.attempt(of)
+	if err := a.locate(ctx); err != nil {
+		return fmt.Errorf("cordon node %s: %w", of.ObjectName(), err)
+	}
+	node, err := a.node(ctx, nil)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("cordon node %s: %w", of.ObjectName(), err)
+	}
+	before := node.DeepCopy()
+	if !backend.SetCordon(node, cordoned) {
+		return nil
+	}
+	// It fails when CA has tainted the Node since, and the next round sees that.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(a.local.Patch(ctx, node, patch)); err != nil {
+		return fmt.Errorf("cordon node %s: %w", of.ObjectName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// replica is the provider's side of the first attempt's slice.
+func replica() *authv1beta1.ResourceSlice {
+	return &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "g-abc-1-1", mine(),
+		map[string]string{consts.ReplicationOriginLabel: me})}
+}
+
+func tenantIn(condition authv1beta1.TenantCondition) *authv1beta1.Tenant {
+	tenant := tenantOf(mine())
+	tenant.Spec.TenantCondition = condition
+	return tenant
+}
+
+func TestObserve(t *testing.T) {
+	leaving := accepted("2")
+	now := metav1.Now()
+	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"crd-replicator"}
+	theirs := accepted("2")
+	theirs.Name, theirs.Labels[backend.LabelHub] = "g-abc-9-1", "other"
+	for name, c := range map[string]struct {
+		here, there []client.Object
+		want        backend.Observation
+	}{
+		"all is well": {peered(accepted("2"), theirs), []client.Object{tenantNS(me), tenantIn(""), replica()},
+			backend.Observation{}},
+		"the slice is gone": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("")},
+			backend.Observation{Absent: []string{"g-abc-1-1"}}},
+		"the slice is being taken back": {peered(leaving), []client.Object{tenantNS(me), tenantIn("")},
+			backend.Observation{}},
+		"cordoned": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("Cordoned"), replica()},
+			backend.Observation{Tenant: fleet.RefusingCordoned,
+				Message: "our Tenant liqo-tenant-consumer/consumer is Cordoned"}},
+		"drained": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("Drained")},
+			backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"g-abc-1-1"},
+				Message: "our Tenant liqo-tenant-consumer/consumer is Drained"}},
+		"the Tenant is gone": {peered(accepted("2")), []client.Object{tenantNS(me), replica()},
+			backend.Observation{Tenant: fleet.RefusingRemoved, Message: "our Tenant is gone there"}},
+		"its namespace is gone": {peered(accepted("2")), nil, backend.Observation{Tenant: fleet.RefusingRemoved,
+			Absent: []string{"g-abc-1-1"}, Message: "our tenant namespace is gone there"}},
+		"not peered": {nil, nil, backend.Observation{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen, err := newClusters(t, c.here, c.there).Observe(prompt(t), provider())
+			require.NoError(t, err)
+			require.Equal(t, c.want, seen)
+		})
+	}
+}
+
+// What cannot be read says nothing of the nodes: whatever else was read by then is not told.
+func TestObserveTellsWhatItCouldNotRead(t *testing.T) {
+	there := []client.Object{tenantNS(me)}
+	forbidden := apierrors.NewForbidden(corev1.Resource("any"), "", errors.New("no such role"))
+	for name, c := range map[string]struct {
+		fails          func(client.ObjectList) error
+		is, isNot      error
+		down, consumer bool
+	}{
+		"token is gone":      {fails: all(apierrors.NewUnauthorized("gone")), is: backend.ErrCredentials},
+		"nothing is allowed": {fails: all(forbidden), is: backend.ErrCredentials},
+		"slices are not allowed": {is: backend.ErrCredentials, fails: func(list client.ObjectList) error {
+			if _, slices := list.(*authv1beta1.ResourceSliceList); slices {
+				return forbidden
+			}
+			return nil
+		}},
+		"no answer": {fails: all(errors.New("connection refused")), is: backend.ErrUnreachable,
+			isNot: backend.ErrCredentials},
+		"overloaded":       {fails: all(apierrors.NewServiceUnavailable("later")), is: backend.ErrUnreachable},
+		"no answer at all": {down: true, is: backend.ErrUnreachable, isNot: backend.ErrCredentials},
+		"our own side":     {consumer: true, fails: all(errors.New("connection refused")), isNot: backend.ErrUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newClusters(t, peered(accepted("2")), there)
+			w.down = c.down
+			fail := interceptor.Funcs{List: func(ctx context.Context, cluster client.WithWatch, list client.ObjectList,
+				opts ...client.ListOption) error {
+				if err := c.fails(list); err != nil {
+					return err
+				}
+				return cluster.List(ctx, list, opts...)
+			}}
+			switch {
+			case c.consumer:
+				w.local = interceptor.NewClient(w.watch, fail)
+			case c.fails != nil:
+				w.there = interceptor.NewClient(w.there.(client.WithWatch), fail)
+			}
+			seen, err := w.Observe(prompt(t), provider())
+			require.Error(t, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			if c.isNot != nil {
+				require.NotErrorIs(t, err, c.isNot)
+			}
+			require.Zero(t, seen)
+		})
+	}
+}
+
+func all(err error) func(client.ObjectList) error {
+	return func(client.ObjectList) error { return err }
+}
+
+// An account that may read its tenant namespace by name only sees that the namespace is gone.
+func TestObserveByNameOnly(t *testing.T) {
+	w := newClusters(t, peered(accepted("2")), nil)
+	w.there = interceptor.NewClient(w.there.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context,
+		cluster client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, namespaces := list.(*corev1.NamespaceList); namespaces {
+			return apierrors.NewForbidden(corev1.Resource("namespaces"), "", errors.New("no"))
+		}
+		return cluster.List(ctx, list, opts...)
+	}})
+	seen, err := w.Observe(prompt(t), provider())
+	require.NoError(t, err)
+	require.Equal(t, fleet.RefusingRemoved, seen.Tenant)
+}
+
+func TestObserveOfAnotherCluster(t *testing.T) {
+	w := newClusters(t, peered(accepted("2")), nil)
+	p := provider()
+	p.ID = "somebody-else"
+	seen, err := w.Observe(prompt(t), p)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	require.Zero(t, seen)
+}

@@ -1,0 +1,134 @@
+package liqo
+
+import (
+	"context"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// pinnedPeering is our peering, made over an API server of that authority.
+func pinnedPeering(t *testing.T, authority *testkit.Certificate) *clusters {
+	t.Helper()
+	here, there := ourPeering()
+	identity := here[1].(*authv1beta1.Identity)
+	identity.Annotations = map[string]string{annotationPin: fingerprint(authority)}
+	return newClusters(t, here, there)
+}
+
+func fingerprint(authority *testkit.Certificate) string {
+	return authoritiesOf(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: authority.PEM()}})
+}
+
+// leadTo makes the credentials lead to a cluster behind an authority.
+func (c *clusters) leadTo(cluster client.Client, authority string) {
+	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
+		return pinned{cluster, authority}, nil
+	}
+}
+
+// A cluster that only says that it is the provider gets nothing of what is the provider's: neither is our peering
+// removed over it, nor our Liqo pointed at it, nor our slice taken for gone.
+func TestImpostor(t *testing.T) {
+	honest, liar := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	c := pinnedPeering(t, honest)
+	real := c.there
+	impostor := newClusters(t, nil, []client.Object{tenantNS(me, mine()), tenantOf(mine())}).there
+	c.leadTo(impostor, fingerprint(liar))
+	before := dump(t, c)
+	for name, verb := range map[string]func(context.Context) error{
+		"RemovePeering": func(ctx context.Context) error { return c.RemovePeering(ctx, provider(), nil) },
+		"Establish":     func(ctx context.Context) error { return c.Establish(ctx, provider(), nil) },
+		"Refusal": func(ctx context.Context) error {
+			_, err := c.Refusal(ctx, provider())
+			return err
+		},
+	} {
+		err := verb(soon(t))
+		require.ErrorIs(t, err, backend.ErrInvalid, name)
+		require.ErrorContains(t, err, "offers repin provider1", name)
+	}
+	require.Equal(t, before, dump(t, c))
+
+	c.leadTo(real, fingerprint(honest))
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.Empty(t, dump(t, c))
+}
+
+// An operator's word has a rebuilt provider taken as it is now.
+func TestRepin(t *testing.T) {
+	before, after := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	c := pinnedPeering(t, before)
+	c.leadTo(c.there, fingerprint(after))
+	require.ErrorIs(t, c.RemovePeering(soon(t), provider(), nil), backend.ErrInvalid)
+	forgot, err := c.Repin(t.Context(), peer)
+	require.NoError(t, err)
+	require.True(t, forgot)
+	forgot, err = c.Repin(t.Context(), peer)
+	require.NoError(t, err)
+	require.False(t, forgot, "twice")
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+}
+
+// A rebuilt provider has no Tenant of ours, and does not refuse us by that.
+func TestRepinAfterRebuild(t *testing.T) {
+	c := pinnedPeering(t, testkit.NewAuthority(t))
+	rebuilt := newClusters(t, nil, nil).there
+	c.leadTo(rebuilt, fingerprint(testkit.NewAuthority(t)))
+	_, err := c.Repin(t.Context(), peer)
+	require.NoError(t, err)
+	found, err := c.Refusal(t.Context(), provider())
+	require.NoError(t, err)
+	require.Nil(t, found)
+}
+
+// The Identity pins at the first peering, and the provider's authority in it changes by nobody's word but an operator's.
+func TestIdentityKeepsItsAuthority(t *testing.T) {
+	authority := testkit.NewAuthority(t)
+	keypair, _ := keys(t)
+	c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, nil)
+	p := c.peering(provider())
+	require.NoError(t, p.locate(t.Context()))
+	p.remote.authorities = fingerprint(authority)
+	tenant := tenantOf(mine())
+	tenant.Status = authv1beta1.TenantStatus{TenantNamespace: remoteNS,
+		AuthParams: &authv1beta1.AuthParams{APIServer: "https://real.example:6443", CA: []byte("real")}}
+	_, _, err := p.ensureIdentity(t.Context(), tenant, handshake{})
+	require.NoError(t, err)
+	identity := controlPlane()
+	require.NoError(t, c.local.Get(t.Context(), keyOf(identity), identity))
+	require.Equal(t, fingerprint(authority), identity.Annotations[annotationPin])
+
+	tenant.Status.AuthParams = &authv1beta1.AuthParams{APIServer: "https://evil.example:6443", CA: []byte("evil"),
+		AwsConfig: &authv1beta1.AwsConfig{}}
+	_, _, err = p.ensureIdentity(t.Context(), tenant, handshake{})
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	require.NoError(t, c.local.Get(t.Context(), keyOf(identity), identity))
+	require.Equal(t, "https://real.example:6443", identity.Spec.AuthParams.APIServer)
+
+	_, err = c.Repin(t.Context(), peer)
+	require.NoError(t, err)
+	_, _, err = p.ensureIdentity(t.Context(), tenant, handshake{})
+	require.NoError(t, err)
+	require.NoError(t, c.local.Get(t.Context(), keyOf(identity), identity))
+	require.Equal(t, "https://evil.example:6443", identity.Spec.AuthParams.APIServer)
+}
+
+// Layout and order of authorities do not matter; other ones, and none, do.
+func TestAuthoritiesOf(t *testing.T) {
+	a, b := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	of := func(data string) string {
+		return authoritiesOf(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: []byte(data)}})
+	}
+	both := of(string(a.PEM()) + string(b.PEM()))
+	require.Equal(t, both, of("\n"+string(b.PEM())+"\n# more\n"+string(a.PEM())))
+	require.NotEqual(t, both, of(string(a.PEM())))
+	require.Equal(t, noAuthorities, of(""))
+}

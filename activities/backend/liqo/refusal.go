@@ -1,0 +1,207 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A provider's people say no by their Tenant: cordoned or drained it stays on the provider and says so itself, also to
+// who knows nothing of the past. Deleted it says nothing, so a ConfigMap in the tenant namespace on the consumer does,
+// for a while.
+const (
+	refusedName  = "liqo-autoscaler-refused"
+	refusedUntil = "until" // RFC 3339
+)
+
+// refuse is the error of a provider that refuses.
+func refuse(r fleet.ProviderRefusal) error {
+	return &verdict{kind: &backend.RefusingError{ProviderRefusal: r}, message: cut(r.Reason)}
+}
+
+// Refusal reads whether the provider refuses this cluster now.
+func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (*fleet.ProviderRefusal, error) {
+	p := b.peering(provider)
+	err := p.locate(ctx)
+	if err == nil {
+		err = p.reach(ctx)
+	}
+	var found *fleet.ProviderRefusal
+	if err == nil {
+		found, err = p.refusal(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask whether provider %s refuses: %w", provider.ID, err)
+	}
+	return found, nil
+}
+
+// refusal is the provider's no that is in force, or nil. It needs locate and reach. A Tenant that is gone although our
+// Identity stands was deleted there, for we delete the Identity first: that is remembered from here on.
+func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
+	found, err := p.remembered(ctx)
+	if found != nil || err != nil {
+		return found, err
+	}
+	tenant, err := p.tenant(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err == nil && tenant.DeletionTimestamp == nil {
+		return refusingOf(tenant), nil
+	}
+	identity, err := p.controlPlaneIdentity(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Identity of %s: %w", p.provider.ID, err)
+	}
+	if err != nil || identity.DeletionTimestamp != nil || !p.mine(identity) || repinned(identity) {
+		return nil, nil
+	}
+	return p.remember(ctx, time.Now().Add(p.config.RefusedFor))
+}
+
+// refusingOf is what the Tenant's condition says.
+func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
+	kind := fleet.RefusingCordoned
+	switch tenant.Spec.TenantCondition {
+	case authv1beta1.TenantConditionCordoned:
+	case authv1beta1.TenantConditionDrained:
+		kind = fleet.RefusingDrained
+	default:
+		return nil
+	}
+	reason := fmt.Sprintf("the provider has set our Tenant %s/%s to %s", tenant.Namespace, tenant.Name,
+		tenant.Spec.TenantCondition)
+	return &fleet.ProviderRefusal{Kind: kind, Reason: reason}
+}
+
+// remembered is the refusal that the consumer has noted, while its time lasts.
+func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error) {
+	note, err := p.note(ctx)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if found := notedIn(note); found != nil && !found.Over(time.Now()) {
+		return found, nil
+	}
+	return nil, nil
+}
+
+// note is the ConfigMap that remembers a refusal; NotFound when there is none of ours.
+func (p *peering) note(ctx context.Context) (*corev1.ConfigMap, error) {
+	var note corev1.ConfigMap
+	absent := apierrors.NewNotFound(corev1.Resource("configmaps"), refusedName)
+	if p.localNS == "" {
+		return nil, absent
+	}
+	err := p.local.Get(ctx, client.ObjectKey{Namespace: p.localNS, Name: refusedName}, &note)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the noted refusal of %s: %w", p.provider.ID, err)
+	}
+	if err != nil || !p.mine(&note) {
+		return nil, absent
+	}
+	return &note, nil
+}
+
+// notedIn reads such a ConfigMap; nil when it cannot be read.
+func notedIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
+	until, err := time.Parse(time.RFC3339, note.Data[refusedUntil])
+	if err != nil {
+		return nil
+	}
+	reason := fmt.Sprintf("the provider has removed its Tenant for this cluster, and is left alone until %s; to end that "+
+		"now, delete ConfigMap %s/%s", until.UTC().Format(time.RFC3339), note.Namespace, note.Name)
+	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: until, Reason: reason}
+}
+
+// remember notes a refusal.
+func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.ProviderRefusal, error) {
+	annotations, err := p.annotations()
+	if err != nil {
+		return nil, err
+	}
+	note := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.localNS, Name: refusedName, Annotations: annotations,
+			Labels: with(p.labels(), map[string]string{backend.LabelRefused: string(fleet.RefusingRemoved),
+				consts.RemoteClusterID: p.provider.ID}),
+		},
+		Data: map[string]string{refusedUntil: until.UTC().Format(time.RFC3339)},
+	}
+	err = p.local.Create(ctx, note)
+	if apierrors.IsAlreadyExists(err) { // of an earlier refusal that is over
+		err = mergePatch(ctx, p.local, note, map[string]any{"data": note.Data})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("note the refusal of %s: %w", p.provider.ID, err)
+	}
+	return notedIn(note), nil
+}
+
+// forgotten removes the note of a refusal that is over.
+func (p *peering) forgotten(ctx context.Context) error {
+	note, err := p.note(ctx)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := deleteThis(ctx, p.local, note); err != nil {
+		return fmt.Errorf("forget the refusal of %s: %w", p.provider.ID, err)
+	}
+	return nil
+}
+
+// keep marks an object on the provider as one that records its refusal; without a kind it takes the mark off. Where our
+// credentials may not change the object it stays as it is.
+func (p *peering) keep(ctx context.Context, object client.Object, kind fleet.RefusingKind) error {
+	if !p.mine(object) || object.GetLabels()[backend.LabelRefused] == string(kind) {
+		return nil
+	}
+	var mark any
+	if kind != "" {
+		mark = string(kind)
+	}
+	err := p.remote.do(ctx, "mark what records the refusal", func(provider client.Client) error {
+		return mergePatch(ctx, provider, object, map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{backend.LabelRefused: mark}},
+		})
+	})
+	if forbidden(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// keepHandshake marks the nonce and the namespace of a Tenant that stays: by that nonce Liqo verifies it again and
+// again. Without a kind it takes the marks off.
+func (p *peering) keepHandshake(ctx context.Context, kind fleet.RefusingKind) error {
+	var objects []client.Object
+	err := p.remote.do(ctx, "find our nonce", func(provider client.Client) error {
+		namespace, err := tenantNamespace(ctx, provider, p.self.id)
+		if err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		objects = append(objects, namespace)
+		nonce, err := nonceSecret(ctx, provider, namespace.Name, consts.NonceSecretLabelKey, nonceName, p.self.id)
+		if err == nil {
+			objects = append(objects, nonce)
+		}
+		return client.IgnoreNotFound(err)
+	})
+	for _, object := range objects {
+		if err == nil {
+			err = p.keep(ctx, object, kind)
+		}
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Refused is what the consumer remembers of a provider that has removed its Tenant.
+type Refused struct {
+	Object
+	Until time.Time `json:"until"`
+}
+
+// Close has the provider's people say no to the consumer: they cordon, drain or remove its Tenant. An empty kind takes
+// it back, as far as there is a Tenant.
+func (w *World) Close(ctx context.Context, provider string, kind fleet.RefusingKind) error {
+	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
+		p.Condition = ""
+		switch {
+		case kind == fleet.RefusingRemoved:
+			p.Tenant = nil
+		case p.Tenant != nil:
+			p.Condition = kind
+		}
+		if kind == fleet.RefusingRemoved || kind == fleet.RefusingDrained {
+			for key, slice := range s.RemoteSlices {
+				if slice.Provider == provider {
+					delete(s.RemoteSlices, key)
+				}
+			}
+		}
+	})
+}
+
+// Refusal reads whether the provider refuses the consumer, see backend.Peerings.
+func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (found *fleet.ProviderRefusal, err error) {
+	if _, err := read(provider.Credentials); err != nil {
+		return nil, fmt.Errorf("ask whether provider %s refuses: %w", provider.ID, err)
+	}
+	err = b.drive(ctx, providerKeys(provider.ID), backend.StageAPIServer, nil,
+		func(s *State, now time.Time) (*waiting, error) {
+			p := s.Providers[provider.ID]
+			if p == nil || p.Knobs.Unreachable {
+				return nil, unreachable(backend.StageAPIServer, provider.ID)
+			}
+			var err error
+			found, err = b.refusal(s, p, now)
+			return nil, err
+		})
+	return found, err
+}
+
+// refusal is the provider's no that is in force, or nil. A Tenant that is gone although our peering stands was removed
+// there: that is remembered.
+func (b *Backend) refusal(s *State, p *Provider, now time.Time) (*fleet.ProviderRefusal, error) {
+	if found := s.remembered(p.ID, now); found != nil {
+		return found, nil
+	}
+	peering := s.Consumer.Peerings[p.ID]
+	switch {
+	case p.Tenant != nil && p.Condition != "":
+		return p.closed(), nil
+	case p.Tenant != nil, peering == nil, peering.Deleting != nil, !b.ours(peering.Labels),
+		!peering.at(peerStages, backend.StageTenant):
+		return nil, nil
+	}
+	object, err := newObject(p.ID, b.ourLabels(), peering.Annotations, now)
+	if err != nil {
+		return nil, err
+	}
+	object.Labels[backend.LabelRefused] = string(fleet.RefusingRemoved)
+	s.Consumer.Refused[p.ID] = &Refused{Object: object, Until: now.Add(b.opts.RefusedFor).UTC()}
+	return s.remembered(p.ID, now), nil
+}
+
+// closed is the refusal of a Tenant that is cordoned or drained.
+func (p *Provider) closed() *fleet.ProviderRefusal {
+	reason := fmt.Sprintf("provider %s has set our Tenant to %s", p.ID, p.Condition)
+	return &fleet.ProviderRefusal{Kind: p.Condition, Reason: reason}
+}
+
+// admits is the error of a provider that refuses, at the stage.
+func (b *Backend) admits(s *State, p *Provider, stage backend.Stage, now time.Time) error {
+	refusing, err := b.refusal(s, p, now)
+	if err == nil && refusing != nil {
+		err = refuse(stage, *refusing)
+	}
+	return err
+}
+
+// remembered is the refusal that the consumer remembers, while its time lasts.
+func (s *State) remembered(id string, now time.Time) *fleet.ProviderRefusal {
+	noted := s.Consumer.Refused[id]
+	if noted == nil || !now.Before(noted.Until) {
+		return nil
+	}
+	reason := fmt.Sprintf("provider %s has removed its Tenant for this cluster", id)
+	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: noted.Until, Reason: reason}
+}
+
+// refuse is the error of a provider that refuses.
+func refuse(stage backend.Stage, r fleet.ProviderRefusal) error {
+	return &backend.StageError{Stage: stage, Message: r.Reason, Err: &backend.RefusingError{ProviderRefusal: r}}
+}

@@ -1,0 +1,91 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// observeBound is how long a look at a provider may take; one that has not answered by then is silent.
+const observeBound = 7 * time.Second
+
+// Observe looks at one provider. That it does not answer, or refuses our credentials, is evidence too; what only our
+// own side is to blame for is none, and told as a message.
+func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evidence, error) {
+	p = a.current(ctx, p)
+	bounded, cancel := context.WithTimeout(ctx, observeBound)
+	defer cancel()
+	seen, err := a.Backend.Observe(bounded, p)
+	e := fleet.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Message: seen.Message}
+	switch {
+	case err == nil:
+		e.Access = fleet.AccessGranted
+		return e, nil
+	case stopping(ctx) || ctx.Err() != nil:
+		return fleet.Evidence{}, err
+	case errors.Is(err, backend.ErrCredentials):
+		e.Access = fleet.AccessRefused
+	case errors.Is(err, backend.ErrUnreachable):
+		e.Access = fleet.AccessSilent
+	default:
+		activity.GetLogger(ctx).Warn("provider cannot be looked at", "provider", p.ID, "error", err)
+	}
+	e.Message = cut(err.Error())
+	return e, nil
+}
+
+// Witness reports whether anybody but the providers named can be reached from here: another provider that is offered
+// or peered with, or, when the one named is the only one, the probe.
+func (a *Activities) Witness(ctx context.Context, silent []string) (bool, error) {
+	peers, err := a.Backend.Peers(ctx)
+	if err != nil {
+		return false, toApplicationError(ctx, "", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, catalogBound)
+	offers, _, err := a.Catalog.Offers(bounded)
+	cancel()
+	if err != nil {
+		activity.GetLogger(ctx).Warn("offers cannot be read; their providers are not asked whether they answer", "error",
+			err)
+	}
+	for _, o := range offers {
+		peers = append(peers, fleet.Provider{ID: o.Provider, Credentials: o.Credentials})
+	}
+	peers = slices.DeleteFunc(peers, func(p fleet.Provider) bool { return slices.Contains(silent, p.ID) })
+	if len(peers) == 0 {
+		return len(silent) == 1 && a.Probe != nil && a.Probe(ctx) == nil, nil
+	}
+	return a.anyAnswers(ctx, peers), nil
+}
+
+// anyAnswers asks all at once.
+func (a *Activities) anyAnswers(ctx context.Context, providers []fleet.Provider) bool {
+	bounded, cancel := context.WithTimeout(ctx, observeBound)
+	defer cancel()
+	var answers atomic.Bool
+	var asking errgroup.Group
+	asking.SetLimit(askAtOnce)
+	for _, p := range providers {
+		asking.Go(func() error {
+			_, err := a.Backend.Identify(bounded, p.Credentials)
+			if err == nil {
+				answers.Store(true)
+				cancel()
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait()
+	return answers.Load()
+}
+
+// askAtOnce bounds the providers that are asked at once.
+const askAtOnce = 50

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+)
+
+// CA's settings have one source: what people copy from the repository and what our chart prints are made from it.
+func TestSettingsOfCAAreMadeFromOneSource(t *testing.T) {
+	values, _, err := command(t.Context(), "config", "cloud-config", "-o", "helm-values")
+	require.NoError(t, err)
+	golden.Check(t, "../../deploy/ca/values.yaml", values)
+
+	args := ""
+	for _, f := range caFlags(minProvision) {
+		args += "  " + f.Name + ": " + f.YAML() + "\n"
+	}
+	golden.Check(t, "../../deploy/helm/liqo-autoscaler/files/ca-extra-args.yaml", args)
+}

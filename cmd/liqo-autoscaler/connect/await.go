@@ -1,0 +1,64 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// How Await asks.
+const (
+	askTimeout = 5 * time.Second
+	askEvery   = 2 * time.Second
+	// patience is how long a refusal, or a missing namespace, must stand before it is believed: files may be about to
+	// change, a namespace about to be created.
+	patience = 15 * time.Second
+)
+
+// Check asks once whether Temporal serves the namespace. Its errors are explained.
+func (t *Target) Check(ctx context.Context, c client.Client) error {
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err := c.WorkflowService().DescribeNamespace(asking,
+		&workflowservice.DescribeNamespaceRequest{Namespace: t.Namespace})
+	return t.Explain(ctx, err)
+}
+
+// Await returns when Temporal serves the namespace for the first time, or the context ends. A Temporal that does not
+// answer is waited for; each new reason is logged. One that refuses us, or has no such namespace, is an error after a
+// while.
+func (t *Target) Await(ctx context.Context, c client.Client, log *slog.Logger) error {
+	return t.await(ctx, c, log, patience)
+}
+
+func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
+	var told string
+	var refused time.Time // since when
+	for ctx.Err() == nil {
+		err := t.Check(ctx, c)
+		if err == nil {
+			return nil
+		}
+		var f *Failure
+		switch {
+		case !errors.As(err, &f) || f.Code == ExitUnreachable || ctx.Err() != nil:
+			refused = time.Time{}
+		case refused.IsZero():
+			refused = time.Now()
+		case time.Since(refused) >= patience:
+			return err
+		}
+		if text := err.Error(); text != told && ctx.Err() == nil {
+			log.Warn("waiting for Temporal", "address", t.Address, "namespace", t.Namespace, "error", text)
+			told = text
+		}
+		wait.For(ctx, askEvery)
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+package connect
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc/credentials"
+)
+
+// Handshake is what new connections are made with.
+func (t *Target) Handshake() credentials.TransportCredentials { return t.tls }
+
+// AwaitFor is Await with another patience.
+func (t *Target) AwaitFor(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
+	return t.await(ctx, c, log, patience)
+}

@@ -1,0 +1,114 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/serviceerror"
+	"google.golang.org/grpc/codes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+)
+
+// Exit codes of a command that fails for a reason of Temporal's. All other failures are 1.
+const (
+	ExitUnreachable = 3 // no answer at the address
+	ExitRefused     = 4 // TLS, a certificate or a key is wrong, or we may not
+	ExitNamespace   = 5 // the namespace does not exist
+	ExitAttributes  = 6 // search attributes are missing, or of another type
+)
+
+// Failure is an error that says what to do, and the exit code that goes with it.
+type Failure struct {
+	Code int
+	text string
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.text }
+
+func fail(code int, format string, args ...any) *Failure {
+	return &Failure{code, fmt.Sprintf(format, args...)}
+}
+
+// ExitCode is the exit code for an error; nil is 0.
+func ExitCode(err error) int {
+	var f *Failure
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &f):
+		return f.Code
+	case errors.Is(err, searchattr.ErrNotRegistered):
+		return ExitAttributes
+	default:
+		return 1
+	}
+}
+
+// Explain turns what Temporal, or the lack of it, answered into a Failure. Other errors stay as they are.
+func (t *Target) Explain(ctx context.Context, err error) error {
+	var known *Failure
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	var noNamespace *serviceerror.NamespaceNotFound
+	switch code := codeOf(err); {
+	case errors.As(err, &noNamespace):
+		return t.noNamespace()
+	case code == codes.PermissionDenied, code == codes.Unauthenticated:
+		return fail(ExitRefused, "Temporal at %s refuses us in namespace %s: %v: check the client certificate or the API "+
+			"key, and what they are allowed", t.Address, t.Namespace, err)
+	case code == codes.Unavailable, code == codes.DeadlineExceeded:
+		if why := t.Reach(ctx); why != nil {
+			return why
+		}
+		return fail(ExitUnreachable, "Temporal at %s takes connections and does not answer: %v: try again, and look at its "+
+			"own log", t.Address, err)
+	}
+	return err
+}
+
+func (t *Target) noNamespace() *Failure {
+	return fail(ExitNamespace, "Temporal at %s has no namespace %s: create it with liqo-autoscaler temporal setup, or "+
+		"name another with --temporal-namespace or TEMPORAL_NAMESPACE", t.Address, t.Namespace)
+}
+
+// codeOf is the gRPC code of the first error in the chain that has one.
+func codeOf(err error) codes.Code {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return codes.DeadlineExceeded
+	}
+	for each := range chain(err) {
+		if code := serviceerror.ToStatus(each).Code(); code != codes.Unknown {
+			return code
+		}
+	}
+	return codes.Unknown
+}
+
+// chain goes through an error and all that it wraps.
+func chain(err error) func(yield func(error) bool) {
+	return func(yield func(error) bool) { walk(err, yield) }
+}
+
+func walk(err error, yield func(error) bool) bool {
+	if err == nil {
+		return true
+	}
+	if !yield(err) {
+		return false
+	}
+	switch e := err.(type) { //nolint:errorlint // this is what walks the chain
+	case interface{ Unwrap() error }:
+		return walk(e.Unwrap(), yield)
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			if !walk(each, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,149 @@
+// Package connect is the way from every command to Temporal: where it is, how to prove who we are, and why it does not
+// answer.
+//
+// Settings come, the later the stronger, from a profile of the temporal CLI's config file, from the TEMPORAL_*
+// variables that the CLI reads, and from flags. What is in files is read again for each new connection, and an API key
+// for each request, so a renewed certificate, authority or key needs no restart.
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/contrib/envconfig"
+)
+
+// Where Temporal is when nobody says.
+const (
+	DefaultAddress   = "127.0.0.1:7233"
+	DefaultNamespace = "default"
+)
+
+// Flags are what a command line says about Temporal; "" leaves it to the environment, the profile and the defaults.
+type Flags struct {
+	Address, Namespace   string
+	ConfigFile, Profile  string
+	TLS                  Toggle
+	CA, Cert, Key        string // files
+	ServerName, APIKeyIn string
+}
+
+// Register adds the flags to a command and all below it.
+func (f *Flags) Register(cmd *cobra.Command) {
+	p := cmd.PersistentFlags()
+	p.StringVar(&f.Address, "temporal-address", "",
+		"host:port of the Temporal frontend ($TEMPORAL_ADDRESS; default "+DefaultAddress+")")
+	p.StringVar(&f.Namespace, "temporal-namespace", "",
+		"Temporal namespace ($TEMPORAL_NAMESPACE; default "+DefaultNamespace+")")
+	p.StringVar(&f.ConfigFile, "temporal-config-file", "", "the temporal CLI's config file ($TEMPORAL_CONFIG_FILE)")
+	p.StringVar(&f.Profile, "temporal-profile", "", "profile in that file ($TEMPORAL_PROFILE)")
+	p.Var(&f.TLS, "temporal-tls", "speak TLS to Temporal; other TLS settings and an API key imply it ($TEMPORAL_TLS)")
+	p.Lookup("temporal-tls").NoOptDefVal = "true"
+	p.StringVar(&f.CA, "temporal-tls-ca", "",
+		"file with the authorities, PEM, of Temporal's certificate; default the system's ($TEMPORAL_TLS_SERVER_CA_CERT_PATH)")
+	p.StringVar(&f.Cert, "temporal-tls-cert", "",
+		"file with our client certificate's chain, PEM ($TEMPORAL_TLS_CLIENT_CERT_PATH)")
+	p.StringVar(&f.Key, "temporal-tls-key", "", "file with that certificate's key, PEM ($TEMPORAL_TLS_CLIENT_KEY_PATH)")
+	p.StringVar(&f.ServerName, "temporal-tls-server-name", "",
+		"name that Temporal's certificate must have, instead of the address's ($TEMPORAL_TLS_SERVER_NAME)")
+	p.StringVar(&f.APIKeyIn, "temporal-api-key-file", "", "file with an API key (the key itself: $TEMPORAL_API_KEY)")
+}
+
+// Toggle is a flag that is on, off, or not given.
+type Toggle string
+
+// Set implements pflag.Value, as do the next two.
+func (t *Toggle) Set(s string) error {
+	on, err := strconv.ParseBool(s)
+	if err != nil {
+		return errors.New("use true or false")
+	}
+	*t = Toggle(strconv.FormatBool(on))
+	return nil
+}
+
+// String is the flag's value.
+func (t *Toggle) String() string { return string(*t) }
+
+// Type names the flag's values in its help.
+func (t *Toggle) Type() string { return "bool" }
+
+// profile puts together what the file, the environment and the flags say.
+func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
+	if err := f.fileExists(); err != nil {
+		return envconfig.ClientConfigProfile{}, err
+	}
+	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
+		ConfigFilePath: f.ConfigFile, ConfigFileProfile: f.Profile, DisableFile: f.nobodyMeansAFile(),
+	})
+	if err != nil {
+		return p, fmt.Errorf("settings for Temporal (file, profile and TEMPORAL_* variables): %w", err)
+	}
+	over(&p.Address, f.Address, DefaultAddress)
+	over(&p.Namespace, f.Namespace, DefaultNamespace)
+	f.overTLS(&p)
+	return p, nil
+}
+
+// overTLS puts the flags about TLS over what the profile says.
+func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
+	if f.TLS == "" && f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == "" {
+		return
+	}
+	if p.TLS == nil {
+		p.TLS = &envconfig.ClientConfigTLS{}
+	}
+	if f.TLS != "" {
+		p.TLS.Disabled = f.TLS == "false"
+	}
+	if f.CA != "" {
+		p.TLS.ServerCACertPath, p.TLS.ServerCACertData = f.CA, nil
+	}
+	if f.Cert != "" {
+		p.TLS.ClientCertPath, p.TLS.ClientCertData = f.Cert, nil
+	}
+	if f.Key != "" {
+		p.TLS.ClientKeyPath, p.TLS.ClientKeyData = f.Key, nil
+	}
+	over(&p.TLS.ServerName, f.ServerName, "")
+}
+
+// fileExists refuses a config file that was named and is not there; the temporal CLI would ask another Temporal
+// without a word.
+func (f *Flags) fileExists() error {
+	for name, path := range map[string]string{"--temporal-config-file": f.ConfigFile,
+		"TEMPORAL_CONFIG_FILE": os.Getenv("TEMPORAL_CONFIG_FILE")} {
+		if path == "" || name == "TEMPORAL_CONFIG_FILE" && f.ConfigFile != "" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// nobodyMeansAFile reports whether there is only the CLI's usual place for one, and none that we can see.
+func (f *Flags) nobodyMeansAFile() bool {
+	for _, named := range []string{f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"),
+		os.Getenv("TEMPORAL_PROFILE")} {
+		if named != "" {
+			return false
+		}
+	}
+	_, err := os.Stat(envconfig.DefaultConfigFilePath())
+	return err != nil
+}
+
+// over puts the flag's value, or else the default, where it belongs.
+func over(value *string, flag, otherwise string) {
+	switch {
+	case flag != "":
+		*value = flag
+	case *value == "":
+		*value = otherwise
+	}
+}

@@ -1,0 +1,196 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// reachTimeout bounds each step of Reach, answerTimeout the wait for the first byte of an answer.
+const (
+	reachTimeout  = 5 * time.Second
+	answerTimeout = 2 * time.Second
+)
+
+// hello begins HTTP/2, which gRPC is: the preface, and settings without any.
+const hello = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+
+// whereFrom says where an address comes from.
+const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
+
+// Reach goes the way to Temporal step by step and says at which it ends and what to do: gRPC tells only the end of it.
+// It returns nil when Temporal answers, and when a proxy or a resolver goes the way for us.
+func (t *Target) Reach(ctx context.Context) error {
+	if f := t.ownCertificate(time.Now()); f != nil {
+		return f
+	}
+	address, direct := t.dialed()
+	if !direct {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return t.noConnection(err)
+	}
+	defer conn.Close()
+	if t.tls == nil {
+		return t.plaintextAnswer(conn)
+	}
+	host, _, _ := net.SplitHostPort(address)
+	return t.tlsAnswer(ctx, conn, host)
+}
+
+// ownCertificate looks whether our client certificate is one that everybody refuses.
+func (t *Target) ownCertificate(now time.Time) error {
+	if t.tls == nil || len(t.tls.latest().Certificates) == 0 {
+		return nil
+	}
+	leaf := t.tls.latest().Certificates[0].Leaf
+	switch {
+	case leaf == nil:
+		return nil
+	case now.After(leaf.NotAfter):
+		return fail(ExitRefused, "our client certificate for Temporal at %s%s expired on %s: renew it", t.Address, t.in(),
+			day(leaf.NotAfter))
+	case now.Before(leaf.NotBefore):
+		return fail(ExitRefused, "our client certificate for Temporal at %s%s is valid from %s: check it, and the clock",
+			t.Address, t.in(), day(leaf.NotBefore))
+	}
+	return nil
+}
+
+// in names the file of our client certificate.
+func (t *Target) in() string {
+	if t.tls.cert == "" {
+		return ""
+	}
+	return " (" + t.tls.cert + ")"
+}
+
+func day(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func (t *Target) noConnection(err error) error {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return fail(ExitUnreachable, "Temporal's address %s: %s has no address (%s): %s", t.Address, dns.Name, dns.Err,
+			whereFrom)
+	case errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
+		return fail(ExitUnreachable, "Temporal at %s does not answer: %s, and what is between, such as a firewall",
+			t.Address, whereFrom)
+	default:
+		return fail(ExitUnreachable, "nobody listens at Temporal's address %s (%v): start Temporal, or %s", t.Address,
+			errors.Unwrap(err), whereFrom)
+	}
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// plaintextAnswer tells a gRPC server from one that wants TLS. One that says nothing is left to the SDK.
+func (t *Target) plaintextAnswer(conn net.Conn) error {
+	first, err := greet(conn)
+	if err != nil && !isTimeout(err) || err == nil && first == tlsAlert {
+		return fail(ExitRefused, "Temporal at %s ends a connection without TLS: give --temporal-tls, or --temporal-tls-ca "+
+			"and the like; without TLS over there, %s", t.Address, whereFrom)
+	}
+	return nil
+}
+
+// tlsAlert is the first byte of a TLS server's refusal.
+const tlsAlert = 0x15
+
+// greet begins HTTP/2 and returns the first byte of the answer.
+func greet(conn net.Conn) (byte, error) {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return 0, err
+	}
+	if _, err := io.WriteString(conn, hello); err != nil {
+		return 0, err
+	}
+	var first [1]byte
+	_, err := io.ReadFull(conn, first[:])
+	return first[0], err
+}
+
+func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error {
+	config := t.tls.latest().Clone()
+	config.NextProtos = []string{"h2"}
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return t.noHandshake(err, config.ServerName)
+	}
+	// With TLS 1.3 a server refuses our certificate only after the handshake.
+	if _, err := greet(conn); err != nil && !isTimeout(err) {
+		return t.noHandshake(err, config.ServerName)
+	}
+	return nil
+}
+
+func (t *Target) noHandshake(err error, name string) error {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &unknown):
+		return fail(ExitRefused, "the certificate of Temporal at %s is signed by %q, which is not among the authorities we "+
+			"trust: give that authority with --temporal-tls-ca or TEMPORAL_TLS_SERVER_CA_CERT_PATH", t.Address,
+			issuer(unknown.Cert))
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fail(ExitRefused, "the certificate of Temporal at %s is valid from %s to %s only: renew it there", t.Address,
+			day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter))
+	case errors.As(err, &host):
+		return fail(ExitRefused, "the certificate of Temporal at %s is for %s, not for %s: name one of them with "+
+			"--temporal-tls-server-name or TEMPORAL_TLS_SERVER_NAME", t.Address, names(host.Certificate), name)
+	case errors.As(err, &record):
+		return fail(ExitRefused, "Temporal at %s does not speak TLS: leave TLS out, or --temporal-tls=false; or %s",
+			t.Address, whereFrom)
+	case strings.Contains(err.Error(), "remote error: tls: "):
+		return t.refused(err)
+	}
+	return fail(ExitRefused, "no TLS with Temporal at %s: %v: %s", t.Address, err, whereFrom)
+}
+
+// refused is an alert of Temporal's: it does not like what we showed, or that we showed nothing.
+func (t *Target) refused(err error) error {
+	_, alert, _ := strings.Cut(err.Error(), "remote error: tls: ")
+	certificates := t.tls.latest().Certificates
+	if len(certificates) == 0 {
+		return fail(ExitRefused, "Temporal at %s wants a client certificate (%s): give --temporal-tls-cert and "+
+			"--temporal-tls-key, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", t.Address, alert)
+	}
+	by := ""
+	if leaf := certificates[0].Leaf; leaf != nil {
+		by = ", signed by \"" + issuer(leaf) + "\","
+	}
+	return fail(ExitRefused, "Temporal at %s refuses our client certificate%s%s with %q: use one that its authority "+
+		"signed", t.Address, t.in(), by, alert)
+}
+
+func issuer(c *x509.Certificate) string {
+	if c == nil {
+		return ""
+	}
+	return c.Issuer.String()
+}
+
+func names(c *x509.Certificate) string {
+	all := append([]string(nil), c.DNSNames...)
+	for _, ip := range c.IPAddresses {
+		all = append(all, ip.String())
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+)
+
+// marketFlags say where the worker writes what is offered, and the gRPC server reads it. At most one is given.
+type marketFlags struct {
+	file, namespace, kubeconfig string
+}
+
+func (f *marketFlags) register(cmd *cobra.Command) {
+	f.registerStore(cmd)
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"access to the consumer cluster, for --market-namespace (default: in-cluster)")
+}
+
+func (f *marketFlags) registerStore(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.namespace, "market-namespace", "",
+		"namespace of the consumer cluster with the ConfigMap "+market.ConfigMapName("HUB")+
+			", where the worker publishes what is offered now")
+	cmd.Flags().StringVar(&f.file, "market-file", "", "file for the same, where all processes run on one machine")
+}
+
+// open returns nil when no store is named. consumer is called only for a ConfigMap.
+func (f marketFlags) open(hub string, consumer func() (*rest.Config, error)) (market.Store, error) {
+	switch {
+	case f.file != "" && f.namespace != "":
+		return nil, errors.New("--market-file and --market-namespace: give one of them")
+	case f.file != "":
+		return market.File(f.file), nil
+	case f.namespace == "":
+		return nil, nil
+	}
+	access, err := consumer()
+	if err != nil {
+		return nil, err
+	}
+	if access == nil {
+		return nil, errors.New("--market-namespace needs a consumer cluster: use --backend liqo, or --market-file")
+	}
+	client, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("open consumer cluster for the market: %w", err)
+	}
+	return market.ConfigMap{Client: client, Namespace: f.namespace, Name: market.ConfigMapName(hub)}, nil
+}
+
+// offered is the market as a process reads it; its zero value is none.
+type offered struct{ *market.Reader }
+
+func (f marketFlags) reader(hub string, log *slog.Logger) (offered, error) {
+	store, err := f.open(hub, func() (*rest.Config, error) { return consumer(f.kubeconfig) })
+	if err != nil || store == nil {
+		return offered{}, err
+	}
+	return offered{market.NewReader(store, log)}, nil
+}
+
+func (o offered) run(ctx context.Context) {
+	if o.Reader != nil {
+		o.Run(ctx)
+	}
+}
+
+// publish writes the market until ctx ends; in a cluster only while this process holds the Lease.
+func publish(ctx context.Context, p market.Publisher) {
+	switch store := p.Store.(type) {
+	case nil:
+	case market.ConfigMap:
+		store.Lead(ctx, p.Logger, p.Run)
+	default:
+		p.Run(ctx)
+	}
+}
+
+// serverOptions are those of a server whose groups come from the file and, where it says so, from the market.
+// What was derived before is there again from the start, if the market can be read.
+func serverOptions(ctx context.Context, file *config.File, cfg config.Config, offered offered,
+	log *slog.Logger) (grpcserver.Options, error) {
+	derives := slices.ContainsFunc(cfg.NodeGroups, derive.IsDerived)
+	if derives && offered.Reader == nil {
+		return grpcserver.Options{}, errors.New("a node group has `per`: say with --market-namespace or --market-file " +
+			"where the worker publishes the offers")
+	}
+	o := grpcserver.Options{
+		Logger: log, Version: file.Hash(), Limits: cfg.Limits, Specs: cfg.NodeGroups, Reload: reload(file),
+	}
+	if offered.Reader == nil {
+		return o, nil
+	}
+	if err := offered.Read(ctx); err != nil {
+		log.Info("the market cannot be read yet", "why", err)
+	}
+	o.Market = offered.Current
+	groups := &derive.Groups{Market: offered.Current, Log: log}
+	o.Specs, o.Reload = groups.Follow(grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits}, reload(file))
+	return o, nil
+}
+
+// reload reads the config file again for the server.
+func reload(file *config.File) func() (grpcserver.Settings, bool, error) {
+	return func() (grpcserver.Settings, bool, error) {
+		cfg, changed, err := file.Changed()
+		return grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash()}, changed, err
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// repinner forgets by what certificate authorities a provider is known.
+type repinner interface {
+	Repin(ctx context.Context, provider string) (forgot bool, err error)
+}
+
+func newOffersRepin(c *common) *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "repin NAME",
+		Short: "Accept a provider that was rebuilt or has a new certificate authority",
+		Long: `Accept a provider that was rebuilt or has a new certificate authority. NAME is the offer's name or the provider's cluster
+id. A peering pins the authorities that it was made over, and a cluster with the same id and other ones is refused: be
+sure that it is the provider, and nobody who says so.`,
+		Example: "  liqo-autoscaler offers repin milan --kubeconfig consumer.kubeconfig",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+			defer cancel()
+			logger, err := c.logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			b, _, err := f.backend(c.hub)
+			if err != nil {
+				return err
+			}
+			pins, ok := b.(repinner)
+			if !ok {
+				return fmt.Errorf("--backend %s pins no providers", f.kind)
+			}
+			provider, err := c.repin(ctx, pins, args[0])
+			if err != nil {
+				return err
+			}
+			logger.Info("provider repinned: its certificate authority is taken as it is found next", "provider", provider,
+				"hub", c.hub)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Provider %s is accepted with the certificate authority that it has now.\n",
+				provider)
+			return err
+		},
+	}
+	f.register(cmd)
+	c.registerHub(cmd)
+	return cmd
+}
+
+// repin forgets what is pinned of the provider of that id, or of the provider of that offer as Temporal knows it.
+func (c *common) repin(ctx context.Context, pins repinner, name string) (provider string, err error) {
+	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
+		return name, err
+	}
+	nothing := fmt.Errorf("nothing is pinned of a provider %s: it has no peering of this hub, or is repinned already",
+		name)
+	err = c.ask(ctx, func(t client.Client) error {
+		states, err := flow.NewEntities(t, c.hub, c.taskQueue).Providers(ctx)
+		for _, s := range states {
+			if s.Offer == nil || s.Offer.Name != name || s.ID == name {
+				continue
+			}
+			if forgot, err := pins.Repin(ctx, s.ID); err != nil || forgot {
+				provider, nothing = s.ID, nil
+				return err
+			}
+		}
+		return err
+	})
+	return provider, errors.Join(nothing, err)
+}

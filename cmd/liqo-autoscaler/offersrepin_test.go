@@ -1,0 +1,19 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Only a backend that pins has anything to repin, and a name is needed.
+func TestOffersRepinMisuse(t *testing.T) {
+	_, _, err := command(t.Context(), "offers", "repin")
+	require.ErrorContains(t, err, "accepts 1 arg(s)")
+	_, _, err = command(t.Context(), "offers", "repin", "milan", "--backend", "sim", "--world",
+		filepath.Join(t.TempDir(), "world"))
+	require.ErrorContains(t, err, "--backend sim pins no providers")
+	_, _, err = command(t.Context(), "offers", "repni", "milan")
+	require.ErrorContains(t, err, `unknown command "repni"`)
+}

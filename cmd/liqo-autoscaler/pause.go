@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+func newPause(c *common) *cobra.Command {
+	return pauseCommand(c, true, &cobra.Command{
+		Use:   "pause group ID",
+		Short: "Have a node group start nothing more",
+		Long: `Have a node group start nothing more until it is resumed, across restarts. What is under way goes on, and so does
+scale-in. Cluster Autoscaler is told that the group cannot grow, and uses others. Pausing a paused group changes nothing.`,
+		Example: "  liqo-autoscaler pause group standard",
+	})
+}
+
+func newResume(c *common) *cobra.Command {
+	return pauseCommand(c, false, &cobra.Command{
+		Use:     "resume group ID",
+		Short:   "Have a paused node group go on",
+		Long:    `Have a paused node group go on. Resuming one that is not paused changes nothing.`,
+		Example: "  liqo-autoscaler resume group standard",
+	})
+}
+
+func pauseCommand(c *common, paused bool, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 2 || args[0] != "group" {
+			return fmt.Errorf("want `group` and the id of a node group, as in %q", cmd.Example[2:])
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+		defer cancel()
+		return c.ask(ctx, func(t client.Client) error {
+			change, err := flow.NewGroups(t, c.hub, c.taskQueue).Pause(ctx, args[1], paused)
+			if err != nil {
+				return err
+			}
+			state := "not paused"
+			if change.Snapshot.Paused {
+				state = "paused"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "node group %s is %s, target size %d\n", args[1], state,
+				change.Snapshot.Target)
+			return err
+		})
+	}
+	c.registerHub(cmd)
+	return cmd
+}

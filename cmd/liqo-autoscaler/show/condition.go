@@ -1,0 +1,50 @@
+package show
+
+import (
+	"io"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Condition is what is wrong with a provider, as the comparison has found it.
+type Condition struct {
+	Provider string    `json:"provider"`
+	Name     string    `json:"name"`
+	Message  string    `json:"message,omitempty"`
+	Since    time.Time `json:"since"`
+}
+
+// conditionOf is nil while all is well.
+func conditionOf(p fleet.ProviderSnapshot) *Condition {
+	if p.Standing.Good() {
+		return nil
+	}
+	return &Condition{Provider: p.ID, Name: p.Standing.Condition(), Message: p.Standing.Message,
+		Since: p.Standing.Since.UTC()}
+}
+
+// With adds what is wrong with providers, and says it of the instances whose Node is not ready for it.
+func (s Status) With(providers []fleet.ProviderSnapshot) Status {
+	for _, p := range providers {
+		c := conditionOf(p)
+		if c == nil {
+			continue
+		}
+		s.Conditions = append(s.Conditions, *c)
+		for n := range s.Instances {
+			if s.Instances[n].Provider == p.ID {
+				s.Instances[n].Condition = c.Name
+			}
+		}
+	}
+	return s
+}
+
+func (s Status) conditionTable(out io.Writer, look Look) error {
+	var rows [][]string
+	for _, c := range s.Conditions {
+		rows = append(rows, []string{c.Provider, c.Name, look.age(c.Since), look.cut(c.Message)})
+	}
+	return table(out, []string{"PROVIDER", "CONDITION", "SINCE", "WHY"}, rows)
+}

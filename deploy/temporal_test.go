@@ -1,0 +1,64 @@
+package deploy_test
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// secured are values for a Temporal with mutual TLS and an API key, whose Secrets have keys of their own.
+var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretName=authority," +
+	"temporal.tls.ca.key=root.pem," +
+	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.setup.enabled=true"}
+
+// Whoever speaks to Temporal gets the same settings, and of each Secret the files that its flags name and no others.
+func TestTemporalSecrets(t *testing.T) {
+	objects := render(t, "plaintext", secured...)
+	job := one[batchv1.Job](t, objects, namespace, release+"-temporal-setup")
+	pods := map[string]corev1.PodSpec{"setup": job.Spec.Template.Spec}
+	for _, d := range all[appsv1.Deployment](objects) {
+		pods[d.Name] = d.Spec.Template.Spec
+	}
+	require.Len(t, pods, 3)
+	for name, pod := range pods {
+		c := pod.Containers[0]
+		for flag, at := range map[string][3]string{ // volume, Secret, key
+			"--temporal-tls-ca":       {"temporal-ca", "authority", "root.pem"},
+			"--temporal-tls-cert":     {"temporal-client", "client", "tls.crt"},
+			"--temporal-tls-key":      {"temporal-client", "client", "tls.key"},
+			"--temporal-api-key-file": {"temporal-key", "cloud", "api-key"},
+		} {
+			mount := c.VolumeMounts[slices.IndexFunc(c.VolumeMounts,
+				func(m corev1.VolumeMount) bool { return m.Name == at[0] })]
+			require.Equal(t, mount.MountPath+"/"+at[2], flagValue(c, flag), name)
+			require.Empty(t, mount.SubPath, "a single file never changes")
+			volume := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == at[0] })]
+			require.Equal(t, at[1], volume.Secret.SecretName)
+			require.Contains(t, volume.Secret.Items, corev1.KeyToPath{Key: at[2], Path: at[2]})
+		}
+		require.Equal(t, "edge", flagValue(c, "--temporal-namespace"))
+	}
+}
+
+// The Job runs before anything of the release is there, so it needs nothing of it; the binary takes its arguments.
+func TestTemporalSetupJob(t *testing.T) {
+	require.Empty(t, all[batchv1.Job](render(t, "plaintext")))
+	job := one[batchv1.Job](t, render(t, "plaintext", secured...), namespace, release+"-temporal-setup")
+	require.Equal(t, "pre-install,pre-upgrade", job.Annotations["helm.sh/hook"])
+	pod := job.Spec.Template.Spec
+	require.Equal(t, "default", pod.ServiceAccountName)
+	require.False(t, *pod.AutomountServiceAccountToken)
+	require.True(t, *pod.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
+	for _, v := range pod.Volumes {
+		require.NotNil(t, v.Secret)
+	}
+	out, err := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER"),
+		append(slices.Clone(pod.Containers[0].Args), "--help")...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "liqo-autoscaler temporal setup")
+}

@@ -1,0 +1,97 @@
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// claim is an offer whose cluster calls itself its provider. A cluster's id is what it says it is, so of two claims of
+// one id neither is believed by itself: the one counts that is declared by who owns the offers, or else the one by
+// whose credentials we are peered with the provider.
+type claim struct {
+	source   string
+	offer    fleet.Offer
+	declared bool
+}
+
+func (c *claim) String() string { return c.source + "/" + c.offer.Name }
+
+// settle keeps one claim of each provider, in the order of the offers' names, and turns the others into Problems.
+func settle(ctx context.Context, claims []claim, problems []Problem,
+	peered func(context.Context) ([]fleet.Provider, error)) ([]fleet.Offer, []Problem, error) {
+	byProvider := map[string][]*claim{}
+	twice := false
+	for n := range claims {
+		c := &claims[n]
+		byProvider[c.offer.Provider] = append(byProvider[c.offer.Provider], c)
+		twice = twice || len(byProvider[c.offer.Provider]) > 1
+	}
+	var peers []fleet.Provider
+	if twice && peered != nil {
+		var err error
+		if peers, err = peered(ctx); err != nil { // then only a declaration counts
+			problems = append(problems, Problem{Message: cut(fmt.Sprintf("peerings cannot be listed: %v", err))})
+		}
+	}
+	var kept []fleet.Offer
+	for _, same := range byProvider {
+		holder, why := holderOf(same, peers)
+		for _, c := range same {
+			switch {
+			case len(same) == 1 || c == holder:
+				kept = append(kept, c.offer)
+			case holder != nil:
+				problems = append(problems, c.problem("is of provider %s, of which offer %s serves, %s", c.offer.Provider, holder,
+					why))
+			default:
+				problems = append(problems, c.problem("is of provider %s, and so is %s: none serves until one declares "+
+					"provider: %s", c.offer.Provider, others(c, same), c.offer.Provider))
+			}
+		}
+	}
+	slices.SortFunc(kept, func(a, b fleet.Offer) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Provider, b.Provider))
+	})
+	sortProblems(problems)
+	return kept, problems, nil
+}
+
+// holderOf is the claim that counts, and why; nil when that cannot be told. Of several that are declared the first
+// source's counts, unless that one has two.
+func holderOf(same []*claim, peers []fleet.Provider) (*claim, string) {
+	declared := slices.DeleteFunc(slices.Clone(same), func(c *claim) bool { return !c.declared })
+	if len(declared) == 1 || len(declared) > 1 && declared[0].source != declared[1].source {
+		return declared[0], "which declares it"
+	}
+	if len(declared) > 1 {
+		same = declared
+	}
+	for _, c := range same {
+		if slices.ContainsFunc(peers, func(p fleet.Provider) bool {
+			return p.ID == c.offer.Provider && referenceOf(p.Credentials) == referenceOf(c.offer.Credentials)
+		}) {
+			return c, "by whose credentials the peering was made"
+		}
+	}
+	return nil, ""
+}
+
+func others(c *claim, same []*claim) string {
+	var names []string
+	for _, o := range same {
+		if o != c {
+			names = append(names, "offer "+o.String())
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func (c *claim) problem(format string, args ...any) Problem {
+	return Problem{Source: c.source, Offer: c.offer.Name, Message: cut(fmt.Sprintf(format, args...))}
+}

@@ -1,0 +1,87 @@
+package market
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// document is the key of the ConfigMap.
+const document = "market.json"
+
+// ConfigMap is a Store in the consumer cluster. The Lease of its writer has the same name.
+type ConfigMap struct {
+	Client          kubernetes.Interface
+	Namespace, Name string
+}
+
+// ConfigMapName is the name of a hub's ConfigMap and Lease.
+func ConfigMapName(hub string) string { return "liqo-autoscaler-market-" + hub }
+
+// Load implements Store.
+func (c ConfigMap) Load(ctx context.Context) (m Market, err error) {
+	found, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return m, ErrNone
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(found.Data[document]), &m)
+	}
+	if err != nil {
+		return m, fmt.Errorf("read market from ConfigMap %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	return m, nil
+}
+
+// Save implements Store.
+func (c ConfigMap) Save(ctx context.Context, m Market) error {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "liqo-autoscaler"}},
+		Data: map[string]string{document: string(raw)},
+	}
+	maps := c.Client.CoreV1().ConfigMaps(c.Namespace)
+	_, err = maps.Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, object, metav1.CreateOptions{})
+	}
+	return err
+}
+
+// Lead calls run while this process holds the Lease, until ctx ends.
+func (c ConfigMap) Lead(ctx context.Context, log *slog.Logger, run func(ctx context.Context)) {
+	host, _ := os.Hostname()
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}, Client: c.Client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
+	}
+	for ctx.Err() == nil { // Run returns when the Lease is lost
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+			ReleaseOnCancel: true, Name: c.Name,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: run,
+				OnStoppedLeading: func() { log.Debug("another worker writes the market") },
+			},
+		})
+		if err != nil { // the durations above
+			log.Error("elect the writer of the market", "error", err)
+			return
+		}
+		elector.Run(ctx)
+	}
+}

@@ -1,0 +1,54 @@
+package market
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// smallShare of an offer may come and go without being published.
+const smallShare = 0.1
+
+// differ reports whether readers must hear of the new market. A change of what is free that is small, and less than a
+// node of any shape, is none: every other would be a write.
+func differ(old, now Market, shapes []corev1.ResourceList) bool {
+	return now.Dropped != old.Dropped || !slices.EqualFunc(old.Offers, now.Offers, func(a, b Offer) bool {
+		return a.sameTerms(b) && !moved(a.Free, b.Free, b.Lendable, shapes) &&
+			!moved(a.Lendable, b.Lendable, b.Lendable, shapes)
+	})
+}
+
+// sameTerms compares everything but amounts. The epoch is a fingerprint of the amounts too.
+func (o Offer) sameTerms(b Offer) bool {
+	return o.Name == b.Name && o.Provider == b.Provider && o.Price == b.Price && o.MaxNodes == b.MaxNodes &&
+		o.Nodes == b.Nodes && o.Closed == b.Closed && maps.Equal(o.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(o.Expires, b.Expires)
+}
+
+func moved(old, now, whole corev1.ResourceList, shapes []corev1.ResourceList) bool {
+	if len(old) != len(now) {
+		return true
+	}
+	for name, quantity := range now {
+		was, ok := old[name]
+		if !ok {
+			return true
+		}
+		change := quantity.AsApproximateFloat64() - was.AsApproximateFloat64()
+		if change < 0 {
+			change = -change
+		}
+		all := whole[name]
+		if change > smallShare*all.AsApproximateFloat64() {
+			return true
+		}
+		for _, shape := range shapes {
+			if each, ok := shape[name]; ok && change >= each.AsApproximateFloat64() {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+// Package market publishes the offers as they are resolved now, with what holds have taken of them, for those who must
+// not ask the sources and have no credentials: the gRPC server and the CLI.
+//
+// It is derived data: whoever loses it makes it anew from the catalog and the providers' entities. So it is no Temporal
+// workflow, whose every change would be an event and an action, but one document per hub in a ConfigMap (or a file, for
+// `dev`), written by the one worker that holds a Lease.
+package market
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// maxOffers bounds what is published: the cheapest are kept.
+const maxOffers = 1000
+
+// Market is all offers at one moment.
+type Market struct {
+	// At is when it was written. Readers do not compare it with their clocks, see Reader.
+	At     time.Time `json:"at"`
+	Offers []Offer   `json:"offers"`
+	// Dropped is how many dearer offers were left out.
+	Dropped int `json:"dropped,omitempty"`
+}
+
+// Offer is what one provider offers now, and what is left of it. It says nothing of credentials.
+type Offer struct {
+	Name     string              `json:"name"`
+	Provider string              `json:"provider"`
+	Lendable corev1.ResourceList `json:"lendable"`
+	// Free is what the holds leave.
+	Free     corev1.ResourceList `json:"free"`
+	MaxNodes int                 `json:"maxNodes,omitempty"`
+	// Nodes is how many nodes hold a share of it.
+	Nodes   int               `json:"nodes,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Price   float64           `json:"price,omitempty"`
+	Expires *time.Time        `json:"expires,omitempty"`
+	Epoch   string            `json:"epoch,omitempty"`
+	// Closed is why the provider takes nothing new from this cluster now; empty when it does.
+	Closed string `json:"closed,omitempty"`
+}
+
+// offerOf is an offer as it is published.
+func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
+	c := fleet.CandidateOf(o, state)
+	free, closed := c.Free, c.Refusing
+	if free == nil {
+		free = o.Lendable
+	}
+	if state.Standing.Closes() {
+		closed = state.Standing.Condition()
+	}
+	return Offer{
+		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
+		Labels: o.Labels, Price: o.Price, Expires: o.Expires, Epoch: o.Epoch, Closed: closed,
+	}
+}
+
+// Candidate is the offer as fleet.Choose judges it.
+func (o Offer) Candidate() fleet.Candidate {
+	return fleet.Candidate{
+		Offer: fleet.Offer{
+			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
+			Expires: o.Expires, Epoch: o.Epoch,
+		},
+		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Refusing: o.Closed,
+	}
+}
+
+// newMarket orders the offers by price, so that those that are cut are the dearest.
+func newMarket(offers []Offer, now time.Time) Market {
+	slices.SortFunc(offers, func(a, b Offer) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Provider, b.Provider))
+	})
+	m := Market{At: now, Offers: offers}
+	if len(offers) > maxOffers {
+		m.Offers, m.Dropped = offers[:maxOffers], len(offers)-maxOffers
+	}
+	return m
+}
+
+// Store keeps the document of one hub.
+type Store interface {
+	// Load returns ErrNone before anything was saved.
+	Load(ctx context.Context) (Market, error)
+	Save(ctx context.Context, m Market) error
+}

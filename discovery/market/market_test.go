@@ -1,0 +1,307 @@
+package market_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// world is a catalog, the providers' entities, and a store in memory.
+type world struct {
+	mu     sync.Mutex // guards what follows
+	offers []fleet.Offer
+	states map[string]fleet.ProviderSnapshot
+	groups []fleet.Snapshot
+	err    error
+
+	market market.Market
+	writes int
+	none   bool
+}
+
+// written is how often the market was written.
+func (w *world) written() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writes
+}
+
+// offer is the first one on the market.
+func (w *world) offer() market.Offer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.market.Offers[0]
+}
+
+// set changes the world.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+func (w *world) Offers(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]fleet.Offer, len(w.offers))
+	for i, o := range w.offers {
+		out[i] = discovery.CopyOffer(o)
+	}
+	return out, nil, w.err
+}
+
+func (w *world) Provider(_ context.Context, id string) (fleet.ProviderSnapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, ok := w.states[id]; ok {
+		return s, nil
+	}
+	return fleet.ProviderSnapshot{}, fleet.ErrNotRunning
+}
+
+func (w *world) Groups(context.Context) ([]fleet.Snapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.groups, nil
+}
+
+func (w *world) Load(context.Context) (market.Market, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.none {
+		return market.Market{}, market.ErrNone
+	}
+	return w.market, nil
+}
+
+func (w *world) Save(_ context.Context, m market.Market) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.market = m
+	w.writes++
+	return nil
+}
+
+func (w *world) publisher() market.Publisher {
+	return market.Publisher{Catalog: w, Entities: w, Store: w, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+}
+
+func newWorld() *world {
+	return &world{
+		offers: []fleet.Offer{{Name: "milan", Provider: "milan", Lendable: list("100", "200Gi"), Price: 2,
+			Credentials: fleet.Credentials{KubeconfigFile: "/milan"}}},
+		states: map[string]fleet.ProviderSnapshot{},
+		groups: []fleet.Snapshot{{Group: "std", Spec: &fleet.GroupSpec{ID: "std", Shape: list("4", "8Gi")}}},
+	}
+}
+
+// hold takes cpu and memory of milan.
+func (w *world) hold(cpu, memory string, keys ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	free := w.offers[0].Lendable.DeepCopy()
+	for name, taken := range list(cpu, memory) {
+		have := free[name]
+		have.Sub(taken)
+		free[name] = have
+	}
+	offer := discovery.CopyOffer(w.offers[0])
+	w.states["milan"] = fleet.ProviderSnapshot{ID: "milan", Offer: &offer, Free: free, Holds: keys}
+}
+
+// run publishes for a while, in a bubble where that takes no time.
+func (w *world) run(t *testing.T, during func(pass func(time.Duration))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.publisher().Run(ctx)
+		synctest.Wait()
+		during(func(d time.Duration) {
+			time.Sleep(d) // the bubble's clock
+			synctest.Wait()
+		})
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestPublishesDifferences(t *testing.T) {
+	w := newWorld()
+	w.hold("4", "8Gi", "std-1-1")
+	w.run(t, func(pass func(time.Duration)) {
+		require.Equal(t, 1, w.written())
+		o := w.offer()
+		require.Equal(t, []string{"96", "192Gi"}, []string{o.Free.Cpu().String(), o.Free.Memory().String()})
+		require.Equal(t, 1, o.Nodes)
+		pass(30 * time.Second)
+		require.Equal(t, 1, w.written(), "nothing has changed")
+
+		w.hold("8", "16Gi", "std-1-1", "std-2-1")
+		pass(4 * time.Second)
+		require.Equal(t, 2, w.written())
+		w.set(func() { w.offers[0].Price = 3 })
+		pass(4 * time.Second)
+		require.Equal(t, 3, w.written())
+		w.set(func() { w.offers[0].Labels = map[string]string{"region": "north"} })
+		pass(4 * time.Second)
+		require.Equal(t, 4, w.written())
+		pass(61 * time.Second)
+		require.Equal(t, 5, w.written(), "once a minute, so that readers know that it is kept")
+	})
+}
+
+// A provider that takes nothing new has no room, whatever its offer says: the published market tells so.
+func TestClosedProvidersHaveNoRoom(t *testing.T) {
+	for why, change := range map[string]func(*fleet.ProviderSnapshot){
+		"CredentialsRefused": func(s *fleet.ProviderSnapshot) { s.Standing.Access = fleet.AccessRefused },
+		"Unreachable":        func(s *fleet.ProviderSnapshot) { s.Standing.Access = fleet.AccessSilent },
+		"no more":            func(s *fleet.ProviderSnapshot) { s.Refusing = &fleet.ProviderRefusal{Reason: "no more"} },
+		"":                   func(s *fleet.ProviderSnapshot) { s.Standing.Access = fleet.AccessIsolated },
+	} {
+		w := newWorld()
+		w.hold("4", "8Gi", "std-1-1")
+		w.run(t, func(pass func(time.Duration)) {
+			before := w.written()
+			w.set(func() {
+				for id, s := range w.states {
+					change(&s)
+					w.states[id] = s
+				}
+			})
+			pass(4 * time.Second)
+			o := w.offer()
+			require.Equal(t, why, o.Closed)
+			room := fleet.Room(fleet.GroupSpec{}, []fleet.Candidate{o.Candidate()}, time.Now())
+			require.Equal(t, why == "", len(room) == 1, why)
+			require.Equal(t, why != "", w.written() > before, "%s is news", why)
+		})
+	}
+}
+
+// What an agent measures moves all the time.
+func TestSmallChangesAreNotPublished(t *testing.T) {
+	w := newWorld()
+	w.run(t, func(pass func(time.Duration)) {
+		for _, cpu := range []string{"99", "97", "98.5"} { // less than a node, and than a tenth
+			w.set(func() { w.offers[0].Lendable = list(cpu, "200Gi") })
+			pass(4 * time.Second)
+		}
+		require.Equal(t, 1, w.written())
+		w.set(func() { w.offers[0].Lendable = list("96", "200Gi") }) // a node
+		pass(4 * time.Second)
+		require.Equal(t, 2, w.written())
+		w.set(func() { w.groups = nil })
+		w.set(func() { w.offers[0].Lendable = list("80", "200Gi") }) // more than a tenth
+		pass(4 * time.Second)
+		require.Equal(t, 3, w.written())
+	})
+}
+
+func TestAPublisherThatCannotLookWritesNothing(t *testing.T) {
+	w := newWorld()
+	w.run(t, func(pass func(time.Duration)) {
+		w.set(func() { w.err = errors.New("no source answers") })
+		pass(10 * time.Minute)
+		require.Equal(t, 1, w.written())
+		w.set(func() { w.err = nil })
+		pass(4 * time.Second)
+		require.Equal(t, 2, w.written())
+	})
+}
+
+// A reader trusts no other clock: what is not written again for long is not believed.
+func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.none = true
+		r := market.NewReader(w, slog.New(slog.DiscardHandler))
+		_, known := r.Current()
+		require.False(t, known)
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.Run(ctx)
+		synctest.Wait()
+		_, known = r.Current()
+		require.False(t, known)
+		w.set(func() {
+			w.none = false
+			w.market = market.Market{At: time.Now().Add(-time.Hour), Offers: []market.Offer{{Name: "a"}}} // a clock an hour off
+		})
+		time.Sleep(3 * time.Second)
+		m, known := r.Current()
+		require.True(t, known)
+		require.Len(t, m.Offers, 1)
+		time.Sleep(4 * time.Minute)
+		_, known = r.Current()
+		require.False(t, known)
+		cancel()
+	})
+}
+
+// Both stores, the same promises.
+func TestStores(t *testing.T) {
+	client := fake.NewClientset()
+	for name, store := range map[string]market.Store{
+		"file":      market.File(filepath.Join(t.TempDir(), "market.json")),
+		"configmap": market.ConfigMap{Client: client, Namespace: "ns", Name: market.ConfigMapName("hub")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Load(t.Context())
+			require.ErrorIs(t, err, market.ErrNone)
+			for _, price := range []float64{1, 2} {
+				want := market.Market{At: time.Unix(1, 0).UTC(), Offers: []market.Offer{{Name: "a", Price: price,
+					Lendable: corev1.ResourceList{}, Free: corev1.ResourceList{}}}}
+				require.NoError(t, store.Save(t.Context(), want))
+				got, err := store.Load(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			}
+		})
+	}
+}
+
+// One worker at a time publishes, and another takes over.
+func TestOneWorkerPublishes(t *testing.T) {
+	store := market.ConfigMap{Client: fake.NewClientset(), Namespace: "ns", Name: market.ConfigMapName("hub")}
+	log := slog.New(slog.DiscardHandler)
+	leads := make(chan int, 2)
+	stop, ended := [2]context.CancelFunc{}, make(chan int, 2)
+	for n := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop[n] = cancel
+		go func() {
+			store.Lead(ctx, log, func(ctx context.Context) {
+				leads <- n
+				<-ctx.Done()
+			})
+			ended <- n
+		}()
+	}
+	first := <-leads
+	require.Empty(t, leads)
+	stop[first]()
+	require.Equal(t, first, <-ended)
+	require.Equal(t, 1-first, <-leads)
+	stop[1-first]()
+	<-ended
+	_, err := store.Client.CoordinationV1().Leases("ns").Get(t.Context(), store.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+}

@@ -1,0 +1,113 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Times of a Publisher. Each is more than a second, so there is at most one write a second.
+const (
+	lookEvery  = 3 * time.Second
+	writeEvery = time.Minute // also without a difference, so that readers know it is kept
+	lookFor    = 10 * time.Second
+)
+
+// Entities is what a Publisher must know of the holds.
+type Entities interface {
+	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
+	Groups(ctx context.Context) ([]fleet.Snapshot, error)
+}
+
+// Publisher writes the market of one hub. Only one may run at a time, see Lead.
+type Publisher struct {
+	Catalog  discovery.Catalog
+	Entities Entities
+	Store    Store
+	Logger   *slog.Logger
+}
+
+// Run publishes until ctx ends. What fails is logged and tried again.
+func (p Publisher) Run(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	last, lastError := Market{}, ""
+	for {
+		next, err := p.publish(ctx, last)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && err.Error() != lastError:
+			p.Logger.Warn("the market cannot be published", "error", err)
+			lastError = err.Error()
+		case err == nil:
+			last, lastError = next, ""
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish writes the market if it differs from the last one written, or that is old, and returns the last one written.
+func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	now, err := p.look(ctx)
+	if err != nil {
+		return last, err
+	}
+	if !last.At.IsZero() && now.At.Sub(last.At) < writeEvery {
+		if equality.Semantic.DeepEqual(last.Offers, now.Offers) {
+			return last, nil
+		}
+		shapes, err := p.shapes(ctx)
+		if err != nil {
+			return last, err
+		}
+		if !differ(last, now, shapes) {
+			return last, nil
+		}
+	}
+	if err := p.Store.Save(ctx, now); err != nil {
+		return last, fmt.Errorf("write the market: %w", err)
+	}
+	return now, nil
+}
+
+func (p Publisher) look(ctx context.Context) (Market, error) {
+	found, _, err := p.Catalog.Offers(ctx)
+	if err != nil {
+		return Market{}, fmt.Errorf("list offers: %w", err)
+	}
+	offers := make([]Offer, 0, len(found))
+	for _, o := range found {
+		state, err := p.Entities.Provider(ctx, o.Provider)
+		if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
+			return Market{}, fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
+		}
+		offers = append(offers, offerOf(o, state))
+	}
+	return newMarket(offers, time.Now()), nil
+}
+
+// shapes are those of the groups that run.
+func (p Publisher) shapes(ctx context.Context) (shapes []corev1.ResourceList, err error) {
+	groups, err := p.Entities.Groups(ctx)
+	for _, g := range groups {
+		if g.Spec != nil {
+			shapes = append(shapes, g.Spec.Shape)
+		}
+	}
+	return shapes, err
+}

@@ -1,0 +1,50 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
+)
+
+const balanced = `- {id: aaa, provider: milan, labels: {liqo-autoscaler.io/balance: web}}
+- {id: bbb, provider: turin, labels: {liqo-autoscaler.io/balance: web}}`
+
+// Two groups with the same value of the balancing label share each scale-out, also when both have real nodes, whose
+// labels differ in more than a template's.
+func TestS31SimilarGroupsBalance(t *testing.T) {
+	w := newWorld(t, balanced, offers(offer("milan", "north", 9, 1), offer("turin", "south", 9, 1)))
+	for round, name := range []string{"one", "two", "three"} {
+		w.pods(name, 2)
+		require.ElementsMatch(t, []string{"aaa +1", "bbb +1"}, w.loops(2), "round %d", round)
+		w.pass(2 * time.Minute) // from when on CA takes a real node for its group's shape
+	}
+	require.Equal(t, map[string]int{"aaa": 3, "bbb": 3}, w.targets())
+	require.Zero(t, w.pending())
+}
+
+func TestS31GroupsOfAnotherValueDoNotBalance(t *testing.T) {
+	w := newWorld(t, balanced+"\n- {id: ccc, provider: rome, labels: {liqo-autoscaler.io/balance: other}}",
+		offers(offer("milan", "north", 9, 1), offer("turin", "south", 9, 1), offer("rome", "south", 9, 1)))
+	w.pods("web", 6)
+	w.loops(3)
+	require.Contains(t, []map[string]int{{"aaa": 3, "bbb": 3}, {"ccc": 6}}, w.targets())
+}
+
+// Why the values do not leave it to CA's own comparison and a list of labels to ignore: it works until the first nodes.
+func TestS31CAsOwnComparisonEndsWithTheFirstNodes(t *testing.T) {
+	w := newWorld(t, "- {id: aaa, provider: milan}\n- {id: bbb, provider: turin}",
+		offers(offer("milan", "north", 9, 1), offer("turin", "south", 9, 1)), func(o *caconfig.AutoscalingOptions) {
+			o.BalancingLabels = nil
+			o.BalancingExtraIgnoredLabels = []string{cluster, "liqo-autoscaler.io/group"}
+		})
+	w.pods("one", 2)
+	require.ElementsMatch(t, []string{"aaa +1", "bbb +1"}, w.loops(2))
+	w.pass(2 * time.Minute)
+	w.pods("two", 2)
+	require.Len(t, w.loops(2), 1, "both in one group")
+}

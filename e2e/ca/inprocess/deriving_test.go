@@ -1,0 +1,91 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What `per: any` cannot do: CA knows no label of a provider before the group has a node, so nothing is bought for
+// pods that select one, although a provider offers what they want.
+func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
+	w.pods("south", 1, selecting(region, "south"))
+	w.pods("milan", 1, selecting(cluster, "milan"))
+	require.Empty(t, w.loops(4))
+}
+
+// What `per: any` must not be used for: CA takes the group's one node, in the north, for its shape, and buys again and
+// again what comes in the south.
+func TestPerAnyBuysAgainAndAgainForASelector(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
+	w.pods("first", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(2))
+	require.Equal(t, 1, w.nodesOf("milan"))
+
+	w.pods("north", 1, selecting(region, "north"))
+	asked := w.loops(30)
+	require.Greater(t, len(asked), 2, "one pod: %v", asked)
+	require.Greater(t, w.nodesOf("turin"), 2, "none of them is in the north")
+	require.Equal(t, 1, w.pending())
+}
+
+func TestScaleFromZeroOnTheSelectedProvider(t *testing.T) {
+	for name, c := range map[string]struct{ key, value, group, provider string }{
+		"a region":             {region, "south", "burst-turin", "turin"},
+		"a provider":           {cluster, "turin", "burst-turin", "turin"},
+		"the dearer provider":  {cluster, "rome", "burst-rome", "rome"},
+		"the cheaper provider": {region, "north", "burst-milan", "milan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2),
+				offer("rome", "centre", 4, 3)))
+			w.pods("web", 1, selecting(c.key, c.value))
+			require.Equal(t, []string{c.group + " +1"}, w.loops(10))
+			require.Equal(t, 1, w.nodesOf(c.provider))
+			require.Zero(t, w.pending())
+		})
+	}
+}
+
+// The sequence of TestPerAnyBuysAgainAndAgainForASelector: nobody has room in the north, so nothing is bought.
+func TestPerProviderBuysNothingThatDoesNotHelp(t *testing.T) {
+	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
+	w.pods("fill", 1, selecting(cluster, "milan"))
+	require.Equal(t, []string{"burst-milan +1"}, w.loops(2))
+	w.pods("north", 1, selecting(region, "north"))
+	require.Empty(t, w.loops(30))
+
+	w.offers[0] = offer("milan", "north", 2, 1)
+	w.publish()
+	require.Equal(t, []string{"burst-milan +1"}, w.loops(2))
+	require.Equal(t, 2, w.nodesOf("milan"))
+	require.Zero(t, w.pending())
+}
+
+func TestPerLabelScalesFromZeroForTheRegion(t *testing.T) {
+	w := newWorld(t, "- {id: burst, per: 'label:"+region+"'}", offers(offer("milan", "north", 1, 1),
+		offer("como", "north", 1, 3), offer("turin", "south", 9, 2)))
+	w.pods("web", 3, selecting(region, "north"))
+	require.Equal(t, []string{"burst-north +2"}, w.loops(10), "what the north has")
+	require.Equal(t, 1, w.pending())
+}
+
+// An offer that begins while CA runs becomes a group; one that ends leaves CA a group that does not grow.
+func TestOffersComeAndGo(t *testing.T) {
+	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)))
+	w.pods("south", 1, selecting(region, "south"))
+	require.Empty(t, w.loops(3))
+	w.offers = append(w.offers, offer("turin", "south", 4, 2))
+	w.publish()
+	require.Equal(t, []string{"burst-turin +1"}, w.loops(2))
+
+	w.offers = w.offers[:1]
+	w.publish()
+	w.pods("more", 1, selecting(region, "south"))
+	require.Empty(t, w.loops(5))
+	require.Equal(t, []string{"burst-milan", "burst-turin"}, w.listed())
+	require.Equal(t, map[string]int{"burst-turin": 1}, w.targets())
+}

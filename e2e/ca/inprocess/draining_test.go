@@ -1,0 +1,93 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An idle node goes after CA's unneeded time, once.
+func TestS16AnIdleNodeIsReleasedOnce(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("web", 1)
+	w.pods("stays", 1)
+	require.Equal(t, []string{"burst +2"}, w.loops(2))
+	w.finish("web")
+	w.pace = time.Minute
+	require.Equal(t, []string{"burst releases 1"}, w.loops(20))
+	require.Equal(t, map[string]int{"burst": 1}, w.targets())
+	require.Equal(t, 1, w.nodesOf("milan"))
+}
+
+// A removal that takes long gives its unit back at once, and once, however often CA asks.
+func TestS17ARemovalThatTakesLong(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("web", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(2))
+	w.finish("web")
+	w.draining = true
+	w.pace = time.Minute
+	w.loops(12)
+	require.Empty(t, w.targets())
+	w.pods("more", 1)
+	asked := w.loops(20)
+	require.Equal(t, "burst +1", asked[0], "the node that goes serves no pod: %v", asked)
+	require.Equal(t, map[string]int{"burst": 1}, w.targets())
+}
+
+// Ten idle nodes at once, each given back once.
+func TestS18TenIdleNodes(t *testing.T) {
+	w := newWorld(t, "- {id: burst, max: 20}", offers(offer("milan", "north", 20, 1)))
+	w.pods("web", 12)
+	require.Equal(t, []string{"burst +12"}, w.loops(2))
+	w.finish("web")
+	w.pace = time.Minute
+	released := 0
+	for _, asked := range w.loops(20) {
+		require.Equal(t, "burst releases 1", asked)
+		released++
+	}
+	require.Equal(t, 12, released)
+	require.Empty(t, w.targets())
+	require.Zero(t, w.nodesOf("milan"))
+}
+
+// Little-used nodes are drained by CA, and their pods find room on what stays.
+func TestPodsOfALittleUsedNodeMove(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("web", 2)
+	require.Equal(t, []string{"burst +2"}, w.loops(2))
+	w.finish("web")
+	w.pods("little", 4, small)
+	w.pace = time.Minute
+	require.Equal(t, []string{"burst releases 1"}, w.loops(20))
+	require.Equal(t, map[string]int{"burst": 1}, w.targets())
+}
+
+// CA that starts again while a node goes away neither schedules onto it nor asks for it twice.
+func TestS20RestartedWhileANodeGoes(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("web", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(2))
+	w.finish("web")
+	w.draining = true
+	w.pace = time.Minute
+	require.Contains(t, w.loops(12), "burst releases 1")
+	w.start()
+	w.pods("more", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(3), "the node that goes has no room")
+	require.Equal(t, map[string]int{"burst": 1}, w.targets())
+}
+
+// CA that ends changes nothing.
+func TestS37CleanupChangesNothing(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("web", 2)
+	require.Equal(t, []string{"burst +2"}, w.loops(2))
+	w.ca.ExitCleanUp()
+	require.Empty(t, w.mutations())
+	require.Equal(t, map[string]int{"burst": 2}, w.targets())
+}

@@ -1,0 +1,176 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
+)
+
+func refused() *fleet.Failure {
+	return fleet.NewFailure(fleet.CodeRefused, "milan", "Tenant", "the provider said no")
+}
+
+// A group that fails is left alone for a while and its instance released; the pod is served by another group.
+func TestS8FailureMovesThePodToAnotherGroup(t *testing.T) {
+	w := newWorld(t, "- {id: aaa, provider: milan}\n- {id: bbb, provider: turin, shape: {cpu: 3}}",
+		offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
+	w.failing["aaa"] = refused()
+	w.pods("web", 1)
+	require.Equal(t, []string{"aaa +1"}, w.loops(1), "it leaves less unused")
+	require.Equal(t, []string{"aaa releases 1", "bbb +1"}, w.loops(1))
+	require.Contains(t, w.status(), "Backoff")
+	require.Contains(t, w.status(), "the provider said no")
+	require.Empty(t, w.loops(3))
+	require.Equal(t, map[string]int{"bbb": 1}, w.targets())
+	require.Zero(t, w.pending())
+}
+
+// A failed instance at min is given back all the same, and each further try waits twice as long as the one before.
+func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
+	w := newWorld(t, "- {id: aaa, min: 1}", offers(offer("milan", "north", 4, 1)), func(o *caconfig.AutoscalingOptions) {
+		o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 100*time.Millisecond, time.Minute
+	})
+	w.pace = 0
+	w.failing["aaa"] = refused()
+	var grown []time.Time
+	testkit.Until(t, time.Minute, "four tries", func() error {
+		for _, asked := range w.loops(1) {
+			require.Contains(t, []string{"aaa +1", "aaa releases 1"}, asked)
+			if asked == "aaa +1" {
+				grown = append(grown, w.now())
+			}
+		}
+		require.LessOrEqual(t, w.targets()["aaa"], 1)
+		if len(grown) < 4 {
+			return fmt.Errorf("%d tries", len(grown))
+		}
+		return nil
+	})
+	for n, wait := range []time.Duration{100, 200, 400} {
+		require.Greater(t, grown[n+1].Sub(grown[n]), wait*time.Millisecond)
+	}
+}
+
+// What hangs is released when CA's max-node-provision-time is over, and nothing of it comes later.
+func TestS11WhatHangsIsReleased(t *testing.T) {
+	w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)))
+	w.hanging["aaa"] = true
+	w.pace = time.Minute
+	w.pods("web", 1)
+	require.Equal(t, []string{"aaa +1"}, w.loops(14))
+	w.finish("web")
+	require.Equal(t, []string{"aaa releases 1"}, w.loops(5))
+	require.Empty(t, w.targets())
+	require.Empty(t, w.loops(10))
+}
+
+// A moment without room costs half a minute, not five. (Whether it buys, CA decides by the wall clock.)
+func TestBackoffIsShort(t *testing.T) {
+	backedOff := func(change ...func(*caconfig.AutoscalingOptions)) (loops int) {
+		w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)), change...)
+		w.failing["aaa"] = refused()
+		w.pods("web", 1)
+		require.Equal(t, []string{"aaa +1", "aaa releases 1"}, w.loops(2))
+		for strings.Contains(w.status(), "Backoff") && loops < 100 {
+			w.loops(1)
+			loops++
+		}
+		return loops
+	}
+	require.Equal(t, 4, backedOff(), "with the flags we ship")
+	require.Equal(t, 31, backedOff(asByDefault), "with CA's own")
+}
+
+// The provider with all virtual nodes dies: most of a small cluster is unready. CA goes on with the flags we ship; by
+// default it stops everything.
+func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change []func(*caconfig.AutoscalingOptions)
+		asked  []string
+	}{
+		{"with the flags we ship", nil, []string{"burst-turin +1"}},
+		{"with CA's own", []func(*caconfig.AutoscalingOptions){asByDefault}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)), c.change...)
+			w.pods("web", 4)
+			require.Equal(t, []string{"burst-milan +4"}, w.loops(2))
+			w.pass(time.Hour) // CA waits for young nodes
+			w.offers = append(w.offers, offer("turin", "south", 4, 2))
+			w.kill("milan")
+			w.pods("more", 1)
+			require.Equal(t, c.asked, w.loops(6))
+		})
+	}
+}
+
+// What was on the dead provider is lost after budgets.unready (5 min) and bought elsewhere, also by a CA that had
+// stopped because of so many unready nodes.
+func TestS24DeadProviderIsReplaced(t *testing.T) {
+	for name, change := range map[string]func(*caconfig.AutoscalingOptions){
+		"with the flags we ship": func(*caconfig.AutoscalingOptions) {}, "with CA's own": asByDefault,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)), change)
+			w.pods("web", 4)
+			require.Equal(t, []string{"burst-milan +4"}, w.loops(2))
+			w.pass(time.Hour)
+			w.offers = append(w.offers, offer("turin", "south", 4, 2))
+			w.loops(1)
+			w.kill("milan")
+			w.pace = time.Minute
+			for _, asked := range w.loops(12) {
+				require.Contains(t, asked, "burst-turin +")
+			}
+			require.Equal(t, map[string]int{"burst-turin": 4}, w.targets())
+			require.Zero(t, w.nodesOf("milan"))
+			require.Zero(t, w.pending())
+		})
+	}
+}
+
+// A group whose workflow cannot take its config costs only itself.
+func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
+	for name, edited := range map[string]string{
+		"a changed group": "- id: aaa\n- {id: bbb, max: 5}",
+		"a new group":     "- id: aaa\n- id: bbb\n- id: ccc",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "- id: aaa\n- id: bbb", offers(offer("milan", "north", 4, 1)))
+			require.Empty(t, w.loops(1))
+			stuck := map[string]string{"a changed group": "bbb", "a new group": "ccc"}[name]
+			w.groups.set(func(g *groups) { g.wedged = stuck })
+			w.edit(edited)
+			w.pods("web", 1)
+			require.Len(t, w.loops(1), 1)
+			require.Zero(t, w.pending())
+		})
+	}
+}
+
+// A group that leaves the config while it has nodes only shrinks.
+func TestARemovedGroupOnlyShrinks(t *testing.T) {
+	w := newWorld(t, "- {id: aaa, min: 1, provider: milan}\n- {id: bbb, provider: turin}",
+		offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
+	w.pods("web", 1, selecting(cluster, "milan"))
+	require.Equal(t, []string{"aaa +1"}, w.loops(2), "its min")
+	w.edit("- {id: bbb, provider: turin}")
+	w.pods("more", 2)
+	require.Equal(t, []string{"bbb +2"}, w.loops(3))
+	w.finish("web")
+	w.finish("more")
+	w.pace = time.Minute
+	require.ElementsMatch(t, []string{"aaa releases 1", "bbb releases 1", "bbb releases 1"}, w.loops(20))
+	require.Equal(t, []string{"bbb"}, w.listed())
+	require.Empty(t, w.targets())
+}

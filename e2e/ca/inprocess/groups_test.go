@@ -1,0 +1,106 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// groups is the gRPC server's port over real ledgers, as the entities of Temporal serve it.
+type groups struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	by     map[string]*fleet.Ledger
+	count  int
+	wedged string // the group whose workflow tasks fail
+	down   bool   // Temporal does not answer
+}
+
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
+	g.mu.Lock()
+	wedged := g.wedged == spec.ID
+	g.mu.Unlock()
+	if wedged {
+		<-ctx.Done()
+		return fleet.Change{}, fmt.Errorf("%s: its workflow task fails (%w)", spec.ID, fleet.ErrUnavailable)
+	}
+	g.mu.Lock()
+	if g.by[spec.ID] == nil {
+		l := fleet.NewLedger(spec.ID, g.now().Add(-time.Minute))
+		l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, g.now())
+		g.by[spec.ID] = l
+	}
+	g.mu.Unlock()
+	return g.operate(fleet.Configure, spec.ID, fleet.Request{Spec: &spec, Seen: seen})
+}
+
+func (g *groups) Grow(_ context.Context, id string, delta int, seen fleet.Position) (fleet.Change, error) {
+	return g.operate(fleet.Grow, id, fleet.Request{Delta: delta, Seen: seen})
+}
+
+func (g *groups) Shrink(_ context.Context, id string, delta int, seen fleet.Position) (fleet.Change, error) {
+	return g.operate(fleet.Shrink, id, fleet.Request{Delta: delta, Seen: seen})
+}
+
+func (g *groups) Release(_ context.Context, id string, names []string, seen fleet.Position) (fleet.Change, error) {
+	return g.operate(fleet.Release, id, fleet.Request{Names: names, Seen: seen})
+}
+
+func (g *groups) operate(verb fleet.Verb, id string, r fleet.Request) (fleet.Change, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.by[id]
+	if g.down {
+		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrTemporal, fleet.ErrUnavailable)
+	}
+	if l == nil {
+		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	g.count++
+	now := g.now()
+	r.Operation = fleet.Operation{ID: strconv.Itoa(g.count), GiveUpAt: now.Add(time.Minute)}
+	if err := l.Operate(verb, r, now); err != nil {
+		return fleet.Change{}, err
+	}
+	return l.Since(r.Seen, now), nil
+}
+
+func (g *groups) set(change func(*groups)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(g)
+}
+
+func (g *groups) Snapshot(_ context.Context, id string) (fleet.Snapshot, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.down {
+		return fleet.Snapshot{}, fmt.Errorf("group %s: %w: %w", id, fleet.ErrTemporal, fleet.ErrUnavailable)
+	}
+	if l := g.by[id]; l != nil {
+		return l.Snapshot(g.now()), nil
+	}
+	return fleet.Snapshot{}, fmt.Errorf("group %s: %w: %w", id, fleet.ErrNotRunning, fleet.ErrUnavailable)
+}
+
+func (g *groups) Running(context.Context) ([]string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Sorted(maps.Keys(g.by)), nil
+}
+
+func (g *groups) Close(_ context.Context, id string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.by, id)
+	return nil
+}

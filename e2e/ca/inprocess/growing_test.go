@@ -1,0 +1,96 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One pending pod buys one node, and is bound to it.
+func TestS5OnePodBuysOneNode(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("web", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(6))
+	require.Zero(t, w.pending())
+	require.Equal(t, map[string]int{"burst": 1}, w.targets())
+}
+
+func TestS25ScaleFromZeroNeedsAToleration(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
+	w.pods("local", 1, intolerant)
+	require.Empty(t, w.loops(4))
+	w.pods("web", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(4))
+}
+
+// Max is what can be had: the pods that fit get nodes at once, and the other one a node when there is room. Nothing fails,
+// so CA never backs off.
+func TestThreePodsWithRoomForTwo(t *testing.T) {
+	for _, per := range []string{", per: any", ", per: provider"} {
+		t.Run(per, func(t *testing.T) {
+			w := newWorld(t, "- {id: burst"+per+"}", offers(offer("milan", "north", 2, 1)))
+			group := "burst"
+			if per == ", per: provider" {
+				group = "burst-milan"
+			}
+			w.pods("web", 3)
+			require.Equal(t, []string{group + " +2"}, w.loops(1), "at once")
+			require.Empty(t, w.loops(5))
+			require.Equal(t, 1, w.pending())
+			require.NotContains(t, w.status(), "Backoff")
+
+			w.offers[0] = offer("milan", "north", 3, 1)
+			w.publish()
+			require.Equal(t, []string{group + " +1"}, w.loops(2))
+			require.Zero(t, w.pending())
+		})
+	}
+}
+
+// CA 1.33 that starts again in the middle of a scale-out sees what is on its way, and buys nothing twice.
+func TestS21RestartedWhileNodesAreOnTheirWay(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
+	w.hanging["burst"] = true
+	w.pods("web", 5)
+	require.Equal(t, []string{"burst +5"}, w.loops(1))
+	w.start()
+	require.Empty(t, w.loops(5))
+	require.Equal(t, map[string]int{"burst": 5}, w.targets())
+}
+
+// A max below the target size buys nothing and takes nothing away.
+func TestMaxBelowTheTargetSize(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
+	w.pods("web", 5)
+	require.Equal(t, []string{"burst +5"}, w.loops(2))
+	w.edit("- {id: burst, max: 2}")
+	w.pods("more", 1)
+	require.Empty(t, w.loops(5))
+	require.Equal(t, map[string]int{"burst": 5}, w.targets())
+}
+
+// CA's own limits count virtual nodes together with all others: 1 CPU of the machine and 2 of each node.
+func TestCoresTotalCountsVirtualNodes(t *testing.T) {
+	for most, bought := range map[int64]int{4: 1, 5: 2} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)), coresTotal(most))
+			w.pods("web", 2)
+			w.loops(4)
+			require.Equal(t, map[string]int{"burst": bought}, w.targets())
+		})
+	}
+}
+
+// Limits over all groups: CA is told no more than will not be refused, also when it splits a scale-out.
+func TestLimitsAndBalancing(t *testing.T) {
+	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
+- {id: bbb, labels: {liqo-autoscaler.io/balance: web}}
+limits: {nodes: 4}`, offers(offer("milan", "north", 9, 1)))
+	w.pods("web", 6)
+	require.ElementsMatch(t, []string{"aaa +2", "bbb +2"}, w.loops(6))
+	require.NotContains(t, w.status(), "Backoff")
+	require.Equal(t, 2, w.pending())
+}

@@ -1,0 +1,48 @@
+//go:build externalgrpc
+
+package inprocess
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// compare is the comparison's round of each minute, as far as it judges providers: what is on one that is silent is lost
+// after budgets.unready. w.groups.mu is held.
+func (w *world) compare() {
+	if w.now().Sub(w.outlook.At) < time.Minute {
+		return
+	}
+	w.round++
+	seen := fleet.Outlook{At: w.now()}
+	var providers []fleet.ProviderSnapshot
+	for _, o := range w.offers {
+		e := fleet.Evidence{Provider: o.Provider, Access: fleet.AccessGranted}
+		if w.dead[o.Provider] {
+			e.Access = fleet.AccessSilent
+		}
+		seen.Evidence = append(seen.Evidence, e)
+		offer := o.Candidate().Offer
+		providers = append(providers, fleet.ProviderSnapshot{ID: o.Provider, Phase: fleet.Established,
+			Holds: []string{"some"}, Offer: &offer})
+	}
+	var snapshots []fleet.Snapshot
+	for _, id := range slices.Sorted(maps.Keys(w.groups.by)) {
+		snapshots = append(snapshots, w.groups.by[id].Snapshot(w.now()))
+	}
+	j := fleet.Judge(w.outlook, seen, snapshots, providers)
+	w.outlook = j.Now
+	for _, p := range providers {
+		p.Standing = w.standing[p.ID]
+		if s, changed := j.Standing(p); changed {
+			w.standing[p.ID] = s
+		}
+	}
+	for id, lost := range j.Losses {
+		w.groups.by[id].Step(fleet.GroupInput{Differences: &fleet.Differences{Round: w.round, Began: w.now(), Lost: lost}},
+			w.now())
+	}
+}

@@ -1,0 +1,98 @@
+package keep
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+)
+
+// ContainArg is the keeper's first argument when it is a container's first process, and Contain what it does then.
+const ContainArg = "contain"
+
+// containFlags are the namespaces of each container, beside the network's. The end of its first process, even by the
+// keeper's, ends all others in there.
+const containFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID
+
+// Contain gives the process that it runs in the files of a container and then becomes the container's program. args are
+// a folder that is laid over /usr/bin, or "", the program, and its arguments.
+func Contain(args []string) error {
+	if len(args) < 2 {
+		return errors.New("start container: no program")
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("start container: part its mounts from the machine's: %w", err)
+	}
+	// WireGuard in userspace has its socket there, under the same name in all containers.
+	if err := unix.Mount("lab", "/var/run", "tmpfs", 0, ""); err != nil {
+		return fmt.Errorf("start container: mount an empty /var/run: %w", err)
+	}
+	if args[0] != "" {
+		if err := unix.Mount("lab", "/usr/bin", "overlay", unix.MS_RDONLY, "lowerdir="+args[0]+":/usr/bin"); err != nil {
+			return fmt.Errorf("start container: lay %s over /usr/bin: %w", args[0], err)
+		}
+	}
+	return fmt.Errorf("start container: %s: %w", args[1], unix.Exec(args[1], args[1:], os.Environ()))
+}
+
+// startInside starts a container's program in a network namespace, as start does.
+func (c *cluster) startInside(n *netns, name, overlay, path string, args, env []string) (p *proc.Process, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	err = n.do(func() (err error) {
+		p, err = c.startSpec(proc.Spec{Name: name, Path: self, Args: append([]string{ContainArg, overlay, path}, args...),
+			Env: env, Cloneflags: containFlags})
+		return err
+	})
+	return p, err
+}
+
+const tunDevice = "/dev/net/tun"
+
+// CheckGateways says what this machine lacks to run gateways, nil when it lacks nothing.
+func CheckGateways() error {
+	n, err := newNetns()
+	if err != nil {
+		return lacks("network namespaces", "run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
+	}
+	defer n.close()
+	if err := n.do(openTUN); err != nil {
+		return lacks("TUN", "load the module (modprobe tun); in a container, give it the device "+tunDevice, err)
+	}
+	contained := exec.Command("true")
+	contained.SysProcAttr = &syscall.SysProcAttr{Cloneflags: containFlags}
+	if err := contained.Run(); err != nil {
+		return lacks("mount and PID namespaces", "run as root, or with CAP_SYS_ADMIN", err)
+	}
+	return nil
+}
+
+func lacks(what, remedy string, err error) error {
+	return fmt.Errorf("run Liqo's gateways: this machine lacks %s: %w; %s", what, err, remedy)
+}
+
+// openTUN makes a TUN device, which is gone again at once.
+func openTUN() error {
+	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", tunDevice, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	r, err := unix.NewIfreq("lab" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		return err
+	}
+	r.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, r); err != nil {
+		return fmt.Errorf("make TUN device: %w", err)
+	}
+	return nil
+}

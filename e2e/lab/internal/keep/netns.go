@@ -1,0 +1,124 @@
+package keep
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// netns is a network namespace with nothing in it but loopback. Nobody has to remove it: it is gone once it is closed
+// and no process is left inside, which the keeper's end brings about too.
+type netns struct {
+	file *os.File
+
+	mu     sync.Mutex
+	inside []io.Closer // sockets of ours, which hold the namespace
+	closed bool
+}
+
+const threadNetns = "/proc/thread-self/ns/net"
+
+func newNetns() (*netns, error) {
+	n := &netns{}
+	unshare := func() error { return unix.Unshare(unix.CLONE_NEWNET) }
+	err := there(unshare, func() (err error) {
+		if err = configure("lo", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error {
+			r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+			return nil
+		}); err != nil {
+			return fmt.Errorf("set lo up: %w", err)
+		}
+		n.file, err = os.Open(threadNetns)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make network namespace: %w", err)
+	}
+	return n, nil
+}
+
+// there runs f on a thread that enter takes to another network namespace, and brings the thread back. It must not end
+// instead: processes that were started from a thread die with it.
+func there(enter, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := os.Open(threadNetns)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	if err := enter(); err != nil {
+		return err
+	}
+	err = f()
+	if lost := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); lost != nil {
+		panic(fmt.Sprintf("return to the network namespace of this process: %v", lost)) // never seen; nothing works then
+	}
+	return err
+}
+
+// do runs f inside. Sockets that it makes and processes that it starts stay there.
+func (n *netns) do(f func() error) error {
+	return there(func() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }, f)
+}
+
+// keep closes c when the namespace is closed, or at once when it is.
+func (n *netns) keep(c io.Closer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		_ = c.Close()
+		return
+	}
+	n.inside = append(n.inside, c)
+}
+
+func (n *netns) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	for _, c := range n.inside {
+		_ = c.Close()
+	}
+	n.file.Close()
+}
+
+// own gives the namespace's loopback one more address.
+func (n *netns) own(ip netip.Addr) error {
+	const name = "lo:1"
+	set := func(addr netip.Addr) func(*unix.Ifreq) error {
+		return func(r *unix.Ifreq) error { return r.SetInet4Addr(addr.AsSlice()) }
+	}
+	err := n.do(func() error {
+		if err := configure(name, unix.SIOCSIFADDR, set(ip)); err != nil {
+			return err
+		}
+		return configure(name, unix.SIOCSIFNETMASK, set(netip.AddrFrom4([4]byte{255, 255, 255, 255})))
+	})
+	if err != nil {
+		return fmt.Errorf("add address %s: %w", ip, err)
+	}
+	return nil
+}
+
+// configure does one request on a network interface.
+func configure(name string, request uint, set func(*unix.Ifreq) error) error {
+	r, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	if err := set(r); err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.IoctlIfreq(fd, request, r)
+}

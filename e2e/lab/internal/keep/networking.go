@@ -1,0 +1,82 @@
+package keep
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Addresses of a cluster. Those of different clusters do not overlap, except the ones that Liqo chooses itself.
+func (c *cluster) podCIDR() string     { return fmt.Sprintf("10.%d.0.0/16", 100+c.index) }
+func (c *cluster) serviceCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 90+c.index) }
+func (c *cluster) nodeIP() netip.Addr {
+	return netip.AddrFrom4([4]byte{192, 168, 200 + byte(c.index), 1})
+}
+
+// networkingValues are the chart's: WireGuard runs as a process, the kernel may have none.
+func (c *cluster) networkingValues() map[string]any {
+	return map[string]any{"enabled": !c.NoNetworking,
+		"gatewayTemplates": map[string]any{"wireguard": map[string]any{"implementation": "userspace"}}}
+}
+
+// networking brings in what Liqo's networking module has beside its controllers, which are in the controller manager.
+func (c *cluster) networking(ctx context.Context, ch chart) error {
+	if c.NoNetworking {
+		return nil
+	}
+	// The controller manager ends when there is no Service of the proxy.
+	if err := c.apply(ctx, ch, "Service", "Network", "FirewallConfiguration", "WgGatewayServerTemplate",
+		"WgGatewayClientTemplate"); err != nil {
+		return err
+	}
+	args, err := ch.args("liqo-ipam", c.name, "--pod-name", "--port")
+	if err != nil {
+		return err
+	}
+	return c.startUntil(ctx, "ipam", c.liqo("ipam"), append(args, flags("--pod-name", "ipam", "--port",
+		strconv.Itoa(c.ports.ipam))...), listens(c.ports.ipam))
+}
+
+// networksAssigned waits until Liqo has given the cluster's networks their addresses: until then it has no network to
+// offer, and a user who asks for one is refused.
+func (c *cluster) networksAssigned(ctx context.Context) error {
+	networks := schema.GroupVersionResource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
+	var missing string
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			list, err := c.objects.Resource(networks).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, fmt.Errorf("list networks of %s: %w", c.name, err)
+			}
+			for _, n := range list.Items {
+				if cidr, _, _ := unstructured.NestedString(n.Object, "status", "cidr"); cidr == "" {
+					missing = n.GetName()
+					return false, nil
+				}
+			}
+			return true, nil
+		})
+	if err != nil {
+		return fmt.Errorf("wait for networks of %s, %s has no addresses: %w", c.name, missing, err)
+	}
+	return nil
+}
+
+// listens is a condition for proc.Process.Until: somebody listens on the port.
+func listens(port int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		connection, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, "tcp", loopback(port))
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}
+}

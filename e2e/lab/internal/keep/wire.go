@@ -1,0 +1,138 @@
+package keep
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+)
+
+// A namespace has no interface to the outside. What leads out of it, or from one to another, are sockets of the keeper
+// inside.
+
+// relayTCP has a port on loopback inside lead to the same one outside.
+func (n *netns) relayTCP(port int) error {
+	var listener net.Listener
+	if err := n.do(func() (err error) {
+		listener, err = net.Listen("tcp4", loopback(port))
+		return err
+	}); err != nil {
+		return err
+	}
+	n.keep(listener)
+	go func() {
+		for {
+			inside, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go join(inside, loopback(port))
+		}
+	}()
+	return nil
+}
+
+func join(inside net.Conn, address string) {
+	defer inside.Close()
+	outside, err := net.Dial("tcp4", address)
+	if err != nil {
+		return
+	}
+	defer outside.Close()
+	go func() {
+		_, _ = io.Copy(outside, inside)
+		_ = outside.Close()
+	}()
+	_, _ = io.Copy(inside, outside)
+}
+
+// place is where an address leads: a port on loopback of a namespace, or nowhere.
+type place struct {
+	ns   *netns
+	port int
+}
+
+// wire carries packets between what sends to an address inside a namespace and the place where that leads. It asks for
+// the place again with each packet, also for the answers: packets for nowhere are lost, as on a real wire that is cut.
+type wire struct {
+	front  *net.UDPConn
+	leads  func() place
+	client atomic.Pointer[netip.AddrPort] // who sent last
+	back   *net.UDPConn                   // inside that place
+	at     place
+}
+
+func (n *netns) relayUDP(at netip.AddrPort, leads func() place) error {
+	w := &wire{leads: leads}
+	if err := n.do(func() (err error) {
+		w.front, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		return err
+	}); err != nil {
+		return err
+	}
+	n.keep(w.front)
+	go w.forward()
+	return nil
+}
+
+func (w *wire) forward() {
+	buffer := make([]byte, 1<<16)
+	for {
+		size, from, err := w.front.ReadFromUDPAddrPort(buffer)
+		if err != nil { // closed
+			w.reach(place{})
+			return
+		}
+		w.client.Store(&from)
+		to := w.leads()
+		if to.ns == nil {
+			continue
+		}
+		if back := w.reach(to); back != nil {
+			_, _ = back.Write(buffer[:size])
+		}
+	}
+}
+
+// reach returns a socket to the place, the one there is when the place is the same.
+func (w *wire) reach(to place) *net.UDPConn {
+	if w.back != nil && w.at == to {
+		return w.back
+	}
+	if w.back != nil {
+		_ = w.back.Close()
+		w.back = nil
+	}
+	if to.ns == nil {
+		return nil
+	}
+	if err := to.ns.do(func() (err error) {
+		w.back, err = net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
+		return err
+	}); err != nil { // the namespace has been closed meanwhile
+		w.back = nil
+		return nil
+	}
+	w.at = to
+	to.ns.keep(w.back)
+	go w.backward(w.back, to)
+	return w.back
+}
+
+func (w *wire) backward(back *net.UDPConn, from place) {
+	buffer := make([]byte, 1<<16)
+	for {
+		size, err := back.Read(buffer)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED): // nobody listens there yet
+			continue
+		case err != nil: // closed
+			return
+		case w.leads() != from:
+			continue
+		}
+		_, _ = w.front.WriteToUDPAddrPort(buffer[:size], *w.client.Load())
+	}
+}

@@ -1,0 +1,39 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// temporalServerVersion is the newest that the Go of our go.mod builds. The module is apart from the CLI's, whose dev
+// server is another version.
+const temporalServerVersion = "v1.32.0"
+
+// BuildTemporal makes sure that the Temporal server and its schema tool exist, and returns their folder, in the user's
+// cache: in it are server and sql. It takes several minutes the first time.
+func BuildTemporal(ctx context.Context, log func(string, ...any)) (string, error) {
+	sources, err := sourceDir()
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find folder for the Temporal server: %w", err)
+	}
+	bin := filepath.Join(cache, "liqo-autoscaler", "temporal-"+temporalServerVersion)
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return "", fmt.Errorf("make folder for the Temporal server: %w", err)
+	}
+	lock, err := flock(ctx, filepath.Join(bin, ".lock"), func() { log("lab: waiting for another build of %s", bin) })
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	return bin, part{source: "go.temporal.io/server@" + temporalServerVersion,
+		module:   filepath.Join("temporal", temporalServerVersion),
+		packages: []string{"go.temporal.io/server/cmd/server", "go.temporal.io/server/cmd/tools/sql"},
+		names:    []string{"server", "sql"},
+	}.build(ctx, sources, bin, log)
+}

@@ -1,0 +1,12 @@
+// Package production is the suite on Temporal as people run it: the real server on PostgreSQL, its frontend with mutual
+// TLS, and two of everything of ours, on simulated Liqo. It has tests only; `make e2e SUITE=production` runs it.
+//
+//	CA's calls ──> grpcserver 0, 1 ──mTLS──> Temporal frontend, history, matching, worker ──> PostgreSQL
+//	               worker     0, 1 ──mTLS──>
+//
+// CA's part is played over one gRPC connection that knows both servers' addresses, as behind a Service: what is on the
+// way when one dies fails, the next call goes to the other. All processes of ours get what they need to know of
+// Temporal from the environment alone.
+//
+// Lines "MEASURED <what> <value> <unit>" on standard output are what docs/temporal.md has its figures from.
+package production

@@ -1,0 +1,161 @@
+package production
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestProduction is the suite; its parts follow each other on one stack, and each ends with nothing left.
+func TestProduction(t *testing.T) {
+	s := newStack(t)
+	part := func(name string, run func(*testing.T)) {
+		if !t.Run(name, func(t *testing.T) { s.t, s.ca.t, s.temporal.t = t, t, t; run(t) }) {
+			t.FailNow()
+		}
+		s.t, s.ca.t, s.temporal.t = t, t, t
+	}
+	part("connection", s.connection)
+	part("first node", s.firstNode)
+	part("a gRPC server is killed", func(*testing.T) { s.killed(s.servers[0].Kill, func() { s.servers[0].start(s.t) }) })
+	part("a worker is killed", func(*testing.T) { s.killed(s.workers[0].Kill, func() { s.workers[0].start(s.t) }) })
+	part("Temporal is killed", func(*testing.T) {
+		s.killed(s.temporal.kill, func() { s.temporal.start(); s.temporal.until(s.ctx, time.Minute) })
+	})
+	part("PostgreSQL is killed", func(*testing.T) {
+		s.killed(s.temporal.postgres.Kill, func() { s.temporal.postgres.Start(s.t); s.temporal.until(s.ctx, time.Minute) })
+	})
+	part("a backup is restored", s.restored)
+	part("sizing", s.sizing)
+	for _, m := range s.ours() {
+		select {
+		case <-m.Done():
+			require.Fail(t, "it ended by itself", m.Name)
+		default:
+		}
+	}
+}
+
+// firstNode is a node and its end, as CA and an operator see it.
+func (s *stack) firstNode(t *testing.T) {
+	began := time.Now()
+	s.ca.wanted = 1
+	s.ca.until(time.Minute, "the node is booked", s.ca.loop)
+	measure("IncreaseSize, the first", s.ca.grown[0])
+	s.ca.until(2*time.Minute, "the node is Ready", func() error { return s.whole(1) })
+	measure("first node Ready", time.Since(began))
+	out, code := s.cli(t, s.env, "status")
+	require.Zero(t, code, "%s", out)
+	require.Regexp(t, `std-\w+-1 +std +Ready `, string(out))
+	began = time.Now()
+	s.empty()
+	measure("first node given back, with its peering", time.Since(began))
+}
+
+// outage is how long what was killed stays away.
+const outage = 3 * time.Second
+
+// killed kills something in the middle of a scale-out. CA goes on looping meanwhile, and wants more.
+func (s *stack) killed(kill, start func()) {
+	s.t.Helper()
+	s.ca.wanted = 4
+	s.ca.until(time.Minute, "four nodes are booked", s.ca.loop)
+	booked, err := s.ca.look()
+	require.NoError(s.t, err)
+	require.Len(s.t, booked.listed, 4)
+	s.ca.until(time.Minute, "nodes are being made", func() error {
+		w, err := s.world.Snapshot()
+		if err == nil && w.Counts().Slices == 0 {
+			err = errors.New("no slice yet")
+		}
+		return err
+	})
+	w, err := s.world.Snapshot()
+	require.NoError(s.t, err)
+	require.Less(s.t, w.Counts().Stamped, 4, "too late to be in the middle")
+
+	began := time.Now()
+	kill()
+	s.ca.wanted = 6
+	unanswered, answered, back := 0, time.Duration(0), false
+	s.ca.until(4*time.Minute, "six nodes run", func() error {
+		if !back && time.Since(began) > outage {
+			start()
+			back = true
+		}
+		s.temporal.revive()
+		err := s.ca.loop()
+		switch {
+		case err != nil:
+			unanswered++
+		case answered == 0:
+			answered = time.Since(began)
+		}
+		if err != nil {
+			return err
+		}
+		return s.whole(6)
+	})
+	measure(s.t.Name()+": CA answered again after", answered)
+	measure(s.t.Name()+": all six Ready after", time.Since(began))
+	fmt.Printf("MEASURED %s: CA loops that failed %d\n", s.t.Name(), unanswered)
+	seen, err := s.ca.look()
+	require.NoError(s.t, err)
+	for _, id := range booked.listed {
+		require.True(s.t, slices.Contains(seen.listed, id), "%s was booked and is lost: %v", id, seen.listed)
+	}
+	s.sevenIsTooMany(seen.listed)
+	s.empty()
+}
+
+// sevenIsTooMany looks whether an instance was ever booked between those that run: their numbers have no gap.
+func (s *stack) sevenIsTooMany(ids []string) {
+	s.t.Helper()
+	var numbers []int
+	for _, id := range ids {
+		n, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
+		require.NoError(s.t, err)
+		numbers = append(numbers, n)
+	}
+	require.Len(s.t, numbers, 6)
+	require.Equal(s.t, 5, slices.Max(numbers)-slices.Min(numbers), "%v", ids)
+}
+
+// restored loads a backup that knows nothing of half of the nodes: they are found, and none is bought again.
+func (s *stack) restored(t *testing.T) {
+	s.ca.wanted = 2
+	s.ca.until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.loop(), s.whole(2)) })
+	pg := s.temporal.postgres
+	began := time.Now()
+	for _, db := range []string{dbMain, dbVisibility} {
+		pg.Run(t, "pg_dump", append(pg.Client(), "--format", "custom", "--file", pg.Dir+"/"+db+".dump", db)...)
+	}
+	measure("backup", time.Since(began))
+	s.ca.wanted = 4
+	s.ca.until(2*time.Minute, "four nodes run", func() error { return errors.Join(s.ca.loop(), s.whole(4)) })
+	before, err := s.ca.look()
+	require.NoError(t, err)
+
+	s.temporal.kill()
+	began = time.Now()
+	for _, db := range []string{dbMain, dbVisibility} {
+		pg.Run(t, "dropdb", append(pg.Client(), "--force", db)...)
+		pg.CreateDatabase(t, db)
+		pg.Run(t, "pg_restore", append(pg.Client(), "--dbname", db, pg.Dir+"/"+db+".dump")...)
+	}
+	s.temporal.start()
+	s.temporal.until(s.ctx, time.Minute)
+	measure("restore", time.Since(began))
+	s.ca.until(8*time.Minute, "all four are known again", func() error { return s.whole(4) })
+	measure("all known again after", time.Since(began))
+	after, err := s.ca.look()
+	require.NoError(t, err)
+	require.ElementsMatch(t, before.listed, after.listed)
+	s.empty()
+}

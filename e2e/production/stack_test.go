@@ -1,0 +1,199 @@
+package production
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
+)
+
+// namespace is ours in Temporal.
+const namespace = "autoscaling"
+
+func TestMain(m *testing.M) {
+	for _, pair := range os.Environ() { // the developer's own Temporal
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// measure prints a figure for docs/temporal.md.
+func measure(what string, took time.Duration) {
+	fmt.Printf("MEASURED %s %.2f s\n", what, took.Seconds())
+}
+
+// stack is everything: Temporal, and two of each process of ours.
+type stack struct {
+	t        *testing.T
+	ctx      context.Context
+	dir      string // logs and files
+	binary   string // ours
+	temporal *temporal
+	world    *simworld.World
+	env      []string // what our processes know of Temporal
+	workers  [2]*member
+	servers  [2]*member
+	ca       *autoscaler
+}
+
+// member is one process of ours, which may be killed and started again as it was.
+type member struct {
+	*proc.Process
+	spec    proc.Spec
+	address string // of a gRPC server
+}
+
+func (m *member) start(t *testing.T) {
+	t.Helper()
+	p, err := proc.Start(m.spec)
+	require.NoError(t, err)
+	m.Process = p
+}
+
+const groupsText = `
+nodeGroups:
+- id: std
+  max: 60
+  shape: {cpu: "2", memory: 4Gi, pods: "110"}
+  budgets: {peer: 60s, join: 60s, total: 8m, drain: 5s}
+`
+
+// newStack starts all of it, on a Temporal that it has prepared.
+func newStack(t *testing.T) *stack {
+	t.Helper()
+	s := &stack{t: t, ctx: t.Context(), dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "production")}
+	require.NoError(t, os.RemoveAll(s.dir))
+	require.NoError(t, os.MkdirAll(s.dir, 0o755))
+	s.binary = filepath.Join(s.dir, "liqo-autoscaler")
+	build := exec.CommandContext(s.ctx, "go", "build", "-o", s.binary, "./cmd/liqo-autoscaler")
+	_, file, _, _ := runtime.Caller(0)
+	build.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	s.temporal = newTemporal(s.ctx, t, s.dir)
+	s.temporal.ca.Issue(t).Write(t, s.in("client.crt"), s.in("client.key"))
+	s.env = s.environment(nil)
+
+	out, code := s.cli(t, s.env, "temporal", "setup", "--wait", "1m")
+	require.Zero(t, code, "%s", out)
+	s.world = simworld.New(t, s.dir, sim.Delays{Peer: time.Second, Join: 3 * time.Second, Leave: 300 * time.Millisecond,
+		Unpeer: 300 * time.Millisecond, Register: 500 * time.Millisecond},
+		simworld.Provider{Name: "milan", Offer: "lendable: {cpu: 60, memory: 120Gi, pods: 3300}, price: 1, lingerSeconds: 0"},
+		simworld.Provider{Name: "genoa", Offer: "lendable: {cpu: 60, memory: 120Gi, pods: 3300}, price: 1, lingerSeconds: 0"})
+	require.NoError(t, os.WriteFile(s.in("groups.yaml"), []byte(groupsText), 0o600))
+	s.startOurs()
+	s.ca = newAutoscaler(t, "std", s.servers[0].address, s.servers[1].address)
+	s.ca.until(3*time.Minute, "the group is served", func() error { _, err := s.ca.look(); return err })
+	return s
+}
+
+func (s *stack) in(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *stack) startOurs() {
+	ports := testkit.FreePorts(s.t, 2)
+	quiet := []string{"--metrics-listen", "", "--health-listen", ""}
+	for i := range 2 {
+		s.workers[i] = &member{spec: proc.Spec{Name: fmt.Sprint("worker", i), Path: s.binary, Env: s.env, LogDir: s.dir,
+			Args: append([]string{"worker", "--backend", "sim", "--world", s.world.Path(), "--offers", s.world.Offers(),
+				"--search-attributes", "on"}, quiet...)}}
+		s.servers[i] = &member{address: ports[i], spec: proc.Spec{Name: fmt.Sprint("grpcserver", i), Path: s.binary,
+			Env: s.env, LogDir: s.dir, Args: append([]string{"grpcserver", "--config", s.in("groups.yaml"), "--listen", ports[i],
+				"--insecure-plaintext"}, quiet...)}}
+	}
+	for _, m := range s.ours() {
+		m.start(s.t)
+		s.t.Cleanup(func() { m.Kill() })
+	}
+}
+
+func (s *stack) ours() []*member { return append(s.workers[:], s.servers[:]...) }
+
+// environment is what a process is told of Temporal; change takes "" for a variable that is not to be set.
+func (s *stack) environment(change map[string]string) []string {
+	all := map[string]string{"TEMPORAL_ADDRESS": s.temporal.address, "TEMPORAL_NAMESPACE": namespace,
+		"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.temporal.caFile, "TEMPORAL_TLS_CLIENT_CERT_PATH": s.in("client.crt"),
+		"TEMPORAL_TLS_CLIENT_KEY_PATH": s.in("client.key")}
+	for name, value := range change {
+		all[name] = value
+	}
+	var out []string
+	for name, value := range all {
+		if value != "" {
+			out = append(out, name+"="+value)
+		}
+	}
+	return out
+}
+
+// cli runs a command of ours to its end.
+func (s *stack) cli(t *testing.T, env []string, args ...string) (out []byte, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.binary, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, _ = cmd.CombinedOutput()
+	require.NotNil(t, cmd.ProcessState, "%s", out)
+	require.NoError(t, ctx.Err(), "%v does not end: %s", args, out)
+	return out, cmd.ProcessState.ExitCode()
+}
+
+// whole tells whether what CA sees and what exists are the same (I9): n instances run, and each has one of everything.
+func (s *stack) whole(n int) error {
+	seen, err := s.ca.look()
+	if err != nil {
+		return err
+	}
+	if seen.target != n || len(seen.running) != n || len(seen.listed) != n {
+		return fmt.Errorf("%d wanted, CA sees target %d, %d running of %d", n, seen.target, len(seen.running),
+			len(seen.listed))
+	}
+	w, err := s.world.Snapshot()
+	if err != nil {
+		return err
+	}
+	c := w.Counts()
+	if c.Slices != n || c.RemoteSlices != n || c.VirtualNodes != n || c.Nodes != n || c.Ready != n || c.Stamped != n {
+		return fmt.Errorf("%d wanted, there are %+v", n, c)
+	}
+	for name, node := range w.Consumer.Nodes {
+		if id := node.Spec.ProviderID; !seen.running[id] {
+			return fmt.Errorf("node %s carries %q, which does not run", name, id)
+		}
+		delete(seen.running, node.Spec.ProviderID) // each once
+	}
+	return nil
+}
+
+// empty deletes all and waits until nothing is left, peerings included.
+func (s *stack) empty() {
+	s.t.Helper()
+	s.ca.wanted = 0
+	s.ca.until(5*time.Minute, "all is given back", func() error {
+		if err := s.ca.loop(); err != nil {
+			return err
+		}
+		if err := s.whole(0); err != nil {
+			return err
+		}
+		w, err := s.world.Snapshot()
+		if err == nil && w.Counts() != (sim.Counts{}) {
+			err = fmt.Errorf("there are %+v", w.Counts())
+		}
+		return err
+	})
+}

@@ -1,0 +1,232 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// patience is budgets.unready of the suite provider: longer than a virtual kubelet takes to miss its provider.
+const patience = time.Minute
+
+// TestProvider is the suite provider: what becomes of Nodes whose provider dies, drains our Tenant or takes our account
+// away, and of all Nodes when it is the consumer that is cut off.
+func TestProvider(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 43*time.Minute)
+	defer cancel()
+	config := strings.Replace(groups, "max: 3", "max: 8", 1) + fmt.Sprintf("  budgets: {unready: %s}\n", patience)
+	s := newStack(ctx, t, "provider", config, offers)
+	offload(ctx, newSteps(t), s.consumer)
+	runParts(ctx, t, s, []part{
+		{"AccountRevoked", accountRevoked},
+		{"TenantDrained", tenantDrained},
+		{"ConsumerCut", consumerCut},
+		{"ProviderDies", providerDies},
+	})
+}
+
+// providerDies: the API server is killed with four nodes on it. They are given up, two in each of two minutes, CA buys
+// others elsewhere, and when it is back nothing is left there.
+func providerDies(ctx context.Context, t *testing.T, s *stack) {
+	if s.lab.OneSlice() {
+		t.Skip("this Liqo carries one slice per provider")
+	}
+	first, second := s.providers[0], s.providers[1]
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 4, "1500m"))
+	dead := r.scaledOut(ctx, 4)
+	r.until(ctx, "pods running", time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 4) })
+
+	r = newRun(t, s)
+	sab := apiServerDies(ctx, r)
+	r.until(ctx, "provider is Unreachable", 4*time.Minute, r.condition(first, fleet.ConditionUnreachable))
+	r.until(ctx, "four nodes elsewhere", 8*time.Minute, func(ctx context.Context) error {
+		return r.nodesOn(ctx, second, 4)
+	})
+	r.until(ctx, "pods running elsewhere", 2*time.Minute,
+		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 4) })
+	r.until(ctx, "the dead nodes are gone", 2*time.Minute, func(ctx context.Context) error {
+		if err := r.counts(ctx, 4); err != nil {
+			return err
+		}
+		return r.nodesOn(ctx, first, 0)
+	})
+	for _, c := range s.proxy.Calls(func(c ca.Call) bool { return c.Seq > r.since && c.Method == ca.DeleteNodes }) {
+		t.Errorf("CA gave something back: %s", c)
+	}
+	sab.mend(ctx)
+	r.firstForgets(ctx)
+	r.until(ctx, "the lost are no longer listed", time.Minute, func(ctx context.Context) error {
+		snapshot, err := s.groupSnapshot(ctx)
+		for _, i := range snapshot.Instances {
+			if contains(dead, i.ID(group)) {
+				return fmt.Errorf("instance %s is %s", i.Name, i.Phase)
+			}
+		}
+		return err
+	})
+	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
+	r.workDone(ctx)
+}
+
+// accountRevoked: the provider deletes our account, and gives us another one later. The node and its pod stay as they
+// are, and nothing new is made there.
+func accountRevoked(ctx context.Context, t *testing.T, s *stack) {
+	first := s.providers[0]
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	ids := r.scaledOut(ctx, 1)
+	node, err := s.consumer.node(ctx, ids[0])
+	require.NoError(t, err)
+	onNode := func(ctx context.Context) error { return running(ctx, s.consumer, "work", 1, node.Name) }
+	r.until(ctx, "pod running", time.Minute, onNode)
+	before, err := first.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, before.Items, 1)
+
+	account := "consumer-" + lab.Consumer
+	require.NoError(t, first.kube.CoreV1().ServiceAccounts(chartNamespace).Delete(ctx, account, metav1.DeleteOptions{}))
+	r.until(ctx, "credentials refused", 4*time.Minute, r.condition(first, fleet.ConditionCredentialsRefused))
+	r.during(ctx, "pod runs on", patience+10*time.Second, func(ctx context.Context) error {
+		after, err := first.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && (len(after.Items) != 1 || after.Items[0].UID != before.Items[0].UID) {
+			err = fmt.Errorf("other pods on %s: %d", first.name, len(after.Items))
+		}
+		if err != nil {
+			return err
+		}
+		return onNode(ctx)
+	})
+	require.NoError(t, r.counts(ctx, 1))
+
+	s.anotherAccount(ctx, r.steps, first)
+	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// anotherAccount has the provider give us an account anew, in the file that its offer names.
+func (s *stack) anotherAccount(ctx context.Context, timing *steps, provider *cluster) {
+	s.t.Helper()
+	require.NoError(s.t, s.grant(ctx, provider))
+	timing.until(ctx, "another account", 30*time.Second, func(ctx context.Context) error {
+		kubeconfig, err := s.try(ctx, s.admin(provider.name), nil, filepath.Join(sources(s.t), "deploy", "provider",
+			"kubeconfig.sh"), lab.Consumer, restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(s.accounts, provider.name+".kubeconfig"), kubeconfig, 0o600)
+	})
+	s.limited(ctx, filepath.Join(s.accounts, provider.name+".kubeconfig"))
+}
+
+// tenantDrained: the provider's people cordon our Tenant, then drain it. Its node takes no new pods, then it is lost
+// and its pod moves elsewhere.
+func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
+	first, second := s.providers[0], s.providers[1]
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	old := r.scaledOut(ctx, 1)
+	require.NoError(t, setTenantCondition(ctx, first, "Cordoned"))
+	cordoned := func(want bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			node, err := s.consumer.node(ctx, old[0])
+			if err == nil && node.Spec.Unschedulable != want {
+				err = fmt.Errorf("node %s is cordoned: %v", node.Name, !want)
+			}
+			return err
+		}
+	}
+	r.until(ctx, "cordoned with the Tenant", 4*time.Minute, cordoned(true))
+	require.NoError(t, r.counts(ctx, 1))
+	require.NoError(t, setTenantCondition(ctx, first, "Active"))
+	r.until(ctx, "uncordoned with it", 3*time.Minute, cordoned(false))
+
+	r = newRun(t, s)
+	require.NoError(t, setTenantCondition(ctx, first, "Drained"))
+	r.until(ctx, "a node elsewhere", 5*time.Minute, func(ctx context.Context) error { return r.nodesOn(ctx, second, 1) })
+	r.until(ctx, "the drained one is gone", time.Minute,
+		func(ctx context.Context) error { return r.nodesOn(ctx, first, 0) })
+	require.NoError(t, r.counts(ctx, 1))
+	require.NoError(t, setTenantCondition(ctx, first, "Active"))
+	r.workDone(ctx)
+}
+
+// consumerCut: nobody answers any more, for more than twice the patience. Nothing is lost, and all goes on as before
+// when they are back.
+func consumerCut(ctx context.Context, t *testing.T, s *stack) {
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	ids := r.scaledOut(ctx, 1)
+	node, err := s.consumer.node(ctx, ids[0])
+	require.NoError(t, err)
+	for _, p := range s.providers {
+		r.freeze(p.name, lab.APIServer)
+	}
+	r.until(ctx, "node not ready", 3*time.Minute, func(ctx context.Context) error { return r.shown(ctx, ids[0], true) })
+	r.until(ctx, "consumer is isolated", 4*time.Minute, r.condition(s.providers[0], fleet.ConditionConsumerIsolated))
+	r.during(ctx, "nothing is lost", 2*patience+10*time.Second,
+		func(ctx context.Context) error { return r.shown(ctx, ids[0], true) })
+	for _, p := range s.providers {
+		require.NoError(t, s.lab.Signal(p.name, lab.APIServer, syscall.SIGCONT))
+	}
+	r.until(ctx, "node ready again", 3*time.Minute, func(ctx context.Context) error { return r.shown(ctx, ids[0], false) })
+	again, err := s.consumer.node(ctx, ids[0])
+	require.NoError(t, err)
+	require.Equal(t, node.UID, again.UID)
+	r.until(ctx, "provider is well", 3*time.Minute, r.condition(s.providers[0], ""))
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.scaledIn(ctx, ids)
+}
+
+// condition wants a provider's entity to publish a condition; "" is none.
+func (r *run) condition(provider *cluster, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var p fleet.ProviderSnapshot
+		err := r.s.published(ctx, "provider/"+provider.name, &p)
+		if got := p.Standing.Condition(); err == nil && got != want {
+			err = fmt.Errorf("provider %s has condition %q (%s), want %q", provider.name, got, p.Standing.Message, want)
+		}
+		return err
+	}
+}
+
+// nodesOn wants n Nodes of ours on a provider, all Ready.
+func (r *run) nodesOn(ctx context.Context, provider *cluster, n int) error {
+	nodes, err := r.s.consumer.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{
+		LabelSelector: "liqo.io/remote-cluster-id=" + provider.name})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		if !isReady(&nodes.Items[i]) {
+			return fmt.Errorf("node %s is not Ready", nodes.Items[i].Name)
+		}
+	}
+	if len(nodes.Items) != n {
+		return fmt.Errorf("%d nodes on %s, want %d", len(nodes.Items), provider.name, n)
+	}
+	return nil
+}
+
+// workDone takes the work away, and waits until CA has given back what it bought for it, however often it had to ask.
+func (r *run) workDone(ctx context.Context) {
+	r.t.Helper()
+	require.NoError(r.t, undeploy(ctx, r.s.consumer, "work"))
+	r.until(ctx, "nothing left", 5*time.Minute, r.empty)
+	r.until(ctx, "nothing listed", time.Minute, r.nothingListed)
+	require.NoError(r.t, r.counts(ctx, 0))
+}

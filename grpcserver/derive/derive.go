@@ -1,0 +1,172 @@
+// Package derive makes node groups of the offers: a configured group with `per` stands for one group for each provider,
+// or for each value of an offer's label. All nodes of such a group are alike in the labels that pods select by, which
+// is what Cluster Autoscaler takes for granted of every group: it simulates a group by one of its nodes (CA
+// processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs off from a group as a whole.
+package derive
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Linger is how long a derived group stays listed without an offer: an offer that comes and goes is none of CA's
+// business. Meanwhile its room is nothing, so its max is its target size.
+const Linger = 30 * time.Minute
+
+// DefaultMax bounds the derived groups of a hub.
+const DefaultMax = 50
+
+// Groups derives. The zero value of Max means DefaultMax. Safe for concurrent use.
+type Groups struct {
+	// Market is what is offered, and false when that is not known now.
+	Market func() (market.Market, bool)
+	Max    int
+	Log    *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+
+	mu      sync.Mutex
+	listed  map[string]*derived // by id
+	refused map[string]string   // id to reason, so that each is logged once
+}
+
+// derived is one group that is listed.
+type derived struct {
+	id        string
+	base      string // id of the configured group
+	value     string // the provider's id, or the label's value
+	labels    map[string]string
+	price     float64
+	offeredAt time.Time
+}
+
+// Expand replaces each spec with `per` by those derived from it, in a stable order.
+func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	offers, known := g.Market()
+	bases, fixed := map[string]fleet.GroupSpec{}, map[string]bool{}
+	for _, s := range specs {
+		if IsDerived(s) {
+			bases[s.ID] = s
+		} else {
+			fixed[s.ID] = true
+			out = append(out, s)
+		}
+	}
+	g.forget(bases, fixed, known, now)
+	if known {
+		g.list(wanted(bases, offers, now), fixed, now)
+	}
+	for _, id := range slices.Sorted(maps.Keys(g.listed)) {
+		d := g.listed[id]
+		out = append(out, d.spec(bases[d.base]))
+	}
+	return out
+}
+
+// IsDerived reports whether the spec stands for groups that are derived from it.
+func IsDerived(s fleet.GroupSpec) bool { return s.Per != "" && s.Per != PerAny }
+
+// forget drops what is no longer configured, and what nobody has offered for too long.
+func (g *Groups) forget(bases map[string]fleet.GroupSpec, fixed map[string]bool, known bool, now time.Time) {
+	for id, d := range g.listed {
+		_, configured := bases[d.base]
+		if !known { // nothing can be said
+			d.offeredAt = now
+		}
+		if !configured || fixed[id] || now.Sub(d.offeredAt) > Linger {
+			g.log().Info("derived node group ends", "group", id, "of", d.base, "value", d.value)
+			delete(g.listed, id)
+		}
+	}
+}
+
+// list takes up what is offered, the cheapest first. What is listed stays, so that prices that move change nothing.
+func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) {
+	if g.listed == nil {
+		g.listed, g.refused = map[string]*derived{}, map[string]string{}
+	}
+	refused := map[string]string{}
+	for _, d := range offered {
+		d.offeredAt = now
+		switch old := g.listed[d.id]; {
+		case old != nil && old.base == d.base && old.value == d.value:
+			g.listed[d.id] = d
+		case old != nil:
+			refused[d.id] = "its id is that of the group derived from " + old.base + " and " + old.value +
+				": give the provider or the label of " + d.value + " another name"
+		case fixed[d.id]:
+			refused[d.id] = "its id is that of a configured node group: give that one another id"
+		case len(g.listed) >= cmp.Or(g.Max, DefaultMax):
+			refused[d.id] = "there are as many derived node groups as may be"
+		default:
+			g.listed[d.id] = d
+			g.log().Info("derived node group begins", "group", d.id, "of", d.base, "value", d.value)
+		}
+	}
+	for id, why := range refused {
+		if g.refused[id] != why {
+			g.log().Warn("node group is not derived", "group", id, "why", why)
+		}
+	}
+	g.refused = refused
+}
+
+// Refused says why a group that could be derived is not, by id.
+func (g *Groups) Refused() map[string]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.refused)
+}
+
+func (g *Groups) now() time.Time {
+	if g.Now != nil {
+		return g.Now()
+	}
+	return time.Now()
+}
+
+func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
+
+// wanted are the groups that the offers make, each once, the cheapest first.
+func wanted(bases map[string]fleet.GroupSpec, m market.Market, now time.Time) (out []*derived) {
+	candidates := make([]fleet.Candidate, len(m.Offers))
+	for i, o := range m.Offers {
+		candidates[i] = o.Candidate()
+	}
+	type key struct{ base, value string }
+	seen := map[key]bool{}
+	for _, id := range slices.Sorted(maps.Keys(bases)) {
+		for _, o := range fleet.Matching(bases[id], candidates, now) {
+			value, labels, ok := valueOf(bases[id], o)
+			if ok && !seen[key{id, value}] {
+				seen[key{id, value}] = true
+				out = append(out, &derived{id: ID(id, value), base: id, value: value, labels: labels, price: o.Price})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *derived) int { return cmp.Compare(a.price, b.price) })
+	return out
+}
+
+// valueOf is what tells the offer's group from the others of the base, and the labels that all its nodes will have.
+func valueOf(base fleet.GroupSpec, o fleet.Offer) (value string, labels map[string]string, ok bool) {
+	if base.Per == PerProvider {
+		labels = NodeLabels(o.Labels)
+		labels[labelRemoteCluster] = o.Provider
+		return o.Provider, labels, true
+	}
+	key := strings.TrimPrefix(base.Per, PerLabel)
+	value, ok = NodeLabels(o.Labels)[key]
+	return value, map[string]string{key: value}, ok
+}

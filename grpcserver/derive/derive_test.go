@@ -1,0 +1,168 @@
+package derive
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// world is a market and a clock.
+type world struct {
+	market.Market
+	unknown bool
+	now     time.Time
+}
+
+func newWorld(offers ...market.Offer) *world {
+	return &world{Market: market.Market{Offers: offers}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+func (w *world) groups() *Groups {
+	return &Groups{Market: func() (market.Market, bool) { return w.Market, !w.unknown },
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return w.now }}
+}
+
+func offer(provider, region string, price float64) market.Offer {
+	room := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("16Gi")}
+	return market.Offer{Name: provider, Provider: provider, Lendable: room, Free: room, Price: price,
+		Labels: map[string]string{"topology.kubernetes.io/region": region}}
+}
+
+func base(id, per string) fleet.GroupSpec {
+	return fleet.GroupSpec{ID: id, Max: 10, Per: per, MinPerGroup: 1, Labels: map[string]string{"tier": "burst"},
+		Shape: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")}}
+}
+
+func ids(specs []fleet.GroupSpec) (out []string) {
+	for _, s := range specs {
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+func TestOneGroupForEachProvider(t *testing.T) {
+	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
+	specs := w.groups().Expand([]fleet.GroupSpec{base("plain", ""), base("l", PerProvider)})
+	require.Equal(t, []string{"plain", "l-milan", "l-turin"}, ids(specs))
+
+	milan := specs[1]
+	require.Equal(t, "milan", milan.Provider)
+	require.Equal(t, map[string]string{"tier": "burst", "topology.kubernetes.io/region": "north",
+		"liqo.io/remote-cluster-id": "milan"}, milan.Labels, "what its Nodes will carry")
+	require.Equal(t, []int{1, 10, 0}, []int{milan.Min, milan.Max, milan.MinPerGroup})
+	require.Empty(t, milan.Per)
+}
+
+func TestOneGroupForEachValueOfALabel(t *testing.T) {
+	unlabelled := offer("rome", "", 1)
+	unlabelled.Labels = nil
+	w := newWorld(offer("milan", "north", 2), offer("como", "north", 3), offer("turin", "south", 1), unlabelled)
+	b := base("l", "label:topology.kubernetes.io/region")
+	b.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"topology.kubernetes.io/region": "north"}}
+	specs := w.groups().Expand([]fleet.GroupSpec{base("r", "label:topology.kubernetes.io/region"), b})
+	require.Equal(t, []string{"l-north", "r-north", "r-south"}, ids(specs))
+	require.Equal(t, map[string]string{"topology.kubernetes.io/region": "south"}, specs[2].Selector.MatchLabels)
+	require.Equal(t, "south", specs[2].Labels["topology.kubernetes.io/region"])
+	require.Empty(t, specs[2].Provider)
+}
+
+// An offer that comes and goes every five seconds changes nothing that CA can see.
+func TestAnOfferThatFlaps(t *testing.T) {
+	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
+	g, all := w.groups(), w.Offers
+	first := g.Expand([]fleet.GroupSpec{base("l", PerProvider)})
+	for n := range 120 {
+		w.now = w.now.Add(5 * time.Second)
+		w.Offers = all[n%2:]
+		require.Equal(t, first, g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	}
+	w.Offers = all[1:]
+	w.now = w.now.Add(Linger - 10*time.Second)
+	require.Equal(t, first, g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	w.unknown = true // nobody can say that it is gone
+	w.now = w.now.Add(Linger)
+	require.Equal(t, first, g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	w.unknown = false
+	w.now = w.now.Add(Linger + time.Second)
+	require.Equal(t, []string{"l-turin"}, ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)})))
+}
+
+func TestTheBaseChanges(t *testing.T) {
+	w := newWorld(offer("milan", "north", 2))
+	g := w.groups()
+	b := base("l", PerProvider)
+	require.Len(t, g.Expand([]fleet.GroupSpec{b}), 1)
+	b.Max = 3
+	require.Equal(t, 3, g.Expand([]fleet.GroupSpec{b})[0].Max)
+	w.Offers = nil
+	b.Max = 4
+	require.Equal(t, 4, g.Expand([]fleet.GroupSpec{b})[0].Max, "also while nothing is offered")
+	require.Empty(t, g.Expand([]fleet.GroupSpec{}))
+}
+
+// At most so many, the cheapest; those that are there stay when others become cheaper.
+func TestAtMostSoMany(t *testing.T) {
+	w := newWorld()
+	for n := range 60 {
+		w.Offers = append(w.Offers, offer(fmt.Sprintf("p%02d", n), "north", float64(100-n)))
+	}
+	g := w.groups()
+	first := ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	require.Len(t, first, DefaultMax)
+	require.Equal(t, "l-p10", first[0], "the ten dearest are left out")
+	require.Contains(t, g.Refused()["l-p00"], "as many derived node groups as may be")
+	for n := range w.Offers {
+		w.Offers[n].Price = float64(n)
+	}
+	require.Equal(t, first, ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)})))
+}
+
+// A clash refuses the newcomer and renames nobody.
+func TestClash(t *testing.T) {
+	w := newWorld(offer("b-c", "north", 1))
+	g := w.groups()
+	require.Equal(t, []string{"a-b-c"}, ids(g.Expand([]fleet.GroupSpec{base("a", PerProvider)})))
+	w.Offers = append(w.Offers, offer("c", "south", 0.5))
+	specs := []fleet.GroupSpec{base("a", PerProvider), base("a-b", PerProvider)}
+	require.Equal(t, []string{"a-b-b-c", "a-b-c", "a-c"}, ids(g.Expand(specs)))
+	require.Contains(t, g.Refused()["a-b-c"], "the group derived from a and b-c")
+	require.Equal(t, "b-c", g.listed["a-b-c"].value)
+
+	fixed := base("a-c", "")
+	require.Equal(t, []string{"a-c", "a-b-c"}, ids(g.Expand(append(specs[:1:1], fixed))), "a configured one wins")
+}
+
+func TestID(t *testing.T) {
+	require.Equal(t, "l-milan", ID("l", "milan"))
+	require.Equal(t, "l-eu-west-1-a-long-1f6f1", ID("l", "eu-west-1-a-long-name-of-a-region"))
+	for _, value := range []string{"North", "north/2", "-", "ü", "x.y", "a-very-long-name-of-a-provider-cluster"} {
+		id := ID("large", value)
+		require.True(t, fleet.ValidGroupID(id), "%s: %s", value, id)
+		require.NotEqual(t, id, ID("large", value+"x"))
+	}
+}
+
+func TestValidPer(t *testing.T) {
+	for per, valid := range map[string]bool{
+		"any": true, "provider": true, "label:topology.kubernetes.io/region": true, "label:": false, "label:a b": false,
+		"region": false, "": false,
+	} {
+		require.Equal(t, valid, ValidPer(per), per)
+	}
+}
+
+func TestNodeLabelsOfAnOffer(t *testing.T) {
+	require.Equal(t, map[string]string{"topology.liqo.io/region": "south", "zone": "a"}, NodeLabels(map[string]string{
+		"topology.liqo.io/region": "south", "zone": "a", "kubernetes.io/hostname": "x", "liqo.io/type": "virtual-node",
+		"liqo-autoscaler.io/group": "theirs", "type": "virtual-kubelet", "bad key": "x", "bad-value": "a b",
+	}))
+}

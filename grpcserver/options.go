@@ -1,0 +1,59 @@
+package grpcserver
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// fieldProvisionTime is NodeGroupAutoscalingOptions.MaxNodeProvisionTime from CA 1.34.2 on, a protobuf Duration.
+const fieldProvisionTime protowire.Number = 10
+
+// provisionMargin is what CA's max-node-provision-time needs above budgets.total: its clock starts before ours, and it
+// looks once in a loop.
+const provisionMargin = time.Minute
+
+// NodeGroupGetOptions answers Unimplemented, which has CA use its own flags in all versions; from CA 1.35 on any other
+// answer makes it take nodes that are not ready yet for unready (kubernetes/autoscaler #10245). The request tells CA's
+// max-node-provision-time, which is compared with budgets.total.
+func (s *Server) NodeGroupGetOptions(_ context.Context,
+	req *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
+	if g := s.roster.Load().byID[req.GetId()]; g != nil {
+		if asked := provisionTime(req.GetDefaults()); asked > 0 && g.caWaits.Swap(int64(asked)) != int64(asked) {
+			s.compareProvisionTime(g, asked)
+		}
+	}
+	return nil, status.Error(codes.Unimplemented,
+		"node groups have no options of their own: Cluster Autoscaler's flags hold")
+}
+
+func (s *Server) compareProvisionTime(g *group, asked time.Duration) {
+	if total := g.terms.Load().spec.Budgets.Total.Duration; g.isGivenUpEarly() {
+		s.log.Warn("Cluster Autoscaler gives up on nodes that would still come: raise its max-node-provision-time, or lower "+
+			"budgets.total", "group", g.id, "max-node-provision-time", asked, "budgets.total", total)
+	}
+}
+
+// isGivenUpEarly reports whether CA waits for a node of this group for a shorter time than the group tries to get it.
+func (g *group) isGivenUpEarly() bool {
+	waits := time.Duration(g.caWaits.Load())
+	return waits > 0 && waits < g.terms.Load().spec.Budgets.Total.Duration+provisionMargin
+}
+
+// provisionTime reads max-node-provision-time in both wire generations; 0 when it is not there.
+func provisionTime(o *protos.NodeGroupAutoscalingOptions) time.Duration {
+	if old := o.GetMaxNodeProvisionTime(); old != nil {
+		return old.Duration
+	}
+	var d durationpb.Duration
+	if raw := unknownField(o, fieldProvisionTime); raw == nil || proto.Unmarshal(raw, &d) != nil || d.CheckValid() != nil {
+		return 0
+	}
+	return d.AsDuration()
+}

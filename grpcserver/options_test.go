@@ -1,0 +1,71 @@
+package grpcserver
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// secondGeneration is what CA sends from 1.35 on.
+func secondGeneration(t *testing.T, d time.Duration) *protos.NodeGroupAutoscalingOptions {
+	t.Helper()
+	value, err := proto.Marshal(durationpb.New(d))
+	require.NoError(t, err)
+	raw := protowire.AppendVarint(protowire.AppendTag(nil, 6, protowire.VarintType), 1)
+	raw = protowire.AppendBytes(protowire.AppendTag(raw, 10, protowire.BytesType), value)
+	o := &protos.NodeGroupAutoscalingOptions{}
+	require.NoError(t, proto.Unmarshal(raw, o))
+	return o
+}
+
+// CA tells how long it waits for a node; the answer is always Unimplemented, so that its flags hold.
+func TestProvisionTimeOfCA(t *testing.T) {
+	f, logs := newFake(), &testkit.Buffer{}
+	short := spec("cpu", 0, 5)
+	short.Budgets.Total = metav1.Duration{Duration: 12 * time.Minute}
+	s, err := New(Options{Groups: f, Specs: specs("gpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
+	require.NoError(t, err)
+	require.NoError(t, s.adopt(Settings{Specs: append(specs("gpu"), short)}))
+	c := newClient(t, s)
+	tell := func(o *protos.NodeGroupAutoscalingOptions) bool {
+		t.Helper()
+		_, err := c.NodeGroupGetOptions(c.ctx(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "cpu", Defaults: o})
+		requireCode(t, codes.Unimplemented, err)
+		return s.roster.Load().byID["cpu"].isGivenUpEarly()
+	}
+	first := func(d time.Duration) *protos.NodeGroupAutoscalingOptions {
+		return &protos.NodeGroupAutoscalingOptions{MaxNodeProvisionTime: &metav1.Duration{Duration: d}}
+	}
+	require.False(t, tell(nil), "not told")
+	require.False(t, tell(secondGeneration(t, 15*time.Minute)))
+	require.NotContains(t, logs.String(), "gives up")
+	require.True(t, tell(secondGeneration(t, 12*time.Minute)))
+	require.True(t, tell(secondGeneration(t, 12*time.Minute)))
+	require.Equal(t, 1, strings.Count(logs.String(), "gives up"), "once, not with each request")
+	require.False(t, tell(first(13*time.Minute)))
+	require.True(t, tell(first(time.Minute)))
+	require.True(t, tell(nil), "the last word holds")
+
+	_, err = c.NodeGroupGetOptions(c.ctx(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "unknown", Defaults: first(1)})
+	requireCode(t, codes.Unimplemented, err)
+	require.Zero(t, provisionTime(broken(t)))
+}
+
+// broken has a length where a duration should be.
+func broken(t *testing.T) *protos.NodeGroupAutoscalingOptions {
+	t.Helper()
+	o := &protos.NodeGroupAutoscalingOptions{}
+	o.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 10, protowire.BytesType), []byte{0xff}))
+	return o
+}

@@ -1,0 +1,129 @@
+package grpcserver
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// What a resource weighs in a price, per hour: what clouds ask for a virtual CPU and a GiB, in the proportion that
+// matters. Any other resource weighs as one GPU.
+const (
+	weightCPU   = 0.03
+	weightGiB   = 0.004
+	weightOther = 1.0
+)
+
+// PricingNodePrice is what a node of the group costs for the time asked about: the dearest offer that the group may
+// use, or, without a price, what its resources weigh. It is finite for every node; an error would take the group out of
+// `--expander=price` (CA expander/price/price.go).
+func (s *Server) PricingNodePrice(_ context.Context,
+	req *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
+	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, 4, 5)
+	if err != nil {
+		return nil, err
+	}
+	g := s.roster.Load().byID[req.GetNode().GetLabels()[fleet.LabelGroup]]
+	if g == nil {
+		return nil, status.Errorf(codes.NotFound, "price node %s: its label %s names no node group here",
+			req.GetNode().GetName(), fleet.LabelGroup)
+	}
+	return &protos.PricingNodePriceResponse{Price: s.nodePrice(g) * hours}, nil
+}
+
+// PricingPodPrice is what the pod's requests weigh, at the rate of the cheapest group.
+func (s *Server) PricingPodPrice(_ context.Context,
+	req *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
+	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, 5, 6)
+	if err != nil {
+		return nil, err
+	}
+	pod := req.GetPod()
+	if raw := unknownField(req, 4); pod == nil && raw != nil { // podBytes, from CA 1.35 on
+		pod = &corev1.Pod{}
+		if err := pod.Unmarshal(raw); err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "price pod: it cannot be read: %v", err)
+		}
+	}
+	if pod == nil {
+		return nil, status.Error(codes.InvalidArgument, "price pod: there is none in the request")
+	}
+	requests := corev1.ResourceList{}
+	for _, c := range pod.Spec.Containers {
+		for name, quantity := range c.Resources.Requests {
+			sum := requests[name]
+			sum.Add(quantity)
+			requests[name] = sum
+		}
+	}
+	return &protos.PricingPodPriceResponse{Price: weight(requests) * s.rate() * hours}, nil
+}
+
+// nodePrice is per hour.
+func (s *Server) nodePrice(g *group) float64 {
+	if f, ok := s.figure(g.id); ok && f.price > 0 {
+		return f.price
+	}
+	return weight(g.terms.Load().spec.Shape)
+}
+
+// rate is the price of a unit of weight in the cheapest group.
+func (s *Server) rate() float64 {
+	least := math.Inf(1)
+	for _, g := range s.roster.Load().list {
+		if w := weight(g.terms.Load().spec.Shape); w > 0 {
+			least = min(least, s.nodePrice(g)/w)
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 1
+	}
+	return least
+}
+
+func weight(resources corev1.ResourceList) (sum float64) {
+	for name, quantity := range resources {
+		switch n := quantity.AsApproximateFloat64(); name {
+		case corev1.ResourceCPU:
+			sum += n * weightCPU
+		case corev1.ResourceMemory:
+			sum += n / (1 << 30) * weightGiB
+		case corev1.ResourcePods, corev1.ResourceEphemeralStorage:
+		default:
+			sum += n * weightOther
+		}
+	}
+	return sum
+}
+
+// hoursBetween reads the time asked about in both wire generations: as fields, or, from CA 1.35 on, as Timestamps of
+// other numbers.
+func hoursBetween(start, end *metav1.Time, req proto.Message, startField, endField protowire.Number) (float64, error) {
+	from, to := timeOf(start, req, startField), timeOf(end, req, endField)
+	if from.IsZero() || to.IsZero() || to.Before(from) {
+		return 0, status.Error(codes.InvalidArgument, "price: give a start and an end that is not before it")
+	}
+	return to.Sub(from).Hours(), nil
+}
+
+func timeOf(first *metav1.Time, req proto.Message, field protowire.Number) time.Time {
+	if first != nil {
+		return first.Time
+	}
+	var second timestamppb.Timestamp
+	if raw := unknownField(req, field); raw == nil || proto.Unmarshal(raw, &second) != nil || second.CheckValid() != nil {
+		return time.Time{}
+	}
+	return second.AsTime()
+}

@@ -1,0 +1,111 @@
+package grpcserver
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// period is two hours, in both wire generations.
+var (
+	periodBegins = time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC)
+	periodEnds   = periodBegins.Add(2 * time.Hour)
+)
+
+func appendTimes(t testing.TB, raw []byte, start, end protowire.Number) []byte {
+	t.Helper()
+	for number, at := range map[protowire.Number]time.Time{start: periodBegins, end: periodEnds} {
+		value, err := proto.Marshal(timestamppb.New(at))
+		require.NoError(t, err)
+		raw = protowire.AppendBytes(protowire.AppendTag(raw, number, protowire.BytesType), value)
+	}
+	return raw
+}
+
+// nodePrices asks in both generations, which must agree.
+func (c client) nodePrice(group string) (float64, error) {
+	c.t.Helper()
+	node := &protos.ExternalGrpcNode{Name: "template", Labels: map[string]string{fleet.LabelGroup: group}}
+	first, err := c.PricingNodePrice(c.ctx(), &protos.PricingNodePriceRequest{Node: node,
+		StartTime: &metav1.Time{Time: periodBegins}, EndTime: &metav1.Time{Time: periodEnds}})
+	later := &protos.PricingNodePriceRequest{Node: node}
+	later.ProtoReflect().SetUnknown(appendTimes(c.t, nil, 4, 5))
+	second, err2 := c.PricingNodePrice(c.ctx(), later)
+	require.Equal(c.t, err == nil, err2 == nil)
+	require.InDelta(c.t, first.GetPrice(), second.GetPrice(), 1e-12)
+	return first.GetPrice(), err
+}
+
+func (c client) podPrice(requests corev1.ResourceList) float64 {
+	c.t.Helper()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Resources: corev1.ResourceRequirements{Requests: requests}}}}}
+	first, err := c.PricingPodPrice(c.ctx(), &protos.PricingPodPriceRequest{Pod: pod,
+		StartTime: &metav1.Time{Time: periodBegins}, EndTime: &metav1.Time{Time: periodEnds}})
+	require.NoError(c.t, err)
+	raw, err := pod.Marshal()
+	require.NoError(c.t, err)
+	later := &protos.PricingPodPriceRequest{}
+	later.ProtoReflect().SetUnknown(appendTimes(c.t,
+		protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), raw), 5, 6))
+	second, err := c.PricingPodPrice(c.ctx(), later)
+	require.NoError(c.t, err)
+	require.InDelta(c.t, first.GetPrice(), second.GetPrice(), 1e-12)
+	return first.GetPrice()
+}
+
+func TestPrices(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 2, 0.5)
+	m.nodes("turin", 2, 0.2)
+	dear, cheap, none := spec("dear", 0, 5), spec("cheap", 0, 5), spec("none", 0, 5)
+	dear.Provider, cheap.Provider, none.Provider = "milan", "turin", "nobody"
+	c := onMarket(t, f, m, dear, cheap, none, spec("any", 0, 5))
+
+	for group, want := range map[string]float64{
+		"dear": 1, "cheap": 0.4, "any": 1, "none": 2 * (4*weightCPU + 8*weightGiB),
+	} {
+		got, err := c.nodePrice(group)
+		require.NoError(t, err)
+		require.InDelta(t, want, got, 1e-9, group)
+	}
+	_, err := c.nodePrice("unknown")
+	requireCode(t, codes.NotFound, err)
+
+	whole := c.podPrice(spec("any", 0, 1).Shape)
+	require.InDelta(t, min(0.4, 2*(4*weightCPU+8*weightGiB)), whole, 1e-9,
+		"a pod as large as the cheapest node costs as much")
+	half := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")}
+	require.InDelta(t, whole/2, c.podPrice(half), 1e-9)
+	require.Zero(t, c.podPrice(nil))
+	gpu := c.podPrice(corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")})
+	require.True(t, gpu > whole && !math.IsInf(gpu, 0))
+}
+
+func TestPriceOfNothing(t *testing.T) {
+	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
+	at := &metav1.Time{Time: periodBegins}
+	for _, req := range []*protos.PricingPodPriceRequest{
+		{}, {StartTime: at, EndTime: at}, {Pod: &corev1.Pod{}, StartTime: at},
+		{Pod: &corev1.Pod{}, StartTime: at, EndTime: &metav1.Time{Time: periodBegins.Add(-time.Hour)}},
+	} {
+		_, err := c.PricingPodPrice(c.ctx(), req)
+		requireCode(t, codes.InvalidArgument, err)
+	}
+	broken := &protos.PricingPodPriceRequest{StartTime: at, EndTime: at}
+	broken.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), []byte{0xff}))
+	_, err := c.PricingPodPrice(c.ctx(), broken)
+	requireCode(t, codes.InvalidArgument, err)
+}

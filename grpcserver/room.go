@@ -1,0 +1,146 @@
+package grpcserver
+
+import (
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// unknownRoom is what a group is told to have room for while nobody knows what is offered.
+const unknownRoom = 1
+
+// figure is what the market says of a group.
+type figure struct {
+	// ceiling bounds the group's max by what is offered.
+	ceiling int
+	// price is that of the dearest offer that the group may use, per node and hour; 0 when there is none.
+	price float64
+}
+
+// measure works out how large each group could become with what is offered now, and at what price. CA is told no larger
+// max: it takes what cannot be had for a failure and backs off from the group. It is done once per refresh, so that max
+// stays as it is within one of CA's loops.
+func (s *Server) measure() {
+	if s.market == nil {
+		return
+	}
+	list, now := s.roster.Load().list, time.Now()
+	figures := make(map[string]figure, len(list))
+	m, known := s.market()
+	candidates := subtract(m, list)
+	room := rooms(list, candidates, now)
+	for _, g := range list {
+		p := g.picture.Load()
+		if p == nil {
+			continue
+		}
+		f := figure{ceiling: p.Target + room[g.id]}
+		if !known {
+			f.ceiling = p.Target + unknownRoom
+		}
+		if offers := fleet.Matching(g.terms.Load().spec, candidates, now); len(offers) > 0 {
+			f.price = offers[len(offers)-1].Price
+		}
+		figures[g.id] = f
+	}
+	s.figures.Store(&figures)
+}
+
+// figure is what the market said of a group at the last refresh; false without a market.
+func (s *Server) figure(id string) (figure, bool) {
+	if all := s.figures.Load(); all != nil {
+		f, ok := (*all)[id]
+		return f, ok
+	}
+	return figure{}, false
+}
+
+// rooms is how many more instances of each group the offers have places for: what holds leave, less the instances that
+// are booked and have none yet. Groups that compete for the same offers get equal parts, when others wait for places
+// too or CA splits scale-outs between them.
+func rooms(list []*group, candidates []fleet.Candidate, now time.Time) map[string]int {
+	places := make(map[string]map[string]int, len(list)) // by group and provider
+	for _, g := range list {
+		places[g.id] = fleet.Room(g.terms.Load().spec, candidates, now)
+	}
+	out := make(map[string]int, len(list))
+	for _, g := range list {
+		free, sharers := -waiting(g), 1
+		for _, n := range places[g.id] {
+			free += n
+		}
+		for _, other := range list {
+			n := waiting(other)
+			if other != g && (n > 0 || balance(g, other)) && overlap(places[g.id], places[other.id]) {
+				free -= n
+				sharers++
+			}
+		}
+		out[g.id] = part(max(0, free), sharers)
+	}
+	return out
+}
+
+// part is an equal one, rounded up: somebody gets the last place.
+func part(room, sharers int) int { return (room + sharers - 1) / sharers }
+
+// sharers is how many groups CA may grow in one go when it grows g: itself, and those it balances with.
+func (r *roster) sharers(g *group) int {
+	n := 1
+	for _, other := range r.list {
+		if other != g && balance(g, other) {
+			n++
+		}
+	}
+	return n
+}
+
+// balance reports whether CA splits a scale-out of one group between both.
+func balance(g, other *group) bool {
+	value := g.terms.Load().spec.Labels[fleet.LabelBalance]
+	return value != "" && value == other.terms.Load().spec.Labels[fleet.LabelBalance] && other.growable()
+}
+
+func (g *group) growable() bool {
+	t, p := g.terms.Load(), g.picture.Load()
+	return p != nil && !t.retired && g.unusable.Load() == nil && p.Target < t.spec.Max
+}
+
+// subtract takes from the offers what this server's groups have and the market does not show yet.
+func subtract(m market.Market, list []*group) []fleet.Candidate {
+	candidates := make([]fleet.Candidate, len(m.Offers))
+	for i, o := range m.Offers {
+		candidates[i] = o.Candidate()
+		unseen := -o.Nodes
+		for _, g := range list {
+			n := 0
+			if p := g.picture.Load(); p != nil {
+				n = p.on[o.Provider]
+			}
+			unseen += n
+			if newer := min(n, unseen); newer > 0 {
+				candidates[i].Take(newer, g.terms.Load().spec.Shape)
+				unseen -= newer
+			}
+		}
+	}
+	return candidates
+}
+
+// waiting is how many of a group's instances wait for a place.
+func waiting(g *group) int {
+	if p := g.picture.Load(); p != nil {
+		return p.waiting
+	}
+	return 0
+}
+
+func overlap(a, b map[string]int) bool {
+	for provider := range a {
+		if _, ok := b[provider]; ok {
+			return true
+		}
+	}
+	return false
+}

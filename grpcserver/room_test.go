@@ -1,0 +1,119 @@
+package grpcserver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// fakeMarket is what the providers offer.
+type fakeMarket struct {
+	market.Market
+	unknown bool
+}
+
+// nodes offers room for so many nodes of the shape of spec.
+func (m *fakeMarket) nodes(provider string, n int, price float64) {
+	room := corev1.ResourceList{}
+	for name, quantity := range spec("any", 0, 1).Shape {
+		quantity.Mul(int64(n))
+		room[name] = quantity
+	}
+	m.Offers = append(m.Offers, market.Offer{Name: provider, Provider: provider, Lendable: room, Free: room, Price: price,
+		Labels: map[string]string{"provider": provider}})
+}
+
+func (m *fakeMarket) current() (market.Market, bool) { return m.Market, !m.unknown }
+
+func onMarket(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) client {
+	t.Helper()
+	s, err := New(Options{Groups: f, Specs: specs, Logger: quiet, Market: m.current})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	return newClient(t, s)
+}
+
+func (c client) max(group string) int {
+	c.t.Helper()
+	return int(c.groups()[group].GetMaxSize())
+}
+
+// CA is told no more than can be had: it takes what cannot be had for a failure and backs off.
+func TestMaxIsWhatIsOffered(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 2, 1)
+	m.nodes("turin", 1, 2)
+	c := onMarket(t, f, m, spec("cpu", 4, 10))
+	require.Equal(t, 3, c.max("cpu"))
+	require.EqualValues(t, 3, c.groups()["cpu"].GetMinSize(), "min is never above max")
+
+	require.NoError(t, c.increase("cpu", 2))
+	require.Equal(t, 3, c.max("cpu"), "within a loop it stays")
+	require.NoError(t, c.refresh())
+	require.Equal(t, 3, c.max("cpu"), "two that are booked have no place yet, and will take one each")
+	require.NoError(t, c.increase("cpu", 4), "refused is only what passes the config's max")
+	require.Equal(t, 6, c.max("cpu"), "never less than the target size")
+
+	m.nodes("rome", 100, 1)
+	require.NoError(t, c.refresh())
+	require.Equal(t, 10, c.max("cpu"))
+	m.unknown = true
+	require.NoError(t, c.refresh())
+	require.Equal(t, 7, c.max("cpu"), "one more, so that a market nobody writes stops nothing")
+	m.unknown, m.Offers = false, nil
+	require.NoError(t, c.refresh())
+	require.Equal(t, 6, c.max("cpu"))
+}
+
+// Groups that could use the same room are each told all of it, until others wait for places in it.
+func TestRoomIsShared(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 7, 1)
+	elsewhere := spec("elsewhere", 0, 10)
+	elsewhere.Provider = "turin"
+	c := onMarket(t, f, m, spec("cpu", 0, 10), spec("gpu", 0, 10), elsewhere)
+	require.Equal(t, []int{7, 7, 0}, []int{c.max("cpu"), c.max("gpu"), c.max("elsewhere")})
+	require.NoError(t, c.increase("gpu", 2))
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{3, 7, 0}, []int{c.max("cpu"), c.max("gpu"), c.max("elsewhere")},
+		"5 are left, and the two groups get equal parts, rounded up")
+}
+
+// CA splits a scale-out between groups of one balancing label: together they are told of no more than there is.
+func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 5, 1)
+	c := onMarket(t, f, m, balancing("a", "web"), balancing("b", "web"), balancing("c", "other"), spec("d", 0, 10))
+	require.Equal(t, []int{3, 3, 5, 5}, []int{c.max("a"), c.max("b"), c.max("c"), c.max("d")})
+}
+
+func balancing(id, value string) fleet.GroupSpec {
+	s := spec(id, 0, 10)
+	s.Labels = map[string]string{fleet.LabelBalance: value}
+	return s
+}
+
+// The market shows a hold some seconds after the group knows of it.
+func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
+	g := newGroup(&terms{spec: spec("cpu", 0, 10)})
+	instances := []fleet.InstanceView{
+		{Name: "a", Phase: fleet.Ready, Provider: "milan", Counts: true}, {Name: "b", Phase: fleet.Peering, Provider: "milan",
+			Counts: true}, {Name: "c", Phase: fleet.Failed, Counts: true},
+	}
+	g.picture.Store(newPicture(fleet.Snapshot{Group: "cpu", Target: 3, Instances: instances}))
+	m := &fakeMarket{}
+	m.nodes("milan", 5, 1)
+	seen := &m.Offers[0]
+	seen.Nodes, seen.Free = 1, corev1.ResourceList{}
+	for name, quantity := range spec("any", 0, 1).Shape {
+		quantity.Mul(4)
+		seen.Free[name] = quantity
+	}
+	free := subtract(m.Market, []*group{g})[0].Free[corev1.ResourceCPU]
+	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
+}

@@ -1,0 +1,215 @@
+// Package postgres starts PostgreSQL for tests: a server of its own, in a temporary folder, that may be killed and
+// started again.
+//
+// The binaries come from PATH or from Debian's folder. initdb and postgres refuse to run as root, so then they run as
+// an unprivileged user.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// User is the superuser of each server; it needs no password.
+const User = "test"
+
+// errAbsent says how to get it.
+var errAbsent = errors.New("these tests need PostgreSQL: run apt-get install postgresql")
+
+// debian is where Debian puts the versions.
+const debian = "/usr/lib/postgresql"
+
+// Bin is the folder of PostgreSQL's binaries.
+func Bin() (string, error) { return find(debian) }
+
+func find(debian string) (string, error) {
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil { // Debian links from there into its folder
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), "initdb")); err == nil {
+				return filepath.Dir(path), nil
+			}
+		}
+	}
+	found, _ := filepath.Glob(filepath.Join(debian, "*", "bin", "initdb"))
+	if len(found) == 0 {
+		return "", errAbsent
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(newest), nil
+}
+
+// version is the major version in <debian>/<version>/bin/initdb.
+func version(initdb string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb))))
+	return n
+}
+
+// Server is a PostgreSQL server.
+type Server struct {
+	Address string // host:port on loopback
+	Dir     string // its data and its log
+
+	bin   string
+	as    *syscall.Credential // nil: us
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// New starts a server that ends with the test, and its data with it.
+func New(t testing.TB) *Server {
+	t.Helper()
+	bin, err := Bin()
+	require.NoError(t, err)
+	as, err := unprivileged()
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "liqo-autoscaler-postgres") // not t.TempDir, whose parent others may not enter
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if as != nil {
+		require.NoError(t, os.Chown(dir, int(as.Uid), int(as.Gid)))
+	}
+	s := &Server{Address: testkit.FreePorts(t, 1)[0], Dir: dir, bin: bin, as: as}
+	s.Run(t, "initdb", "--pgdata", s.data(), "--username", User, "--auth", "trust", "--encoding", "UTF8", "--locale", "C",
+		"--no-sync")
+	t.Cleanup(s.Kill)
+	s.Start(t)
+	return s
+}
+
+func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
+
+// Log is the path of the server's log.
+func (s *Server) Log() string { return filepath.Join(s.Dir, "log") }
+
+// unprivileged is who runs it when we are root.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		gid, problem := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(err, problem); err != nil {
+			return nil, fmt.Errorf("user %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
+}
+
+func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// Run runs one of PostgreSQL's programs to its end and returns what it wrote to standard output.
+func (s *Server) Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	cmd := s.command(context.WithoutCancel(t.Context()), name, args...)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s: %s", name, &problems)
+	return string(out)
+}
+
+// Client are the arguments by which its programs find the server.
+func (s *Server) Client() []string {
+	host, port, _ := net.SplitHostPort(s.Address)
+	return []string{"--host", host, "--port", port, "--username", User}
+}
+
+// CreateDatabase makes an empty database.
+func (s *Server) CreateDatabase(t testing.TB, name string) {
+	t.Helper()
+	s.Run(t, "createdb", append(s.Client(), name)...)
+}
+
+// Query returns the rows of a query, one a line, the columns separated by bars.
+func (s *Server) Query(t testing.TB, database, sql string) string {
+	t.Helper()
+	return strings.TrimSpace(s.Run(t, "psql", append(s.Client(), "--no-psqlrc", "--tuples-only", "--no-align", "--dbname",
+		database, "--command", sql)...))
+}
+
+// Start starts it, also after Kill, and returns once it takes queries: after Kill it recovers first.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	testkit.Until(t, time.Minute, "PostgreSQL starts", func() error {
+		if s.cmd == nil || s.hasEnded() { // what Kill left may hold its memory for a moment
+			if err := s.start(); err != nil {
+				return err
+			}
+		}
+		return s.command(t.Context(), "pg_isready", s.Client()...).Run()
+	})
+}
+
+func (s *Server) start() error {
+	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	host, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return err
+	}
+	cmd := s.command(context.Background(), "postgres", "-D", s.data(), "-h", host, "-p", port, "-k", s.Dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	s.cmd, s.ended = cmd, ended
+	return nil
+}
+
+func (s *Server) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Kill ends all of its processes as a power cut would.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	pid := s.cmd.Process.Pid
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	_ = s.cmd.Process.Kill()
+	for _, child := range strings.Fields(string(children)) {
+		if n, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	<-s.ended
+	s.cmd = nil
+}

@@ -1,0 +1,83 @@
+package chaos
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the dev server's database
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+)
+
+// What happens when a backup of Temporal is restored in the middle of a burst of 20, with scale-outs, scale-ins and
+// undos under way? All that was Ready stays, what was booked after the backup is booked again or taken back, and what
+// CA wants comes true.
+func backupRestored(t *testing.T) {
+	const before, more = 8, 20
+	o := newScenario(t, wide(2, work, []class{{id: "std", budgets: "drain: 20s"}}, lender("sick", "std", 0.5, 50),
+		lender("p1", "std", 1, 100), lender("p2", "std", 1, 100)))
+	o.breaks("sick", sim.Knobs{Refuse: backend.StageSliceAuth, Hang: backend.StageSliceGone})
+	o.grow("std", before)
+	o.ready("std", before)
+	first := o.instances("std")
+	o.occupy(first[:4], true)
+	o.occupy(first[4:], false)
+
+	o.grow("std", more)
+	o.release("std", first[:2])
+	o.ready("std", before-2+more/4)
+	o.backup()
+	o.grow("std", 2)
+	o.release("std", first[2:4])
+	o.pause(4 * time.Second)
+	o.restore()
+
+	o.ready("std", before-4+more+2)
+	o.heals("sick")
+	o.finish()
+}
+
+func (o *scenario) database() string { return filepath.Join(o.dir, "temporal.db") }
+
+// backup copies Temporal's database while it works, as a backup does.
+func (o *scenario) backup() {
+	o.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+o.database()+"?_pragma=busy_timeout(10000)")
+	require.NoError(o.t, err)
+	defer db.Close()
+	_, err = db.ExecContext(o.ctx, "VACUUM INTO ?", o.database()+".backup")
+	require.NoError(o.t, err)
+	o.takesPlace("backup")
+}
+
+// restore puts the backup in the place of the database. CA knows more than Temporal from now on.
+func (o *scenario) restore() {
+	o.t.Helper()
+	o.s.temporal.kill()
+	for _, left := range []string{"-wal", "-shm", ""} {
+		if err := os.Remove(o.database() + left); err != nil {
+			require.ErrorIs(o.t, err, os.ErrNotExist)
+		}
+	}
+	require.NoError(o.t, os.Rename(o.database()+".backup", o.database()))
+	for group := range o.s.groups {
+		o.m.ending(group)
+	}
+	o.takesPlace("restore")
+	o.revives()
+}
+
+// takesPlace writes down what was under way.
+func (o *scenario) takesPlace(what string) {
+	o.t.Helper()
+	w := o.world()
+	text := fmt.Sprintf("%s: %+v", what, w.Counts())
+	o.m.note("test", "%s", text)
+	o.t.Logf("after %.1fs %s", time.Since(o.began).Seconds(), text)
+}

@@ -1,0 +1,175 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// guard watches every node from the moment it is Ready and stamped until CA asks it back: it stays what it is, nobody
+// drains it, and its pods stay.
+type guard struct {
+	mu    sync.Mutex
+	nodes map[string]guarded
+	given map[string]bool // instances that CA has asked back
+	ever  int
+	last  time.Time
+	stall time.Duration // the longest time in which no node became Ready, between two that did
+}
+
+type guarded struct {
+	uid      types.UID
+	instance string
+	pods     []string
+}
+
+func newGuard() *guard { return &guard{nodes: map[string]guarded{}, given: map[string]bool{}} }
+
+// watch looks at the world once.
+func (g *guard) watch(world *sim.World, m *model) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w, err := world.Snapshot() // of now, not of before somebody was given or occupied
+	if err != nil {
+		m.violate("%v", err)
+		return
+	}
+	for name, node := range w.Consumer.Nodes {
+		if _, known := g.nodes[name]; known || node.Spec.ProviderID == "" || !isReady(node) {
+			continue
+		}
+		instance := node.Labels[backend.LabelInstance]
+		if g.given[instance] {
+			continue
+		}
+		g.nodes[name] = guarded{uid: node.UID, instance: instance}
+		if g.ever++; !g.last.IsZero() {
+			g.stall = max(g.stall, time.Since(g.last))
+		}
+		g.last = time.Now()
+	}
+	for name, of := range g.nodes {
+		if g.given[of.instance] {
+			continue
+		}
+		if fault := of.suffers(w.Consumer.Nodes[name], w.Consumer.Pods[name]); fault != "" {
+			m.violate("Ready node %s %s, and nobody asked it back", name, fault)
+			g.given[of.instance] = true // once is enough
+		}
+	}
+}
+
+// suffers tells what has happened to a node that nothing may happen to; "" for nothing.
+func (of guarded) suffers(node *corev1.Node, pods []sim.Pod) string {
+	switch {
+	case node == nil:
+		return "is gone"
+	case node.UID != of.uid:
+		return "was made anew"
+	case node.Spec.ProviderID == "":
+		return "has lost its id"
+	case node.Spec.Unschedulable:
+		return "is drained"
+	}
+	for _, name := range of.pods {
+		if !slices.ContainsFunc(pods, func(p sim.Pod) bool { return p.Name == name }) {
+			return "has lost pod " + name
+		}
+	}
+	return ""
+}
+
+// give takes instances out of the guard's care, before CA asks them back.
+func (g *guard) give(instances ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, name := range instances {
+		g.given[name] = true
+	}
+}
+
+// occupy puts a pod on each of the nodes of these instances; a protected one keeps it from being drained at once.
+func (g *guard) occupy(ctx context.Context, world *sim.World, instances []string, protected bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, of := range g.nodes {
+		if !slices.Contains(instances, of.instance) {
+			continue
+		}
+		if err := world.PutPod(ctx, name, sim.Pod{Name: "work", Protected: protected}); err != nil {
+			return fmt.Errorf("occupy %s: %w", name, err)
+		}
+		of.pods = []string{"work"}
+		g.nodes[name] = of
+	}
+	return nil
+}
+
+// instances are those of the group whose nodes are Ready and that CA has not asked back, in order of their names.
+func (g *guard) instances(w *sim.State, group string) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var names []string
+	for _, node := range w.Consumer.Nodes {
+		instance := node.Labels[backend.LabelInstance]
+		if node.Labels[backend.LabelGroup] == group && node.Spec.ProviderID != "" && isReady(node) && !g.given[instance] {
+			names = append(names, instance)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (g *guard) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Sprintf("%d nodes were Ready, and %.1fs were the longest time without a new one", g.ever, g.stall.Seconds())
+}
+
+// undone holds what has been undone against where it may be: on providers that are sick, and nowhere any node that was
+// Ready.
+func (o *scenario) undone() {
+	all, err := o.s.listAll(o.ctx)
+	if err != nil {
+		o.m.violate("list what was undone: %v", err)
+		return
+	}
+	n := 0
+	for _, w := range all {
+		id := w.GetExecution().GetWorkflowId()
+		if w.GetType().GetName() != workflows.TypeUndo {
+			continue
+		}
+		n++
+		var provider string
+		at := w.GetSearchAttributes().GetIndexedFields()[workflows.AttributeProvider]
+		if err := converter.GetDefaultDataConverter().FromPayload(at, &provider); err != nil {
+			o.m.violate("provider of %s: %v", id, err)
+		}
+		of, wasReady := o.guard.nodes[strings.TrimPrefix(id, "undo/")]
+		switch {
+		case wasReady && !o.guard.given[of.instance]:
+			o.m.violate("%s was Ready on %s, and is undone", id, provider)
+		case !o.sick[provider]:
+			o.m.violate("%s: provider %s is healthy", id, provider)
+		}
+	}
+	o.m.note("judge", "%d attempts were undone", n)
+}

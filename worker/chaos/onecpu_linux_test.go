@@ -1,0 +1,51 @@
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// What happens when a machine of two CPUs loses one in the middle of a burst?
+func oneCPU(t *testing.T) {
+	var all, two, one unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	for cpu := 0; two.Count() < min(2, all.Count()); cpu++ {
+		if all.IsSet(cpu) {
+			two.Set(cpu)
+			one.Zero()
+			one.Set(cpu)
+		}
+	}
+	o := newScenario(t, standard(2))
+	o.onlyOn(&two)
+	o.grow("std", burst)
+	o.ready("std", some)
+	o.onlyOn(&one)
+	o.m.note("test", "everything runs on one CPU")
+	o.ready("std", burst)
+	o.finish()
+}
+
+// onlyOn bounds all processes to these CPUs, with the threads that they have now and those that come.
+func (o *scenario) onlyOn(cpus *unix.CPUSet) {
+	o.t.Helper()
+	for _, p := range o.s.all() {
+		// A thread that comes while we look may be of one that was not bounded yet: twice finds it.
+		for range 2 {
+			tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "task"))
+			require.NoError(o.t, err)
+			for _, task := range tasks {
+				thread, err := strconv.Atoi(task.Name())
+				require.NoError(o.t, err)
+				if err := unix.SchedSetaffinity(thread, cpus); err != nil {
+					require.ErrorIs(o.t, err, unix.ESRCH, "thread %d of %s", thread, p.name)
+				}
+			}
+		}
+	}
+}

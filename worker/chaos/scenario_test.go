@@ -1,0 +1,216 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// scenario is a run in which CA wants what the test says and loops by itself, while a guard watches all Ready nodes.
+type scenario struct {
+	*run
+	name  string
+	ctx   context.Context
+	guard *guard
+	sick  map[string]bool // providers on which attempts may be undone
+	stop  func()          // ends CA's loop and the guard's
+
+	mu   sync.Mutex
+	want map[string]int  // sizes below which CA grows a group
+	back map[string]bool // instances that CA wants to be gone
+}
+
+// How long a step of a scenario may take on a machine that has little time, and a whole scenario.
+const (
+	stepLimit     = 3 * time.Minute
+	scenarioLimit = 15 * time.Minute
+)
+
+// class is a group, and its budgets beside the defaults, such as "join: 30s".
+type class struct{ id, budgets string }
+
+// wide are groups with room for everybody, each on the lenders to it.
+func wide(workers int, delays sim.Delays, groups []class, lenders ...simworld.Provider) layout {
+	l := layout{most: map[string]int{}, workers: workers, delays: delays, flags: []string{"--slots", "50"},
+		providers: lenders}
+	var text strings.Builder
+	text.WriteString(`defaults: {shape: {cpu: "1", memory: 1Gi, pods: "110"}}` + "\nnodeGroups:\n")
+	for _, g := range groups {
+		l.most[g.id] = 200
+		fmt.Fprintf(&text, "- {id: %s, min: 0, max: 200, selector: {matchLabels: {for: %s}}, budgets: {%s}}\n", g.id, g.id,
+			g.budgets)
+	}
+	l.groups = text.String()
+	return l
+}
+
+// lender is a provider with so much room for a group.
+func lender(name, group string, price float64, room int) simworld.Provider {
+	return simworld.Provider{Name: name, Offer: fmt.Sprintf("labels: {for: %s}, price: %g, lingerSeconds: 0, lendable: "+
+		"{cpu: %d, memory: %dGi, pods: %d}", group, price, room, room, 110*room)}
+}
+
+// standard is one group with three equal lenders, together twice as large as the largest burst.
+func standard(workers int) layout {
+	return wide(workers, work, []class{{id: "std"}}, lender("p1", "std", 1, 100), lender("p2", "std", 1, 100),
+		lender("p3", "std", 1, 100))
+}
+
+func newScenario(t *testing.T, l layout) *scenario {
+	t.Helper()
+	with := drawn()
+	ctx, cancel := context.WithTimeout(context.Background(), scenarioLimit)
+	t.Cleanup(cancel)
+	t.Logf("seed %d, to be had again with: go test ./worker/chaos -run %s -v -overload -chaos-seed %d", with, t.Name(),
+		with)
+	o := &scenario{run: newRun(ctx, t, with, l), name: t.Name(), ctx: ctx, sick: map[string]bool{},
+		want: map[string]int{}, back: map[string]bool{}, guard: newGuard()}
+	looping, stop := context.WithCancel(ctx)
+	var both sync.WaitGroup
+	both.Go(func() {
+		for wait.For(looping, 500*time.Millisecond) {
+			o.d.loop(ctx, o.decide)
+		}
+	})
+	both.Go(func() {
+		for wait.For(looping, 200*time.Millisecond) {
+			o.s.healthy(o.m)
+			o.guard.watch(o.s.world.World, o.m)
+		}
+	})
+	o.stop = func() { stop(); both.Wait() }
+	t.Cleanup(o.stop)
+	return o
+}
+
+// decide is what CA does next: it brings each group to the size it wants, asks back what it wants back, as often as that
+// still counts, and deletes what has failed.
+func (o *scenario) decide(seen map[string]listing) []op {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ops := asked(seen, func(i listed) bool { return i.failed })
+	for _, id := range slices.Sorted(maps.Keys(seen)) {
+		var again []string
+		for _, i := range seen[id].list {
+			if i.counts && !i.failed && o.back[i.name] {
+				again = append(again, i.name)
+			}
+		}
+		for names := range slices.Chunk(again, 50) {
+			ops = append(ops, op{group: id, kind: "delete", names: names})
+		}
+		if delta := o.want[id] - seen[id].target + len(again); delta > 0 {
+			ops = append(ops, op{group: id, kind: "grow", delta: delta, room: o.d.m.room(id, delta)})
+		}
+	}
+	return ops
+}
+
+// grow has CA want so many instances of the group more.
+func (o *scenario) grow(group string, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.m.note("test", "wants %d more of %s", n, group)
+	o.want[group] += n
+}
+
+// content has CA want no more of the group than it has.
+func (o *scenario) content(group string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.want[group] = 0
+}
+
+// release has CA ask these instances of the group back.
+func (o *scenario) release(group string, instances []string) {
+	o.guard.give(instances...)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.m.note("test", "asks %d of %s back", len(instances), group)
+	for _, name := range instances {
+		o.back[name] = true
+	}
+	o.want[group] = max(0, o.want[group]-len(instances))
+}
+
+// instances are those of the group that are Ready and wanted.
+func (o *scenario) instances(group string) []string { return o.guard.instances(o.world(), group) }
+
+// occupy puts a pod on each of the nodes of these instances; a protected one keeps it from being drained at once.
+func (o *scenario) occupy(instances []string, protected bool) {
+	o.t.Helper()
+	require.NoError(o.t, o.guard.occupy(o.ctx, o.s.world.World, instances, protected))
+}
+
+// breaks sets a provider's faults. What is on it may be undone from now on.
+func (o *scenario) breaks(provider string, knobs sim.Knobs) {
+	o.t.Helper()
+	o.sick[provider] = true
+	o.m.note("test", "%s: %+v", provider, knobs)
+	require.NoError(o.t, o.s.world.SetKnobs(o.ctx, provider, knobs))
+}
+
+// heals takes a provider's faults away.
+func (o *scenario) heals(provider string) { o.t.Helper(); o.breaks(provider, sim.Knobs{}) }
+
+func (o *scenario) world() *sim.State {
+	o.t.Helper()
+	w, err := o.s.world.Snapshot()
+	require.NoError(o.t, err)
+	return w
+}
+
+// ready waits until at least n nodes of the group are Ready.
+func (o *scenario) ready(group string, n int) {
+	o.t.Helper()
+	o.until(fmt.Sprintf("%d of %s are Ready", n, group), func(w *sim.State) error {
+		if is := len(o.guard.instances(w, group)); is < n {
+			return fmt.Errorf("%d are", is)
+		}
+		return nil
+	})
+}
+
+// until waits for the world to be as wanted. Anything that is violated meanwhile ends the test.
+func (o *scenario) until(what string, check func(*sim.State) error) {
+	o.t.Helper()
+	err := until(o.ctx, stepLimit, func() error {
+		if bad := o.m.verdict(); len(bad) > 0 {
+			return nil
+		}
+		return check(o.world())
+	})
+	o.m.note("test", "%s: %v", what, err)
+	if bad := o.m.verdict(); err != nil || len(bad) > 0 {
+		o.t.Fatalf("seed %d: %s: %v\n%s\nlast of the timeline:\n%s\nremains: %s", o.seed, what, err, strings.Join(bad, "\n"),
+			tail(o.timeline, 40), o.dir)
+	}
+}
+
+// pause lets things go on.
+func (o *scenario) pause(d time.Duration) {
+	o.t.Helper()
+	require.True(o.t, wait.For(o.ctx, d), "the scenario's time is up")
+}
+
+// finish waits until all is at rest, without any help, and then makes the full check.
+func (o *scenario) finish() {
+	o.t.Helper()
+	o.stop()
+	o.quiet(o.ctx, false)
+	o.guard.watch(o.s.world.World, o.m)
+	o.undone()
+	o.t.Logf("%s: %s", o.name, o.guard)
+	o.end(o.ctx, "OVERLOAD "+strings.TrimPrefix(o.name, "TestOverload/"))
+}

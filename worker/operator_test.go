@@ -1,0 +1,165 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// What docs/operations.md tells operators to do, done as they do it.
+
+// An operator's retry lets a scale-in go on that another operator has stopped.
+func TestRetryFreesAStuckScaleIn(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(120) }).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "protected", Protected: true}))
+	s.release(name)
+	s.isStatus(workflows.ScaleInID(name), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), ""))
+	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
+	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(name, 1), "protected"))
+	require.NoError(t, s.temporal.SignalWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "retry", nil))
+	s.allIn("", 0)
+	s.empty()
+}
+
+// pauseInput is the input that docs/operations.md gives for a pause, under another operation's id.
+func pauseInput(t testing.TB, id, paused string) json.RawMessage {
+	t.Helper()
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	input := regexp.MustCompile(`--name pause \\\n\s+--input '([^']+)'`).FindSubmatch(text)
+	require.NotNil(t, input)
+	return json.RawMessage(strings.NewReplacer("by-hand-1", id, "true", paused).Replace(string(input[1])))
+}
+
+func (s *scene) pause(id, paused string) error {
+	s.t.Helper()
+	handle, err := s.temporal.UpdateWorkflow(s.ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflows.NodeGroupID(s.spec.ID), UpdateName: "pause", Args: []any{pauseInput(s.t, id, paused)},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	return handle.Get(s.ctx, nil)
+}
+
+// A paused group refuses to grow and goes on scaling in, until it is resumed. An id that was used changes nothing.
+func TestPausedByHand(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.pause("first", "true"))
+	require.True(t, s.snapshot().Paused)
+	_, err := s.groups.Grow(s.ctx, s.spec.ID, 1, fleet.Position{})
+	require.True(t, fleet.IsRefused(err, fleet.RefusedMax), "%v", err)
+	s.release(name)
+	s.allIn("", 0)
+	require.NoError(t, s.pause("first", "false"))
+	require.True(t, s.snapshot().Paused, "the operation is known")
+	require.NoError(t, s.pause("second", "false"))
+	s.grow(1)
+	s.allIn(fleet.Ready, 1)
+}
+
+// Undo was cancelled while its provider was away: once it is back, the comparison finds what is left, and undo starts
+// again.
+func TestCancelledUndoIsStartedAgainByTheComparison(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
+	name := s.grow(1).Instances[0].Name
+	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
+	s.knobs(0, sim.Knobs{Unreachable: true})
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
+	s.allIn(fleet.Failed, 1)
+	undo := workflows.UndoID(name, 1)
+	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	cancelled := s.run(s.hub.ID(undo))
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(undo), ""))
+	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	s.knobs(0, sim.Knobs{})
+	s.release(name)
+	for range 3 { // what two rounds in a row show, and is older than the first
+		s.compare()
+	}
+	s.empty()
+	require.NotEqual(t, cancelled, s.run(s.hub.ID(undo)))
+}
+
+// begun picks the event that follows the first task of a run.
+func begun(e *history.HistoryEvent) bool {
+	return e.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+}
+
+// A peering that was reset counts as failed: who waits for it goes to another provider.
+func TestResetPeeringCountsAsFailed(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 2).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	s.grow(1)
+	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
+	s.reset(s.hub.ID(workflows.PeeringID(s.providers[0])), begun)
+	i := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, s.providers[1], i.Provider)
+	s.knobs(0, sim.Knobs{})
+	s.provider(0, "has cooled off", func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Absent })
+	for range 2 { // the pass of the run before the reset may have made a tenant after the removal
+		s.compare()
+	}
+	s.provider(0, "is known to have a peering, unless none is left", func(p fleet.ProviderSnapshot) bool {
+		w, err := s.world.Snapshot()
+		return p.Phase == fleet.Lingering || err == nil && w.Counts().Peerings == 1
+	})
+}
+
+// Undo that was reset runs once more, which does no harm to the attempt that is Ready.
+func TestResetUndoRunsOnceMore(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2)
+	s.knobs(0, sim.Knobs{Refuse: backend.StageResources, Message: "resources denied"})
+	s.work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	undo := workflows.UndoID(name, 1)
+	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	first := s.run(undo)
+	s.reset(undo, begun)
+	require.Eventually(t, func() bool { return s.run(undo) != first }, waitLimit, waitTick)
+	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	s.counts("the node is there", func(c sim.Counts) bool { return c.Ready == 1 && c.Slices == 1 })
+	s.release(name)
+	s.empty()
+}
+
+// A server of another hub finds no worker: its group does not answer, and so the server does not become ready.
+func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	groups := flow.NewGroups(s.temporal, "elsewhere", s.queue)
+	ctx, cancel := context.WithTimeout(s.ctx, 3*time.Second)
+	defer cancel()
+	_, err := groups.Configure(ctx, s.spec, fleet.Position{})
+	require.Error(t, err)
+	_, err = groups.Snapshot(s.ctx, s.spec.ID)
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
+}

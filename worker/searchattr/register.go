@@ -1,0 +1,69 @@
+package searchattr
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"google.golang.org/grpc/codes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// How long a new namespace or attribute may take to be known everywhere in Temporal.
+const (
+	settleTimeout = time.Minute
+	settleEvery   = 500 * time.Millisecond
+)
+
+// Register registers those of our attributes that the namespace lacks, and returns their names once Temporal lists
+// them. One that is registered with another type is ErrNotRegistered: it is somebody else's.
+func Register(ctx context.Context, t Temporal, namespace string) (made []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		found, err := look(ctx, t, namespace)
+		switch {
+		case err != nil && codeOf(err) != codes.NotFound: // NotFound: a namespace that is new
+			return made, err
+		case err == nil && len(found.wrong) > 0:
+			return made, fmt.Errorf("%w: %s; %s", ErrNotRegistered, found, finding{wrong: found.wrong}.command(namespace))
+		case err == nil && found.complete():
+			return made, nil
+		case err == nil && made == nil:
+			added, err := add(ctx, t, namespace, found.missing)
+			if err != nil {
+				return nil, err
+			}
+			made = added
+		}
+		if !wait.For(ctx, settleEvery) {
+			return made, fmt.Errorf("register search attributes in namespace %s: Temporal does not list them after %s",
+				namespace, settleTimeout)
+		}
+	}
+}
+
+// add returns the names that it registered; none means that it is to be tried again.
+func add(ctx context.Context, t Temporal, namespace string, missing []string) ([]string, error) {
+	request := &operatorservice.AddSearchAttributesRequest{Namespace: namespace,
+		SearchAttributes: map[string]enums.IndexedValueType{}}
+	for _, name := range missing {
+		request.SearchAttributes[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	_, err := t.OperatorService().AddSearchAttributes(ctx, request)
+	switch codeOf(err) {
+	case codes.OK:
+		return missing, nil
+	case codes.AlreadyExists, codes.NotFound, codes.Unavailable: // somebody else did; the namespace is new
+		return nil, nil
+	case codes.PermissionDenied, codes.Unimplemented:
+		f := finding{missing: missing}
+		return nil, fmt.Errorf("%w: %s: this account may not register them (%w): have an administrator do it: %s",
+			ErrNotRegistered, f, err, f.command(namespace))
+	default:
+		return nil, fmt.Errorf("register search attributes in namespace %s: %w", namespace, err)
+	}
+}

@@ -1,0 +1,261 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// namespace lists workflows by pages, and notes what it is asked for.
+type namespace struct {
+	Temporal
+	pages     [][]string
+	published map[string]*common.Payload // by id; nil for one that has published nothing
+	err       error
+	calls     []call
+}
+
+// call is one call of a verb on a workflow.
+type call struct {
+	verb, id string
+	args     []any
+	options  client.StartWorkflowOptions
+}
+
+func (n *namespace) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	n.calls = append(n.calls, call{verb: "list", args: []any{r.GetQuery(), r.GetPageSize()}})
+	at := len(r.GetNextPageToken())
+	if n.err != nil {
+		return nil, n.err
+	}
+	page := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, id := range n.pages[at] {
+		page.Executions = append(page.Executions,
+			&workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}})
+	}
+	if at+1 < len(n.pages) {
+		page.NextPageToken = make([]byte, at+1)
+	}
+	return page, nil
+}
+
+func (n *namespace) DescribeWorkflow(_ context.Context, id, _ string) (*client.WorkflowExecutionDescription, error) {
+	payload, runs := n.published[id]
+	if !runs {
+		return nil, serviceerror.NewNotFound("workflow not found")
+	}
+	memo := &common.Memo{Fields: map[string]*common.Payload{}}
+	if payload != nil {
+		memo.Fields[workflows.MemoSnapshot] = payload
+	}
+	return &client.WorkflowExecutionDescription{WorkflowExecutionMetadata: client.WorkflowExecutionMetadata{
+		Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, Memo: memo}}, nil
+}
+
+func (n *namespace) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, name any,
+	args ...any) (client.WorkflowRun, error) {
+	n.calls = append(n.calls, call{verb: "start", id: o.ID, args: append([]any{name}, args...), options: o})
+	return nil, n.err
+}
+
+func (n *namespace) SignalWorkflow(_ context.Context, id, _, name string, arg any) error {
+	n.calls = append(n.calls, call{verb: name, id: id, args: []any{arg}})
+	return n.err
+}
+
+func (n *namespace) SignalWithStartWorkflow(_ context.Context, id, name string, arg any,
+	o client.StartWorkflowOptions, entity any, args ...any) (client.WorkflowRun, error) {
+	n.calls = append(n.calls, call{verb: name, id: id, args: append([]any{arg, entity}, args...), options: o})
+	return nil, n.err
+}
+
+func (n *namespace) CancelWorkflow(_ context.Context, id, _ string) error {
+	n.calls = append(n.calls, call{verb: "cancel", id: id})
+	return n.err
+}
+
+// The entities of a hub are those that run, have its prefix, and have published something; each is named once.
+func TestEntitiesOfAHub(t *testing.T) {
+	n := &namespace{
+		pages: [][]string{{"east/nodegroup/b", "nodegroup/foreign"}, {}, {"east/nodegroup/a", "east/nodegroup/b"},
+			{"east/nodegroup/ended", "east/nodegroup/new"}},
+		published: map[string]*common.Payload{"east/nodegroup/a": packed(t, fleet.Snapshot{Group: "a"}),
+			"east/nodegroup/b": packed(t, fleet.Snapshot{Group: "b"}), "east/nodegroup/new": nil},
+	}
+	names, err := NewGroups(n, "east", "").Running(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b", "ended", "new"}, names)
+	require.Len(t, n.calls, len(n.pages))
+	require.Equal(t, []any{"WorkflowType = 'NodeGroup' AND ExecutionStatus = 'Running' AND TaskQueue = " +
+		"'liqo-autoscaler-east'", int32(listPage)}, n.calls[0].args)
+
+	groups, err := NewEntities(n, "east", "").Groups(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Snapshot{{Group: "a"}, {Group: "b"}}, groups)
+
+	n.pages = [][]string{{"east/provider/milan"}}
+	n.published["east/provider/milan"] = packed(t, fleet.ProviderSnapshot{ID: "milan"})
+	entities := NewEntities(n, "east", "")
+	providers, err := entities.Providers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []fleet.ProviderSnapshot{{ID: "milan"}}, providers)
+	names, err = entities.Running(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"milan"}, names)
+
+	n.published["east/provider/milan"] = &common.Payload{Data: []byte("{")}
+	_, err = entities.Providers(t.Context())
+	require.ErrorContains(t, err, "decode the memo of east/provider/milan")
+	n.err = errors.New("no answer")
+	for _, list := range []func() error{
+		func() error { _, err := entities.Providers(t.Context()); return err },
+		func() error { _, err := entities.Groups(t.Context()); return err },
+		func() error { _, err := entities.Running(t.Context()); return err },
+	} {
+		require.ErrorIs(t, list(), fleet.ErrUnavailable)
+	}
+}
+
+// A provider that does not run is started; one that runs, or has just been started, is left alone.
+func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
+	n := &namespace{published: map[string]*common.Payload{"provider/milan": nil}}
+	e := NewEntities(n, "", "")
+	started, err := e.Ensure(t.Context(), "milan")
+	require.NoError(t, err)
+	require.False(t, started)
+	require.Empty(t, n.calls)
+	started, err = e.Ensure(t.Context(), "rome")
+	require.NoError(t, err)
+	require.True(t, started)
+	require.Equal(t, []any{workflows.TypeProvider, workflows.EntityInput{Name: "rome"}}, n.calls[0].args)
+	requireEntity(t, "provider/rome", n.calls[0].options)
+	n.err = errors.New("no answer")
+	started, err = e.Ensure(t.Context(), "rome")
+	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+	require.False(t, started)
+}
+
+// requireEntity checks that an entity which runs is used, and one that ended is started anew.
+func requireEntity(t *testing.T, id string, o client.StartWorkflowOptions) {
+	t.Helper()
+	require.Equal(t, id, o.ID)
+	require.Equal(t, "liqo-autoscaler", o.TaskQueue)
+	require.Equal(t, workflows.WorkflowTaskTimeout, o.WorkflowTaskTimeout)
+	require.Equal(t, enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING, o.WorkflowIDConflictPolicy)
+	require.Equal(t, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, o.WorkflowIDReusePolicy)
+}
+
+// Each message goes to its entity under its signal's name; only a request for a hold starts one.
+func TestMessagesReachTheirEntity(t *testing.T) {
+	n := &namespace{}
+	m := NewMessages(n, "", "")
+	view, fact := fleet.View{Instance: "a-t0-1"}, fleet.Fact{Instance: "a-t0-1"}
+	request, report := fleet.HoldRequest{Key: "a-t0-1-1"}, fleet.PeeringReport{Run: 2}
+	for _, c := range []struct {
+		send func() error
+		want call
+	}{
+		{func() error { return m.View(t.Context(), "a", view) },
+			call{verb: workflows.SignalViews, id: "nodegroup/a", args: []any{[]fleet.View{view}}}},
+		{func() error { return m.Fact(t.Context(), "a", fact) },
+			call{verb: workflows.SignalFacts, id: "nodegroup/a", args: []any{[]fleet.Fact{fact}}}},
+		{func() error { return m.Report(t.Context(), "milan", report) },
+			call{verb: workflows.SignalReport, id: "provider/milan", args: []any{report}}},
+		{func() error { return m.GroupDiffers(t.Context(), "a", fleet.Differences{Round: 3}) },
+			call{verb: workflows.SignalDifferences, id: "nodegroup/a", args: []any{fleet.Differences{Round: 3}}}},
+		{func() error { return m.ProviderDiffers(t.Context(), "milan", fleet.Differences{Round: 3}) },
+			call{verb: workflows.SignalDifferences, id: "provider/milan", args: []any{fleet.Differences{Round: 3}}}},
+		{func() error { return m.Holds(t.Context(), "milan", request) },
+			call{verb: workflows.SignalHolds, id: "provider/milan", args: []any{[]fleet.HoldRequest{request},
+				workflows.TypeProvider, workflows.EntityInput{Name: "milan"}}}},
+	} {
+		n.calls, n.err = nil, nil
+		require.NoError(t, c.send())
+		require.Len(t, n.calls, 1)
+		started := n.calls[0].options
+		n.calls[0].options = client.StartWorkflowOptions{}
+		require.Equal(t, c.want, n.calls[0])
+		if len(c.want.args) > 1 {
+			requireEntity(t, c.want.id, started)
+		}
+		n.err = serviceerror.NewNotFound("workflow not found")
+		require.ErrorIs(t, c.send(), fleet.ErrNotRunning)
+	}
+}
+
+func TestCloseAGroup(t *testing.T) {
+	n := &namespace{}
+	g := NewGroups(n, "east", "")
+	require.NoError(t, g.Close(t.Context(), "a"))
+	require.Equal(t, []call{{verb: "cancel", id: "east/nodegroup/a"}}, n.calls)
+	n.err = serviceerror.NewNotFound("workflow not found")
+	require.NoError(t, g.Close(t.Context(), "a"), "it is closed")
+	n.err = errors.New("no answer")
+	require.ErrorIs(t, g.Close(t.Context(), "a"), fleet.ErrUnavailable)
+}
+
+// What an entity refuses is a refusal of the same kind; any other failure of a handler is ours, and no refusal.
+func TestRefusalsKeepTheirKind(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	for _, kind := range []fleet.RefusalKind{fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedPrecondition,
+		fleet.RefusedExpired, fleet.RefusedNotInitialised} {
+		b := newBase(nil, "", "")
+		b.now = func() time.Time { return at.Add(-time.Hour) }
+		err := b.fromTemporal("nodegroup/a", temporal.NewApplicationError("because", string(kind), at))
+		require.True(t, fleet.IsRefused(err, kind), "%v", err)
+		require.ErrorContains(t, err, "because")
+		ctx, cancel := context.WithDeadline(t.Context(), at)
+		defer cancel()
+		require.Equal(t, at.Add(time.Hour-fleet.GiveUpBefore), b.operation(ctx).GiveUpAt, "it has told its clock")
+	}
+	b := newBase(nil, "", "")
+	err := b.fromTemporal("nodegroup/a", temporal.NewApplicationError("a panic", "PanicError"))
+	require.ErrorContains(t, err, "nodegroup/a: a panic")
+	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
+	b.now = func() time.Time { return at }
+	require.Equal(t, at.Add(defaultDeadline-fleet.GiveUpBefore), b.operation(t.Context()).GiveUpAt)
+}
+
+// schedules makes one schedule, or fails.
+type schedules struct {
+	client.ScheduleClient
+	err  error
+	made client.ScheduleOptions
+}
+
+func (s *schedules) Create(_ context.Context, o client.ScheduleOptions) (client.ScheduleHandle, error) {
+	s.made = o
+	return nil, s.err
+}
+
+// A round that is missed is not made up for, and none begins while another is under way.
+func TestEnsureSchedule(t *testing.T) {
+	s := &schedules{}
+	single := NewSingle(nil, "east", "", nil)
+	require.NoError(t, single.EnsureSchedule(t.Context(), s))
+	require.Equal(t, "east/compare", s.made.ID)
+	require.Equal(t, []client.ScheduleIntervalSpec{{Every: time.Minute}}, s.made.Spec.Intervals)
+	require.Equal(t, enums.SCHEDULE_OVERLAP_POLICY_SKIP, s.made.Overlap)
+	require.Equal(t, time.Minute, s.made.CatchupWindow)
+	action := s.made.Action.(*client.ScheduleWorkflowAction)
+	require.Equal(t, "liqo-autoscaler-east", action.TaskQueue)
+	require.Less(t, action.WorkflowRunTimeout, time.Minute)
+	s.err = temporal.ErrScheduleAlreadyRunning
+	require.NoError(t, single.EnsureSchedule(t.Context(), s), "it is there")
+	s.err = errors.New("no answer")
+	require.ErrorContains(t, single.EnsureSchedule(t.Context(), s), "make schedule east/compare")
+}

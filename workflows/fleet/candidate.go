@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Candidate is an offer with what is known to be taken of it.
+type Candidate struct {
+	Offer Offer `json:"offer"`
+	// Free is what is left after holds, as far as known; nil means all that is lendable. A resource that is missing in
+	// it is used up, so empty is not nil, in JSON neither.
+	Free corev1.ResourceList `json:"free"`
+	// Nodes is how many nodes hold a share of the offer, as far as known.
+	Nodes int `json:"nodes,omitempty"`
+	// Refusing is why the provider takes nothing from this cluster now, in words.
+	Refusing string `json:"refusing,omitempty"`
+}
+
+// CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
+func CandidateOf(o Offer, state ProviderSnapshot) Candidate {
+	c := Candidate{Offer: o, Nodes: len(state.Holds)}
+	if state.Refusing != nil {
+		c.Refusing = state.Refusing.Reason
+	}
+	if state.Offer == nil {
+		return c
+	}
+	c.Free = o.Lendable.DeepCopy()
+	for name, whole := range state.Offer.Lendable {
+		if have, ok := c.Free[name]; ok {
+			whole.Sub(state.Free[name]) // what is taken
+			have.Sub(whole)
+			c.Free[name] = have
+		}
+	}
+	return c
+}
+
+// Take subtracts n nodes of a shape.
+func (c *Candidate) Take(n int, shape corev1.ResourceList) {
+	if n <= 0 {
+		return
+	}
+	c.Nodes += n
+	if c.Free == nil {
+		c.Free = c.Offer.Lendable.DeepCopy()
+	}
+	for name, each := range shape {
+		if have, ok := c.Free[name]; ok {
+			for range n {
+				have.Sub(each)
+			}
+			c.Free[name] = have
+		}
+	}
+}
+
+// Room is how many nodes of the shape fit, at most 1,000, and not less than none.
+func (c Candidate) Room(shape corev1.ResourceList) int {
+	most := 1000
+	if c.Offer.MaxNodes > 0 {
+		most = min(most, c.Offer.MaxNodes-c.Nodes)
+	}
+	free := c.free()
+	for name, want := range shape {
+		if have, ok := free[name]; ok && want.Sign() > 0 {
+			most = min(most, int(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9))
+		}
+	}
+	return max(most, 0)
+}
+
+func (c Candidate) free() corev1.ResourceList {
+	if c.Free == nil {
+		return c.Offer.Lendable
+	}
+	return c.Free
+}
+
+// Room is how many more nodes of the group the candidates have places for, by provider.
+func Room(spec GroupSpec, candidates []Candidate, now time.Time) map[string]int {
+	room := map[string]int{}
+	for _, j := range judge(spec, candidates, nil, Rank{}, now) {
+		if j.verdict.Fits {
+			room[j.verdict.Provider] = j.candidate.Room(spec.Shape)
+		}
+	}
+	return room
+}
+
+// Matching are the offers that the group may use when they have room, by price.
+func Matching(spec GroupSpec, candidates []Candidate, now time.Time) (matching []Offer) {
+	for _, j := range judge(spec, candidates, nil, Rank{}, now) {
+		if j.verdict.Fits || j.verdict.Filter == FilterFit || j.verdict.Filter == FilterMaxNodes {
+			matching = append(matching, j.candidate.Offer)
+		}
+	}
+	slices.SortStableFunc(matching, func(a, b Offer) int { return cmp.Compare(a.Price, b.Price) })
+	return matching
+}

@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+)
+
+// What a driver does when a step has ended: it applies the table, and goes on with the phase that it leads to.
+
+// lookFor is how long between two looks for room.
+const lookFor = 5 * time.Second
+
+// ended takes the end of the step under way, and then the answer that overtook it.
+func (d *Driver) ended(ev Event, now time.Time) []DriverAction {
+	actions := d.concluded(ev, now)
+	if early := d.early; early != nil {
+		d.early = nil
+		actions = append(actions, d.answered(*early, true, now)...)
+	}
+	return actions
+}
+
+// concluded takes the end of the step under way. A step that reached its end all the same is done, whatever came in
+// between.
+func (d *Driver) concluded(ev Event, now time.Time) []DriverAction {
+	again := d.again
+	d.Running, d.again = StepNone, false
+	switch {
+	case again && ev.Kind != Done && d.Ending == "":
+		return d.next(now)
+	case ev.Kind == Cancelled && d.Ending != "":
+		return d.end(now)
+	case d.foundNoRoom(ev, now):
+		ev.Kind = Refused
+	}
+	d.apply(ev, now)
+	if d.Ending != "" && !d.arrived() {
+		return d.end(now)
+	}
+	if d.Instance.Phase == Discovering && ev.Kind == Again && ev.Step == StepSelect {
+		return []DriverAction{{Timer: lookFor}}
+	}
+	return d.next(now)
+}
+
+// arrived reports whether the instance is in a phase at rest: its driver has nothing more to do.
+func (d *Driver) arrived() bool {
+	p := d.Instance.Phase
+	return p == Ready || p == Released || p == Failed
+}
+
+// foundNoRoom reports whether every provider that fits has been full for the whole budget; the first time starts it.
+func (d *Driver) foundNoRoom(ev Event, now time.Time) bool {
+	if d.Instance.Phase != Selecting || ev.Kind != Again {
+		return false
+	}
+	if d.FullSince.IsZero() {
+		d.FullSince = now
+	}
+	return now.Sub(d.FullSince) >= d.Spec.Budgets.WithDefaults().SelectWait.Duration
+}
+
+// apply moves the instance by the table and keeps what the move leaves behind.
+func (d *Driver) apply(ev Event, now time.Time) {
+	at := d.Instance.AttemptRef()
+	m, err := d.Instance.Apply(ev, now)
+	if err == nil && m.Undo {
+		d.Left = append(d.Left, at)
+	}
+	if ev.Kind == Done && d.Instance.Phase == Peering {
+		d.Asks, d.FullSince, d.Ahead, d.Taken = 0, time.Time{}, 0, nil
+	}
+}
+
+// next goes on with the phase that the instance is in.
+func (d *Driver) next(now time.Time) []DriverAction {
+	i := &d.Instance
+	switch i.Phase {
+	case Discovering, Selecting:
+		if i.Deadline().After(now) {
+			return d.run()
+		}
+		d.apply(Event{Kind: Deadline, Failure: d.late()}, now)
+		return d.tellEnd(EndFinal)
+	case Peering: // Select told the view and the acquire; the group says when to ask again
+		return nil
+	case Joining, Draining, Unpeering:
+		return d.run()
+	case Ready, Released: // Join and Return told the view
+		return []DriverAction{{End: EndFinal}}
+	default:
+		return d.tellEnd(EndFinal)
+	}
+}
+
+// late is why an instance past its deadline fails: the last failure, if there was one.
+func (d *Driver) late() *Failure {
+	if f := d.Instance.Failure; f != nil {
+		return f
+	}
+	text := fmt.Sprintf("no provider was found within budgets.total (%s)", d.Spec.Budgets.WithDefaults().Total.Duration)
+	return NewFailure(CodeTimeout, "", "", text)
+}
+
+func (d *Driver) run() []DriverAction {
+	d.Running = d.Instance.Phase.Row().Step
+	d.Sequence++
+	return []DriverAction{{Run: d.Running}}
+}

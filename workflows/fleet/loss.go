@@ -1,0 +1,117 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Loss says that a Ready instance is lost by what was seen of its provider.
+type Loss struct {
+	Instance string `json:"instance"`
+	Attempt  int    `json:"attempt"`
+	Why      string `json:"why"`
+	// Silent: it is lost for its Node's silence and its provider's; one whose Node is Ready again is not.
+	Silent bool `json:"silent,omitempty"`
+}
+
+// sentenceEvery is how often instances may be sentenced: rounds begin a minute apart, or by hand sooner.
+const sentenceEvery = 55 * time.Second
+
+// losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
+// and the Tenants that are closed first. At most a third, rounded up, of all instances is lost a minute.
+func losses(groups []Snapshot, last, now Outlook) map[string][]Loss {
+	if now.At.Sub(now.Sentenced) < sentenceEvery {
+		return nil
+	}
+	type candidate struct {
+		Loss
+		group string
+		since time.Time
+	}
+	var all []candidate
+	total := 0
+	for _, g := range groups {
+		for _, row := range g.Instances {
+			if row.Counts {
+				total++
+			}
+			if v := lossOf(g, row, last, now); v != nil {
+				all = append(all, candidate{Loss: *v, group: g.Group, since: row.NotReadySince})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		if a.Silent != b.Silent {
+			return map[bool]int{false: -1, true: 1}[a.Silent]
+		}
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Instance, b.Instance))
+	})
+	out := map[string][]Loss{}
+	for _, c := range all[:min(len(all), (total+2)/3)] {
+		out[c.group] = append(out[c.group], c.Loss)
+	}
+	return out
+}
+
+// lossOf judges one row; nil when the instance stays.
+func lossOf(g Snapshot, row InstanceView, last, now Outlook) *Loss {
+	if !row.settled() || g.Spec == nil {
+		return nil
+	}
+	e, before, name := now.Of(row.Provider), last.Of(row.Provider), ObjectName(row.Name, row.Attempt)
+	loss := &Loss{Instance: row.Name, Attempt: row.Attempt}
+	granted := e.Access == AccessGranted && before.Access == AccessGranted
+	switch {
+	case granted && e.Tenant == before.Tenant && e.tookBack():
+		loss.Why = fmt.Sprintf("provider %s has our Tenant %s", row.Provider, e.Tenant)
+	case granted && slices.Contains(e.Absent, name) && slices.Contains(before.Absent, name):
+		loss.Why = fmt.Sprintf("provider %s has no ResourceSlice %s any longer", row.Provider, name)
+	case e.Access == AccessSilent && silentTooLong(g.Spec.Budgets, row, e, now):
+		loss.Silent = true
+		loss.Why = fmt.Sprintf("its Node is not ready and provider %s does not answer, for longer than budgets.unready",
+			row.Provider)
+	default:
+		return nil
+	}
+	return loss
+}
+
+// settled reports whether the instance is Ready and nobody gives it back.
+func (v InstanceView) settled() bool { return v.Phase == Ready && v.Counts }
+
+// tookBack reports whether nothing of ours is left with the provider, by what its people have made of our Tenant.
+func (e Evidence) tookBack() bool { return e.Tenant == RefusingDrained || e.Tenant == RefusingRemoved }
+
+// silentTooLong reports whether the Node is not ready, and its provider does not answer, both for budgets.unready. What
+// a provider was silent while this cluster was isolated does not count, until that has lasted for budgets.isolated. No
+// silence lasts but over two rounds in a row.
+func silentTooLong(b Budgets, row InstanceView, e Evidence, now Outlook) bool {
+	b = b.WithDefaults()
+	since := e.Since
+	switch {
+	case now.Isolated && !b.Isolated.over(now.IsolatedSince, now.At):
+		return false
+	case !now.Isolated && now.IsolatedUntil.After(since):
+		since = now.IsolatedUntil
+	}
+	return row.NotReady && b.Unready.over(row.NotReadySince, now.At) && b.Unready.over(since, now.At)
+}
+
+// sentenced gives up what a round has sentenced, if that still holds.
+func (l *Ledger) sentenced(d Differences, now time.Time) {
+	if now.Sub(d.Began) > roundLasts {
+		return
+	}
+	for _, v := range d.Lost {
+		e := l.Find(v.Instance)
+		if e == nil || e.Phase != Ready || e.Attempt != v.Attempt || e.Since.After(d.Began) {
+			continue
+		}
+		if v.Silent && (l.Spec == nil || !l.Spec.Budgets.WithDefaults().Unready.over(e.NotReadySince, now)) {
+			continue
+		}
+		l.lose(e, v.Why, now)
+	}
+}

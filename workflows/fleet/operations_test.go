@@ -1,0 +1,111 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Why an operation is refused, and that nothing is booked then.
+func TestRefusedOperations(t *testing.T) {
+	foreign := *spec()
+	foreign.ID = "gpu"
+	op := fleet.Operation{ID: "a", GiveUpAt: t0.Add(time.Second)}
+	ahead := fleet.Position{Epoch: "x", Revision: 1 << 40}
+	for name, c := range map[string]struct {
+		verb       fleet.Verb
+		request    fleet.Request
+		recovering bool
+		bare       bool // the group has no spec
+		kind       fleet.RefusalKind
+		says       string
+	}{
+		"no id": {
+			verb: fleet.Grow, request: fleet.Request{Delta: 1},
+			kind: fleet.RefusedInvalid, says: "without id",
+		},
+		"no spec": {
+			verb: fleet.Configure,
+			kind: fleet.RefusedInvalid, says: `this is group standard, not ""`,
+		},
+		"another's spec": {
+			verb: fleet.Configure, request: fleet.Request{Spec: &foreign},
+			kind: fleet.RefusedInvalid, says: `not "gpu"`,
+		},
+		"shrink by zero": {
+			verb: fleet.Shrink, request: fleet.Request{Operation: op},
+			kind: fleet.RefusedInvalid, says: "must be negative",
+		},
+		"shrink of none": {
+			verb: fleet.Shrink, request: fleet.Request{Operation: op, Delta: 1},
+			kind: fleet.RefusedPrecondition, says: "delete nodes by name",
+		},
+		"not configured": {
+			verb: fleet.Grow, request: fleet.Request{Operation: op, Delta: 1}, bare: true,
+			kind: fleet.RefusedNotInitialised, says: "no configuration yet",
+		},
+		"recovering": {
+			verb: fleet.Grow, request: fleet.Request{Operation: op, Delta: 1}, recovering: true,
+			kind: fleet.RefusedNotInitialised, says: "is recovering",
+		},
+		"configured then": {
+			verb: fleet.Configure, request: fleet.Request{Spec: spec()}, recovering: true,
+			kind: fleet.RefusedNotInitialised, says: "is recovering",
+		},
+		"behind": {
+			verb: fleet.Grow, request: fleet.Request{Operation: op, Delta: 1, Seen: ahead}, recovering: true,
+			kind: fleet.RefusedNotInitialised, says: "begins anew",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger(t)
+			if c.bare {
+				l.Spec = nil
+			}
+			l.Recovering = c.recovering
+			before := l.String()
+			require.Equal(t, l.Validate(c.verb, c.request, t0), l.Operate(c.verb, c.request, t0))
+			err := l.Validate(c.verb, c.request, t0)
+			require.True(t, fleet.IsRefused(err, c.kind), "%v", err)
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, before, l.String())
+		})
+	}
+}
+
+// An operation that shows that history went back is let in, so that the group begins anew; it books nothing itself.
+func TestOperationOfAServerThatHasSeenMore(t *testing.T) {
+	l := ledger(t)
+	r := fleet.Request{Operation: fleet.Operation{ID: "a", GiveUpAt: t0.Add(time.Second)}, Delta: 1,
+		Seen: fleet.Position{Epoch: "x", Revision: l.Revision + 1}}
+	require.NoError(t, l.Validate(fleet.Grow, r, t0))
+	err := l.Operate(fleet.Grow, r, t0)
+	require.True(t, fleet.IsRefused(err, fleet.RefusedNotInitialised), "%v", err)
+	require.True(t, l.Recovering)
+	require.True(t, fleet.EpochBefore("x", l.Epoch))
+	require.Zero(t, l.Target())
+	require.NotNil(t, l.Spec, "it knows what it is for")
+}
+
+// A provider that offers so many nodes holds so many, however small they are.
+func TestAnOfferIsBoundByItsNodes(t *testing.T) {
+	p := fleet.NewProviderState("milan", t0)
+	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, t0)
+	acquire := func(key string) fleet.Hold {
+		offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), MaxNodes: 1}
+		p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Shape: shape("1"),
+			Offer: offer, Budget: metav1.Duration{Duration: time.Minute}}}}, t0)
+		return p.Holds[key]
+	}
+	require.Equal(t, fleet.HoldWaiting, acquire("a-x-1-1").State)
+	second := acquire("a-x-2-1")
+	require.Equal(t, fleet.HoldRefused, second.State)
+	require.Equal(t, fleet.CodeNoCapacity, second.Failure.Code)
+	require.Contains(t, second.Failure.Message, "all 1 nodes it offers are taken")
+	p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-x-1-1"}}}, t0)
+	require.NotEqual(t, fleet.HoldRefused, acquire("a-x-3-1").State, "there is room again")
+}
