@@ -21,7 +21,9 @@ func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
 	var err error
 	switch {
 	case t.Kind == fleet.CommandRecover && t.Provider != "":
-		err = a.recoverProvider(ctx, t.Provider, &r)
+		if err = a.closedFirst(ctx, t.After); err == nil {
+			err = a.recoverProvider(ctx, t.Provider, &r)
+		}
 	case t.Kind == fleet.CommandRecover:
 		r.Found, err = a.Backend.List(ctx, t.Group)
 	case t.Kind == fleet.CommandObserve:
@@ -124,6 +126,39 @@ func newest(found []fleet.Found, instance string, running bool) (best *fleet.Fou
 		}
 	}
 	return best
+}
+
+// closedBound is how long a recovery waits for a removal to end that was cancelled: longer than one of its passes, and
+// than a dead worker goes unnoticed. One that lasts longer cannot end, and must not keep the provider from recovering.
+const closedBound = 25 * time.Second
+
+// closedFirst waits until a workflow is closed, so that it does not take back what is made after the recovery; "" is no
+// workflow. It gives up after closedBound.
+func (a *Activities) closedFirst(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for end := a.now().Add(closedBound); ; {
+		s, err := a.Workflows.Status(ctx, id)
+		if err != nil {
+			return fmt.Errorf("wait for the end of %s: %w", id, err)
+		}
+		if !s.Running {
+			return nil
+		}
+		if a.now().After(end) {
+			activity.GetLogger(ctx).Warn("a removal that was cancelled does not end; its provider recovers all the same",
+				"workflow", id)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
 }
 
 // recoverProvider lists what exists with one provider, so that an entity whose history is lost rebuilds its holds.

@@ -1,9 +1,12 @@
 package activities_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,6 +73,42 @@ func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
 			require.Equal(t, c.want != "", got.LingerSeconds != nil)
 		})
 	}
+}
+
+// ending is a workflow that is seen running a few times more.
+type ending struct {
+	flows
+	looks int
+}
+
+func (e *ending) Status(ctx context.Context, id string) (activities.Status, error) {
+	s, err := e.flows.Status(ctx, id)
+	e.looks--
+	return activities.Status{Running: e.looks > 0, Completed: s.Completed}, err
+}
+
+// A removal that was cancelled is over before a provider recovers: what is made then is not taken back by it. One that
+// does not end keeps nobody from recovering.
+func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
+	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan", After: "unpeering/milan"}
+	w := &world{peers: []fleet.Provider{{ID: "milan"}}}
+	e := &ending{looks: 4}
+	a := &activities.Activities{Backend: w, Workflows: e, Catalog: offering{}}
+	got, err := look(t, a, task)
+	require.NoError(t, err)
+	require.Zero(t, e.looks)
+	require.NotNil(t, got.Peering)
+
+	e.looks = 1 << 30
+	var now atomic.Int64
+	a.Now = func() time.Time { return time.Unix(now.Add(7), 0) }
+	got, err = look(t, a, task)
+	require.NoError(t, err)
+	require.NotNil(t, got.Peering)
+
+	e.fails = map[string]error{task.After: errors.New("Temporal does not answer")}
+	_, err = look(t, a, task)
+	require.ErrorContains(t, err, "wait for the end of unpeering/milan: Temporal does not answer")
 }
 
 func names(n int) (all []activities.DriverName) {

@@ -25,6 +25,8 @@ type Task struct {
 	// Peer is who is asked whether it still refuses.
 	Peer      *fleet.Provider `json:"peer,omitempty"`
 	Instances []string        `json:"instances,omitempty"`
+	// After is a workflow that is to be closed before a recovery looks, or is waited for in vain.
+	After string `json:"after,omitempty"`
 }
 
 // Start is a workflow to start.

@@ -95,6 +95,9 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandAsk:
 		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: p.provider.Offer.Credentials}
 	case fleet.CommandRecover:
+		if p.provider.Phase.Row().Runs != fleet.CommandUnpeering {
+			t.After = here(p.ctx, UnpeeringID(p.provider.ID))
+		}
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandCheck, fleet.CommandObserve:
 		return t, false
 	}
