@@ -132,7 +132,7 @@ func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...fun
 	if name, _, _ := strings.Cut(t.Name(), "/"); !slices.Contains(quick, name) {
 		testkit.Slow(t)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	t.Cleanup(cancel)
 	s := &scene{t: t, ctx: ctx, dir: t.TempDir(), hub: hub, queue: id}
 	var err error
@@ -307,6 +307,6 @@ func (s *scene) knobs(n int, k sim.Knobs) {
 
 // How long and how often tests wait for conditions: less than the two minutes after which a silent driver is looked at.
 const (
-	waitLimit = 60 * time.Second
+	waitLimit = 100 * time.Second
 	waitTick  = 20 * time.Millisecond
 )

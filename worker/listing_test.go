@@ -88,7 +88,7 @@ func (s *scene) elsewhere() (namespace string) {
 	require.Eventually(s.t, func() bool { // caches learn of it a little later
 		_, err := s.temporal.CountWorkflow(s.ctx, &workflowservice.CountWorkflowExecutionsRequest{})
 		return err == nil
-	}, time.Minute, 100*time.Millisecond)
+	}, waitLimit, 100*time.Millisecond)
 	return namespace
 }
 
@@ -118,7 +118,7 @@ func (s *scene) known(want bool) {
 		_, err := s.temporal.CountWorkflow(s.ctx,
 			&workflowservice.CountWorkflowExecutionsRequest{Query: "LiqoGroup='x' AND LiqoInstance='x' AND LiqoProvider='x'"})
 		return (err == nil) == want
-	}, time.Minute, 100*time.Millisecond)
+	}, waitLimit, 100*time.Millisecond)
 }
 
 // Nobody has registered the attributes: a worker says how to, once, and everything works without them. One that is told

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -91,6 +92,7 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 	}
 	options := worker.Options{
 		StickyScheduleToStartTimeout: 5 * time.Second,
+		DeadlockDetectionTimeout:     deadlockAfter(),
 		// A cancelled step must hear of it soon; the SDK otherwise holds heartbeats back for most of their timeout.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
@@ -118,6 +120,16 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 		options.MaxConcurrentActivityExecutionSize = min(removingSlots, slots)
 	}
 	return options
+}
+
+// deadlockAfter is after how long the SDK fails a workflow task that does not yield: its own second is soon over on a
+// machine that is starved of CPU, and a failed task is more load. 0 leaves it to the SDK, whose TEMPORAL_DEBUG means
+// never.
+func deadlockAfter() time.Duration {
+	if os.Getenv("TEMPORAL_DEBUG") != "" {
+		return 0
+	}
+	return workflows.WorkflowTaskTimeout - time.Second
 }
 
 // pollers grow with the load: fixed ones are too few in a burst, and many idle ones swallow tasks when a worker hangs.
