@@ -52,7 +52,8 @@ type Entities interface {
 	// Groups and Providers return all that run, each as it published last.
 	Groups(ctx context.Context) ([]fleet.Snapshot, error)
 	Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error)
-	// Provider is one of them, at most a second old; Status is it read anew. fleet.ErrNotRunning when it does not run.
+	// Provider is one of them, at most half a second old; Status is it read anew. fleet.ErrNotRunning when it does not
+	// run.
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 	// Ensure starts a provider's entity when it does not run.

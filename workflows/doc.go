@@ -71,6 +71,7 @@
 // # The files
 //
 // entity.go is the loop of both entities; nodegroup.go and provider.go receive and make tasks of commands. drive.go
-// executes fleet.Driver for ScaleOut and ScaleIn. peering.go, undo.go and compare.go are one activity each. names.go
-// has the ids of workflows, steps.go the timeouts of activities. reset.go has a run end that an operator has reset.
+// executes fleet.Driver for ScaleOut and ScaleIn. peering.go and undo.go run one activity each, and tell its end where
+// that could not; compare.go looks at the providers, then compares. names.go has the ids of workflows, steps.go the
+// timeouts of activities. reset.go has a run end that an operator has reset. What is decided is in fleet, see there.
 package workflows

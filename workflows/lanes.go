@@ -13,9 +13,9 @@ type Lane string
 // The lanes.
 const (
 	LaneEntities Lane = ""          // node groups, providers, their commands, recovery and comparison
-	LaneDrivers  Lane = "-drivers"  // scale-out and scale-in with their short activities
+	LaneDrivers  Lane = "-drivers"  // the other workflows with their short activities
 	LaneMaking   Lane = "-making"   // establish and join
-	LaneRemoving Lane = "-removing" // drain, return, remove a peering; undo
+	LaneRemoving Lane = "-removing" // drain, return, remove a peering
 )
 
 // Lanes lists every lane.

@@ -3,4 +3,21 @@
 // It is pure. It has no clock (callers pass the time), no I/O, no goroutine and no Temporal; it may therefore be called
 // from workflow code, activities and servers alike. Everything here that carries JSON tags enters workflow histories or
 // memos: it is a wire format, so fields are only ever added and enums are strings.
+//
+// # The files
+//
+// The machines: machine.go is the table of an instance's life, peering.go that of a provider's peering; phase.go and
+// commands.go have their words, messages.go what entities and drivers tell each other.
+//
+// A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks; names
+// of instances are given out there, by names.go; views.go what drivers tell, results.go what became of commands, compare.go
+// what the comparison finds, loss.go which instances are lost with their provider, snapshot.go what it publishes.
+//
+// A driver: driver.go takes what happens, driversteps.go the end of a step, driverwaits.go a provider's answer, which
+// moves the phase Peering on; driverviews.go has what it tells.
+//
+// A provider: provider.go is its state and moves, holds.go takes and releases capacity, providerresults.go what became
+// of commands and what exists, refusing.go its no, providersnapshot.go what it publishes.
+//
+// The rest: choose.go selects an offer, judge.go and evidence.go judge providers, differ.go finds differences.
 package fleet

@@ -47,7 +47,7 @@ func NewDriver(in DriverInput, now time.Time) *Driver {
 
 // DriverEvent is one thing that happened to a driver; the zero value begins it.
 type DriverEvent struct {
-	// Ended is the end of the step under way: Done, Again, Refused or GaveUp, or CancelledStep when it was called off.
+	// Ended is the end of the step under way: Done, Again, Refused or GaveUp, or Cancelled when it was called off.
 	Ended *Event
 	// Answer is the provider's.
 	Answer *Answer

@@ -53,7 +53,7 @@ type Entry struct {
 	Undone int `json:"undone,omitempty"`
 	// Revision is that of the row's last change.
 	Revision int64 `json:"revision"`
-	// Missing counts the comparisons in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
+	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
 	// is missing alone.
 	Missing     int        `json:"missing,omitempty"`
 	NodeMissing *time.Time `json:"nodeMissing,omitempty"`

@@ -71,7 +71,7 @@ func moves(given map[EventKind]Move) map[EventKind]Move {
 
 // Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the drivers, the diagram in
 // docs and the tests all read it. What a recovery or a driver's loss makes of an instance is decided by what exists, in
-// results.go, and is not in the table.
+// results.go, and is not in the table; the group copies the phase of a driver's view (views.go).
 //
 // Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) reach an instance in any phase;
 // step events only in the phase whose step they conclude. An event that a row does not name is ignored there.
@@ -88,6 +88,7 @@ var Machine = []Row{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released),
 	})},
+	// The provider's answer moves it on, see driverwaits.go.
 	{Peering, StepAcquire, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
 		Deleted: to(Unpeering),

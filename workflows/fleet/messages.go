@@ -58,8 +58,8 @@ type View struct {
 	BookedAt time.Time `json:"bookedAt,omitzero"`
 }
 
-// Order is what a group tells the driver of an instance. Orders are idempotent; one that is not for the driver's
-// generation, or an earlier one, is ignored.
+// Order is what a group tells the driver of an instance. Orders are idempotent; one for an earlier generation than the
+// driver's is ignored.
 type Order struct {
 	Generation Generation `json:"generation"`
 	// Stop ends the driver: it tells a stopped view and fails.
@@ -186,13 +186,13 @@ type PeeringInput struct {
 type Command struct {
 	ID   int64       `json:"id"`
 	Kind CommandKind `json:"kind"`
-	// Instance and Generation name a driver; Key a hold.
+	// Instance and Generation name a driver.
 	Instance   string     `json:"instance,omitempty"`
 	Generation Generation `json:"generation,omitzero"`
 	Attempt    *Attempt   `json:"attempt,omitempty"`
 	Order      *Order     `json:"order,omitempty"`
 	Answer     *Answer    `json:"answer,omitempty"`
-	// Driver is the kind of driver that Start, Order or Check are about.
+	// Driver is the kind of driver that Start, Order or Check are about, or "unpeering" for Cancel.
 	Driver DriverKind `json:"driver,omitempty"`
 	// Instances are those that Check and Observe are about.
 	Instances []string `json:"instances,omitempty"`
@@ -214,7 +214,7 @@ const (
 	CommandRecover   CommandKind = "recover"   // list everything that exists
 	CommandPeering   CommandKind = "peering"   // start peering/<id>
 	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
-	CommandCancel    CommandKind = "cancel"    // cancel peering/<id>, or unpeering/<id>
+	CommandCancel    CommandKind = "cancel"    // cancel unpeering/<id>
 	CommandAsk       CommandKind = "ask"       // ask a provider whether it still refuses us
 )
 

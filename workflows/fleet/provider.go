@@ -131,7 +131,7 @@ func (p *ProviderState) report(r PeeringReport, now time.Time) {
 	}
 }
 
-// run starts the phase's workflow: on entry, and for unpeering/<id> again now and then.
+// run starts the phase's workflow: on entry, and every restartRun again, in case somebody has terminated it.
 func (p *ProviderState) run(now time.Time) {
 	kind := p.Phase.Row().Runs
 	if kind == "" || p.Offer == nil || p.starting() || !p.Checked.IsZero() && now.Before(p.restart()) {

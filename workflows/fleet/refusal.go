@@ -22,8 +22,8 @@ type RefusalKind string
 // The refusals.
 const (
 	RefusedInvalid        RefusalKind = "Invalid"        // the arguments are wrong: delta, id of another group
-	RefusedMax            RefusalKind = "MaxSize"        // target + delta would pass max
-	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled; the group is paused
+	RefusedMax            RefusalKind = "MaxSize"        // target + delta would pass max; the group is paused
+	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled
 	RefusedExpired        RefusalKind = "Expired"        // the caller has given up before the operation ran
 	RefusedNotInitialised RefusalKind = "NotInitialised" // the entity has not recovered yet, or has no spec yet
 )
