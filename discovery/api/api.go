@@ -16,12 +16,37 @@ const (
 	MaxLimit = 500      // offers of one page
 )
 
-// PathOffers is where offers live: PathOffers lists them, PathOffers/<name> is one.
-const PathOffers = "/v1/offers"
+// Paths. PathOffers lists the offers, and PathOffers/<name> is one; PathSessions is where an agent begins.
+const (
+	PathOffers   = "/v1/offers"
+	PathSessions = "/v1/sessions"
+)
+
+// Parameters of a write within a session.
+const (
+	ParamSession  = "session"
+	ParamSequence = "sequence"
+)
 
 // Posted is what a writer puts: an offer. The provider in it is a claim, which those who use the offer check over its
 // credentials.
-type Posted struct{ discovery.Spec }
+type Posted struct {
+	discovery.Spec
+	// TTLSeconds is how long the offer lives from now on, by the server's clock; instead of Expires.
+	TTLSeconds int64 `json:"ttlSeconds,omitempty"`
+}
+
+// Begin asks for a session of a provider's agent.
+type Begin struct {
+	// Provider is the Liqo cluster id of the agent's cluster.
+	Provider string `json:"provider"`
+}
+
+// Session is the answer. Writes of the agent carry its number and a sequence that rises from write to write. The next
+// session of the same writer and provider ends this one.
+type Session struct {
+	Session int64 `json:"session"`
+}
 
 // Offer is what the server answers.
 type Offer struct {
@@ -32,6 +57,9 @@ type Offer struct {
 	Writer string `json:"writer"`
 	// Updated is when it was last put.
 	Updated time.Time `json:"updated"`
+	// RemainingSeconds is how long it lives from this answer on; count it down by your own clock, for Expires is by the
+	// server's.
+	RemainingSeconds float64 `json:"remainingSeconds"`
 }
 
 // List is one page of offers, in name order.
@@ -57,6 +85,9 @@ type FieldError struct {
 	Path   string `json:"path"`
 	Detail string `json:"detail"`
 }
+
+// TypeSession is the type of the problem that a session is over.
+const TypeSession = "urn:liqo-autoscaler:problem:session-over"
 
 // ContentTypes of the API.
 const (
@@ -87,6 +118,12 @@ func (p *Posted) Check() error {
 	var faults strictyaml.Faults
 	if err := p.Spec.Check(); err != nil && !errors.As(err, &faults) {
 		return err
+	}
+	switch {
+	case p.TTLSeconds < 0:
+		faults.Add("ttlSeconds", "is %d: give at least 1", p.TTLSeconds)
+	case p.TTLSeconds > 0 && p.Expires != nil:
+		faults.Add("ttlSeconds", "is given beside expires: give one of them")
 	}
 	if p.Credentials.KubeconfigFile != "" {
 		faults.Add("credentials.kubeconfigFile",

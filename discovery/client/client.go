@@ -35,6 +35,8 @@ var (
 	ErrDenied = errors.New("denied by the discovery server")
 	// ErrRefused: the server will not do it as asked.
 	ErrRefused = errors.New("refused by the discovery server")
+	// ErrSession: the session is over, because a newer one has begun or the server has lost it. Also an ErrRefused.
+	ErrSession = fmt.Errorf("%w: the session is over", ErrRefused)
 )
 
 // Options say where the server is.
@@ -212,6 +214,9 @@ func refusal(status int, contentType string, raw []byte) error {
 			kind = ErrUnreachable
 		}
 		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
+	}
+	if p.Type == api.TypeSession {
+		kind = ErrSession
 	}
 	detail := p.Title + ": " + p.Detail
 	for i, e := range p.Errors {

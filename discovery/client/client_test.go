@@ -74,7 +74,7 @@ func newSite(t *testing.T) *site {
 	require.NoError(t, err)
 	real, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	s := &site{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	s := &site{now: time.Now()}
 	s.web = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		h := s.handler
@@ -201,6 +201,7 @@ func TestAnUnreachableServer(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrUnreachable, "nothing was ever listed")
 
 	s.set(nil)
+	listed := s.options.Now().UTC().Format(time.RFC3339)
 	_, _, err = src.List(t.Context())
 	require.NoError(t, err)
 	s.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
@@ -208,7 +209,7 @@ func TestAnUnreachableServer(t *testing.T) {
 	offers, problems, err := src.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
-	require.Equal(t, "api: the list of 2026-11-20T12:00:00Z serves: discovery server unreachable: it answers 502 Bad "+
+	require.Equal(t, "api: the list of "+listed+" serves: discovery server unreachable: it answers 502 Bad "+
 		"Gateway", problems[0].String())
 	s.advance(time.Minute)
 	_, _, err = src.List(t.Context())

@@ -29,6 +29,7 @@ type Source struct {
 
 	mu       sync.Mutex
 	listed   time.Time // when the last list came; zero before
+	ends     map[string]end
 	offers   []fleet.Offer
 	problems []discovery.Problem
 }
@@ -50,6 +51,7 @@ func (*Source) Claims() bool { return true }
 // List implements discovery.Source. While the server is unreachable the last list serves for Options.KeepStale, with a
 // Problem; a server that denies us is an error at once.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	asked := s.client.options.Now()
 	items, err := s.fetch(ctx)
 	now := s.client.options.Now()
 	s.mu.Lock()
@@ -57,7 +59,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	switch {
 	case err == nil:
 		s.listed = now
-		s.offers, s.problems = s.judge(items)
+		s.offers, s.problems = s.judge(items, asked)
 	case !errors.Is(err, ErrUnreachable), ctx.Err() != nil, s.listed.IsZero(),
 		now.Sub(s.listed) >= s.client.options.KeepStale:
 		return nil, nil, fmt.Errorf("list offers: %w", err)
@@ -105,10 +107,10 @@ func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: it lists more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
 }
 
-func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems []discovery.Problem) {
-	seen := map[string]bool{}
+func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {
+	ends := map[string]end{}
 	for i, raw := range items {
-		var posted api.Posted
+		var posted answered
 		var head struct {
 			Name     string                     `json:"name"`
 			Lendable map[string]json.RawMessage `json:"lendable"`
@@ -132,13 +134,16 @@ func (s *Source) judge(items []json.RawMessage) (offers []fleet.Offer, problems 
 				ns, strings.Join(s.client.options.SecretNamespaces, ", ")))
 			continue
 		}
-		if seen[posted.Name] {
+		if _, seen := ends[posted.Name]; seen {
 			problems = append(problems, s.problem(name, "is listed twice"))
 			continue
 		}
-		seen[posted.Name] = true
-		offers = append(offers, posted.Offer())
+		offer := posted.Offer()
+		ends[posted.Name] = s.ends[posted.Name].or(posted, asked)
+		offer.Expires = ends[posted.Name].ours
+		offers = append(offers, offer)
 	}
+	s.ends = ends
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	return offers, problems
 }

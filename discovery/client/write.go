@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
@@ -11,19 +12,28 @@ import (
 // Put creates or replaces the offer. Idempotent. Errors: ErrUnreachable, ErrDenied, ErrRefused; an offer with faults is
 // not sent, and the error lists them by path.
 func (c *Client) Put(ctx context.Context, offer api.Posted) (api.Offer, error) {
-	if err := offer.Check(); err != nil {
-		return api.Offer{}, fmt.Errorf("put offer %s: %w", offer.Name, err)
+	return c.put(ctx, offer, nil)
+}
+
+func (c *Client) put(ctx context.Context, offer api.Posted, turn url.Values) (out api.Offer, err error) {
+	if err = offer.Check(); err == nil {
+		target := c.target(offer.Name)
+		target.RawQuery = turn.Encode()
+		err = c.do(ctx, http.MethodPut, target, offer, &out)
 	}
-	var out api.Offer
-	if err := c.do(ctx, http.MethodPut, c.target(offer.Name), offer, &out); err != nil {
+	if err != nil {
 		return api.Offer{}, fmt.Errorf("put offer %s: %w", offer.Name, err)
 	}
 	return out, nil
 }
 
 // Delete removes the offer. Idempotent; removing an absent one is success. Errors: ErrUnreachable, ErrDenied.
-func (c *Client) Delete(ctx context.Context, name string) error {
-	if err := c.do(ctx, http.MethodDelete, c.target(name), nil, nil); err != nil {
+func (c *Client) Delete(ctx context.Context, name string) error { return c.remove(ctx, name, nil) }
+
+func (c *Client) remove(ctx context.Context, name string, turn url.Values) error {
+	target := c.target(name)
+	target.RawQuery = turn.Encode()
+	if err := c.do(ctx, http.MethodDelete, target, nil, nil); err != nil {
 		return fmt.Errorf("delete offer %s: %w", name, err)
 	}
 	return nil

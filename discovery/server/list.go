@@ -112,7 +112,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, _ Writer) error {
 				s.reply(w, r, http.StatusOK, api.ContentJSON, page)
 				return nil
 			}
-			page.Items = append(page.Items, view(record))
+			page.Items = append(page.Items, view(record, now))
 		}
 		if len(records) < api.MaxLimit {
 			s.reply(w, r, http.StatusOK, api.ContentJSON, page)

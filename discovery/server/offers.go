@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"slices"
@@ -15,13 +16,17 @@ import (
 )
 
 func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) error {
+	turn, err := turnOf(r)
+	if err != nil {
+		return err
+	}
 	posted, err := s.decode(r, who)
 	if err != nil {
 		return err
 	}
 	now := s.options.Now()
 	record := store.Record{Offer: posted, Writer: who.Name, Updated: now.UTC()}
-	created, err := s.options.Store.Put(r.Context(), record, now)
+	created, err := s.options.Store.Put(r.Context(), record, turn, now)
 	if err != nil {
 		return err
 	}
@@ -30,24 +35,33 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) error {
 		status = http.StatusCreated
 		w.Header().Set("Location", r.URL.Path)
 	}
-	s.options.Log.Info("offer put", "offer", posted.Name, "writer", who.Name,
-		"created", created, "expires", posted.Expires)
-	s.reply(w, r, status, api.ContentJSON, view(record))
+	level := slog.LevelInfo
+	if !created && turn.Session != 0 {
+		level = slog.LevelDebug // an agent's renewal, of which there are many
+	}
+	s.options.Log.Log(r.Context(), level, "offer put", "offer", posted.Name, "writer", who.Name, "created", created,
+		"expires", posted.Expires, "session", turn.Session)
+	s.reply(w, r, status, api.ContentJSON, view(record, now))
 	return nil
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request, _ Writer) error {
-	record, err := s.options.Store.Get(r.Context(), r.PathValue("name"), s.options.Now())
+	now := s.options.Now()
+	record, err := s.options.Store.Get(r.Context(), r.PathValue("name"), now)
 	if err != nil {
 		return err
 	}
-	s.reply(w, r, http.StatusOK, api.ContentJSON, view(record))
+	s.reply(w, r, http.StatusOK, api.ContentJSON, view(record, now))
 	return nil
 }
 
 func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) error {
 	name := r.PathValue("name")
-	if err := s.options.Store.Delete(r.Context(), name, who.Name, s.options.Now()); err != nil {
+	turn, err := turnOf(r)
+	if err == nil {
+		err = s.options.Store.Delete(r.Context(), name, who.Name, turn, s.options.Now())
+	}
+	if err != nil {
 		return err
 	}
 	s.options.Log.Info("offer deleted", "offer", name, "writer", who.Name)
@@ -108,20 +122,25 @@ func (w Writer) allow(posted api.Posted) error {
 	return nil
 }
 
-// expire sets the default expiry and checks the bounds.
+// expire sets the default expiry and checks the bounds. What is stored is always a time of this server's clock.
 func (s *Server) expire(posted *api.Posted) error {
 	now := s.options.Now()
-	end := now.Add(s.options.DefaultTTL)
-	if posted.Expires != nil {
-		end = *posted.Expires
+	end, path := now.Add(s.options.DefaultTTL).Truncate(time.Second), "expires"
+	switch {
+	case posted.TTLSeconds > int64(s.options.MaxTTL/time.Second): // also what no Duration can hold
+		end, path = now.Add(s.options.MaxTTL+time.Minute), "ttlSeconds"
+	case posted.TTLSeconds > 0:
+		end = now.Add(time.Duration(posted.TTLSeconds) * time.Second)
+	case posted.Expires != nil:
+		end = posted.Expires.Truncate(time.Second)
 	}
-	end = end.UTC().Truncate(time.Second)
-	posted.Expires = &end
+	end = end.UTC()
+	posted.Expires, posted.TTLSeconds = &end, 0
 	switch {
 	case !now.Before(end):
-		return invalid(api.FieldError{Path: "expires", Detail: "is not in the future"})
+		return invalid(api.FieldError{Path: path, Detail: "is not in the future"})
 	case end.Sub(now) > s.options.MaxTTL:
-		return invalid(api.FieldError{Path: "expires", Detail: "is more than " + s.options.MaxTTL.String() + " away"})
+		return invalid(api.FieldError{Path: path, Detail: "is more than " + s.options.MaxTTL.String() + " away"})
 	}
 	return nil
 }
@@ -132,7 +151,10 @@ func invalid(errs ...api.FieldError) error {
 	return p
 }
 
-func view(r store.Record) api.Offer {
-	o := r.Offer.Offer()
-	return api.Offer{Posted: r.Offer, Epoch: discovery.Epoch(o), Writer: r.Writer, Updated: r.Updated.UTC()}
+func view(r store.Record, now time.Time) api.Offer {
+	o := api.Offer{Posted: r.Offer, Epoch: discovery.Epoch(r.Offer.Offer()), Writer: r.Writer, Updated: r.Updated.UTC()}
+	if r.Offer.Expires != nil {
+		o.RemainingSeconds = r.Offer.Expires.Sub(now).Seconds()
+	}
+	return o
 }

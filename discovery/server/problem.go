@@ -16,6 +16,7 @@ const (
 	typeInvalid = "urn:liqo-autoscaler:problem:invalid-offer"
 	typeOwned   = "urn:liqo-autoscaler:problem:offer-of-another-writer"
 	typeFull    = "urn:liqo-autoscaler:problem:too-many-offers"
+	typeReplay  = "urn:liqo-autoscaler:problem:write-replayed"
 )
 
 type problemError struct{ api.Problem }
@@ -34,6 +35,10 @@ func problem(status int, kind, format string, args ...any) *problemError {
 		p.Title = "The offer belongs to another writer"
 	case typeFull:
 		p.Title = "Too many offers"
+	case typeReplay:
+		p.Title = "The write is replayed"
+	case api.TypeSession:
+		p.Title = "The session is over"
 	}
 	return p
 }
@@ -50,7 +55,14 @@ func translate(err error) *problemError {
 		return problem(http.StatusForbidden, typeOwned,
 			"only the writer who put the offer may replace or delete it until it expires")
 	case errors.Is(err, store.ErrFull):
-		return problem(http.StatusConflict, typeFull, "a writer has at most %d offers; delete some", store.MaxPerWriter)
+		return problem(http.StatusConflict, typeFull, "a writer has at most %d offers, and as many agents; delete some",
+			store.MaxPerWriter)
+	case errors.Is(err, store.ErrSession):
+		return problem(http.StatusConflict, api.TypeSession,
+			"the provider's agent has begun a newer one, or this server does not know it; nothing was changed")
+	case errors.Is(err, store.ErrReplayed):
+		return problem(http.StatusConflict, typeReplay,
+			"the session has written with this sequence, or a later one, already; nothing was changed")
 	default: // the cause is for our log, not for the caller
 		return problem(http.StatusInternalServerError, "", "the server could not do it; its log says why")
 	}

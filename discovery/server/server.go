@@ -65,6 +65,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, one, s.as(reader, s.get)},
 		{http.MethodPut, one, s.as(writer, s.put)},
 		{http.MethodDelete, one, s.as(writer, s.remove)},
+		{http.MethodPost, api.PathSessions, s.as(writer, s.begin)},
 	}
 }
 

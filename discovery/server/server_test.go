@@ -340,7 +340,7 @@ func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
 	posted.Expires = &end
 	for i := range 1200 {
 		posted.Name = fmt.Sprintf("o%04d", i)
-		_, err := keep.Put(t.Context(), store.Record{Offer: posted, Writer: fmt.Sprint(i % 2)}, r.clock())
+		_, err := keep.Put(t.Context(), store.Record{Offer: posted, Writer: fmt.Sprint(i % 2)}, store.Turn{}, r.clock())
 		require.NoError(t, err)
 	}
 	names := 0
@@ -361,15 +361,20 @@ var errDisk = errors.New("disk on fire")
 // brokenStore fails at everything.
 type brokenStore struct{}
 
-func (brokenStore) Put(context.Context, store.Record, time.Time) (bool, error) { return false, errDisk }
+func (brokenStore) Begin(context.Context, string, string) (int64, error) { return 0, errDisk }
+func (brokenStore) Put(context.Context, store.Record, store.Turn, time.Time) (bool, error) {
+	return false, errDisk
+}
 func (brokenStore) Get(context.Context, string, time.Time) (store.Record, error) {
 	return store.Record{}, errDisk
 }
 func (brokenStore) List(context.Context, string, int, time.Time) ([]store.Record, error) {
 	return nil, errDisk
 }
-func (brokenStore) Delete(context.Context, string, string, time.Time) error { return errDisk }
-func (brokenStore) Sweep(context.Context, time.Time) (int, error)           { return 0, errDisk }
+func (brokenStore) Delete(context.Context, string, string, store.Turn, time.Time) error {
+	return errDisk
+}
+func (brokenStore) Sweep(context.Context, time.Time) (int, error) { return 0, errDisk }
 
 func TestABrokenStoreIsNotShownToCallers(t *testing.T) {
 	r := newRig(t, brokenStore{})

@@ -43,7 +43,7 @@ func fullRecord(name, writer string) store.Record {
 
 func put(t *testing.T, s store.Store, r store.Record) bool {
 	t.Helper()
-	created, err := s.Put(t.Context(), r, at)
+	created, err := s.Put(t.Context(), r, store.Turn{}, at)
 	require.NoError(t, err)
 	return created
 }
@@ -76,9 +76,9 @@ func TestReplaces(t *testing.T) {
 func TestOwners(t *testing.T) {
 	s := storetest.New(t)
 	put(t, s, fullRecord("a", "w"))
-	_, err := s.Put(t.Context(), fullRecord("a", "thief"), at)
+	_, err := s.Put(t.Context(), fullRecord("a", "thief"), store.Turn{}, at)
 	require.ErrorIs(t, err, store.ErrOwned)
-	require.ErrorIs(t, s.Delete(t.Context(), "a", "thief", at), store.ErrOwned)
+	require.ErrorIs(t, s.Delete(t.Context(), "a", "thief", store.Turn{}, at), store.ErrOwned)
 	got, err := s.Get(t.Context(), "a", at)
 	require.NoError(t, err)
 	require.Equal(t, "w", got.Writer)
@@ -88,7 +88,7 @@ func TestDeleteIsIdempotent(t *testing.T) {
 	s := storetest.New(t)
 	put(t, s, fullRecord("a", "w"))
 	for range 2 {
-		require.NoError(t, s.Delete(t.Context(), "a", "w", at))
+		require.NoError(t, s.Delete(t.Context(), "a", "w", store.Turn{}, at))
 		_, err := s.Get(t.Context(), "a", at)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	}
@@ -110,12 +110,12 @@ func TestExpiry(t *testing.T) {
 	list, err := s.List(t.Context(), "", 10, end)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.NoError(t, s.Delete(t.Context(), "a", "somebody", end), "an expired offer belongs to nobody")
+	require.NoError(t, s.Delete(t.Context(), "a", "somebody", store.Turn{}, end), "an expired offer belongs to nobody")
 
 	put(t, s, fullRecord("a", "w"))
 	next := fullRecord("a", "other")
 	next.Offer.Expires = &later
-	created, err := s.Put(t.Context(), next, end)
+	created, err := s.Put(t.Context(), next, store.Turn{}, end)
 	require.NoError(t, err)
 	require.True(t, created, "an expired name is free")
 
@@ -154,11 +154,11 @@ func TestQuota(t *testing.T) {
 	for i := range store.MaxPerWriter {
 		put(t, s, fullRecord(fmt.Sprintf("a%04d", i), "w"))
 	}
-	_, err := s.Put(t.Context(), fullRecord("more", "w"), at)
+	_, err := s.Put(t.Context(), fullRecord("more", "w"), store.Turn{}, at)
 	require.ErrorIs(t, err, store.ErrFull)
 	require.False(t, put(t, s, fullRecord("a0000", "w")), "replacing needs no room")
 	require.True(t, put(t, s, fullRecord("more", "other")))
-	require.NoError(t, s.Delete(t.Context(), "a0001", "w", at))
+	require.NoError(t, s.Delete(t.Context(), "a0001", "w", store.Turn{}, at))
 	require.True(t, put(t, s, fullRecord("room", "w")))
 }
 
@@ -170,7 +170,7 @@ func TestConcurrent(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			_, err := s.Put(t.Context(), fullRecord("a", fmt.Sprintf("w%02d", i)), at)
+			_, err := s.Put(t.Context(), fullRecord("a", fmt.Sprintf("w%02d", i)), store.Turn{}, at)
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -182,4 +182,47 @@ func TestConcurrent(t *testing.T) {
 	all.Wait()
 	require.EqualValues(t, 1, won.Load(), "one writer owns the name")
 	require.EqualValues(t, 19, lost.Load(), "the others are told that it is another's")
+}
+
+func TestSessions(t *testing.T) {
+	s := storetest.New(t)
+	begin := func(writer, provider string) int64 {
+		session, err := s.Begin(t.Context(), writer, provider)
+		require.NoError(t, err)
+		return session
+	}
+	write := func(writer string, session, sequence int64) error {
+		_, err := s.Put(t.Context(), fullRecord("a", writer), store.Turn{Session: session, Sequence: sequence}, at)
+		return err
+	}
+	first, turin := begin("w", "milan"), begin("w", "turin")
+	require.NoError(t, write("w", first, 1))
+	require.ErrorIs(t, write("w", first, 1), store.ErrReplayed)
+	require.NoError(t, write("w", first, 3))
+	require.ErrorIs(t, write("w", first, 2), store.ErrReplayed)
+	second := begin("w", "milan")
+	require.Greater(t, second, turin)
+	require.ErrorIs(t, write("w", first, 4), store.ErrSession)
+	require.ErrorIs(t, s.Delete(t.Context(), "a", "w", store.Turn{Session: first, Sequence: 5}, at), store.ErrSession)
+	require.NoError(t, write("w", turin, 1))
+	require.NoError(t, write("w", second, 1))
+
+	thief := begin("thief", "milan")
+	require.ErrorIs(t, write("thief", second, 2), store.ErrSession, "another writer's")
+	require.ErrorIs(t, write("thief", thief, 1), store.ErrOwned)
+	require.NoError(t, s.Delete(t.Context(), "other", "thief", store.Turn{Session: thief, Sequence: 1}, at),
+		"a write that failed has used no turn")
+	require.NoError(t, s.Delete(t.Context(), "a", "w", store.Turn{Session: second, Sequence: 2}, at))
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	s := storetest.New(t)
+	for i := range store.MaxPerWriter {
+		_, err := s.Begin(t.Context(), "w", fmt.Sprintf("p%04d", i))
+		require.NoError(t, err)
+	}
+	_, err := s.Begin(t.Context(), "w", "more")
+	require.ErrorIs(t, err, store.ErrFull)
+	_, err = s.Begin(t.Context(), "w", "p0000")
+	require.NoError(t, err, "a newer one needs no room")
 }

@@ -18,10 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// schema is version 1. expires is in Unix nanoseconds; record is the JSON of store.Record.
-const (
-	version = 1
-	schema  = `
+// schema makes each version of the one before, the first of an empty file; it is only ever added to. expires is in Unix
+// nanoseconds; record is the JSON of store.Record.
+var schema = []string{`
 CREATE TABLE offers (
 	name    TEXT PRIMARY KEY,
 	writer  TEXT NOT NULL,
@@ -30,8 +29,15 @@ CREATE TABLE offers (
 ) WITHOUT ROWID, STRICT;
 CREATE INDEX offers_writer ON offers (writer, expires);
 CREATE INDEX offers_expires ON offers (expires);
-PRAGMA user_version = 1;`
-)
+PRAGMA user_version = 1;`, `
+CREATE TABLE sessions (
+	session  INTEGER PRIMARY KEY AUTOINCREMENT,
+	writer   TEXT NOT NULL,
+	provider TEXT NOT NULL,
+	sequence INTEGER NOT NULL,
+	UNIQUE (writer, provider)
+) STRICT;
+PRAGMA user_version = 2;`}
 
 // Store is a store.Store in a file.
 type Store struct{ db *sql.DB }
@@ -73,15 +79,15 @@ func (s *Store) migrate(ctx context.Context) error {
 		if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&found); err != nil {
 			return err
 		}
-		switch found {
-		case version:
-			return nil
-		case 0:
-			_, err := tx.ExecContext(ctx, schema)
-			return err
-		default:
-			return fmt.Errorf("its schema is version %d, this program knows up to %d; use a newer program", found, version)
+		if found < 0 || found > len(schema) {
+			return fmt.Errorf("its schema is version %d, this program knows up to %d; use a newer program", found, len(schema))
 		}
+		for _, step := range schema[found:] {
+			if _, err := tx.ExecContext(ctx, step); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -111,7 +117,8 @@ func owner(ctx context.Context, tx *sql.Tx, name string, now time.Time) (string,
 }
 
 // Put implements store.Store.
-func (s *Store) Put(ctx context.Context, record store.Record, now time.Time) (created bool, err error) {
+func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
+	now time.Time) (created bool, err error) {
 	raw, err := json.Marshal(record)
 	if err != nil {
 		return false, fmt.Errorf("put offer %s: %w", record.Offer.Name, err)
@@ -121,6 +128,9 @@ func (s *Store) Put(ctx context.Context, record store.Record, now time.Time) (cr
 		expires = record.Offer.Expires.UnixNano()
 	}
 	err = s.write(ctx, func(tx *sql.Tx) error {
+		if err := take(ctx, tx, record.Writer, turn); err != nil {
+			return err
+		}
 		was, err := owner(ctx, tx, record.Offer.Name, now)
 		switch {
 		case err != nil:
@@ -194,8 +204,11 @@ func (s *Store) List(ctx context.Context, after string, limit int, now time.Time
 }
 
 // Delete implements store.Store.
-func (s *Store) Delete(ctx context.Context, name, writer string, now time.Time) error {
+func (s *Store) Delete(ctx context.Context, name, writer string, turn store.Turn, now time.Time) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
+		if err := take(ctx, tx, writer, turn); err != nil {
+			return err
+		}
 		was, err := owner(ctx, tx, name, now)
 		switch {
 		case err != nil:

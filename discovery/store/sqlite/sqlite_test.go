@@ -39,7 +39,7 @@ const envPath = "SQLITE_TEST_PATH"
 // The test kills a process that has put an offer, and whose file was never closed.
 func TestOffersOutliveTheProcess(t *testing.T) {
 	if path := os.Getenv(envPath); path != "" {
-		_, err := open(t, path).Put(t.Context(), record(t, "a"), time.Now())
+		_, err := open(t, path).Put(t.Context(), record(t, "a"), store.Turn{}, time.Now())
 		require.NoError(t, err)
 		fmt.Println("put")
 		select {}
@@ -69,9 +69,9 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offers.db")
 	first, second := open(t, path), open(t, path)
 	now := time.Now()
-	_, err := first.Put(t.Context(), record(t, "a"), now)
+	_, err := first.Put(t.Context(), record(t, "a"), store.Turn{}, now)
 	require.NoError(t, err)
-	_, err = second.Put(t.Context(), record(t, "b"), now)
+	_, err = second.Put(t.Context(), record(t, "b"), store.Turn{}, now)
 	require.NoError(t, err)
 	for _, s := range []*sqlite.Store{first, second} {
 		list, err := s.List(t.Context(), "", 10, now)
@@ -104,8 +104,32 @@ func TestAnEndedContextChangesNothing(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "offers.db"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.Put(ctx, record(t, "a"), time.Now())
+	_, err := s.Put(ctx, record(t, "a"), store.Turn{}, time.Now())
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = s.Get(t.Context(), "a", time.Now())
 	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// A file of the first version keeps its offers, and gets what is new.
+func TestMigration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "offers.db")
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), `CREATE TABLE offers (name TEXT PRIMARY KEY, writer TEXT NOT NULL,
+		expires INTEGER NOT NULL, record TEXT NOT NULL) WITHOUT ROWID, STRICT;
+		CREATE INDEX offers_writer ON offers (writer, expires); CREATE INDEX offers_expires ON offers (expires);
+		INSERT INTO offers VALUES ('a', 'w', 9000000000000000000, '{"offer":{"name":"a"},"writer":"w"}');
+		PRAGMA user_version = 1;`)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	s := open(t, path)
+	got, err := s.Get(t.Context(), "a", time.Now())
+	require.NoError(t, err)
+	require.Equal(t, "w", got.Writer)
+	first, err := s.Begin(t.Context(), "w", "milan")
+	require.NoError(t, err)
+	again, err := open(t, path).Begin(t.Context(), "w", "milan")
+	require.NoError(t, err)
+	require.Greater(t, again, first)
 }

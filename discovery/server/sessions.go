@@ -1,0 +1,58 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// begin issues a session to a provider's agent, and ends the one before.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) error {
+	body, err := readJSON(r)
+	if err != nil {
+		return err
+	}
+	var asked api.Begin
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return problem(http.StatusBadRequest, "", "the body is not as described at /v1/openapi.yaml")
+	}
+	if !fleet.ValidProviderID(asked.Provider) {
+		return invalid(api.FieldError{Path: "provider", Detail: "is no Liqo cluster id"})
+	}
+	if len(who.Providers) > 0 && !slices.Contains(who.Providers, asked.Provider) {
+		return invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})
+	}
+	session, err := s.options.Store.Begin(r.Context(), who.Name, asked.Provider)
+	if err != nil {
+		return err
+	}
+	s.options.Log.Info("session begun", "session", session, "provider", asked.Provider, "writer", who.Name)
+	s.reply(w, r, http.StatusCreated, api.ContentJSON, api.Session{Session: session})
+	return nil
+}
+
+// turnOf is the write's place in its session; a write without session has none.
+func turnOf(r *http.Request) (turn store.Turn, err error) {
+	query := r.URL.Query()
+	if !query.Has(api.ParamSession) && !query.Has(api.ParamSequence) {
+		return turn, nil
+	}
+	if turn.Session, err = positive(query, api.ParamSession); err == nil {
+		turn.Sequence, err = positive(query, api.ParamSequence)
+	}
+	return turn, err
+}
+
+func positive(query url.Values, name string) (int64, error) {
+	n, err := strconv.ParseInt(query.Get(name), 10, 64)
+	if err != nil || n < 1 || len(query[name]) > 1 {
+		return 0, problem(http.StatusBadRequest, "", "give session and sequence together, each once and a whole number from 1")
+	}
+	return n, nil
+}

@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+)
+
+// Begin implements store.Store.
+func (s *Store) Begin(ctx context.Context, writer, provider string) (session int64, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE writer = ? AND provider = ?", writer, provider)
+		if err != nil {
+			return err
+		}
+		var n int
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE writer = ?", writer).Scan(&n); err != nil {
+			return err
+		}
+		if n >= store.MaxPerWriter {
+			return fmt.Errorf("%w: %s has %d sessions", store.ErrFull, writer, n)
+		}
+		result, err := tx.ExecContext(ctx, "INSERT INTO sessions (writer, provider, sequence) VALUES (?, ?, 0)", writer,
+			provider)
+		if err != nil {
+			return err
+		}
+		session, err = result.LastInsertId()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("begin session of %s: %w", provider, err)
+	}
+	return session, nil
+}
+
+// take uses up the turn, or says why it is over. It counts with the write it is for: both take effect, or none.
+func take(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error {
+	if turn == (store.Turn{}) {
+		return nil
+	}
+	var last int64
+	err := tx.QueryRowContext(ctx, "SELECT sequence FROM sessions WHERE session = ? AND writer = ?", turn.Session,
+		writer).Scan(&last)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: %d", store.ErrSession, turn.Session)
+	case err != nil:
+		return err
+	case turn.Sequence <= last:
+		return fmt.Errorf("%w: %d of session %d", store.ErrReplayed, turn.Sequence, turn.Session)
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE sessions SET sequence = ? WHERE session = ?", turn.Sequence, turn.Session)
+	return err
+}
