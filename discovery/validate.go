@@ -74,6 +74,9 @@ func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
+// Requestable reports whether a pod can ask for the resource, so that an offer may have it.
+func Requestable(name corev1.ResourceName) bool { return resourceName(string(name)) == "" }
+
 // resourceName refuses what no pod can ask for. "gpu" without a domain is the usual mistake.
 func resourceName(name string) string {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {

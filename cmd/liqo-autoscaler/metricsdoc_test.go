@@ -16,10 +16,14 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	sdkworker "go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -32,6 +36,7 @@ Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/
 | grpcserver | its refresh loop hangs | not all groups were read within the last minute; also on the gRPC health protocol |
 | worker | - | it does not poll yet, or Temporal does not answer |
 | discovery | - | its database does not answer |
+| agent | - | it has not listed its cluster yet, or cannot advertise what it measures |
 
 The body of a failure says why. Labels are of bounded sets; an instance is never one: for a single instance there are the
 log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
@@ -90,11 +95,16 @@ func metricRows(t *testing.T) []string {
 	_, err = env.ExecuteActivity(activities.NameSelect)
 	require.NoError(t, err)
 
+	provider := observed(t)
+	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	agent.NewMetrics(metrics.Namespace, provider.registry).
+		Measured(map[string]corev1.ResourceList{"milan": amounts}, amounts)
+
 	rows := map[string]string{} // by name
 	for _, process := range []struct {
 		name string
 		*observer
-	}{{"grpcserver", server}, {"worker", work}} {
+	}{{"grpcserver", server}, {"worker", work}, {"agent", provider}} {
 		gathered, err := process.registry.Gather()
 		require.NoError(t, err)
 		for _, f := range gathered {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
@@ -59,6 +60,12 @@ func (o *observer) observeOffers(offers store.Store) {
 		_, err := offers.List(ctx, "", 1, time.Now())
 		return err
 	})
+}
+
+// observeAgent shows an agent: ready once it can measure, while what it measures is advertised.
+func (o *observer) observeAgent(a *agent.Agent) {
+	o.readyWhen("cluster", func(context.Context) error { return a.Ready() })
+	o.readyWhen("offers", func(context.Context) error { return a.Advertised() })
 }
 
 // observeCertificate tells when the certificate ends that is in the file now; 0, long ago, when it cannot be read.

@@ -41,7 +41,7 @@ func newRoot() *cobra.Command {
 	c.temporal.Register(root)
 	f.StringVar(&c.taskQueue, "task-queue", "",
 		"Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
-	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newDev(c), newDemo(c),
+	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newAgent(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newPause(c), newResume(c), newTemporal(c), newConfig())
 	return root
 }

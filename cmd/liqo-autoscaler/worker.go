@@ -160,8 +160,13 @@ func (f workerFlags) checkKind() error {
 	return nil
 }
 
-// consumer is the access to the cluster that lacks room: a kubeconfig, or the Pod's own ServiceAccount.
+// consumer is the access to the cluster that lacks room.
 func consumer(kubeconfig string) (*rest.Config, error) {
+	return clusterAccess("the consumer cluster", kubeconfig)
+}
+
+// clusterAccess is by a kubeconfig, or by the Pod's own ServiceAccount.
+func clusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		access, err := rest.InClusterConfig()
 		if err != nil {
@@ -171,7 +176,7 @@ func consumer(kubeconfig string) (*rest.Config, error) {
 	}
 	access, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of the consumer cluster: %w", err)
+		return nil, fmt.Errorf("kubeconfig of %s: %w", cluster, err)
 	}
 	return access, nil
 }

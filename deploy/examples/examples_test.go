@@ -14,6 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
@@ -26,6 +27,7 @@ func TestEveryFileParses(t *testing.T) {
 	parsers := map[string]func(*testing.T, []byte) error{
 		"nodegroups.yaml": func(_ *testing.T, raw []byte) error { _, err := config.Parse(raw); return err },
 		"offers.yaml":     func(_ *testing.T, raw []byte) error { _, err := discovery.Parse(raw); return err },
+		"agent.yaml":      func(_ *testing.T, raw []byte) error { _, err := agent.Parse(raw); return err },
 		"writers.yaml":    func(_ *testing.T, raw []byte) error { _, err := server.ParseWriters(raw); return err },
 		"offer-secret.yaml": func(t *testing.T, raw []byte) error {
 			offers, problems := listSecret(t, raw)

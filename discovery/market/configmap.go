@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
 )
 
 // document is the key of the ConfigMap.
@@ -62,26 +60,7 @@ func (c ConfigMap) Save(ctx context.Context, m Market) error {
 	return err
 }
 
-// Lead calls run while this process holds the Lease, until ctx ends.
+// Lead calls run while this process holds the Lease, until ctx ends, and returns when run has.
 func (c ConfigMap) Lead(ctx context.Context, log *slog.Logger, run func(ctx context.Context)) {
-	host, _ := os.Hostname()
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}, Client: c.Client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
-	}
-	for ctx.Err() == nil { // Run returns when the Lease is lost
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-			ReleaseOnCancel: true, Name: c.Name,
-			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: run,
-				OnStoppedLeading: func() { log.Debug("another worker writes the market") },
-			},
-		})
-		if err != nil { // the durations above
-			log.Error("elect the writer of the market", "error", err)
-			return
-		}
-		elector.Run(ctx)
-	}
+	lead.Run(ctx, c.Client, c.Namespace, c.Name, log, run)
 }

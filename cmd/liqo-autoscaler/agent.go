@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
+)
+
+type agentFlags struct {
+	config, kubeconfig, namespace string
+	server                        client.Options
+	grants                        bool
+	observe                       observeFlags
+}
+
+func newAgent(c *common) *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run in a provider cluster: measure what is free, and offer it at the discovery server",
+		Long: `Run in a provider cluster: measure what is free there, and keep it offered at the discovery server while the agent
+lives. It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease and, with --grant-slices, the
+answers to slices. The config, the token and the CA file are read again when they change.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c, f) },
+	}
+	cmd.Flags().StringVar(&f.config, "config", "", "YAML file: what to offer to whom (required)")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the provider cluster (default: in-cluster)")
+	cmd.Flags().StringVar(&f.namespace, "lease-namespace", "liqo-autoscaler",
+		"namespace of the Lease "+agent.Lease+", by which one agent of several works")
+	cmd.Flags().StringVar(&f.server.URL, "discovery-url", "", "the discovery server, https://host:port (required)")
+	cmd.Flags().StringVar(&f.server.CAFile, "discovery-ca", "",
+		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
+	cmd.Flags().StringVar(&f.server.TokenFile, "discovery-token-file", "",
+		"file with the bearer token for the discovery server (required)")
+	cmd.Flags().BoolVar(&f.grants, "grant-slices", false, "answer Liqo's ResourceSlices of class "+agent.Class+
+		": each is granted while what it asks for is free, else denied")
+	for _, name := range []string{"config", "discovery-url", "discovery-token-file"} {
+		_ = cmd.MarkFlagRequired(name)
+	}
+	f.observe.register(cmd, "")
+	return cmd
+}
+
+func runAgent(ctx context.Context, c *common, f agentFlags) error {
+	logger, err := c.logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	config, err := agent.OpenConfig(f.config)
+	if err != nil {
+		return fmt.Errorf("open the agent's config %s:\n%w", f.config, err)
+	}
+	server, err := client.New(f.server)
+	if err != nil {
+		return err
+	}
+	options := agent.Options{Config: config, Sink: &agent.Server{Client: server}, Namespace: f.namespace, Log: logger,
+		GrantsSlices: f.grants}
+	access, err := clusterAccess("the provider cluster", f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	access.QPS, access.Burst = 50, 100 // many slices may come at once
+	if options.Kube, err = kubernetes.NewForConfig(access); err != nil {
+		return fmt.Errorf("open the provider cluster: %w", err)
+	}
+	if options.Objects, err = dynamic.NewForConfig(access); err != nil {
+		return fmt.Errorf("open the provider cluster: %w", err)
+	}
+	seen, err := f.observe.open(logger)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
+	options.Metrics = agent.NewMetrics(metrics.Namespace, seen.registry)
+	a, err := agent.New(options)
+	if err != nil {
+		return err
+	}
+	seen.observeAgent(a)
+	logger.Info("agent started", "discovery", f.server.URL)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return seen.serve(ctx) })
+	g.Go(func() error {
+		a.Run(ctx)
+		return nil
+	})
+	return g.Wait()
+}

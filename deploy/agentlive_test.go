@@ -1,0 +1,159 @@
+package deploy_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// The chart's agent, with the rights that the chart gives it and no others, measures a cluster of a real API server:
+// what others run there shrinks its offer, and it takes the offer back when it is stopped. Of slices that are asked of
+// it at once it grants no more than there is room for.
+func TestAgentOnARealCluster(t *testing.T) {
+	testkit.Slow(t)
+	c := startCluster(t)
+	deployment := c.installAgent(t)
+	c.addNode(t, corev1.ResourceList{"cpu": resource.MustParse("63"), "memory": resource.MustParse("16Gi"),
+		"pods": resource.MustParse("110"), "nvidia.com/gpu": resource.MustParse("2")})
+	keep := storetest.New(t)
+	offered := func(cpu string) func() error {
+		return func() error {
+			records, err := keep.List(t.Context(), "", 10, time.Now())
+			if err != nil {
+				return err
+			}
+			if got := len(records); cpu == "" && got == 0 || got == 1 && records[0].Offer.Lendable.Cpu().String() == cpu {
+				return nil
+			}
+			return fmt.Errorf("offered: %v", records)
+		}
+	}
+	stop := c.runAgent(t, deployment, keep)
+	testkit.Until(t, 2*time.Minute, "it is offered what the node has", offered("63"))
+	c.kubectl(t, nil, "-n", "apps", "run", "other", "--image=x", `--overrides={"spec":{"nodeName":"n","containers":`+
+		`[{"name":"other","image":"x","resources":{"requests":{"cpu":"3"}}}]}}`)
+	testkit.Until(t, 2*time.Minute, "less of what somebody runs there", offered("60"))
+	t.Run("no room is granted twice", c.noRoomIsGrantedTwice)
+	require.Contains(t, stop(), "offer withdrawn")
+	require.NoError(t, offered("")())
+}
+
+// installAgent installs the chart, and what it finds in a cluster with Liqo.
+func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	c.kubectl(t, nil, "create", "namespace", namespace)
+	c.kubectl(t, nil, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	c.kubectl(t, nil, "create", "namespace", "apps")
+	c.kubectl(t, nil, "-n", "apps", "create", "serviceaccount", "default")
+	crds := filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds")
+	for _, kind := range []string{"resourceslices", "tenants"} {
+		c.kubectl(t, nil, "apply", "--server-side", "-f", filepath.Join(crds, "authentication.liqo.io_"+kind+".yaml"))
+	}
+	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	out, err := c.run(t, tool(t, "HELM"), nil, "install", "liqo-autoscaler-agent", agentChart, "-n", namespace, "--values",
+		agentValues("least"), "--set", "grantSlices=true")
+	require.NoError(t, err, "%s", out)
+	deployment, err := c.kube.AppsV1().Deployments(namespace).Get(t.Context(), "liqo-autoscaler-agent", metav1.GetOptions{})
+	require.NoError(t, err)
+	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+	pod.Name = "admitted"
+	_, err = c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	require.NoError(t, err)
+	return deployment
+}
+
+// addNode adds node n, which is Ready.
+func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
+	t.Helper()
+	nodes := c.kube.CoreV1().Nodes()
+	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	node.Spec.Taints = nil // that it is not ready, by admission
+	node, err = nodes.Update(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	node.Status.Allocatable, node.Status.Capacity = has, has
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+// runAgent starts the Deployment's container as a process, with a token of its ServiceAccount. stop ends it as a kubelet
+// does, and returns what it has logged; so does the end of the test.
+func (c *cluster) runAgent(t *testing.T, d *appsv1.Deployment, keep store.Store) (stop func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	const token = "the-agent's"
+	sum := sha256.Sum256([]byte(token))
+	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: milan, tokenSHA256: %s, providers: [milan]}]",
+		hex.EncodeToString(sum[:])))
+	require.NoError(t, err)
+	api, err := server.New(server.Options{Store: keep, Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	web := httptest.NewTLSServer(api)
+	t.Cleanup(web.Close)
+
+	config, err := c.kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), d.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	account := strings.TrimSpace(c.kubectl(t, nil, "-n", namespace, "create", "token",
+		d.Spec.Template.Spec.ServiceAccountName))
+	kubeconfig := file("kubeconfig", fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: u, user: {token: %q}}]
+`, c.config.Host, c.config.CAFile, account))
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
+	args := append(d.Spec.Template.Spec.Containers[0].Args, // the last one of a flag counts
+		"--config="+file("agent.yaml", config.Data["agent.yaml"]), "--kubeconfig="+kubeconfig, "--discovery-url="+web.URL,
+		"--discovery-token-file="+file("token", token), "--discovery-ca="+file("ca.crt", authority),
+		"--health-listen=", "--metrics-listen=")
+	var log testkit.Buffer
+	cmd := exec.Command(tool(t, "LIQO_AUTOSCALER"), args...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		if t.Failed() {
+			t.Logf("the agent said:\n%s", log.String())
+		}
+	})
+	return func() string {
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(2 * time.Minute):
+			require.Fail(t, "the agent does not end")
+		}
+		return log.String()
+	}
+}

@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// Sink is where offers are advertised.
+type Sink interface {
+	// Restart is called before the first Put of a process that has come to lead.
+	Restart()
+	// Put makes the offer known, or renews it, for the given time. Blocks for a bounded time.
+	Put(ctx context.Context, offer api.Posted, ttl time.Duration) error
+	// Withdraw takes the offer back; one that is not there is no error. Blocks for a bounded time.
+	Withdraw(ctx context.Context, name string) error
+}
+
+// Times of an Advertiser.
+const (
+	writeEvery = time.Second      // at most
+	tryEvery   = 10 * time.Second // at least, while offers cannot be written
+	endWithin  = 5 * time.Second  // for withdrawing what was offered
+)
+
+// Advertiser keeps what Offers says known at the Sink.
+type Advertiser struct {
+	Sink Sink
+	// Offers are what there is to offer now, and for how long.
+	Offers func() ([]api.Posted, time.Duration)
+	// Changed has a value when Offers may say something new.
+	Changed <-chan struct{}
+	Log     *slog.Logger
+	Metrics *Metrics
+
+	offered map[string]api.Posted // as the Sink knows them; empty ones it may know
+
+	mu      sync.Mutex
+	lastErr error
+}
+
+// Err says why the offers cannot be advertised now; nil when they are, or nothing has been tried yet.
+func (a *Advertiser) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lastErr
+}
+
+// Run advertises until ctx ends, and then withdraws. It writes at most once a second for all offers together: what
+// differs, and all when they are to be renewed, which is three times in an offer's life.
+func (a *Advertiser) Run(ctx context.Context) {
+	a.offered = map[string]api.Posted{}
+	a.Sink.Restart()
+	var renew time.Time
+	failures := 0
+	for ctx.Err() == nil {
+		due := !time.Now().Before(renew)
+		ttl, err := a.advertise(ctx, due)
+		if ctx.Err() != nil {
+			break
+		}
+		a.tell(err)
+		switch {
+		case err != nil:
+			failures++
+		case due:
+			renew, failures = time.Now().Add(jitter(ttl/3)), 0
+		default:
+			failures = 0
+		}
+		a.rest(ctx, failures, renew)
+	}
+	a.withdraw(ctx)
+}
+
+// rest waits for a second, and then for a change or the renewal; after failures for longer, and for nothing else.
+func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
+	if failures > 0 {
+		wait.For(ctx, jitter(min(writeEvery<<min(failures, 10), tryEvery)))
+		return
+	}
+	if !wait.For(ctx, writeEvery) {
+		return
+	}
+	next := time.NewTimer(time.Until(renew))
+	defer next.Stop()
+	select {
+	case <-a.Changed:
+	case <-next.C:
+	case <-ctx.Done():
+	}
+}
+
+// advertise writes what differs, or all, and withdraws what is not offered any longer.
+func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, error) {
+	offers, ttl := a.Offers()
+	var failed []error
+	listed := map[string]bool{}
+	for _, offer := range offers {
+		listed[offer.Name] = true
+		if same := equality.Semantic.DeepEqual(a.offered[offer.Name], offer); !same || all {
+			failed = append(failed, a.put(ctx, offer, ttl, !same))
+		}
+	}
+	for name := range a.offered {
+		if !listed[name] {
+			failed = append(failed, a.take(ctx, name))
+		}
+	}
+	return ttl, errors.Join(failed...)
+}
+
+func (a *Advertiser) put(ctx context.Context, offer api.Posted, ttl time.Duration, isNew bool) error {
+	a.offered[offer.Name] = api.Posted{} // nobody knows, until the answer has come
+	if err := a.Sink.Put(ctx, offer, ttl); err != nil {
+		a.Metrics.wrote(failed)
+		return err
+	}
+	a.offered[offer.Name] = offer
+	a.Metrics.wrote(put)
+	if isNew {
+		a.Log.Info("offered", "offer", offer.Name, "lendable", show(offer.Lendable))
+	}
+	return nil
+}
+
+func (a *Advertiser) take(ctx context.Context, name string) error {
+	if err := a.Sink.Withdraw(ctx, name); err != nil {
+		a.Metrics.wrote(failed)
+		return err
+	}
+	delete(a.offered, name)
+	a.Metrics.wrote(withdrawn)
+	a.Log.Info("offer withdrawn", "offer", name)
+	return nil
+}
+
+// withdraw takes back all offers, although ctx has ended.
+func (a *Advertiser) withdraw(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	for name := range a.offered {
+		if err := a.take(ctx, name); err != nil {
+			a.Log.Warn("offer not withdrawn: it ends by itself", "offer", name, "error", err)
+		}
+	}
+}
+
+// tell logs a failure when it is a new one, and its end.
+func (a *Advertiser) tell(err error) {
+	a.mu.Lock()
+	was := a.lastErr
+	a.lastErr = err
+	a.mu.Unlock()
+	switch {
+	case err != nil && (was == nil || was.Error() != err.Error()):
+		a.Log.Warn("offers cannot be advertised, and end when this lasts", "error", err)
+	case err == nil && was != nil:
+		a.Log.Info("offers are advertised again")
+	}
+}
+
+// jitter is up to a quarter less, so that agents that began together do not renew together.
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
+
+// show is "cpu=4, memory=8Gi", by name.
+func show(amounts corev1.ResourceList) string {
+	var parts []string
+	for name, amount := range amounts {
+		parts = append(parts, string(name)+"="+amount.String())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// Options are what an Agent is made of; all but GrantsSlices are required.
+type Options struct {
+	Kube    kubernetes.Interface
+	Objects dynamic.Interface
+	// Config is the file; it is read again when something changes, and at each renewal.
+	Config *reload.Files[Config]
+	Sink   Sink
+	// GrantsSlices has the agent answer the ResourceSlices of Class.
+	GrantsSlices bool
+	// Namespace has the Lease, by which one agent of several works.
+	Namespace string
+	Metrics   *Metrics
+	Log       *slog.Logger
+}
+
+// Lease is the name of the Lease of the agent that works.
+const Lease = "liqo-autoscaler-agent"
+
+// Agent measures and advertises.
+type Agent struct {
+	options    Options
+	cluster    *Cluster
+	advertiser *Advertiser
+}
+
+// OpenConfig reads the file for the first time; a fault is an error.
+func OpenConfig(path string) (*reload.Files[Config], error) {
+	return reload.Open(func(contents [][]byte) (Config, error) { return Parse(contents[0]) }, path)
+}
+
+// New makes an Agent; it does not connect.
+func New(options Options) (*Agent, error) {
+	cluster, err := Watch(options.Kube, options.Objects, options.Log)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{options: options, cluster: cluster}
+	a.advertiser = &Advertiser{Sink: options.Sink, Offers: a.offers, Changed: cluster.Changed(), Metrics: options.Metrics,
+		Log: options.Log}
+	return a, nil
+}
+
+// Run works while this is the agent with the Lease, until ctx ends; the offers are withdrawn then, or when the Lease is
+// lost: what nobody measures is not offered.
+func (a *Agent) Run(ctx context.Context) {
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		a.cluster.Run(ctx)
+	}()
+	lead.Run(ctx, a.options.Kube, a.options.Namespace, Lease, a.options.Log, a.Work)
+	<-watched
+}
+
+// Work advertises until ctx ends, and then withdraws, without regard to other agents. Run calls it.
+func (a *Agent) Work(ctx context.Context) {
+	for a.Ready() != nil {
+		if !wait.For(ctx, syncEvery) {
+			return
+		}
+	}
+	a.options.Log.Info("this agent advertises", "grantsSlices", a.options.GrantsSlices)
+	granted := make(chan struct{})
+	go func() {
+		defer close(granted)
+		if a.options.GrantsSlices {
+			g := &granter{objects: a.options.Objects, config: a.config, world: a.cluster.World, log: a.options.Log,
+				metrics: a.options.Metrics}
+			g.run(ctx, a.cluster.SliceChanged())
+		}
+	}()
+	a.advertiser.Run(ctx)
+	<-granted
+}
+
+func (a *Agent) config() Config {
+	return a.options.Config.Latest(a.options.Log, "the agent's config is refused, its last good version stays in force")
+}
+
+// Ready says what is missing before the agent can measure.
+func (a *Agent) Ready() error { return a.cluster.Synced() }
+
+// Advertised says why what is measured cannot be advertised; nil also while another agent does.
+func (a *Agent) Advertised() error { return a.advertiser.Err() }
+
+// offers are what the config offers, measured now.
+func (a *Agent) offers() ([]api.Posted, time.Duration) {
+	config := a.config()
+	world := a.cluster.World()
+	world.Tolerations = config.NodeTolerations
+	measured := map[string]corev1.ResourceList{}
+	var offers []api.Posted
+	for _, o := range config.Offers {
+		free := world.Free(Holder{Consumer: o.Consumer, Hub: o.Hub}, config.Reserve)
+		posted := o.Post(config.Provider, free)
+		measured[o.Name] = posted.Lendable
+		offers = append(offers, posted)
+	}
+	a.options.Metrics.Measured(measured, world.Largest())
+	return offers, config.TTL()
+}

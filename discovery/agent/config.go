@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Config is the agent's file.
+type Config struct {
+	// Provider is this cluster's Liqo cluster id. The discovery server may bind the agent's token to it, and consumers
+	// check it over their credentials.
+	Provider string `json:"provider"`
+	// Reserve is kept back from all offers.
+	Reserve corev1.ResourceList `json:"reserve,omitempty"`
+	// NodeTolerations are those that the consumers' pods have: nodes with other taints, such as the control plane's, are
+	// not offered.
+	NodeTolerations []corev1.Toleration `json:"nodeTolerations,omitempty"`
+	// NodeLabels are on the virtual nodes of the slices that the agent grants.
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+	// TTLSeconds is how long an offer lives that is not renewed; default 60. It is renewed three times as often.
+	TTLSeconds int `json:"ttlSeconds,omitempty"`
+	// Offers has one for each consumer.
+	Offers []OfferConfig `json:"offers"`
+}
+
+// OfferConfig is an offer to one consumer, as people write offers, but for what is measured.
+type OfferConfig struct {
+	// Consumer is the consumer's Liqo cluster id.
+	Consumer string `json:"consumer"`
+	// Hub is the consumer's installation of liqo-autoscaler; default "default".
+	Hub string `json:"hub,omitempty"`
+	// Cap bounds what is offered, by resource.
+	Cap corev1.ResourceList `json:"cap,omitempty"`
+	discovery.Spec
+}
+
+// Bounds of the config.
+const (
+	defaultTTL = 60
+	minTTL     = 10
+	maxTTL     = 24 * 60 * 60
+	maxOffers  = 100
+)
+
+// TTL is how long an offer lives that is not renewed.
+func (c Config) TTL() time.Duration { return time.Duration(c.TTLSeconds) * time.Second }
+
+// Parse reads the file, YAML or JSON, and applies defaults. The error lists all faults by path.
+func Parse(document []byte) (Config, error) {
+	c := Config{TTLSeconds: defaultTTL}
+	_, faults, err := strictyaml.Unmarshal(document, &c)
+	if err != nil {
+		return Config{}, err
+	}
+	if err := faults.And(c.check()).Locate(document).Err(); err != nil {
+		return Config{}, err
+	}
+	for i := range c.Offers {
+		if c.Offers[i].Hub == "" {
+			c.Offers[i].Hub = "default"
+		}
+	}
+	return c, nil
+}
+
+func (c *Config) check() (faults strictyaml.Faults) {
+	if !fleet.ValidProviderID(c.Provider) {
+		faults.Add("provider", "%q is no Liqo cluster id: write that of this cluster", c.Provider)
+	}
+	if c.TTLSeconds < minTTL || c.TTLSeconds > maxTTL {
+		faults.Add("ttlSeconds", "is %d: give %d to %d", c.TTLSeconds, minTTL, maxTTL)
+	}
+	switch {
+	case len(c.Offers) == 0:
+		faults.Add("offers", "is missing: name at least one consumer")
+	case len(c.Offers) > maxOffers:
+		faults.Add("offers", "is too long: give at most %d", maxOffers)
+	}
+	negative(&faults, "reserve", c.Reserve)
+	for key, val := range c.NodeLabels {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(val)) > 0 {
+			faults.Add(strictyaml.Join("nodeLabels", key), "%q is no label: see Kubernetes' label syntax", key+"="+val)
+		}
+	}
+	names := map[string]int{}
+	for i, offer := range c.Offers {
+		path := fmt.Sprintf("offers[%d].", i)
+		faults = append(faults, offer.check(path, c.Provider)...)
+		if first, ok := names[offer.Name]; ok && offer.Name != "" {
+			faults.Add(path+"name", "%q is also the name of offers[%d]", offer.Name, first)
+		}
+		names[offer.Name] = i
+	}
+	return faults
+}
+
+func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
+	switch {
+	case !fleet.ValidProviderID(o.Consumer):
+		faults.Add(path+"consumer", "%q is no Liqo cluster id: write that of the consumer", o.Consumer)
+	case o.Consumer == provider:
+		faults.Add(path+"consumer", "is this cluster itself")
+	}
+	if o.Lendable != nil {
+		faults.Add(path+"lendable", "is measured: leave it out, and bound it by cap and reserve")
+	}
+	if o.Expires != nil {
+		faults.Add(path+"expires", "is not yours to give: an offer ends ttlSeconds after the agent")
+	}
+	if o.Provider != "" {
+		faults.Add(path+"provider", "stands once, at the top")
+	}
+	negative(&faults, path+"cap", o.Cap)
+	posted := o.Post(provider, nothing())
+	var wrong strictyaml.Faults
+	if errors.As(posted.Check(), &wrong) {
+		for _, f := range wrong {
+			if f.Path != "provider" {
+				faults.Add(path+f.Path, "%s", f.Message)
+			}
+		}
+	}
+	return faults
+}
+
+// nothing is the least that an offer may have.
+func nothing() corev1.ResourceList {
+	none := resource.Quantity{Format: resource.DecimalSI}
+	return corev1.ResourceList{corev1.ResourceCPU: none, corev1.ResourceMemory: none, corev1.ResourcePods: none}
+}
+
+func negative(faults *strictyaml.Faults, path string, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
+		if amount.Sign() < 0 {
+			faults.Add(strictyaml.Join(path, string(name)), "must not be negative, is %s", amount.String())
+		}
+	}
+}
+
+// Post is the offer with what is free, bounded by Cap. What no pod can ask for is left out.
+func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted {
+	spec := o.Spec
+	spec.Provider = provider
+	spec.Lendable = nothing()
+	for name, amount := range free {
+		if most, ok := o.Cap[name]; ok && most.Cmp(amount) < 0 {
+			amount = most
+		}
+		if _, always := spec.Lendable[name]; always || amount.Sign() > 0 && discovery.Requestable(name) {
+			spec.Lendable[name] = amount.DeepCopy()
+		}
+	}
+	return api.Posted{Spec: spec}
+}

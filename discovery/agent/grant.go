@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Class is that of the slices which the agent grants or denies. Liqo leaves every class but its own to others.
+const Class = "liqo-autoscaler"
+
+// Tenant is a consumer as Liqo lets it in.
+type Tenant struct {
+	ClusterID string
+	Condition string // Active, Cordoned or Drained
+}
+
+// Verdict is the answer to a slice: granted as it asked, or denied with a reason.
+type Verdict struct {
+	Granted         bool
+	Reason, Message string
+}
+
+// Reasons of a Verdict.
+const (
+	reasonGranted  = "ResourceSliceResourcesAccepted" // as Liqo says it
+	reasonFull     = "NoCapacity"
+	reasonInvalid  = "InvalidResources"
+	reasonUnknown  = "NotOffered"
+	reasonRefusing = "TenantNotActive"
+)
+
+// Waits reports whether the slice is ours to answer now: Liqo has let it in, and nobody has answered.
+func (s Slice) Waits() bool {
+	return s.Spec.Class == Class && s.Incoming() && s.DeletionTimestamp == nil &&
+		s.condition(conditionAuthentication) == accepted && s.condition(conditionResources) == ""
+}
+
+// Judge answers a slice that waits. What is granted to anybody counts; the slices of w must say so already.
+func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
+	if tenant.Condition != tenantActive {
+		return Verdict{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
+	}
+	at := slices.IndexFunc(c.Offers, func(o OfferConfig) bool { return o.Consumer == tenant.ClusterID })
+	if at < 0 {
+		return Verdict{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
+	}
+	asks := s.Spec.Resources
+	for _, name := range sortedNames(asks) {
+		if amount := asks[name]; amount.Sign() < 0 {
+			return Verdict{Reason: reasonInvalid, Message: fmt.Sprintf("%s must not be negative", name)}
+		}
+	}
+	free := w.Free(Holder{}, c.Reserve)
+	if missing := lacking(free, asks); missing != "" {
+		return Verdict{Reason: reasonFull, Message: "not free here: " + missing}
+	}
+	left := c.Offers[at].Cap.DeepCopy()
+	for _, other := range w.Slices {
+		if other.Namespace == s.Namespace {
+			subtract(left, other.Granted())
+		}
+	}
+	bounded := corev1.ResourceList{}
+	for name := range left {
+		if amount, ok := asks[name]; ok {
+			bounded[name] = amount
+		}
+	}
+	if missing := lacking(left, bounded); missing != "" {
+		return Verdict{Reason: reasonFull, Message: "beyond what is offered to " + tenant.ClusterID + ": " + missing}
+	}
+	return Verdict{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
+}
+
+// lacking says what of the asks there is not, as "cpu 1 of 2"; "" when there is all.
+func lacking(has, asks corev1.ResourceList) string {
+	var missing []string
+	for _, name := range sortedNames(asks) {
+		want, is := asks[name], has[name]
+		if is.Cmp(want) < 0 {
+			missing = append(missing, fmt.Sprintf("%s %s of %s", name, is.String(), want.String()))
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+func sortedNames(amounts corev1.ResourceList) (names []corev1.ResourceName) {
+	for name := range amounts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// waiting is a slice of our class that Liqo has let in.
+func waiting(consumer string, asks corev1.ResourceList) Slice {
+	return slice(consumer, "default", asks, func(s *Slice) {
+		s.Namespace, s.Spec.Class = "liqo-tenant-"+consumer, Class
+		s.Status.Conditions, s.Status.Resources = s.Status.Conditions[:1], nil
+	})
+}
+
+func TestWaits(t *testing.T) {
+	require.True(t, waiting("munich", nil).Waits())
+	answer := func(is string) func(*Slice) {
+		return func(s *Slice) { s.Status.Conditions = append(s.Status.Conditions, sliceCondition{"Resources", is}) }
+	}
+	for why, change := range map[string]func(*Slice){
+		"Liqo's own class":    func(s *Slice) { s.Spec.Class = "default" },
+		"not sent by anybody": func(s *Slice) { s.Labels = nil },
+		"not let in":          func(s *Slice) { s.Status.Conditions[0].Status = denied },
+		"nobody has looked":   func(s *Slice) { s.Status.Conditions = nil },
+		"denied":              answer(denied),
+		"granted":             answer(accepted),
+	} {
+		s := waiting("munich", nil)
+		change(&s)
+		require.False(t, s.Waits(), why)
+	}
+}
+
+// 8 CPUs, of which munich may have 6, and turin as many as there are.
+func TestJudge(t *testing.T) {
+	config := Config{Offers: []OfferConfig{{Consumer: "munich", Cap: corev1.ResourceList{"cpu": amounts("6", "0")["cpu"]}},
+		{Consumer: "turin"}}}
+	granted := func(to, cpu string) Slice {
+		return slice(to, "default", amounts(cpu, "1Gi"), func(s *Slice) { s.Namespace = "liqo-tenant-" + to })
+	}
+	for name, test := range map[string]struct {
+		consumer        string
+		asks            corev1.ResourceList
+		holds           []Slice
+		tenant          string
+		reason, message string
+	}{
+		"all is free": {"munich", amounts("6", "4Gi"), nil,
+			"Active", reasonGranted, "granted"},
+		"more than there is": {"turin", amounts("9", "99Gi"), nil,
+			"Active", reasonFull, "not free here: cpu 8 of 9, memory 32Gi of 99Gi"},
+		"something that is not there": {"turin", amounts("1", "1Gi", gpu, "1"), nil,
+			"Active", reasonFull, "not free here: nvidia.com/gpu 0 of 1"},
+		"granted to others": {"turin", amounts("4", "4Gi"), []Slice{granted("munich", "5")},
+			"Active", reasonFull, "cpu 3 of 4"},
+		"granted to itself": {"turin", amounts("4", "4Gi"), []Slice{granted("turin", "5")},
+			"Active", reasonFull, "cpu 3 of 4"},
+		"beyond its cap": {"munich", amounts("2", "4Gi"), []Slice{granted("munich", "5")},
+			"Active", reasonFull, "beyond what is offered to munich: cpu 1 of 2"},
+		"its cap counts itself": {"munich", amounts("2", "4Gi"), []Slice{granted("turin", "5")},
+			"Active", reasonGranted, "granted"},
+		"less than nothing": {"turin", amounts("-1", "4Gi"), nil,
+			"Active", reasonInvalid, "cpu must not be negative"},
+		"nothing is offered": {"rome", amounts("1", "4Gi"), nil,
+			"Active", reasonUnknown, "nothing is offered to rome"},
+		"cordoned": {"turin", amounts("1", "4Gi"), nil,
+			"Cordoned", reasonRefusing, "the Tenant of turin is Cordoned"},
+		"drained": {"turin", amounts("1", "4Gi"), nil,
+			"Drained", reasonRefusing, "is Drained"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi"))}, Slices: test.holds}
+			v := config.Judge(w, waiting(test.consumer, test.asks), Tenant{test.consumer, test.tenant})
+			require.Equal(t, test.reason, v.Reason, v.Message)
+			require.Contains(t, v.Message, test.message)
+			require.Equal(t, test.reason == reasonGranted, v.Granted)
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// versioned has the fake cluster refuse updates of what has changed meanwhile, as an API server does, and lose some
+// updates, and some answers to updates that it has taken.
+func (c *cluster) versioned() {
+	updates := 0
+	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		update := a.(clienttesting.UpdateAction)
+		next := update.GetObject().(*unstructured.Unstructured).DeepCopy()
+		found, err := c.objects.Tracker().Get(sliceResource, a.GetNamespace(), next.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		if is := found.(*unstructured.Unstructured).GetResourceVersion(); is != next.GetResourceVersion() {
+			return true, nil, apierrors.NewConflict(sliceResource.GroupResource(), next.GetName(), fmt.Errorf("is at %s", is))
+		}
+		updates++
+		if updates == 11 || updates == 53 {
+			return true, nil, apierrors.NewInternalError(fmt.Errorf("lost"))
+		}
+		version, _ := strconv.Atoi(next.GetResourceVersion())
+		next.SetResourceVersion(strconv.Itoa(version + 1))
+		if err := c.objects.Tracker().Update(sliceResource, next, a.GetNamespace()); err != nil {
+			return true, nil, err
+		}
+		if updates == 29 || updates == 71 {
+			return true, nil, apierrors.NewTimeoutError("the answer is lost", 1)
+		}
+		return true, next, nil
+	})
+}
+
+func (c *cluster) tenant(t *testing.T, id string) {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"kind": "Tenant",
+		"apiVersion": "authentication.liqo.io/v1beta1", "spec": map[string]any{"clusterID": id}}}
+	o.SetName(id)
+	_, err := c.objects.Resource(tenantResource).Namespace("liqo-tenant-"+id).Create(t.Context(), o, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// asking is a slice of one CPU that Liqo has let in.
+func asking(consumer string, n int) *unstructured.Unstructured {
+	o := liqoSlice(fmt.Sprintf("%s-%03d", consumer, n), consumer, "1")
+	o.SetUID(types.UID(o.GetName()))
+	o.SetResourceVersion("1")
+	o.Object["spec"].(map[string]any)["class"] = Class
+	o.Object["status"] = map[string]any{"authParams": map[string]any{"apiServer": "https://x"},
+		"conditions": []any{map[string]any{"type": "Authentication", "status": "Accepted"}}}
+	return o
+}
+
+// touch changes the slice as others do, again and again.
+func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
+	for n := range 5 {
+		if o, err := slices.Get(ctx, name, metav1.GetOptions{}); err == nil {
+			o.SetAnnotations(map[string]string{"touched": strconv.Itoa(n)})
+			_, _ = slices.Update(ctx, o, metav1.UpdateOptions{})
+		}
+	}
+}
+
+// answers are how many slices were granted, and how many denied for want of room, when all have an answer.
+func answers(all []unstructured.Unstructured) (granted, full int, err error) {
+	for i := range all {
+		s, err := sliceOf(&all[i])
+		if err != nil {
+			return 0, 0, err
+		}
+		conditions, _, _ := unstructured.NestedSlice(all[i].Object, "status", "conditions")
+		switch s.condition(conditionResources) {
+		case accepted:
+			granted++
+			if _, kept, _ := unstructured.NestedString(all[i].Object, "status", "authParams", "apiServer"); !kept ||
+				s.Status.Resources.Cpu().String() != "1" {
+				return 0, 0, fmt.Errorf("granted wrongly: %v", all[i].Object["status"])
+			}
+		case denied:
+			if last := conditions[len(conditions)-1].(map[string]any); last["reason"] == reasonFull {
+				full++
+			}
+		default:
+			return 0, 0, fmt.Errorf("%s has no answer yet", s.Name)
+		}
+	}
+	return granted, full, nil
+}
+
+// Two consumers ask for 100 slices at once, and there is room for 60: just so many are granted, whoever else changes
+// the slices meanwhile, and whatever answers are lost.
+func TestNoRoomIsGrantedTwice(t *testing.T) {
+	c := newCluster() // which nobody watches: its watches cannot bear a crowd
+	c.versioned()
+	config, _ := configFile(t, `
+provider: milan-1
+offers:
+- {consumer: munich, name: a, credentials: {secretRef: {namespace: lend, name: milan}}}
+- {consumer: turin, name: b, credentials: {secretRef: {namespace: lend, name: milan}}}
+`)
+	c.tenant(t, "munich")
+	c.tenant(t, "turin")
+	world := World{Nodes: []*corev1.Node{node("a", amounts("60", "600Gi", "pods", "110"))},
+		Slices: []Slice{slice("turin", "", amounts("60", "1Gi"))}} // which a watch that is behind still has
+	agreed, _, err := config.Get()
+	require.NoError(t, err)
+	g := &granter{objects: c.objects, config: func() Config { return agreed }, world: func() World { return world },
+		log: quiet, metrics: NewMetrics("test", prometheus.NewRegistry())}
+	waits, ended := make(chan struct{}, 1), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(ended)
+		g.run(ctx, waits)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+
+	var all sync.WaitGroup
+	for n := range 100 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			consumer := []string{"munich", "turin"}[n%2]
+			slices := c.objects.Resource(sliceResource).Namespace("liqo-tenant-" + consumer)
+			if _, err := slices.Create(t.Context(), asking(consumer, n), metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+			touch(t.Context(), slices, asking(consumer, n).GetName())
+			select {
+			case waits <- struct{}{}:
+			default:
+			}
+		}()
+	}
+	all.Wait()
+	testkit.Until(t, 5*patience, "every slice has an answer", func() error {
+		list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		granted, full, err := answers(list.Items)
+		if err == nil {
+			require.Equal(t, []int{60, 40}, []int{granted, full})
+		}
+		return err
+	})
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Results of a write.
+const (
+	put       = "put"
+	withdrawn = "withdrawn"
+	failed    = "failed"
+)
+
+// Metrics are what an agent tells Prometheus.
+type Metrics struct {
+	writes, answers  *prometheus.CounterVec
+	offered, largest *prometheus.GaugeVec
+}
+
+// NewMetrics makes the metrics, with names that begin with namespace, and registers them.
+func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "agent_writes_total",
+			Help: "Writes of offers, by result: put, withdrawn or failed.",
+		}, []string{"result"}),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "agent_slices_total",
+			Help: "ResourceSlices of class liqo-autoscaler that were answered, by reason.",
+		}, []string{"reason"}),
+		offered: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "agent_offered",
+			Help: "What an offer of the config has now, the consumer's own holds included; measured, also while it cannot be " +
+				"advertised.",
+		}, []string{"offer", "resource"}),
+		largest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "agent_largest_node",
+			Help: "What is left on the node with the most CPU left: larger pods do not start, however much is offered in all.",
+		}, []string{"resource"}),
+	}
+	registry.MustRegister(m.writes, m.answers, m.offered, m.largest)
+	for _, result := range []string{put, withdrawn, failed} {
+		m.writes.WithLabelValues(result)
+	}
+	for _, reason := range []string{reasonGranted, reasonFull, reasonInvalid, reasonUnknown, reasonRefusing} {
+		m.answers.WithLabelValues(reason)
+	}
+	return m
+}
+
+func (m *Metrics) wrote(result string) { m.writes.WithLabelValues(result).Inc() }
+
+func (m *Metrics) answered(v Verdict) { m.answers.WithLabelValues(v.Reason).Inc() }
+
+// Measured shows what was measured last.
+func (m *Metrics) Measured(offered map[string]corev1.ResourceList, largest corev1.ResourceList) {
+	m.offered.Reset()
+	for offer, amounts := range offered {
+		for name, amount := range amounts {
+			m.offered.WithLabelValues(offer, string(name)).Set(amount.AsApproximateFloat64())
+		}
+	}
+	m.largest.Reset()
+	for name, amount := range largest {
+		m.largest.WithLabelValues(string(name)).Set(amount.AsApproximateFloat64())
+	}
+}

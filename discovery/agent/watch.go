@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Cluster watches what World is made of. Make it with Watch.
+type Cluster struct {
+	nodes, pods, slices cache.SharedIndexInformer
+	changed, sliced     chan struct{}
+	log                 *slog.Logger
+}
+
+// Watch makes a Cluster; Run makes it work.
+func Watch(kube kubernetes.Interface, objects dynamic.Interface, log *slog.Logger) (*Cluster, error) {
+	typed := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(trim))
+	dyn := dynamicinformer.NewDynamicSharedInformerFactory(objects, 0)
+	c := &Cluster{
+		nodes: typed.Core().V1().Nodes().Informer(), pods: typed.Core().V1().Pods().Informer(),
+		slices: dyn.ForResource(sliceResource).Informer(), changed: make(chan struct{}, 1),
+		sliced: make(chan struct{}, 1), log: log,
+	}
+	for _, informer := range c.informers() {
+		if err := on(informer, c.changed); err != nil {
+			return nil, err
+		}
+	}
+	return c, on(c.slices, c.sliced)
+}
+
+// on leaves word in the channel, which has room for one, that something has changed.
+func on(informer cache.SharedIndexInformer, word chan struct{}) error {
+	note := func() {
+		select {
+		case word <- struct{}{}:
+		default: // there is word already
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { note() }, UpdateFunc: func(_, _ any) { note() }, DeleteFunc: func(any) { note() },
+	})
+	return err
+}
+
+func (c *Cluster) informers() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{c.nodes, c.pods, c.slices}
+}
+
+// Changed has a value when something may have changed since it was last received from, and SliceChanged when a slice
+// has.
+func (c *Cluster) Changed() <-chan struct{} { return c.changed }
+
+// SliceChanged is described at Changed.
+func (c *Cluster) SliceChanged() <-chan struct{} { return c.sliced }
+
+// Run watches until ctx ends.
+func (c *Cluster) Run(ctx context.Context) {
+	ended := make(chan struct{})
+	for _, informer := range c.informers() {
+		go func() {
+			informer.Run(ctx.Done())
+			ended <- struct{}{}
+		}()
+	}
+	for range c.informers() {
+		<-ended
+	}
+}
+
+// Synced says what has not been listed yet.
+func (c *Cluster) Synced() error {
+	for kind, informer := range map[string]cache.SharedIndexInformer{
+		"nodes": c.nodes, "pods": c.pods, "Liqo's ResourceSlices": c.slices,
+	} {
+		if !informer.HasSynced() {
+			return errors.New(kind + " have not been listed yet, see the log")
+		}
+	}
+	return nil
+}
+
+const syncEvery = 100 * time.Millisecond
+
+// World is what the cluster has now, once Synced returns nil.
+func (c *Cluster) World() (w World) {
+	for _, o := range c.nodes.GetStore().List() {
+		w.Nodes = append(w.Nodes, o.(*corev1.Node))
+	}
+	for _, o := range c.pods.GetStore().List() {
+		w.Pods = append(w.Pods, o.(*corev1.Pod))
+	}
+	for _, o := range c.slices.GetStore().List() {
+		s, err := sliceOf(o.(*unstructured.Unstructured))
+		if err != nil { // no API server hands out such a one
+			c.log.Error("a ResourceSlice is left out", "error", err)
+			continue
+		}
+		w.Slices = append(w.Slices, s)
+	}
+	return w
+}
+
+// trim keeps of an object what is looked at: a cluster may have many pods.
+func trim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return &corev1.Pod{
+			ObjectMeta: meta(o.ObjectMeta),
+			Spec: corev1.PodSpec{
+				NodeName: o.Spec.NodeName, Containers: requestsOf(o.Spec.Containers),
+				InitContainers: requestsOf(o.Spec.InitContainers), Overhead: o.Spec.Overhead, Resources: o.Spec.Resources,
+			},
+			Status: corev1.PodStatus{Phase: o.Status.Phase},
+		}, nil
+	case *corev1.Node:
+		return &corev1.Node{
+			ObjectMeta: meta(o.ObjectMeta), Spec: corev1.NodeSpec{Unschedulable: o.Spec.Unschedulable, Taints: o.Spec.Taints},
+			Status: corev1.NodeStatus{Allocatable: o.Status.Allocatable, Conditions: o.Status.Conditions},
+		}, nil
+	}
+	return object, nil
+}
+
+func meta(o metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		Labels: o.Labels, DeletionTimestamp: o.DeletionTimestamp}
+}
+
+func requestsOf(containers []corev1.Container) (out []corev1.Container) {
+	for _, c := range containers {
+		out = append(out, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy,
+			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}})
+	}
+	return out
+}
