@@ -79,6 +79,8 @@ type Status struct {
 	Completed bool
 	// Failing: its workflow task has failed at least five times, for ten minutes.
 	Failing bool
+	// Orphaned: it runs, but only a version of the workers may continue it that has had none for five minutes.
+	Orphaned bool
 }
 
 // Activities are the steps with what they need.

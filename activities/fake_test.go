@@ -187,7 +187,10 @@ func (f *flows) Cancel(_ context.Context, id string) error {
 }
 
 func (f *flows) Terminate(_ context.Context, id, _ string) error {
-	_, err := f.note("terminate", id)
+	is, err := f.note("terminate", id)
+	if is.Orphaned {
+		delete(f.status, id)
+	}
 	return err
 }
 

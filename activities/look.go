@@ -72,7 +72,7 @@ func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, e
 	workers.SetLimit(fanOut)
 	for n, d := range t.Drivers {
 		workers.Go(func() error {
-			s, err := a.Workflows.Status(bounded, d.WorkflowID)
+			s, err := a.status(bounded, d.WorkflowID)
 			out[n] = fleet.DriverStatus{Instance: d.Instance, Running: s.Running, Failing: s.Failing, Completed: s.Completed}
 			return err
 		})
@@ -100,6 +100,18 @@ func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, e
 		out[n].Found = newest(found, out[n].Instance, out[n].Running && !out[n].Failing)
 	}
 	return out, nil
+}
+
+// status describes a workflow, and ends one that no worker may continue.
+func (a *Activities) status(ctx context.Context, id string) (Status, error) {
+	s, err := a.Workflows.Status(ctx, id)
+	if err != nil || !s.Orphaned {
+		return s, err
+	}
+	if err := a.Workflows.Terminate(ctx, id, "it is pinned to a version that has no worker any longer"); err != nil {
+		return s, err
+	}
+	return a.Workflows.Status(ctx, id)
 }
 
 // replaceFailing terminates the drivers that cannot go on, so that others replace them; not when the build is at fault.

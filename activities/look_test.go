@@ -160,3 +160,20 @@ func TestCheckWhenTheBuildFails(t *testing.T) {
 		require.NotContains(t, call, "terminate")
 	}
 }
+
+// A driver that no worker may continue is ended and replaced by what exists, however many they are.
+func TestCheckReplacesOrphans(t *testing.T) {
+	f := &flows{status: map[string]activities.Status{}}
+	var want []fleet.DriverStatus
+	w := &world{}
+	for _, d := range names(5) {
+		f.status[d.WorkflowID] = activities.Status{Running: true, Orphaned: true}
+		node := whole(attempt(d.Instance))
+		w.found = append(w.found, node)
+		want = append(want, fleet.DriverStatus{Instance: d.Instance, Found: &node})
+	}
+	a := &activities.Activities{Backend: w, Workflows: f}
+	got, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(5)})
+	require.NoError(t, err)
+	require.Equal(t, want, got.Drivers)
+}

@@ -123,7 +123,7 @@ func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
 	switch {
 	case t.Start != nil:
 		var already bool
-		if already, err = a.Workflows.Start(ctx, *t.Start); already {
+		if already, err = a.start(ctx, *t.Start); already {
 			r.Outcome = fleet.OutcomeAlready
 		}
 	case t.Signal != nil:
@@ -137,6 +137,20 @@ func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
 		r.Outcome, r.Error = fleet.OutcomeFailed, cut(err.Error())
 	}
 	return r
+}
+
+// start starts a workflow. A peering that no worker may continue is replaced; drivers are by Look, which sees what they
+// leave.
+func (a *Activities) start(ctx context.Context, s Start) (already bool, err error) {
+	already, err = a.Workflows.Start(ctx, s)
+	if err != nil || !already || s.Peering == nil {
+		return already, err
+	}
+	is, err := a.status(ctx, s.ID)
+	if err != nil || is.Running {
+		return true, err
+	}
+	return a.Workflows.Start(ctx, s)
 }
 
 // closed says how a workflow ended that takes no signals.

@@ -79,3 +79,20 @@ func TestPayloads(t *testing.T) {
 	require.True(t, activities.Delivers(fleet.CommandUndo))
 	require.False(t, activities.Delivers(fleet.CommandCheck))
 }
+
+// A peering that no worker may continue is begun anew; one that runs is left alone.
+func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
+	f := &flows{status: map[string]activities.Status{
+		"peering/milan": {Running: true, Orphaned: true}, "peering/rome": {Running: true},
+	}}
+	batch := []activities.Task{
+		{ID: 1, Start: &activities.Start{ID: "peering/milan", Peering: &fleet.PeeringInput{}}},
+		{ID: 2, Start: &activities.Start{ID: "peering/rome", Peering: &fleet.PeeringInput{}}},
+	}
+	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: f}).Deliver, batch)
+	require.NoError(t, err)
+	require.Equal(t, fleet.OutcomeDone, results[0].Outcome)
+	require.Equal(t, fleet.OutcomeAlready, results[1].Outcome)
+	require.Contains(t, f.calls, "terminate peering/milan")
+	require.NotContains(t, f.calls, "terminate peering/rome")
+}

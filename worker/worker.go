@@ -43,6 +43,10 @@ type Options struct {
 	// DriverSlots bounds the drivers' workflow tasks, and their short activities, under way at once; 0 means 4.
 	DriverSlots int
 
+	// Version is that of this worker in a Worker Deployment: it gets tasks once it is the current one, and then keeps what
+	// is pinned to it. The zero value is a worker without versioning.
+	Version worker.WorkerDeploymentVersion
+
 	// ProbeURL is asked whether anybody outside answers when the only provider does not; "" asks nobody.
 	ProbeURL string
 	// Conditions, if any, hears of what is wrong with providers.
@@ -101,6 +105,7 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 		ActivityTaskPollerBehavior:       pollers(),
 		DisableRegistrationAliasing:      true,
 		OnFatalError:                     o.onFatal,
+		DeploymentOptions:                deploymentOptions(o.Version),
 	}
 	switch lane {
 	case workflows.LaneEntities:
@@ -173,6 +178,9 @@ func Run(parent context.Context, o Options) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { attributes.Watch(ctx) })
+	if versioned(o.Version) {
+		watching.Go(func() { watchVersion(ctx, o.Temporal.WorkerDeploymentClient(), o.Version, logger) })
+	}
 	if watcher, ok := o.Backend.(backend.Watcher); ok {
 		groups := factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}
 		watching.Go(func() { nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger}) })

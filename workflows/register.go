@@ -33,6 +33,15 @@ func RegisterWorkflows(r worker.WorkflowRegistry, l Lane) {
 		},
 	}
 	for name, w := range flows[l] {
-		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
+		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name, VersioningBehavior: versioning(name)})
 	}
+}
+
+// versioning is how a workflow goes on when another build is current, where workers are versioned. Those that live for
+// minutes end with the build that began them; the others go on with the new one, which must be able to replay them.
+func versioning(name string) workflow.VersioningBehavior {
+	if name == TypeScaleOut || name == TypePeering {
+		return workflow.VersioningBehaviorPinned
+	}
+	return workflow.VersioningBehaviorAutoUpgrade
 }

@@ -25,11 +25,11 @@ import (
 func newTemporal(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "temporal",
-		Short: "Prepare a Temporal service for liqo-autoscaler",
+		Short: "Prepare a Temporal service for liqo-autoscaler, and tell it which version of the workers is current",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTemporalSetup(c))
+	cmd.AddCommand(newTemporalSetup(c), newSetCurrentVersion(c))
 	return cmd
 }
 

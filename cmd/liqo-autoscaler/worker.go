@@ -28,6 +28,7 @@ type workerFlags struct {
 	observe                                observeFlags
 	searchAttributes                       searchattr.Mode
 	slots, driverSlots                     int
+	version                                deploymentVersion
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -48,6 +49,7 @@ func newWorker(c *common) *cobra.Command {
 	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
 		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
 			"Cluster Autoscaler")
+	f.version.register(cmd)
 	f.market.registerStore(cmd)
 	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
 		"URL outside that tells, by any answer, that it is not this cluster that is cut off when its only provider is silent")
@@ -71,6 +73,10 @@ func registerSearchAttributes(cmd *cobra.Command, mode *searchattr.Mode) {
 
 func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	logger, err := c.logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	version, err := f.version.of()
 	if err != nil {
 		return err
 	}
@@ -123,7 +129,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 			Temporal: t, Namespace: temporal.Namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
 			Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
-			ProbeURL: f.probeURL, Conditions: seen.conditions,
+			ProbeURL: f.probeURL, Conditions: seen.conditions, Version: version,
 		})
 	})
 	return g.Wait()

@@ -16,10 +16,10 @@ import (
 func TestProduction(t *testing.T) {
 	s := newStack(t)
 	part := func(name string, run func(*testing.T)) {
-		if !t.Run(name, func(t *testing.T) { s.t, s.ca.t, s.temporal.t = t, t, t; run(t) }) {
+		if !t.Run(name, func(t *testing.T) { s.t, s.ca.T, s.temporal.t = t, t, t; run(t) }) {
 			t.FailNow()
 		}
-		s.t, s.ca.t, s.temporal.t = t, t, t
+		s.t, s.ca.T, s.temporal.t = t, t, t
 	}
 	part("connection", s.connection)
 	part("first node", s.firstNode)
@@ -45,10 +45,10 @@ func TestProduction(t *testing.T) {
 // firstNode is a node and its end, as CA and an operator see it.
 func (s *stack) firstNode(t *testing.T) {
 	began := time.Now()
-	s.ca.wanted = 1
-	s.ca.until(time.Minute, "the node is booked", s.ca.loop)
-	measure("IncreaseSize, the first", s.ca.grown[0])
-	s.ca.until(2*time.Minute, "the node is Ready", func() error { return s.whole(1) })
+	s.ca.Wanted = 1
+	s.ca.Until(time.Minute, "the node is booked", s.ca.Loop)
+	measure("IncreaseSize, the first", s.ca.Grown[0])
+	s.ca.Until(2*time.Minute, "the node is Ready", func() error { return s.whole(1) })
 	measure("first node Ready", time.Since(began))
 	out, code := s.cli(t, s.env, "status")
 	require.Zero(t, code, "%s", out)
@@ -64,12 +64,12 @@ const outage = 3 * time.Second
 // killed kills something in the middle of a scale-out. CA goes on looping meanwhile, and wants more.
 func (s *stack) killed(kill, start func()) {
 	s.t.Helper()
-	s.ca.wanted = 4
-	s.ca.until(time.Minute, "four nodes are booked", s.ca.loop)
-	booked, err := s.ca.look()
+	s.ca.Wanted = 4
+	s.ca.Until(time.Minute, "four nodes are booked", s.ca.Loop)
+	booked, err := s.ca.Look()
 	require.NoError(s.t, err)
-	require.Len(s.t, booked.listed, 4)
-	s.ca.until(time.Minute, "nodes are being made", func() error {
+	require.Len(s.t, booked.Listed, 4)
+	s.ca.Until(time.Minute, "nodes are being made", func() error {
 		w, err := s.world.Snapshot()
 		if err == nil && w.Counts().Slices == 0 {
 			err = errors.New("no slice yet")
@@ -82,15 +82,15 @@ func (s *stack) killed(kill, start func()) {
 
 	began := time.Now()
 	kill()
-	s.ca.wanted = 6
+	s.ca.Wanted = 6
 	unanswered, answered, back := 0, time.Duration(0), false
-	s.ca.until(4*time.Minute, "six nodes run", func() error {
+	s.ca.Until(4*time.Minute, "six nodes run", func() error {
 		if !back && time.Since(began) > outage {
 			start()
 			back = true
 		}
 		s.temporal.revive()
-		err := s.ca.loop()
+		err := s.ca.Loop()
 		switch {
 		case err != nil:
 			unanswered++
@@ -105,12 +105,12 @@ func (s *stack) killed(kill, start func()) {
 	measure(s.t.Name()+": CA answered again after", answered)
 	measure(s.t.Name()+": all six Ready after", time.Since(began))
 	fmt.Printf("MEASURED %s: CA loops that failed %d\n", s.t.Name(), unanswered)
-	seen, err := s.ca.look()
+	seen, err := s.ca.Look()
 	require.NoError(s.t, err)
-	for _, id := range booked.listed {
-		require.True(s.t, slices.Contains(seen.listed, id), "%s was booked and is lost: %v", id, seen.listed)
+	for _, id := range booked.Listed {
+		require.True(s.t, slices.Contains(seen.Listed, id), "%s was booked and is lost: %v", id, seen.Listed)
 	}
-	s.sevenIsTooMany(seen.listed)
+	s.sevenIsTooMany(seen.Listed)
 	s.empty()
 }
 
@@ -129,17 +129,17 @@ func (s *stack) sevenIsTooMany(ids []string) {
 
 // restored loads a backup that knows nothing of half of the nodes: they are found, and none is bought again.
 func (s *stack) restored(t *testing.T) {
-	s.ca.wanted = 2
-	s.ca.until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.loop(), s.whole(2)) })
+	s.ca.Wanted = 2
+	s.ca.Until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.Loop(), s.whole(2)) })
 	pg := s.temporal.postgres
 	began := time.Now()
 	for _, db := range []string{dbMain, dbVisibility} {
 		pg.Run(t, "pg_dump", append(pg.Client(), "--format", "custom", "--file", pg.Dir+"/"+db+".dump", db)...)
 	}
 	measure("backup", time.Since(began))
-	s.ca.wanted = 4
-	s.ca.until(2*time.Minute, "four nodes run", func() error { return errors.Join(s.ca.loop(), s.whole(4)) })
-	before, err := s.ca.look()
+	s.ca.Wanted = 4
+	s.ca.Until(2*time.Minute, "four nodes run", func() error { return errors.Join(s.ca.Loop(), s.whole(4)) })
+	before, err := s.ca.Look()
 	require.NoError(t, err)
 
 	s.temporal.kill()
@@ -152,10 +152,10 @@ func (s *stack) restored(t *testing.T) {
 	s.temporal.start()
 	s.temporal.until(s.ctx, time.Minute)
 	measure("restore", time.Since(began))
-	s.ca.until(8*time.Minute, "all four are known again", func() error { return s.whole(4) })
+	s.ca.Until(8*time.Minute, "all four are known again", func() error { return s.whole(4) })
 	measure("all known again after", time.Since(began))
-	after, err := s.ca.look()
+	after, err := s.ca.Look()
 	require.NoError(t, err)
-	require.ElementsMatch(t, before.listed, after.listed)
+	require.ElementsMatch(t, before.Listed, after.Listed)
 	s.empty()
 }

@@ -27,17 +27,17 @@ func (s *stack) flags(namespace string) *connect.Flags {
 func (s *stack) sizing(t *testing.T) {
 	const nodes = 40
 	bytes, commits := s.database(t)
-	s.ca.grown = nil
+	s.ca.Grown = nil
 	began := time.Now()
 	for n := 2; n <= nodes; n += 2 { // as CA would for a slowly growing queue
-		s.ca.wanted = n
-		s.ca.until(time.Minute, "booked", s.ca.loop)
+		s.ca.Wanted = n
+		s.ca.Until(time.Minute, "booked", s.ca.Loop)
 	}
-	s.ca.until(5*time.Minute, "all run", func() error { return errors.Join(s.ca.loop(), s.whole(nodes)) })
+	s.ca.Until(5*time.Minute, "all run", func() error { return errors.Join(s.ca.Loop(), s.whole(nodes)) })
 	measure(fmt.Sprintf("%d nodes, two at a time, Ready", nodes), time.Since(began))
-	slices.Sort(s.ca.grown)
-	measure("IncreaseSize p50", s.ca.grown[len(s.ca.grown)/2])
-	measure("IncreaseSize max", s.ca.grown[len(s.ca.grown)-1])
+	slices.Sort(s.ca.Grown)
+	measure("IncreaseSize p50", s.ca.Grown[len(s.ca.Grown)/2])
+	measure("IncreaseSize max", s.ca.Grown[len(s.ca.Grown)-1])
 	began = time.Now()
 	s.empty()
 	measure(fmt.Sprintf("%d nodes given back", nodes), time.Since(began))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
@@ -47,7 +48,7 @@ type stack struct {
 	env      []string // what our processes know of Temporal
 	workers  [2]*member
 	servers  [2]*member
-	ca       *autoscaler
+	ca       *player.Player
 }
 
 // member is one process of ours, which may be killed and started again as it was.
@@ -96,8 +97,8 @@ func newStack(t *testing.T) *stack {
 		simworld.Provider{Name: "genoa", Offer: "lendable: {cpu: 60, memory: 120Gi, pods: 3300}, price: 1, lingerSeconds: 0"})
 	require.NoError(t, os.WriteFile(s.in("groups.yaml"), []byte(groupsText), 0o600))
 	s.startOurs()
-	s.ca = newAutoscaler(t, "std", s.servers[0].address, s.servers[1].address)
-	s.ca.until(3*time.Minute, "the group is served", func() error { _, err := s.ca.look(); return err })
+	s.ca = player.New(t, "std", s.servers[0].address, s.servers[1].address)
+	s.ca.Until(3*time.Minute, "the group is served", func() error { _, err := s.ca.Look(); return err })
 	return s
 }
 
@@ -154,13 +155,13 @@ func (s *stack) cli(t *testing.T, env []string, args ...string) (out []byte, cod
 
 // whole tells whether what CA sees and what exists are the same (I9): n instances run, and each has one of everything.
 func (s *stack) whole(n int) error {
-	seen, err := s.ca.look()
+	seen, err := s.ca.Look()
 	if err != nil {
 		return err
 	}
-	if seen.target != n || len(seen.running) != n || len(seen.listed) != n {
-		return fmt.Errorf("%d wanted, CA sees target %d, %d running of %d", n, seen.target, len(seen.running),
-			len(seen.listed))
+	if seen.Target != n || len(seen.Running) != n || len(seen.Listed) != n {
+		return fmt.Errorf("%d wanted, CA sees target %d, %d running of %d", n, seen.Target, len(seen.Running),
+			len(seen.Listed))
 	}
 	w, err := s.world.Snapshot()
 	if err != nil {
@@ -171,10 +172,10 @@ func (s *stack) whole(n int) error {
 		return fmt.Errorf("%d wanted, there are %+v", n, c)
 	}
 	for name, node := range w.Consumer.Nodes {
-		if id := node.Spec.ProviderID; !seen.running[id] {
+		if id := node.Spec.ProviderID; !seen.Running[id] {
 			return fmt.Errorf("node %s carries %q, which does not run", name, id)
 		}
-		delete(seen.running, node.Spec.ProviderID) // each once
+		delete(seen.Running, node.Spec.ProviderID) // each once
 	}
 	return nil
 }
@@ -182,9 +183,9 @@ func (s *stack) whole(n int) error {
 // empty deletes all and waits until nothing is left, peerings included.
 func (s *stack) empty() {
 	s.t.Helper()
-	s.ca.wanted = 0
-	s.ca.until(5*time.Minute, "all is given back", func() error {
-		if err := s.ca.loop(); err != nil {
+	s.ca.Wanted = 0
+	s.ca.Until(5*time.Minute, "all is given back", func() error {
+		if err := s.ca.Loop(); err != nil {
 			return err
 		}
 		if err := s.whole(0); err != nil {

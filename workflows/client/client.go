@@ -41,6 +41,8 @@ type Temporal interface {
 	DescribeWorkflowExecution(ctx context.Context, workflowID,
 		runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 	DescribeWorkflow(ctx context.Context, workflowID, runID string) (*client.WorkflowExecutionDescription, error)
+	DescribeTaskQueue(ctx context.Context, queue string,
+		kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error)
 }
 
 // Margins of time.

@@ -21,6 +21,7 @@ type Single struct {
 	base
 	// registered says whether the namespace has our search attributes; nil means that it has none.
 	registered func() bool
+	absent     absent
 }
 
 // NewSingle makes the Single of a hub.
@@ -85,12 +86,20 @@ func (s *Single) Status(ctx context.Context, id string) (activities.Status, erro
 		return activities.Status{}, err
 	}
 	status := d.GetWorkflowExecutionInfo().GetStatus()
+	running := status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	orphaned := false
+	if running {
+		if orphaned, err = s.orphaned(ctx, d.GetWorkflowExecutionInfo()); err != nil {
+			return activities.Status{}, s.fromTemporal(id, err)
+		}
+	}
 	task := d.GetPendingWorkflowTask()
 	began := task.GetOriginalScheduledTime().AsTime()
 	return activities.Status{
-		Running:   status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Running:   running,
 		Completed: status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED,
 		Failing:   task.GetAttempt() >= failingAttempts && s.now().Sub(began) >= failingFor,
+		Orphaned:  orphaned,
 	}, nil
 }
 

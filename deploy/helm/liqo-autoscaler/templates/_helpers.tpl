@@ -213,11 +213,11 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* What all containers share: (list $ "component"). */}}
+{{/* What all containers share: (list $ "component"), or (list $ "component" "image"). */}}
 {{- define "la.container" -}}
 {{- $root := index . 0 -}}
 {{- $v := index $root.Values (index . 1) -}}
-image: {{ include "la.image" $root | quote }}
+image: {{ if gt (len .) 2 }}{{ index . 2 | quote }}{{ else }}{{ include "la.image" $root | quote }}{{ end }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 securityContext:
   {{- toYaml $root.Values.securityContext | nindent 2 }}

@@ -1,4 +1,5 @@
-package production
+// Package player plays Cluster Autoscaler for one group, where its own loop would hide what the group answers.
+package player
 
 import (
 	"context"
@@ -20,18 +21,19 @@ import (
 // timeout is CA's own for a call.
 const timeout = 5 * time.Second
 
-// autoscaler plays CA for one group: in each loop it refreshes, reads, and asks for what is missing of its wish. It
-// never repeats a call by itself: what came of one whose answer was lost it sees in the next loop.
-type autoscaler struct {
-	t      *testing.T
+// Player plays CA for one group: in each loop it refreshes, reads, and asks for what is missing of its wish. It never
+// repeats a call by itself: what came of one whose answer was lost it sees in the next loop.
+type Player struct {
+	T      *testing.T // of the part of the test that plays now
+	Wanted int
+	Grown  []time.Duration // how long IncreaseSize took, when it was answered
+
 	group  string
 	client protos.CloudProviderClient
-	wanted int
-	grown  []time.Duration // how long IncreaseSize took, when it was answered
 }
 
-// newAutoscaler connects to whichever of the addresses answers.
-func newAutoscaler(t *testing.T, group string, addresses ...string) *autoscaler {
+// New connects to whichever of the addresses answers.
+func New(t *testing.T, group string, addresses ...string) *Player {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("replicas")
 	var state resolver.State
@@ -45,27 +47,28 @@ func newAutoscaler(t *testing.T, group string, addresses ...string) *autoscaler 
 			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}}))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return &autoscaler{t: t, group: group, client: protos.NewCloudProviderClient(conn)}
+	return &Player{T: t, group: group, client: protos.NewCloudProviderClient(conn)}
 }
 
-// picture is what CA sees of its group.
-type picture struct {
-	target  int
-	listed  []string        // instance ids that count
-	running map[string]bool // of these
-	failed  []string
+// Picture is what CA sees of its group.
+type Picture struct {
+	Target  int
+	Listed  []string        // instance ids that count
+	Running map[string]bool // of these
+	Failed  []string
 }
 
-func (a *autoscaler) until(limit time.Duration, what string, check func() error) {
-	a.t.Helper()
-	testkit.Until(a.t, limit, what, check)
+// Until waits for a condition.
+func (a *Player) Until(limit time.Duration, what string, check func() error) {
+	a.T.Helper()
+	testkit.Until(a.T, limit, what, check)
 }
 
-// look refreshes and reads.
-func (a *autoscaler) look() (picture, error) {
-	ctx, cancel := context.WithTimeout(a.t.Context(), 2*timeout)
+// Look refreshes and reads.
+func (a *Player) Look() (Picture, error) {
+	ctx, cancel := context.WithTimeout(a.T.Context(), 2*timeout)
 	defer cancel()
-	p := picture{running: map[string]bool{}}
+	p := Picture{Running: map[string]bool{}}
 	if _, err := a.client.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return p, err
 	}
@@ -77,55 +80,56 @@ func (a *autoscaler) look() (picture, error) {
 	if err != nil {
 		return p, err
 	}
-	p.target = int(target.GetTargetSize())
+	p.Target = int(target.GetTargetSize())
 	for _, i := range nodes.GetInstances() {
 		switch state := i.GetStatus().GetInstanceState(); {
 		case state == protos.InstanceStatus_instanceDeleting:
 			continue
 		case i.GetStatus().GetErrorInfo().GetErrorCode() != "":
-			p.failed = append(p.failed, i.GetId())
+			p.Failed = append(p.Failed, i.GetId())
 		case state == protos.InstanceStatus_instanceRunning:
-			p.running[i.GetId()] = true
+			p.Running[i.GetId()] = true
 		}
-		p.listed = append(p.listed, i.GetId())
+		p.Listed = append(p.Listed, i.GetId())
 	}
 	return p, nil
 }
 
-// loop is one loop of CA. More than was wished for ends the test: something was done twice.
-func (a *autoscaler) loop() error {
-	seen, err := a.look()
+// Loop is one loop of CA. More than was wished for ends the test: something was done twice.
+func (a *Player) Loop() error {
+	seen, err := a.Look()
 	if err != nil {
 		return err
 	}
-	if len(seen.failed) > 0 {
-		return fmt.Errorf("failed: %v", seen.failed)
+	if len(seen.Failed) > 0 {
+		return fmt.Errorf("failed: %v", seen.Failed)
 	}
-	switch missing := a.wanted - seen.target; {
+	switch missing := a.Wanted - seen.Target; {
 	case missing > 0:
 		return a.grow(missing)
-	case missing < 0 && a.wanted > 0:
-		a.t.Fatalf("%d wanted, and the target is %d: %v", a.wanted, seen.target, seen.listed)
+	case missing < 0 && a.Wanted > 0:
+		a.T.Fatalf("%d wanted, and the target is %d: %v", a.Wanted, seen.Target, seen.Listed)
 	case missing < 0:
-		return a.remove(seen.listed)
+		return a.Remove(seen.Listed)
 	}
 	return nil
 }
 
-func (a *autoscaler) grow(delta int) error {
-	ctx, cancel := context.WithTimeout(a.t.Context(), timeout)
+func (a *Player) grow(delta int) error {
+	ctx, cancel := context.WithTimeout(a.T.Context(), timeout)
 	defer cancel()
 	began := time.Now()
 	_, err := a.client.NodeGroupIncreaseSize(ctx,
 		&protos.NodeGroupIncreaseSizeRequest{Id: a.group, Delta: int32(delta)})
 	if err == nil {
-		a.grown = append(a.grown, time.Since(began))
+		a.Grown = append(a.Grown, time.Since(began))
 	}
 	return err
 }
 
-func (a *autoscaler) remove(ids []string) error {
-	ctx, cancel := context.WithTimeout(a.t.Context(), timeout)
+// Remove deletes instances, by their ids.
+func (a *Player) Remove(ids []string) error {
+	ctx, cancel := context.WithTimeout(a.T.Context(), timeout)
 	defer cancel()
 	request := &protos.NodeGroupDeleteNodesRequest{Id: a.group}
 	for _, id := range ids {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	sdkworker "go.temporal.io/sdk/worker"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// Variables that Temporal's worker controller sets in the Pods that it makes.
+const (
+	envDeployment = "TEMPORAL_DEPLOYMENT_NAME"
+	envBuild      = "TEMPORAL_WORKER_BUILD_ID"
+)
+
+// unstamped is the version of a binary that no build has given one.
+const unstamped = "dev"
+
+// deploymentVersion are the flags that name a version of the workers.
+type deploymentVersion struct{ deployment, build string }
+
+func (f *deploymentVersion) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.deployment, "deployment-name", os.Getenv(envDeployment),
+		"Temporal's Worker Deployment of this installation, which turns versioning of workers on ($"+envDeployment+")")
+	cmd.Flags().StringVar(&f.build, "build-id", os.Getenv(envBuild),
+		"version of the worker in its deployment ($"+envBuild+"; default: the version of this binary)")
+}
+
+// of is the version that the flags name; the zero value without --deployment-name.
+func (f *deploymentVersion) of() (v sdkworker.WorkerDeploymentVersion, err error) {
+	if f.deployment == "" && f.build == "" {
+		return v, nil
+	}
+	v.DeploymentName, v.BuildID = f.deployment, f.build
+	if v.BuildID == "" && version != unstamped {
+		v.BuildID = version
+	}
+	if v.DeploymentName != "" && v.BuildID == "" {
+		return v, errors.New("this binary was built without a version: give --build-id")
+	}
+	return v, worker.CheckVersion(v)
+}
+
+type setCurrentFlags struct {
+	version     deploymentVersion
+	unversioned bool
+	wait        time.Duration
+}
+
+func newSetCurrentVersion(c *common) *cobra.Command {
+	var f setCurrentFlags
+	cmd := &cobra.Command{
+		Use:   "set-current-version",
+		Short: "Have Temporal give all new work to one version of the workers, and show all versions",
+		Long: `Have Temporal give all new work to one version of the workers, and show all versions. What is pinned to another
+version (scale-outs and peerings under way) ends with the workers of that one, which must stay until it is drained. It
+may run again at any time.`,
+		Example: "  liqo-autoscaler temporal set-current-version --deployment-name liqo-autoscaler --wait 5m",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v, err := f.version.of()
+			switch {
+			case err != nil:
+				return err
+			case v.DeploymentName == "":
+				return errors.New("which workers: give --deployment-name")
+			case f.unversioned:
+				v.BuildID = ""
+			}
+			return c.ask(cmd.Context(), func(t client.Client) error {
+				d := t.WorkerDeploymentClient().GetHandle(v.DeploymentName)
+				if err := setCurrent(cmd.Context(), d, v.BuildID, c.hub.TaskQueue(c.taskQueue), f.wait,
+					cmd.ErrOrStderr()); err != nil {
+					return err
+				}
+				return showVersions(cmd.Context(), d, cmd.OutOrStdout())
+			})
+		},
+	}
+	f.version.register(cmd)
+	c.registerHub(cmd)
+	cmd.Flags().BoolVar(&f.unversioned, "unversioned", false, "give all new work to workers without --deployment-name")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long workers of that version are waited for")
+	return cmd
+}
+
+// setCurrent makes a version the current one once its workers poll every lane; "" are workers without versioning.
+func setCurrent(ctx context.Context, d client.WorkerDeploymentHandle, build, queue string, limit time.Duration,
+	errOut io.Writer) error {
+	end := time.Now().Add(limit)
+	told := ""
+	for {
+		err := polls(ctx, d, build, queue)
+		if err == nil {
+			_, err = d.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
+		}
+		if err == nil {
+			return nil
+		}
+		if !time.Now().Before(end) {
+			return err
+		}
+		if told != err.Error() {
+			told = err.Error()
+			fmt.Fprintln(errOut, "waiting:", told)
+		}
+		if !wait.For(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// polls fails while a version has not polled every lane. Nobody can tell that of workers without versioning.
+func polls(ctx context.Context, d client.WorkerDeploymentHandle, build, queue string) error {
+	if build == "" {
+		return nil
+	}
+	v, err := d.DescribeVersion(ctx, client.WorkerDeploymentDescribeVersionOptions{BuildID: build})
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("no worker of version %s has come: start one with --deployment-name and this --build-id", build)
+	case err != nil:
+		return err
+	}
+	var lack []string
+	for _, lane := range workflows.Lanes {
+		name := lane.Queue(queue)
+		if !slices.ContainsFunc(v.Info.TaskQueuesInfos,
+			func(q client.WorkerDeploymentTaskQueueInfo) bool { return q.Name == name }) {
+			lack = append(lack, name)
+		}
+	}
+	if len(lack) > 0 {
+		return fmt.Errorf("no worker of version %s has polled %s: is it of this hub and task queue?", build,
+			strings.Join(lack, ", "))
+	}
+	return nil
+}
+
+// showVersions prints every version with what it is there for.
+func showVersions(ctx context.Context, handle client.WorkerDeploymentHandle, out io.Writer) error {
+	d, err := handle.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	if err != nil {
+		return err
+	}
+	now := d.Info.RoutingConfig.CurrentVersion
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "VERSION\tSTATUS\tITS WORKERS")
+	if now == nil {
+		fmt.Fprintln(table, "none\tcurrent\tthose without --deployment-name")
+	}
+	slices.SortFunc(d.Info.VersionSummaries, func(a, b client.WorkerDeploymentVersionSummary) int {
+		return b.CreateTime.Compare(a.CreateTime)
+	})
+	for _, v := range d.Info.VersionSummaries {
+		status, workers := "inactive", "get nothing to do"
+		switch {
+		case now != nil && *now == v.Version:
+			status, workers = "current", "get all that is new"
+		case v.DrainageStatus == client.WorkerDeploymentVersionDrainageStatusDraining:
+			status, workers = "draining", "finish what they began: keep them"
+		case v.DrainageStatus == client.WorkerDeploymentVersionDrainageStatusDrained:
+			status, workers = "drained", "may go"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Version.BuildID, status, workers)
+	}
+	return table.Flush()
+}

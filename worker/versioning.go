@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// maxVersionName bounds deployment names and build ids, in bytes.
+const maxVersionName = 200
+
+// CheckVersion says what is wrong with a version, in the words of the command line. The zero value is fine: a worker
+// without versioning.
+func CheckVersion(v worker.WorkerDeploymentVersion) error {
+	switch {
+	case !versioned(v):
+		return nil
+	case v.DeploymentName == "":
+		return errors.New("a build id without a deployment: give --deployment-name")
+	case strings.ContainsAny(v.DeploymentName, ".:") || strings.HasPrefix(v.DeploymentName, "__"):
+		return fmt.Errorf("--deployment-name %q: use no dot, no colon, and no two underscores in front", v.DeploymentName)
+	case v.BuildID == "" || strings.HasPrefix(v.BuildID, "__"):
+		return fmt.Errorf("--build-id %q: name the version, without two underscores in front", v.BuildID)
+	case len(v.DeploymentName) > maxVersionName || len(v.BuildID) > maxVersionName:
+		return fmt.Errorf("--deployment-name and --build-id: use at most %d bytes each", maxVersionName)
+	}
+	return nil
+}
+
+func versioned(v worker.WorkerDeploymentVersion) bool { return v != worker.WorkerDeploymentVersion{} }
+
+func deploymentOptions(v worker.WorkerDeploymentVersion) worker.DeploymentOptions {
+	if !versioned(v) {
+		return worker.DeploymentOptions{}
+	}
+	return worker.DeploymentOptions{UseVersioning: true, Version: v,
+		DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade}
+}
+
+// lookAtVersion is how often a worker looks what its version is there for.
+const lookAtVersion = time.Minute
+
+// watchVersion logs what the worker's version gets to do, at each change, until the context ends: workers of a
+// deployment without a current version get nothing, and nobody would tell.
+func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient, v worker.WorkerDeploymentVersion,
+	logger *slog.Logger) {
+	logger = logger.With("deployment", v.DeploymentName, "build", v.BuildID)
+	told := ""
+	for {
+		is, err := role(ctx, deployments, v)
+		switch {
+		case err != nil || is == told:
+		case is == idle:
+			logger.Warn(is)
+		default:
+			logger.Info(is)
+		}
+		if err == nil {
+			told = is
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookAtVersion):
+		}
+	}
+}
+
+// What a version may be there for.
+const (
+	idle = "no version of this worker's deployment is current, so it gets nothing to do: " +
+		"run liqo-autoscaler temporal set-current-version"
+	current = "this worker's version is the current one"
+	older   = "another version is current; this worker goes on with what is pinned to its own, or waits to become current"
+	drained = "another version is current, and nothing is pinned to this worker's version: it may go"
+)
+
+func role(ctx context.Context, deployments client.WorkerDeploymentClient,
+	v worker.WorkerDeploymentVersion) (string, error) {
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	d, err := deployments.GetHandle(v.DeploymentName).Describe(bounded, client.WorkerDeploymentDescribeOptions{})
+	if err != nil {
+		return "", fmt.Errorf("describe worker deployment %s: %w", v.DeploymentName, err)
+	}
+	switch now := d.Info.RoutingConfig.CurrentVersion; {
+	case now == nil:
+		return idle, nil
+	case *now == v:
+		return current, nil
+	}
+	for _, s := range d.Info.VersionSummaries {
+		if s.Version == v && s.DrainageStatus == client.WorkerDeploymentVersionDrainageStatusDrained {
+			return drained, nil
+		}
+	}
+	return older, nil
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/deployment/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
+)
+
+// orphanedFor is how long a version is seen without a worker before what is pinned to it is given up. Temporal itself
+// remembers a poller for five minutes, but no longer when it was restarted.
+const orphanedFor = time.Minute
+
+// absent are the versions of workers that nobody polls for, each since when this process has seen so.
+type absent struct {
+	mu    sync.Mutex
+	since map[[2]string]time.Time // by deployment and build
+}
+
+// orphaned reports whether a running workflow is pinned to a version that has had no worker for five minutes. Nobody
+// else will be given its tasks.
+func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo) (bool, error) {
+	version := pinned(w.GetVersioningInfo())
+	if version == nil {
+		return false, nil
+	}
+	queue, err := s.temporal.DescribeTaskQueue(ctx, w.GetTaskQueue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return false, err
+	}
+	key := [2]string{version.GetDeploymentName(), version.GetBuildId()}
+	polled := len(queue.GetPollers()) == 0 // Temporal was restarted, and knows of nobody yet
+	for _, p := range queue.GetPollers() {
+		of := p.GetDeploymentOptions()
+		polled = polled || key == [2]string{of.GetDeploymentName(), of.GetBuildId()}
+	}
+	s.absent.mu.Lock()
+	defer s.absent.mu.Unlock()
+	if polled {
+		delete(s.absent.since, key)
+		return false, nil
+	}
+	since, known := s.absent.since[key]
+	if !known {
+		if s.absent.since == nil {
+			s.absent.since = map[[2]string]time.Time{}
+		}
+		since = s.now()
+		s.absent.since[key] = since
+	}
+	return s.now().Sub(since) >= orphanedFor, nil
+}
+
+// pinned is the version that alone may continue a workflow; nil when any may. What an operator has set wins.
+func pinned(v *workflow.WorkflowExecutionVersioningInfo) *deployment.WorkerDeploymentVersion {
+	if o := v.GetVersioningOverride(); o != nil {
+		return o.GetPinned().GetVersion()
+	}
+	if v.GetBehavior() != enums.VERSIONING_BEHAVIOR_PINNED {
+		return nil
+	}
+	return v.GetDeploymentVersion()
+}

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/deployment/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// polled is a task queue with these builds polling, and one running workflow.
+type polled struct {
+	Temporal
+	versioning *workflow.WorkflowExecutionVersioningInfo
+	builds     []string
+}
+
+func (p *polled) DescribeWorkflowExecution(context.Context, string,
+	string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflow.WorkflowExecutionInfo{
+		Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, TaskQueue: "q-drivers", VersioningInfo: p.versioning,
+	}}, nil
+}
+
+func (p *polled) DescribeTaskQueue(context.Context, string,
+	enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	var all []*taskqueue.PollerInfo
+	for _, build := range p.builds {
+		all = append(all, &taskqueue.PollerInfo{DeploymentOptions: &deployment.WorkerDeploymentOptions{DeploymentName: "la",
+			BuildId: build}})
+	}
+	return &workflowservice.DescribeTaskQueueResponse{Pollers: all}, nil
+}
+
+func pinnedTo(build string) *workflow.WorkflowExecutionVersioningInfo {
+	return &workflow.WorkflowExecutionVersioningInfo{Behavior: enums.VERSIONING_BEHAVIOR_PINNED,
+		DeploymentVersion: &deployment.WorkerDeploymentVersion{DeploymentName: "la", BuildId: build}}
+}
+
+// What is pinned to a version that has no worker is given up when two looks a minute apart show so, and none between
+// shows one.
+func TestOrphans(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	p := &polled{versioning: pinnedTo("1"), builds: []string{"1", "2"}}
+	s := NewSingle(p, "", "", nil)
+	s.now = func() time.Time { return now }
+	look := func(after time.Duration, builds ...string) bool {
+		t.Helper()
+		now, p.builds = now.Add(after), builds
+		got, err := s.Status(t.Context(), "scale-out/a-t0-1")
+		require.NoError(t, err)
+		require.True(t, got.Running)
+		return got.Orphaned
+	}
+	require.False(t, look(0, "1", "2"), "it has workers")
+	require.False(t, look(time.Hour, "2"), "seen once")
+	require.False(t, look(30*time.Second, "1", "2"), "it was a moment only")
+	require.False(t, look(time.Hour, "2"), "seen once again")
+	require.False(t, look(59*time.Second, "2"))
+	require.True(t, look(time.Second, "2"))
+	require.False(t, look(time.Second), "Temporal was restarted, and knows of nobody")
+
+	require.False(t, look(time.Hour, "2"))
+	p.versioning.Behavior = enums.VERSIONING_BEHAVIOR_AUTO_UPGRADE
+	require.False(t, look(time.Hour, "2"), "any version may continue it")
+	p.versioning = nil
+	require.False(t, look(time.Hour, "2"), "workers are not versioned")
+	p.versioning = pinnedTo("2")
+	p.versioning.VersioningOverride = &workflow.VersioningOverride{Override: &workflow.VersioningOverride_AutoUpgrade{
+		AutoUpgrade: true}}
+	require.False(t, look(0, "1") || look(time.Hour, "1"), "an operator has moved it")
+}
