@@ -44,8 +44,14 @@ func workerProcess() int {
 // spawn starts a worker process and returns what kills it with SIGKILL.
 func (s *scene) spawn() (kill func()) {
 	s.t.Helper()
+	return s.spawnAt(devServer)
+}
+
+// spawnAt is spawn on a Temporal of the scene's own.
+func (s *scene) spawnAt(temporal string) (kill func()) {
+	s.t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+devServer)
+	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+temporal)
 	cmd.Stderr = os.Stderr
 	require.NoError(s.t, cmd.Start())
 	dead := false

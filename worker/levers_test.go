@@ -1,0 +1,256 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// levers are the commands of the temporal CLI in docs/operations.md, each with whether a test has run it.
+type levers struct {
+	cli string
+
+	mu  sync.Mutex
+	ran map[string]bool
+}
+
+var (
+	inBlock  = regexp.MustCompile("(?m)^(?:\\$ )?(temporal (?:[^\\\\\n]|\\\\\n)+)")
+	inLine   = regexp.MustCompile("`(temporal [^`]+)`")
+	folds    = regexp.MustCompile(`\s*\\\n\s*`)
+	comments = regexp.MustCompile(`\s+#.*`)
+)
+
+func documentedLevers(t *testing.T) *levers {
+	t.Helper()
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	cli, err := workertest.TemporalCLI("../bin")
+	require.NoError(t, err)
+	l := &levers{cli: cli, ran: map[string]bool{}}
+	for _, find := range []*regexp.Regexp{inBlock, inLine} {
+		for _, found := range find.FindAllSubmatch(text, -1) {
+			command := comments.ReplaceAllString(folds.ReplaceAllString(string(found[1]), " "), "")
+			l.ran[strings.TrimSpace(command)] = false
+		}
+	}
+	return l
+}
+
+// pull runs a documented command, with what it says replaced by what a scene has, and returns what it prints.
+func (l *levers) pull(s *scene, command string, instead ...string) string {
+	s.t.Helper()
+	l.mu.Lock()
+	_, known := l.ran[command]
+	l.ran[command] = true
+	l.mu.Unlock()
+	require.True(s.t, known, "docs/operations.md does not have: %s", command)
+	cmd := exec.CommandContext(s.ctx, "bash", "-c", strings.NewReplacer(instead...).Replace(command))
+	cmd.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+devServer, "TEMPORAL_NAMESPACE=default",
+		"PATH="+filepath.Dir(l.cli)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(s.t, err, "%s: %s", cmd, out)
+	return string(out)
+}
+
+// Every command of the temporal CLI in docs/operations.md is run as it stands there, and does what is said of it.
+func TestLevers(t *testing.T) {
+	testkit.Slow(t)
+	l := documentedLevers(t)
+	t.Run("run", func(t *testing.T) {
+		for name, pull := range map[string]func(*testing.T, *levers){
+			"peering": cancelPeering, "scale-out": cancelScaleOut, "scale-in": cancelScaleIn, "undo": cancelUndo,
+			"unpeering": cancelUnpeering, "pause": pauseGroup, "group": resetAndTerminateGroup,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				pull(t, l)
+			})
+		}
+	})
+	for command, ran := range l.ran {
+		require.True(t, ran, "nobody has run: %s", command)
+	}
+}
+
+// The tests that docs/operations.md names are there.
+func TestNamedTestsExist(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	var code strings.Builder
+	for _, folder := range []string{".", "../workflows/fleet"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			part, err := os.ReadFile(file)
+			require.NoError(t, err)
+			code.Write(part)
+		}
+	}
+	named := regexp.MustCompile("`(Test[A-Za-z]+)").FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, named)
+	for _, name := range named {
+		require.Contains(t, code.String(), "func "+name[1]+"(")
+	}
+}
+
+func cancelPeering(t *testing.T, l *levers) {
+	s := newScene(t, 2).work()
+	l.pull(s, "temporal operator search-attribute create --namespace default --name LiqoGroup --type Keyword "+
+		"--name LiqoInstance --type Keyword --name LiqoProvider --type Keyword") // they are there
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
+	name := s.grow(1).Instances[0].Name
+	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
+	require.Contains(t, l.pull(s, "temporal task-queue describe --task-queue liqo-autoscaler-making", "liqo-autoscaler",
+		s.hub.TaskQueue(s.queue)), "Pollers:")
+	require.Contains(t, l.pull(s, "temporal workflow describe -w scale-out/standard-abc123-1", "standard-abc123-1", name),
+		"ScaleOut")
+	testkit.Until(t, waitLimit, "it is listed", func() error {
+		running := l.pull(s, "temporal workflow list --query \"LiqoProvider='milan' AND ExecutionStatus='Running'\"", "milan",
+			s.providers[0])
+		both := running + l.pull(s, "temporal workflow list --query \"LiqoInstance='standard-towb8j-1'\"",
+			"standard-towb8j-1", name)
+		return has(both, workflows.PeeringID(s.providers[0]), workflows.ScaleOutID(name))
+	})
+	l.pull(s, "temporal workflow cancel -w peering/<cluster>", "<cluster>", s.providers[0])
+	require.Equal(t, s.providers[1], s.allIn(fleet.Ready, 1).Instances[0].Provider)
+}
+
+// has fails when a text lacks one of the words.
+func has(text string, words ...string) error {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return fmt.Errorf("no %s in %s", w, text)
+		}
+	}
+	return nil
+}
+
+// gone fails while anything is left in the world.
+func (s *scene) gone() error {
+	w, err := s.world.Snapshot()
+	if err == nil && w.Counts() != (sim.Counts{}) {
+		err = fmt.Errorf("there are %+v; %s", w.Counts(), s)
+	}
+	return err
+}
+
+func cancelScaleOut(t *testing.T, l *levers) {
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
+	name := s.grow(1).Instances[0].Name
+	s.counts("the node is on its way", func(c sim.Counts) bool { return c.Nodes == 1 })
+	l.pull(s, "temporal workflow cancel -w scale-out/<instance>", "<instance>", name)
+	failed := s.allIn(fleet.Failed, 1).Instances[0]
+	require.Equal(t, fleet.CodeCancelled, failed.Failure.Code)
+	s.counts("the attempt is undone", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
+}
+
+func cancelScaleIn(t *testing.T, l *levers) {
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) }).work()
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "protected", Protected: true}))
+	s.release(name)
+	s.isStatus(workflows.ScaleInID(name), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	l.pull(s, "temporal workflow cancel -w scale-in/<instance>", "<instance>", name)
+	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
+	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(name, 1), "protected"))
+	l.pull(s, "temporal workflow signal -w nodegroup/<group> --name retry", "<group>", s.spec.ID)
+	s.allIn("", 0)
+	s.empty()
+}
+
+// What is left when undo is cancelled is found by the comparison, which is paused until then.
+func cancelUndo(t *testing.T, l *levers) {
+	s := newHubScene(t, 1).work()
+	compare := []string{"compare", s.hub.ID(workflows.CompareID), "undo/", s.hub.ID("undo/")}
+	l.pull(s, `temporal schedule toggle --schedule-id compare --pause --reason "..."`, compare...)
+	paused := func() bool {
+		d, err := s.temporal.ScheduleClient().GetHandle(s.ctx, s.hub.ID(workflows.CompareID)).Describe(s.ctx)
+		require.NoError(t, err)
+		return d.Schedule.State.Paused
+	}
+	require.True(t, paused())
+	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
+	name := s.grow(1).Instances[0].Name
+	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
+	s.knobs(0, sim.Knobs{Unreachable: true})
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
+	s.allIn(fleet.Failed, 1)
+	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	l.pull(s, "temporal workflow cancel -w undo/<instance>-<attempt>", append(compare, "<instance>-<attempt>",
+		fleet.ObjectName(name, 1))...)
+	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	s.knobs(0, sim.Knobs{})
+	s.release(name)
+	l.pull(s, `temporal schedule toggle --schedule-id compare --unpause --reason "..."`, compare...)
+	require.False(t, paused())
+	testkit.Until(t, 2*waitLimit, "what is left is undone", func() error { // two rounds must show it
+		l.pull(s, "temporal schedule trigger --schedule-id compare", compare...)
+		return s.gone()
+	})
+}
+
+// A removal that is cancelled stops, and is tried again a minute later.
+func cancelUnpeering(t *testing.T, l *levers) {
+	s := newScene(t, 1).work()
+	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	s.release(name)
+	unpeering := workflows.UnpeeringID(s.providers[0])
+	s.isStatus(unpeering, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	run := s.run(unpeering)
+	l.pull(s, "temporal workflow cancel -w unpeering/<cluster>", "<cluster>", s.providers[0])
+	testkit.Until(t, waitLimit, "it stops", func() error {
+		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, unpeering, run)
+		if is := d.GetWorkflowExecutionInfo().GetStatus(); err == nil && is != enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
+			err = errors.New(is.String())
+		}
+		return err
+	})
+	s.knobs(0, sim.Knobs{})
+	testkit.Until(t, 2*waitLimit, "it is tried again", s.gone)
+	require.NotEqual(t, run, s.run(unpeering))
+}
+
+func pauseGroup(t *testing.T, l *levers) {
+	s := newScene(t, 1).work()
+	l.pull(s, `temporal workflow update execute -w nodegroup/<group> --name pause `+
+		`--input '{"operation": {"id": "by-hand-1", "giveUpAt": "2030-01-01T00:00:00Z"}, "paused": true}'`,
+		"<group>", s.spec.ID)
+	require.True(t, s.snapshot().Paused)
+}
+
+// A group that is reset begins anew at once, one that was terminated with the next Refresh; each keeps its node.
+func resetAndTerminateGroup(t *testing.T, l *levers) {
+	s := newScene(t, 1).work()
+	s.grow(1)
+	is := s.allIn(fleet.Ready, 1)
+	name, epoch := is.Instances[0].Name, is.Epoch
+	l.pull(s, `temporal workflow reset -w nodegroup/<group> -t LastWorkflowTask --reason "..."`, "<group>", s.spec.ID)
+	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return fleet.EpochBefore(epoch, snap.Epoch) })
+	require.Equal(t, name, s.allIn(fleet.Ready, 1).Instances[0].Name)
+	l.pull(s, `temporal workflow terminate -w nodegroup/<group> --reason "..."`, "<group>", s.spec.ID)
+	_, err := s.groups.Snapshot(s.ctx, s.spec.ID)
+	require.ErrorIs(t, err, fleet.ErrNotRunning)
+	require.Equal(t, name, s.configure().Instances[0].Name)
+	require.Equal(t, 1, s.snapshot().Target)
+}

@@ -1,0 +1,132 @@
+package worker_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// temporalOf starts a dev server at an address, with its database in a folder, and returns what stops it.
+func (s *scene) temporalOf(address, dir string) (stop func()) {
+	s.t.Helper()
+	cli, err := workertest.TemporalCLI("../bin")
+	require.NoError(s.t, err)
+	require.NoError(s.t, os.MkdirAll(dir, 0o755))
+	server, err := testsuite.StartDevServer(s.ctx, testsuite.DevServerOptions{
+		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(dir, "temporal.db"),
+		ClientOptions:    &client.Options{HostPort: address, Logger: quiet()},
+		SearchAttributes: searchAttributes(),
+	})
+	require.NoError(s.t, err)
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			_ = server.Stop()
+		}
+	}
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// Temporal's database is lost as a whole while one node is Ready, one is being drained, one is on its way, and the
+// group is paused. What exists comes back as it was: the Ready node under its id, the drained one on its way out, the
+// new one Ready or undone. The pause is forgotten, and so is every name that nothing carries; none is given twice.
+func TestLostDatabase(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
+	address := testkit.FreePorts(t, 1)[0]
+	stop := s.temporalOf(address, filepath.Join(s.dir, "before"))
+	var err error
+	s.temporal, err = client.NewLazyClient(client.Options{HostPort: address, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(s.temporal.Close)
+	s.groups = flow.NewGroups(s.temporal, s.hub, s.queue)
+	kill := s.spawnAt(address)
+	s.configure()
+	s.grow(2)
+	before := s.allIn(fleet.Ready, 2)
+	kept, drained := before.Instances[0].Name, before.Instances[1].Name
+	uid := s.uid(kept)
+	app := sim.Pod{Name: "app", Protected: true}
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(drained, 1), app))
+	s.release(drained)
+	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
+	s.grow(1)
+	s.counts("another node is on its way", func(c sim.Counts) bool { return c.Nodes == 3 })
+	require.NoError(t, s.pause("first", "true"))
+
+	kill()
+	stop()
+	s.temporalOf(address, filepath.Join(s.dir, "after"))
+	s.spawnAt(address)
+	s.knobs(0, sim.Knobs{})
+	after := s.configure()
+	require.True(t, fleet.EpochBefore(before.Epoch, after.Epoch), "%s after %s", after.Epoch, before.Epoch)
+	require.False(t, after.Paused)
+	testkit.Until(t, waitLimit, "the schedule of the comparison is there", func() error {
+		_, err := s.temporal.ScheduleClient().GetHandle(s.ctx, workflows.CompareID).Describe(s.ctx)
+		return err
+	})
+	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(drained, 1), app.Name))
+	rest := s.until("what was drained is gone, and what counts is Ready", func(snap fleet.Snapshot) bool {
+		for _, i := range snap.Instances {
+			if i.Phase != fleet.Ready || i.Name == drained {
+				return false
+			}
+		}
+		w, err := s.world.Snapshot()
+		return err == nil && w.Counts().Nodes == len(snap.Instances) && len(snap.Instances) == snap.Target
+	})
+	require.Equal(t, uid, s.uid(kept), "the Ready node was made anew")
+	next := s.grow(1)
+	names := map[string]bool{drained: true}
+	var all []string
+	for _, i := range next.Instances {
+		require.False(t, names[i.Name], "%s again", i.Name)
+		names[i.Name] = true
+		all = append(all, i.Name)
+	}
+	require.Contains(t, all, kept)
+	require.Len(t, all, len(rest.Instances)+1)
+	s.allIn(fleet.Ready, len(all))
+	s.release(all...)
+	s.allIn("", 0)
+	s.counts("the nodes are given back", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == 0 })
+}
+
+// uid is that of an instance's Node.
+func (s *scene) uid(instance string) string {
+	s.t.Helper()
+	w, err := s.world.Snapshot()
+	require.NoError(s.t, err)
+	for _, n := range w.Consumer.Nodes {
+		if n.Name == fleet.ObjectName(instance, 1) {
+			return string(n.UID)
+		}
+	}
+	require.Fail(s.t, "no node of "+instance)
+	return ""
+}
+
+// What nothing that exists tells is forgotten with a group's history, such as its failures.
+func TestLostHistoryForgetsFailures(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 0).work()
+	s.grow(1)
+	s.allIn(fleet.Failed, 1)
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
+	require.Empty(t, s.configure().Instances)
+}
