@@ -56,7 +56,8 @@ func (c *cluster) tenant(t *testing.T, id string) {
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "Tenant",
 		"apiVersion": "authentication.liqo.io/v1beta1", "spec": map[string]any{"clusterID": id}}}
 	o.SetName(id)
-	_, err := c.objects.Resource(tenantResource).Namespace("liqo-tenant-"+id).Create(t.Context(), o, metav1.CreateOptions{})
+	tenants := c.objects.Resource(tenantResource).Namespace("liqo-tenant-" + id)
+	_, err := tenants.Create(t.Context(), o, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 

@@ -47,8 +47,8 @@ func newSite(t *testing.T, ahead time.Duration) *site {
 		sum := sha256.Sum256([]byte(token))
 		return hex.EncodeToString(sum[:])
 	}
-	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: milan, tokenSHA256: %s, providers: [milan-1]}, "+
-		"{name: worker, tokenSHA256: %s, readOnly: true}]", hash("agent"), hash("reader")))
+	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: milan, tokenSHA256: %s, "+
+		"providers: [milan-1]}, {name: worker, tokenSHA256: %s, readOnly: true}]", hash("agent"), hash("reader")))
 	require.NoError(t, err)
 	real, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: quiet, Now: func() time.Time {
 		s.mu.Lock()

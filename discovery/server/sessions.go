@@ -52,7 +52,8 @@ func turnOf(r *http.Request) (turn store.Turn, err error) {
 func positive(query url.Values, name string) (int64, error) {
 	n, err := strconv.ParseInt(query.Get(name), 10, 64)
 	if err != nil || n < 1 || len(query[name]) > 1 {
-		return 0, problem(http.StatusBadRequest, "", "give session and sequence together, each once and a whole number from 1")
+		return 0, problem(http.StatusBadRequest, "",
+			"give session and sequence together, each once and a whole number from 1")
 	}
 	return n, nil
 }

@@ -10,8 +10,8 @@
 // commands.go have their words, messages.go what entities and drivers tell each other.
 //
 // A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks; names
-// of instances are given out there, by names.go; views.go what drivers tell, results.go what became of commands, compare.go
-// what the comparison finds, loss.go which instances are lost with their provider, snapshot.go what it publishes.
+// of instances are given out there, by names.go; views.go what drivers tell, results.go what became of commands,
+// compare.go what the comparison finds, loss.go which instances are lost with their provider, snapshot.go what it publishes.
 //
 // A driver: driver.go takes what happens, driversteps.go the end of a step, driverwaits.go a provider's answer, which
 // moves the phase Peering on; driverviews.go has what it tells.
