@@ -16,6 +16,15 @@ type figure struct {
 	ceiling int
 	// price is that of the dearest offer that the group may use, per node and hour; 0 when there is none.
 	price float64
+	// places are those that the offers have left, the cheapest first.
+	places []places
+}
+
+// places are what one offer has room for.
+type places struct {
+	nodes  int
+	price  float64 // per node and hour; 0 when there is none
+	peered bool    // a node comes sooner
 }
 
 // measure works out how large each group could become with what is offered now, and at what price. CA is told no larger
@@ -29,7 +38,14 @@ func (s *Server) measure() {
 	figures := make(map[string]figure, len(list))
 	m, known := s.market()
 	candidates := subtract(m, list)
-	room := rooms(list, candidates, now)
+	left := make(map[string]map[string]int, len(list)) // by group and provider
+	for _, g := range list {
+		left[g.id] = fleet.Room(g.terms.Load().spec, candidates, now)
+	}
+	room, peered := rooms(list, left), map[string]bool{}
+	for _, o := range m.Offers {
+		peered[o.Provider] = o.Peered
+	}
 	for _, g := range list {
 		p := g.picture.Load()
 		if p == nil {
@@ -41,6 +57,9 @@ func (s *Server) measure() {
 		}
 		if offers := fleet.Matching(g.terms.Load().spec, candidates, now); len(offers) > 0 {
 			f.price = offers[len(offers)-1].Price
+			for _, o := range offers {
+				f.places = append(f.places, places{left[g.id][o.Provider], o.Price, peered[o.Provider]})
+			}
 		}
 		figures[g.id] = f
 	}
@@ -56,14 +75,10 @@ func (s *Server) figure(id string) (figure, bool) {
 	return figure{}, false
 }
 
-// rooms is how many more instances of each group the offers have places for: what holds leave, less the instances that
-// are booked and have none yet. Groups that compete for the same offers get equal parts, when others wait for places
-// too or CA splits scale-outs between them.
-func rooms(list []*group, candidates []fleet.Candidate, now time.Time) map[string]int {
-	places := make(map[string]map[string]int, len(list)) // by group and provider
-	for _, g := range list {
-		places[g.id] = fleet.Room(g.terms.Load().spec, candidates, now)
-	}
+// rooms is how many more instances of each group the offers have places for: those that holds leave, by group and
+// provider, less the instances that are booked and have none yet. Groups that compete for the same offers get equal
+// parts, when others wait for places too or CA splits scale-outs between them.
+func rooms(list []*group, places map[string]map[string]int) map[string]int {
 	out := make(map[string]int, len(list))
 	for _, g := range list {
 		free, sharers := -waiting(g), 1

@@ -15,6 +15,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+	expanderprotos "k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
 )
 
 // Times of connections.
@@ -37,8 +38,19 @@ type ServeOptions struct {
 	// LameDuck is how long new RPCs are still answered once ctx has ended, while the health says NOT_SERVING: as long as
 	// a Service's endpoints need to follow. CA does not retry, and forgets its scale-down timers with a failed call.
 	LameDuck time.Duration
+	// Expander serves CA's --expander=grpc too. CA brings no certificate there: TLSFiles.Anonymous lets it in.
+	Expander bool
 	// StopGrace bounds how long running RPCs may go on after that. Default DefaultStopGrace.
 	StopGrace time.Duration
+}
+
+// largestRequest is gRPC's own bound, or with the expander one for about 8,000 pods, which CA sends with each group
+// that fits them. One that is larger CA answers itself, by its next expander.
+func (o ServeOptions) largestRequest() int {
+	if o.Expander {
+		return 16 << 20
+	}
+	return 4 << 20
 }
 
 // Serve answers CA on the listener, which it closes, until ctx ends, and then stops within LameDuck and StopGrace. It
@@ -53,13 +65,16 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	}
 	chain := append([]grpc.UnaryServerInterceptor{}, o.Interceptors...)
 	server := grpc.NewServer(
-		grpc.Creds(o.Credentials),
+		grpc.Creds(o.Credentials), grpc.InTapHandle(certified), grpc.MaxRecvMsgSize(o.largestRequest()),
 		grpc.ChainUnaryInterceptor(append(chain, logging(s.log), recovery(s.log))...),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: maxConnectionAge, MaxConnectionAgeGrace: time.Minute, Time: pingAfter, Timeout: pingTimeout,
 		}),
 	)
 	protos.RegisterCloudProviderServer(server, s)
+	if o.Expander {
+		expanderprotos.RegisterExpanderServer(server, expander{server: s})
+	}
 	status := health.NewServer()
 	healthpb.RegisterHealthServer(server, status)
 	tell(status, s.Fresh())

@@ -23,9 +23,9 @@ const (
 	nodeArch         = "amd64"
 )
 
-// templateNode is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
+// Template is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
 // taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty.
-func templateNode(spec fleet.GroupSpec) *corev1.Node {
+func Template(spec fleet.GroupSpec) *corev1.Node {
 	name := "template-" + spec.ID
 	labels := map[string]string{
 		corev1.LabelHostname:             name,

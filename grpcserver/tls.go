@@ -25,6 +25,8 @@ type TLSFiles struct {
 	Key  string // its private key
 	// ClientCA holds the certificates that may sign CA's client certificate. During a rotation: the old and the new one.
 	ClientCA string
+	// Anonymous lets in clients without a certificate, too; Serve answers them nothing but the expander.
+	Anonymous bool
 }
 
 // TLS makes server credentials that follow the files, so a rotated certificate or authority needs no restart. Files
@@ -64,12 +66,16 @@ func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Con
 	if !pool.AppendCertsFromPEM(clientCA) {
 		return nil, fmt.Errorf("no PEM certificate in the client CA %s", f.ClientCA)
 	}
+	auth := tls.RequireAndVerifyClientCert
+	if f.Anonymous {
+		auth = tls.VerifyClientCertIfGiven
+	}
 	return &tls.Config{
 		MinVersion:       tls.VersionTLS12,
 		NextProtos:       []string{"h2"}, // grpc insists on it, also when the config comes from GetConfigForClient
 		Certificates:     []tls.Certificate{pair},
 		ClientCAs:        pool,
-		ClientAuth:       tls.RequireAndVerifyClientCert,
+		ClientAuth:       auth,
 		VerifyConnection: allow(allowed),
 		// A resumed session would be let in by what was true when it began.
 		SessionTicketsDisabled: true,
@@ -82,8 +88,8 @@ func allow(names []string) func(tls.ConnectionState) error {
 		return nil
 	}
 	return func(c tls.ConnectionState) error {
-		if len(c.PeerCertificates) == 0 { // cannot be, see ClientAuth
-			return errors.New("no client certificate")
+		if len(c.PeerCertificates) == 0 { // only where ClientAuth allows it; see certified
+			return nil
 		}
 		came := namesOf(c.PeerCertificates[0])
 		if slices.ContainsFunc(came, func(name string) bool { return slices.Contains(names, name) }) {

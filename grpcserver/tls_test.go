@@ -94,15 +94,23 @@ func TestTLSRefusesHalfAConfig(t *testing.T) {
 func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, by *testkit.Certificate,
 	logs *testkit.Buffer) {
 	t.Helper()
-	dir := t.TempDir()
-	files = TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
-		"ca.crt")}
-	by, logs = testkit.NewAuthority(t), &testkit.Buffer{}
-	by.Issue(t, numbered(1)).Write(t, files.Cert, files.Key)
-	require.NoError(t, os.WriteFile(files.ClientCA, by.PEM(), 0o600))
+	files, by = tlsFiles(t)
+	logs = &testkit.Buffer{}
 	creds, err := TLS(files, allowed, slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(t, err)
 	return serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds), files, by, logs
+}
+
+// tlsFiles are those of a server, with an authority of their own.
+func tlsFiles(t *testing.T) (files TLSFiles, by *testkit.Certificate) {
+	t.Helper()
+	dir := t.TempDir()
+	files = TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
+		"ca.crt")}
+	by = testkit.NewAuthority(t)
+	by.Issue(t, numbered(1)).Write(t, files.Cert, files.Key)
+	require.NoError(t, os.WriteFile(files.ClientCA, by.PEM(), 0o600))
+	return files, by
 }
 
 // A client comes in by its name only, whoever else its authority signs.
@@ -207,11 +215,16 @@ func TestTLSProbesAreNoWarning(t *testing.T) {
 
 func serveTCP(t *testing.T, s *Server, creds credentials.TransportCredentials) string {
 	t.Helper()
+	return serveTCPWith(t, s, ServeOptions{Credentials: creds})
+}
+
+func serveTCPWith(t *testing.T, s *Server, o ServeOptions) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, s, ServeOptions{Credentials: creds}) }()
+	go func() { done <- Serve(ctx, listener, s, o) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-done)

@@ -17,7 +17,7 @@ const fieldNodeBytes protowire.Number = 2
 // templateResponse carries the template in both wire generations. The upstream message knows the first only, so the
 // second is written as an unknown field. The response is shared by all calls and must not be changed.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
-	node := templateNode(spec)
+	node := Template(spec)
 	raw, err := node.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("marshal template: %w", err)
@@ -32,17 +32,25 @@ func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoRe
 // unknownField is a field of the second wire generation that holds bytes or a message, which the upstream message does
 // not know; nil when it is not there.
 func unknownField(m proto.Message, field protowire.Number) []byte {
+	if values := unknownFields(m, field); len(values) > 0 {
+		return values[0]
+	}
+	return nil
+}
+
+// unknownFields are all values of a repeated one. What cannot be read ends them.
+func unknownFields(m proto.Message, field protowire.Number) (values [][]byte) {
 	for raw := []byte(m.ProtoReflect().GetUnknown()); len(raw) > 0; {
 		number, kind, tag := protowire.ConsumeTag(raw)
 		n := protowire.ConsumeFieldValue(number, kind, raw[max(tag, 0):])
 		if tag < 0 || n < 0 {
-			return nil
+			break
 		}
 		if number == field && kind == protowire.BytesType {
 			value, _ := protowire.ConsumeBytes(raw[tag:])
-			return value
+			values = append(values, value)
 		}
 		raw = raw[tag+n:]
 	}
-	return nil
+	return values
 }

@@ -54,6 +54,22 @@ func caFlags(provision time.Duration) []caFlag {
 	}
 }
 
+// askingUs are the flags with CA's --expander=grpc in place of its own choice: CA asks the gRPC server at address, of
+// which authority signed the certificate.
+func askingUs(flags []caFlag, address, authority string) (out []caFlag) {
+	for _, f := range flags {
+		if f.Name != "expander" {
+			out = append(out, f)
+			continue
+		}
+		out = append(out, caFlag{"expander", "grpc,least-waste", []string{
+			"Of several node groups that fit, the gRPC server (--grpc-expander) chooses by what the offers cost now, then by",
+			"the peerings that are there, then by the room left unused. While it does not answer, CA chooses by itself."}},
+			caFlag{"grpc-expander-url", address, nil}, caFlag{"grpc-expander-cert", authority, nil})
+	}
+	return out
+}
+
 // YAML is the value in YAML: text in quotes unless it is plain.
 func (f caFlag) YAML() string {
 	if _, err := strconv.ParseBool(f.Value); err == nil {

@@ -22,10 +22,18 @@ type cloudConfig struct {
 	ClusterName string
 	// MaxProvision comes from the node groups.
 	MaxProvision time.Duration
+	// GRPCExpander has CA ask the gRPC server which node group to grow.
+	GRPCExpander bool
 }
 
 // Flags are CA's flags.
-func (c cloudConfig) Flags() []caFlag { return caFlags(c.MaxProvision) }
+func (c cloudConfig) Flags() []caFlag {
+	flags := caFlags(c.MaxProvision)
+	if c.GRPCExpander {
+		return askingUs(flags, c.Address, c.CACert)
+	}
+	return flags
+}
 
 func newCloudConfig() *cobra.Command {
 	c := cloudConfig{MaxProvision: minProvision}
@@ -58,6 +66,8 @@ it. --config adapts the values to your node groups. Certificates are those of Cl
 	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where nobody else can reach the server")
 	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", 5*time.Second, "how long Cluster Autoscaler waits for an answer")
 	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart asks for")
+	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler asks the gRPC server "+
+		"which node group to grow; give it --grpc-expander too")
 	f.StringVar(&groups, "config", "", "YAML file with the node groups")
 	f.StringVarP(&output, "output", "o", "file", "what to print: file or helm-values")
 	return cmd
@@ -73,6 +83,10 @@ func (c *cloudConfig) adapt(groups string) error {
 	}
 	if c.Cert != "" && (c.Key == "" || c.CACert == "") {
 		return fmt.Errorf("--cert needs --key and --cacert: Cluster Autoscaler knows no TLS without all three")
+	}
+	if c.GRPCExpander && c.CACert == "" {
+		return fmt.Errorf("--grpc-expander needs --cacert and no --plaintext: Cluster Autoscaler asks its expander over " +
+			"TLS only")
 	}
 	if groups == "" {
 		return nil

@@ -91,6 +91,7 @@ func TestCloudConfig(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"--address", "nowhere"}, {"--grpc-timeout", "1ms"}, {"--key", ""}, {"-o", "xml"}, {"--config", "absent.yaml"},
+		{"--grpc-expander", "--plaintext"},
 	} {
 		_, _, err := command(t.Context(), append([]string{"config", "cloud-config"}, args...)...)
 		require.Error(t, err, "%v", args)
@@ -118,4 +119,9 @@ func TestHelmValues(t *testing.T) {
 	require.Len(t, values["extraVolumeSecrets"], 1)
 	args = values["extraArgs"].(map[string]any)
 	require.Equal(t, "1h2m", args["max-node-provision-time"])
+	require.Equal(t, "least-waste", args["expander"])
+
+	args = read("--grpc-expander", "--address", "here:1", "--cacert", "/ca.crt")["extraArgs"].(map[string]any)
+	require.Equal(t, []any{"grpc,least-waste", "here:1", "/ca.crt"},
+		[]any{args["expander"], args["grpc-expander-url"], args["grpc-expander-cert"]})
 }

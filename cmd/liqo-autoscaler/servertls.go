@@ -17,6 +17,7 @@ type serverTLS struct {
 	files     grpcserver.TLSFiles
 	allowed   []string
 	plaintext bool
+	expander  bool
 	named     func() bool // tells an empty list of allowed names from none; nil: none
 }
 
@@ -29,6 +30,8 @@ func (s *serverTLS) register(cmd *cobra.Command) {
 		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
 	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have "+
 		"one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; it "+
+		"brings no certificate there, so anybody who reaches the port may ask which node group is the best, and nothing else")
 	s.named = func() bool { return f.Changed("tls-allowed-names") }
 	registerPlaintext(cmd, &s.plaintext)
 }
@@ -42,6 +45,7 @@ func registerPlaintext(cmd *cobra.Command, plaintext *bool) {
 // one cannot be read.
 func (s *serverTLS) options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
 	none := s.files == (grpcserver.TLSFiles{})
+	o.Expander = s.expander
 	switch {
 	case s.named != nil && s.named() && len(s.allowed) == 0:
 		return o, errors.New("--tls-allowed-names is empty: name who may come in, or leave the flag out to let in every " +
@@ -57,7 +61,9 @@ func (s *serverTLS) options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	case s.plaintext:
 		return o, errors.New("--insecure-plaintext and --tls-* exclude each other")
 	}
-	o.Credentials, err = grpcserver.TLS(s.files, s.allowed, log)
+	files := s.files
+	files.Anonymous = s.expander
+	o.Credentials, err = grpcserver.TLS(files, s.allowed, log)
 	return o, err
 }
 

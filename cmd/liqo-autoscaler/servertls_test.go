@@ -28,6 +28,7 @@ func TestTransportMustBeChosen(t *testing.T) {
 		"plaintext":     {serverTLS{plaintext: true}, "", false},
 		"tls":           {serverTLS{files: all}, "", true},
 		"tls and names": {serverTLS{files: all, allowed: []string{"cluster-autoscaler"}}, "", true},
+		"expander":      {serverTLS{files: all, expander: true}, "", true},
 		"both":          {serverTLS{files: all, plaintext: true}, "exclude each other", false},
 		"half": {serverTLS{files: grpcserver.TLSFiles{Cert: all.Cert}},
 			"name the certificate, its key and the client CA", false},
@@ -43,6 +44,7 @@ func TestTransportMustBeChosen(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, tc.tls, options.Credentials != nil)
+			require.Equal(t, tc.flags.expander, options.Expander)
 		})
 	}
 }

@@ -43,6 +43,8 @@ type Offer struct {
 	Price   float64           `json:"price,omitempty"`
 	Expires *time.Time        `json:"expires,omitempty"`
 	Epoch   string            `json:"epoch,omitempty"`
+	// Peered says that the provider is peered with, so that a node comes sooner.
+	Peered bool `json:"peered,omitempty"`
 	// Closed is why the provider takes nothing new from this cluster now; empty when it does.
 	Closed string `json:"closed,omitempty"`
 }
@@ -59,7 +61,8 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	}
 	return Offer{
 		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
-		Labels: o.Labels, Price: o.Price, Expires: o.Expires, Epoch: o.Epoch, Closed: closed,
+		Labels: o.Labels, Price: o.Price, Expires: o.Expires, Epoch: o.Epoch,
+		Peered: state.Phase == fleet.Established || state.Phase == fleet.Lingering, Closed: closed,
 	}
 }
 

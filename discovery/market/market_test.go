@@ -197,6 +197,24 @@ func TestClosedProvidersHaveNoRoom(t *testing.T) {
 	}
 }
 
+// Nodes come sooner over a peering that is there, so that it is there is news.
+func TestPeeringsArePublished(t *testing.T) {
+	w := newWorld()
+	w.hold("4", "8Gi", "std-1-1")
+	w.run(t, func(pass func(time.Duration)) {
+		for _, phase := range []fleet.PeeringPhase{fleet.Absent, fleet.Establishing, fleet.Established, fleet.Lingering} {
+			w.set(func() {
+				for id, s := range w.states {
+					s.Phase = phase
+					w.states[id] = s
+				}
+			})
+			pass(4 * time.Second)
+			require.Equal(t, phase == fleet.Established || phase == fleet.Lingering, w.offer().Peered, phase)
+		}
+	})
+}
+
 // What an agent measures moves all the time.
 func TestSmallChangesAreNotPublished(t *testing.T) {
 	w := newWorld()

@@ -125,6 +125,7 @@ func (w *world) market() (m market.Market) {
 		for _, h := range w.holds {
 			if h.provider == o.Provider {
 				c.Take(1, h.shape)
+				o.Peered = true
 			}
 		}
 		o.Free, o.Nodes = c.Free, c.Nodes

@@ -4,6 +4,7 @@ package inprocess
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,6 +41,7 @@ import (
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
 	cacore "k8s.io/autoscaler/cluster-autoscaler/core"
 	"k8s.io/autoscaler/cluster-autoscaler/debuggingsnapshot"
+	"k8s.io/autoscaler/cluster-autoscaler/expander"
 )
 
 // world is a cluster with Cluster Autoscaler, a gRPC server, and providers.
@@ -58,6 +61,7 @@ type world struct {
 	fails    bool   // calls of CA may fail
 	address  string // of the gRPC server
 	stop     func() // stops it
+	serving  grpcserver.ServeOptions
 
 	groups *groups
 	next   atomic.Pointer[grpcserver.Settings] // what the next Refresh reads
@@ -117,9 +121,11 @@ func asByDefault(o *caconfig.AutoscalingOptions) {
 
 // serve runs the gRPC server behind a proxy, and returns the file that leads CA to it.
 func (w *world) serve(nodeGroups string) (cloudConfig string) {
+	over := w.secure()
 	w.address = w.listen(w.parse(nodeGroups), "127.0.0.1:0")
+	w.options.GRPCExpanderURL = w.address
 	var err error
-	w.proxy, err = ca.NewProxy(w.address, filepath.Join(w.t.TempDir(), "calls.jsonl"), ca.Transport{})
+	w.proxy, err = ca.NewProxy(w.address, filepath.Join(w.t.TempDir(), "calls.jsonl"), over)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() {
 		require.NoError(w.t, w.proxy.Close())
@@ -128,6 +134,27 @@ func (w *world) serve(nodeGroups string) (cloudConfig string) {
 	cloudConfig = filepath.Join(w.t.TempDir(), "cloud-config.yaml")
 	require.NoError(w.t, os.WriteFile(cloudConfig, []byte("address: "+w.proxy.Address+"\n"), 0o600))
 	return cloudConfig
+}
+
+// secure has the gRPC server serve the expander over mutual TLS, if CA asks it, and returns how the proxy reaches it.
+func (w *world) secure() (over ca.Transport) {
+	w.serving.StopGrace = time.Millisecond
+	if !strings.Contains(w.options.ExpanderNames, expander.GRPCExpanderName) {
+		return over
+	}
+	dir, authority := w.t.TempDir(), testkit.NewAuthority(w.t)
+	files := grpcserver.TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
+		ClientCA: filepath.Join(dir, "ca.crt"), Anonymous: true}
+	authority.Issue(w.t).Write(w.t, files.Cert, files.Key)
+	require.NoError(w.t, os.WriteFile(files.ClientCA, authority.PEM(), 0o600))
+	var err error
+	w.serving.Expander = true
+	w.serving.Credentials, err = grpcserver.TLS(files, nil, slog.New(slog.DiscardHandler))
+	require.NoError(w.t, err)
+	w.options.GRPCExpanderCert = files.ClientCA
+	over.Client = credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost",
+		Certificates: []tls.Certificate{authority.Issue(w.t).TLS()}})
+	return over
 }
 
 // listen starts a gRPC server, which w.stop ends.
@@ -151,7 +178,7 @@ func (w *world) listen(settings grpcserver.Settings, address string) string {
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- grpcserver.Serve(ctx, l, s, grpcserver.ServeOptions{StopGrace: time.Millisecond}) }()
+	go func() { served <- grpcserver.Serve(ctx, l, s, w.serving) }()
 	w.stop = func() {
 		cancel()
 		require.NoError(w.t, <-served)

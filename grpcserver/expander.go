@@ -1,0 +1,110 @@
+package grpcserver
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
+	"k8s.io/component-helpers/resource"
+)
+
+// fieldPodBytes is Option.podBytes: CA up to 1.34.1 sends pod = 4 alone, CA from 1.35 on podBytes alone, those between
+// both.
+const fieldPodBytes protowire.Number = 5
+
+// expander answers CA's --expander=grpc: of the node groups that would help pending pods, which one shall grow. CA
+// takes all options when an RPC fails, and scales nothing when the answer is empty (CA expander/grpcplugin/grpc_client.go).
+// The nodes that CA sends along are not read: a group's shape and prices are known here.
+type expander struct{ server *Server }
+
+// BestOptions returns the best of the options that are groups of ours, or several that are equally good, for CA's next
+// expander to choose from; and all options that are no groups of ours, because nothing is known of them.
+func (e expander) BestOptions(_ context.Context, req *protos.BestOptionsRequest) (*protos.BestOptionsResponse, error) {
+	var ours []bid
+	resp := &protos.BestOptionsResponse{}
+	for _, o := range req.GetOptions() {
+		if o.GetNodeGroupId() == "" || o.GetNodeCount() < 1 {
+			return nil, status.Error(codes.InvalidArgument, "choose a node group: an option needs a group and a count")
+		}
+		b, known, err := e.server.bid(o)
+		switch {
+		case err != nil:
+			return nil, err
+		case known:
+			ours = append(ours, b)
+		default:
+			resp.Options = append(resp.Options, answer(o, "no node group of this server"))
+		}
+	}
+	for _, b := range best(ours) {
+		resp.Options = append(resp.Options, answer(b.option, b.String()))
+		e.server.log.Info("chosen to grow for Cluster Autoscaler", "group", b.option.GetNodeGroupId(),
+			"nodes", b.option.GetNodeCount(), "of", len(req.GetOptions()), "because", b.String())
+	}
+	return resp, nil
+}
+
+// answer carries no pods: CA reads the id alone.
+func answer(o *protos.Option, why string) *protos.Option {
+	return &protos.Option{NodeGroupId: o.GetNodeGroupId(), NodeCount: o.GetNodeCount(), Debug: why}
+}
+
+// bid is what an option costs and brings; false when it is no group of ours.
+func (s *Server) bid(o *protos.Option) (bid, bool, error) {
+	g := s.roster.Load().byID[o.GetNodeGroupId()]
+	if g == nil {
+		return bid{}, false, nil
+	}
+	pods, err := podsOf(o)
+	if err != nil {
+		return bid{}, false, err
+	}
+	b := bid{option: o, room: weight(g.terms.Load().spec.Shape) * float64(o.GetNodeCount())}
+	for _, pod := range pods {
+		b.asked += max(leastWeight, weight(resource.PodRequests(pod, resource.PodResourcesOptions{})))
+	}
+	b.cost, b.warm = s.costOf(g, int(o.GetNodeCount()))
+	return b, true, nil
+}
+
+// podsOf reads the pods that the option helps, in both wire generations.
+func podsOf(o *protos.Option) ([]*corev1.Pod, error) {
+	raw := unknownFields(o, fieldPodBytes)
+	if len(raw) == 0 {
+		return slices.DeleteFunc(slices.Clone(o.GetPod()), func(p *corev1.Pod) bool { return p == nil }), nil
+	}
+	pods := make([]*corev1.Pod, len(raw))
+	for i, r := range raw {
+		pods[i] = &corev1.Pod{}
+		if err := pods[i].Unmarshal(r); err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "choose a node group: a pod of %s cannot be read: %v",
+				o.GetNodeGroupId(), err)
+		}
+	}
+	return pods, nil
+}
+
+// costOf is what so many more nodes of the group cost in an hour, taken from the cheapest places on, as scale-outs do;
+// what nobody has room for costs as much as the dearest. warm is the share of them that comes over a peering which is
+// there.
+func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
+	left := nodes
+	f, _ := s.figure(g.id)
+	for _, p := range f.places {
+		n := min(p.nodes, left)
+		left -= n
+		price := p.price
+		if price <= 0 {
+			price = weight(g.terms.Load().spec.Shape)
+		}
+		cost += float64(n) * price
+		if p.peered {
+			warm += float64(n) / float64(nodes)
+		}
+	}
+	return cost + float64(left)*s.nodePrice(g), warm
+}
