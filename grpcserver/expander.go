@@ -17,8 +17,9 @@ import (
 const fieldPodBytes protowire.Number = 5
 
 // expander answers CA's --expander=grpc: of the node groups that would help pending pods, which one shall grow. CA
-// takes all options when an RPC fails, and scales nothing when the answer is empty (CA expander/grpcplugin/grpc_client.go).
-// The nodes that CA sends along are not read: a group's shape and prices are known here.
+// takes all options when an RPC fails, and scales nothing when the answer is empty (CA
+// expander/grpcplugin/grpc_client.go). The nodes that CA sends along are not read: a group's shape and prices are known
+// here.
 type expander struct{ server *Server }
 
 // BestOptions returns the best of the options that are groups of ours, or several that are equally good, for CA's next

@@ -151,6 +151,13 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Equal(t, 3, lent.Offers[0].HeldNodes)
 	require.Equal(t, fleet.Established, lent.Offers[0].Peering)
 
+	explained := s.cli("explain", "instance", ready.Instances[0].Name)
+	require.Contains(t, explained, "instance "+ready.Instances[0].Name+": Ready, attempt 1 on ")
+	require.Contains(t, explained, ": the node is Ready\n")
+	_, _, err = command(s.ctx, "explain", "instance", "two-x-9", "--hub", "edge", "--temporal-address",
+		s.c.temporal.Address)
+	require.ErrorContains(t, err, "no instance two-x-9: no node group of hub edge lists it")
+
 	require.Equal(t, "node group one is paused, target size 0\n", s.cli("pause", "group", "one"))
 	s.refresh()
 	require.Zero(t, s.groups()["one"].GetMaxSize(), "a paused group cannot grow")

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func newExplain(c *common) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say why a pending pod gets no node, or what became of an instance",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("want pod NAMESPACE/NAME, or instance NAME")
+		},
+	}
+	cmd.AddCommand(newExplainPod(c), newExplainInstance(c))
+	return cmd
+}
+
+// explained is what both commands print.
+type explained interface{ Text(out io.Writer) error }
+
+func printExplained(out io.Writer, format string, e explained) error {
+	if format == "json" {
+		return show.JSON(out, e)
+	}
+	return e.Text(out)
+}
+
+func registerExplained(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "text", "what to print: text or json")
+}
+
+func checkExplained(format string) error {
+	if format != "text" && format != "json" {
+		return fmt.Errorf("--output %q: use text or json", format)
+	}
+	return nil
+}
+
+func newExplainPod(c *common) *cobra.Command {
+	var f explainPodFlags
+	cmd := &cobra.Command{
+		Use:   "pod NAMESPACE/NAME",
+		Short: "Say why a pending pod gets no node",
+		Long: `Say why a pending pod gets no node: what keeps it away from each node group's nodes, or why that group does not grow.
+It reads the pod, its namespace and events, Cluster Autoscaler's status and the published market with your kubeconfig,
+and the node groups from Temporal. What it may not read is left out, and named. What depends on other pods, as
+anti-affinity, is not judged. It exits with 0 whatever the reason is, and with 1 when there is no such pod.`,
+		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if namespace, name, ok := strings.Cut(args[0], "/"); ok && namespace != "" && name != "" {
+					return nil
+				}
+			}
+			return errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkExplained(f.output); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+			defer cancel()
+			access, err := personal(f.kubeconfig)
+			if err != nil {
+				return err
+			}
+			kube, err := kubernetes.NewForConfig(access)
+			if err != nil {
+				return fmt.Errorf("open the cluster: %w", err)
+			}
+			namespace, name, _ := strings.Cut(args[0], "/")
+			world, err := f.read(ctx, kube, string(c.hub), namespace, name)
+			if err != nil {
+				return err
+			}
+			err = c.ask(ctx, func(t client.Client) error { return addGroups(ctx, c, t, &world) })
+			if err != nil {
+				return err
+			}
+			return printExplained(cmd.OutOrStdout(), f.output, explain.OfPod(world))
+		},
+	}
+	f.register(cmd)
+	c.registerHub(cmd)
+	return cmd
+}
+
+// addGroups reads the node groups, and what their instances wait for.
+func addGroups(ctx context.Context, c *common, t client.Client, w *explain.World) (err error) {
+	groups := flow.NewGroups(t, c.hub, c.taskQueue)
+	w.Groups, err = flow.NewEntities(t, c.hub, c.taskQueue).Groups(ctx)
+	w.Template, w.Now = grpcserver.Template, time.Now()
+	w.Waits = func(_ string, i fleet.InstanceView) string { return waitsFor(ctx, groups, i) }
+	return err
+}
+
+// waitsFor is what an instance waits for, "" where that cannot be told.
+func waitsFor(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) string {
+	w, err := groups.Waits(ctx, i)
+	if err != nil || w.Stage == "" {
+		return ""
+	}
+	return strings.TrimSuffix(w.Stage+": "+w.Message, ": ")
+}
+
+func newExplainInstance(c *common) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "instance NAME",
+		Short: "Say where an instance is, and what became of each attempt to get it",
+		Long: `Say where an instance is, and what became of each attempt to get it: what was chosen and why not another, what the
+providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. Needs
+Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
+		Example: "  liqo-autoscaler explain instance standard-towb8j-1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkExplained(output); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+			defer cancel()
+			return c.ask(ctx, func(t client.Client) error {
+				found, err := explainInstance(ctx, c, t, args[0])
+				if err != nil {
+					return err
+				}
+				return printExplained(cmd.OutOrStdout(), output, found)
+			})
+		},
+	}
+	c.registerHub(cmd)
+	registerExplained(cmd, &output)
+	return cmd
+}
+
+// explainInstance reads what its group shows and what its workflows have recorded.
+func explainInstance(ctx context.Context, c *common, t client.Client, name string) (explain.Instance, error) {
+	snapshots, err := flow.NewEntities(t, c.hub, c.taskQueue).Groups(ctx)
+	if err != nil {
+		return explain.Instance{}, err
+	}
+	var records []explain.Record
+	for _, kind := range []fleet.DriverKind{fleet.ScaleOut, fleet.ScaleIn} {
+		runs, err := flow.DriverHistories(ctx, t, c.hub, kind, name)
+		if err != nil {
+			return explain.Instance{}, err
+		}
+		for _, events := range runs {
+			records = append(records, explain.Records(string(kind)+"/"+name, events)...)
+		}
+	}
+	for _, s := range snapshots {
+		for n := range s.Instances {
+			if v := &s.Instances[n]; v.Name == name {
+				waits := waitsFor(ctx, flow.NewGroups(t, c.hub, c.taskQueue), *v)
+				return explain.OfInstance(name, s.Group, v, waits, records), nil
+			}
+		}
+	}
+	if len(records) == 0 {
+		return explain.Instance{}, fmt.Errorf("no instance %s: no node group of hub %s lists it, and Temporal has no "+
+			"history of it (any more)", name, c.hub)
+	}
+	return explain.OfInstance(name, "", nil, "", records), nil
+}

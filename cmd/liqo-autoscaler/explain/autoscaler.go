@@ -1,0 +1,70 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// caGroup is what Cluster Autoscaler (1.30 and later) says of a node group in its status ConfigMap
+// (CA clusterstate/api/types.go).
+type caGroup struct {
+	Name   string `json:"name"`
+	Health struct {
+		MaxSize *int `json:"maxSize"`
+	} `json:"health"`
+	ScaleUp struct {
+		Status      string `json:"status"`
+		BackoffInfo struct {
+			ErrorCode    string `json:"errorCode"`
+			ErrorMessage string `json:"errorMessage"`
+		} `json:"backoffInfo"`
+	} `json:"scaleUp"`
+}
+
+// backoff is why CA leaves the group alone now; empty when it does not.
+func (g caGroup) backoff() string {
+	if g.ScaleUp.Status != "Backoff" {
+		return ""
+	}
+	why := strings.TrimSpace(g.ScaleUp.BackoffInfo.ErrorCode + " " + g.ScaleUp.BackoffInfo.ErrorMessage)
+	if why == "" {
+		return "an earlier scale-up failed"
+	}
+	return why
+}
+
+// readStatus reads CA's status ConfigMap; no text is no status.
+func readStatus(text string) (map[string]caGroup, error) {
+	var status struct {
+		NodeGroups []caGroup `json:"nodeGroups"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &status); err != nil {
+		return nil, fmt.Errorf("the status of Cluster Autoscaler cannot be read: %w", err)
+	}
+	groups := make(map[string]caGroup, len(status.NodeGroups))
+	for _, g := range status.NodeGroups {
+		groups[g.Name] = g
+	}
+	return groups, nil
+}
+
+// lastWord is what CA said last of the pod in its events.
+func lastWord(events []corev1.Event) string {
+	var last *corev1.Event
+	for n := range events {
+		e := &events[n]
+		if e.Source.Component != "cluster-autoscaler" && e.ReportingController != "cluster-autoscaler" {
+			continue
+		}
+		if last == nil || !e.LastTimestamp.Before(&last.LastTimestamp) {
+			last = e
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Reason + ": " + last.Message
+}

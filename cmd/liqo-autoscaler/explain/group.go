@@ -1,0 +1,142 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// liqoTaint is on every virtual node (Liqo pkg/consts).
+const liqoTaint = "virtual-node.liqo.io/not-allowed"
+
+// Group is what one node group could do for the pod.
+type Group struct {
+	Name    string  `json:"name"`
+	Verdict Verdict `json:"verdict"`
+	Message string  `json:"message"`
+	Target  int     `json:"target"`
+	Max     int     `json:"max"`
+	// Told is max as Cluster Autoscaler saw it last.
+	Told *int `json:"told,omitempty"`
+	// Misfits are why the pod does not fit on a node of the group.
+	Misfits []Misfit `json:"misfits,omitempty"`
+	// OnTheirWay are nodes that are being made.
+	OnTheirWay []Coming `json:"onTheirWay,omitempty"`
+	// Failed are instances that Cluster Autoscaler has not deleted yet, the newest last.
+	Failed []string `json:"failed,omitempty"`
+	// Offers are what the group thinks of each offer, when the market could be read.
+	Offers []fleet.Verdict `json:"offers,omitempty"`
+}
+
+// Coming is an instance that is on its way.
+type Coming struct {
+	Instance string      `json:"instance"`
+	Phase    fleet.Phase `json:"phase"`
+	Provider string      `json:"provider,omitempty"`
+	// Waits is the stage that it waits for, where that can be told.
+	Waits string `json:"waits,omitempty"`
+}
+
+func (w World) group(s fleet.Snapshot, ca caGroup) Group {
+	g := Group{Name: s.Group, Target: s.Target, Max: s.Max, Told: ca.Health.MaxSize}
+	if s.Spec == nil {
+		g.Verdict, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
+		return g
+	}
+	g.Misfits = misfits(w.Pod, w.Template(*s.Spec))
+	if len(g.Misfits) > 0 {
+		g.Verdict, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
+		return g
+	}
+	g.instances(w, s)
+	room := w.offers(&g, *s.Spec)
+	g.Verdict, g.Message = g.judge(s, ca, room)
+	return g
+}
+
+func (g *Group) instances(w World, s fleet.Snapshot) {
+	for _, i := range s.Instances {
+		switch {
+		case i.Phase == fleet.Failed && i.Failure != nil:
+			g.Failed = append(g.Failed, fmt.Sprintf("%s: %s: %s", i.Name, i.Failure.Code, i.Failure.Message))
+		case i.Counts && (i.Phase.Growing() || i.Phase == fleet.Pending):
+			c := Coming{Instance: i.Name, Phase: i.Phase, Provider: i.Provider}
+			if w.Waits != nil {
+				c.Waits = w.Waits(s.Group, i)
+			}
+			g.OnTheirWay = append(g.OnTheirWay, c)
+		}
+	}
+}
+
+// offers fills in what the group thinks of each offer, and returns how many nodes have room; -1 when that is unknown.
+func (w World) offers(g *Group, spec fleet.GroupSpec) int {
+	if w.Market == nil {
+		return -1
+	}
+	candidates := make([]fleet.Candidate, len(w.Market.Offers))
+	for n, o := range w.Market.Offers {
+		candidates[n] = o.Candidate()
+	}
+	g.Offers = fleet.Choose(spec, candidates, nil, fleet.Rank{Name: spec.ID}, w.Now).Verdicts
+	room := 0
+	for _, n := range fleet.Room(spec, candidates, w.Now) {
+		room += n
+	}
+	return room
+}
+
+func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int) (Verdict, string) {
+	switch {
+	case len(g.OnTheirWay) > 0 && !s.Paused:
+		c := g.OnTheirWay[0]
+		text := fmt.Sprintf("%s is on its way: %s", c.Instance, c.Phase)
+		if c.Provider != "" {
+			text += " on " + c.Provider
+		}
+		if c.Waits != "" {
+			text += ", waiting for " + c.Waits
+		}
+		return OnItsWay, text
+	case s.Paused:
+		return Paused, "it is paused: liqo-autoscaler resume group " + s.Group
+	case s.Target >= s.Max:
+		return AtMax, fmt.Sprintf("its target size %d is its max", s.Target)
+	case ca.backoff() != "":
+		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()
+	case room == 0 && len(g.Offers) == 0:
+		return NoOffer, "there is no offer"
+	case room == 0:
+		return NoOffer, fmt.Sprintf("no offer has room for a node: %s: %s", g.Offers[0].Provider, g.Offers[0].Reason)
+	case g.Told != nil && *g.Told <= s.Target:
+		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then", *g.Told)
+	}
+	return NotAskedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
+}
+
+// hint says what to do where a label is asked for that offers have and the group's nodes do not promise.
+func (w World) hint(misfits []Misfit, spec fleet.GroupSpec) string {
+	switch {
+	case strings.Contains(misfits[0].Reason, liqoTaint):
+		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
+			"make the pod anew"
+	case w.Market == nil || spec.Provider != "":
+		return ""
+	}
+	only := &corev1.Node{Status: w.Template(spec).Status, Spec: w.Template(spec).Spec}
+	for _, o := range w.Market.Offers {
+		only.Labels = map[string]string{"liqo.io/remote-cluster-id": o.Provider}
+		for _, from := range []map[string]string{w.Template(spec).Labels, o.Labels} {
+			for key, value := range from {
+				only.Labels[key] = value
+			}
+		}
+		if len(selectors(w.Pod, only)) == 0 {
+			return "; nodes on " + o.Provider + " would have it: give pods that select by it a group with `per: provider`"
+		}
+	}
+	return ""
+}

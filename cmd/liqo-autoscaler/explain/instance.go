@@ -1,0 +1,68 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Instance is where an instance is, and how it came there.
+type Instance struct {
+	Name  string `json:"name"`
+	Group string `json:"group,omitempty"`
+	// Phase is Released when the group no longer lists it.
+	Phase    fleet.Phase    `json:"phase"`
+	Since    time.Time      `json:"since,omitzero"`
+	Provider string         `json:"provider,omitempty"`
+	Node     string         `json:"node,omitempty"`
+	Attempt  int            `json:"attempt,omitempty"`
+	Failure  *fleet.Failure `json:"failure,omitempty"`
+	Stuck    string         `json:"stuck,omitempty"`
+	NotReady bool           `json:"notReady,omitempty"`
+	// Waits is what the step under way waits for.
+	Waits string `json:"waits,omitempty"`
+	// DataFrom is when the oldest record is of; Temporal forgets the histories of closed workflows in time.
+	DataFrom time.Time `json:"dataFrom,omitzero"`
+	Records  []Record  `json:"records"`
+}
+
+// OfInstance puts together what a group shows of an instance and what its workflows have recorded. A nil view is of one
+// that no group lists any longer.
+func OfInstance(name, group string, view *fleet.InstanceView, waits string, records []Record) Instance {
+	i := Instance{Name: name, Group: group, Phase: fleet.Released, Waits: waits, Records: slices.Clone(records)}
+	if v := view; v != nil {
+		i.Phase, i.Since, i.Provider, i.Attempt = v.Phase, v.Since.UTC(), v.Provider, v.Attempt
+		i.Failure, i.Stuck, i.NotReady = v.Failure, v.Stuck, v.NotReady
+		if v.Attempt > 0 {
+			i.Node = fleet.ObjectName(name, v.Attempt)
+		}
+	}
+	slices.SortStableFunc(i.Records, ByTime)
+	if len(i.Records) > 0 {
+		i.DataFrom = i.Records[0].At
+	} else {
+		i.Records = []Record{}
+	}
+	return i
+}
+
+// state is the instance in a sentence.
+func (i Instance) state() string {
+	text := string(i.Phase)
+	if i.Provider != "" {
+		text += fmt.Sprintf(", attempt %d on %s", i.Attempt, i.Provider)
+	}
+	switch {
+	case i.Stuck != "":
+		text += ", stuck: " + i.Stuck
+	case i.Failure != nil:
+		text += fmt.Sprintf(", %s: %s", i.Failure.Code, i.Failure.Message)
+	case i.NotReady:
+		text += ", its node is not ready"
+	case i.Waits != "":
+		text += ", waiting for " + i.Waits
+	}
+	return text
+}

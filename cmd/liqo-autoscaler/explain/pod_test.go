@@ -1,0 +1,173 @@
+package explain_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory),
+		"pods": resource.MustParse("110")}
+}
+
+// world has one pod that fits, in an offloaded namespace, one group "std" with room for nodes on milan.
+func world() explain.World {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}},
+			Tolerations: []corev1.Toleration{{Key: "virtual-node.liqo.io/not-allowed", Operator: corev1.TolerationOpExists}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}},
+	}
+	return explain.World{
+		Pod: pod, Template: grpcserver.Template, Now: time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC),
+		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}},
+		Groups: []fleet.Snapshot{group("std")},
+		Market: &market.Market{Offers: []market.Offer{{Name: "milan", Provider: "milan", Lendable: list("8", "16Gi"),
+			Free: list("8", "16Gi"), Labels: map[string]string{"region": "north"}}}},
+	}
+}
+
+func group(id string) fleet.Snapshot {
+	return fleet.Snapshot{Group: id, Max: 5, Target: 1, Spec: &fleet.GroupSpec{ID: id, Max: 5, Shape: list("2", "4Gi")}}
+}
+
+func status(scaleUp string, max int) string {
+	return fmt.Sprintf("time: now\nautoscalerStatus: Running\nnodeGroups:\n- name: other\n- name: std\n"+
+		"  health: {status: Healthy, maxSize: %d}\n  scaleUp: %s\n", max, scaleUp)
+}
+
+func TestWhyAPodGetsNoNode(t *testing.T) {
+	growing := func(phase fleet.Phase) fleet.InstanceView {
+		return fleet.InstanceView{Name: "std-a-2", Phase: phase, Provider: "milan", Counts: true, Attempt: 1}
+	}
+	for name, tc := range map[string]struct {
+		change  func(w *explain.World)
+		verdict explain.Verdict
+		says    string
+	}{
+		"it may come": {func(*explain.World) {}, explain.NotAskedYet, "Cluster Autoscaler has not asked"},
+		"scheduled":   {func(w *explain.World) { w.Pod.Spec.NodeName = "n" }, explain.Scheduled, "it has a node, n"},
+		"ended":       {func(w *explain.World) { w.Pod.Status.Phase = corev1.PodSucceeded }, explain.Finished, "Succeeded"},
+		"deleted": {func(w *explain.World) { w.Pod.DeletionTimestamp = &metav1.Time{Time: w.Now} }, explain.Finished,
+			"being deleted"},
+		"gated": {func(w *explain.World) { w.Pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} },
+			explain.Gated, "quota"},
+		"not seen": {func(w *explain.World) { w.Pod.Status.Conditions[0].Reason = "SchedulerError" }, explain.NotSeen,
+			"SchedulerError"},
+		"not offloaded": {func(w *explain.World) { w.Namespace.Labels = nil }, explain.NotOffloaded,
+			"liqoctl offload namespace shop"},
+		"namespace not read": {func(w *explain.World) { w.Namespace = nil }, explain.NotAskedYet, "std"},
+		"no groups":          {func(w *explain.World) { w.Groups = nil }, explain.NoGroups, "no node group runs"},
+		"no spec":            {func(w *explain.World) { w.Groups[0].Spec = nil }, explain.NotConfigured, "Refresh"},
+		"paused":             {func(w *explain.World) { w.Groups[0].Paused = true }, explain.Paused, "resume group std"},
+		"max": {func(w *explain.World) { w.Groups[0].Target = 5 }, explain.AtMax,
+			"its target size 5 is its max"},
+		"limits": {func(w *explain.World) { w.Status = status("{status: NoActivity}", 1) }, explain.AtMax,
+			"told a max of 1"},
+		"backoff": {func(w *explain.World) {
+			w.Status = status("{status: Backoff, backoffInfo: {errorCode: NoOffer, errorMessage: nobody fits}}", 5)
+		}, explain.BackingOff, "NoOffer nobody fits"},
+		"status of no use": {func(w *explain.World) { w.Status = "\tx" }, explain.NotAskedYet, "std"},
+		"on its way": {func(w *explain.World) {
+			w.Groups[0].Instances = []fleet.InstanceView{growing(fleet.Joining)}
+			w.Waits = func(string, fleet.InstanceView) string { return "virtual-kubelet: not ready" }
+		}, explain.OnItsWay, "std-a-2 is on its way: Joining on milan, waiting for virtual-kubelet: not ready"},
+		"on its way, at max": {func(w *explain.World) {
+			w.Groups[0].Target, w.Groups[0].Instances = 5, []fleet.InstanceView{growing(fleet.Pending)}
+		}, explain.OnItsWay, "Pending"},
+		"full": {func(w *explain.World) { w.Market.Offers[0].Free = list("1", "16Gi") }, explain.NoOffer,
+			"milan: needs cpu 2, 1 of 8 is free"},
+		"closed": {func(w *explain.World) { w.Market.Offers[0].Closed = "it is cordoned" }, explain.NoOffer,
+			"it is cordoned"},
+		"no offers":      {func(w *explain.World) { w.Market.Offers = nil }, explain.NoOffer, "there is no offer"},
+		"market unknown": {func(w *explain.World) { w.Market = nil }, explain.NotAskedYet, "std"},
+		"too large": {func(w *explain.World) { w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi") },
+			explain.NoGroupFits, "resources.requests: cpu 3 is asked for, a node has 2"},
+		"gpu": {func(w *explain.World) {
+			w.Pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+		}, explain.NoGroupFits, "nvidia.com/gpu 1 is asked for, a node has 0"},
+		"no toleration": {func(w *explain.World) { w.Pod.Spec.Tolerations = nil }, explain.NoGroupFits,
+			"none tolerates the taint virtual-node.liqo.io/not-allowed=true:NoExecute; Liqo adds the toleration"},
+		"selector": {func(w *explain.World) { w.Pod.Spec.NodeSelector = map[string]string{"disk": "ssd"} },
+			explain.NoGroupFits, "spec.nodeSelector: disk=ssd is asked for, a node does not have disk"},
+		"selector of an offer": {func(w *explain.World) { w.Pod.Spec.NodeSelector = map[string]string{"region": "north"} },
+			explain.NoGroupFits, "nodes on milan would have it: give pods that select by it a group with `per: provider`"},
+		"affinity": {func(w *explain.World) {
+			w.Pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/os", Operator: "In",
+						Values: []string{"linux"}}, {Key: "zone", Operator: "In", Values: []string{"a", "b"}}}},
+					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "gpu", Operator: "Exists"}}},
+				}}}}
+		}, explain.NoGroupFits, "spec.affinity.nodeAffinity: zone In a,b, or gpu Exists is asked for"},
+		"the best group speaks": {func(w *explain.World) {
+			w.Groups[0].Paused = true
+			w.Groups = append(w.Groups, group("more"), fleet.Snapshot{Group: "new"})
+		}, explain.NotAskedYet, "node group more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world()
+			tc.change(&w)
+			p := explain.OfPod(w)
+			var text bytes.Buffer
+			require.NoError(t, p.Text(&text))
+			require.Equal(t, tc.verdict, p.Verdict, text.String())
+			says := p.Message
+			if tc.verdict == explain.NoGroupFits {
+				says = p.Groups[0].Message
+			}
+			require.Contains(t, says, tc.says)
+			require.Contains(t, text.String(), "pod shop/web-0: "+string(tc.verdict)+"\n  ")
+			require.Contains(t, text.String(), tc.says)
+			raw, err := json.Marshal(p)
+			require.NoError(t, err)
+			require.Contains(t, string(raw), `"verdict":"`+string(tc.verdict)+`"`)
+		})
+	}
+}
+
+// What others said stands beside the verdict, and what could not be read is named.
+func TestWhatOthersSaid(t *testing.T) {
+	w := world()
+	from := func(component, reason, message string, at int64) corev1.Event {
+		return corev1.Event{Source: corev1.EventSource{Component: component}, Reason: reason, Message: message,
+			LastTimestamp: metav1.Unix(at, 0)}
+	}
+	w.Events = []corev1.Event{
+		from("cluster-autoscaler", "NotTriggerScaleUp", "2 max node group size reached", 20),
+		from("cluster-autoscaler", "TriggeredScaleUp", "old", 10), from("default-scheduler", "FailedScheduling", "no", 30),
+	}
+	w.Notes = []string{"namespace shop: forbidden"}
+	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Failed, Counts: true,
+		Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "", "it took too long")}}
+	var text bytes.Buffer
+	require.NoError(t, explain.OfPod(w).Text(&text))
+	require.Equal(t, `pod shop/web-0: NotAskedYet
+  node group std: it fits and may grow; Cluster Autoscaler has not asked for a node yet
+  scheduler: 0/3 nodes are available
+  Cluster Autoscaler: NotTriggerScaleUp: 2 max node group size reached
+node group std: NotAskedYet, target size 1 of 5
+  it fits and may grow; Cluster Autoscaler has not asked for a node yet
+  failed: std-a-1: Timeout: it took too long
+  offer of milan: fits at price 0
+not considered: namespace shop: forbidden
+`, text.String())
+}

@@ -1,0 +1,178 @@
+package explain
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Record is one thing that happened to an instance, from the history of the workflow that drove it.
+type Record struct {
+	At       time.Time `json:"at"`
+	Workflow string    `json:"workflow"`
+	// Attempt and Provider are those that it is about; 0 and empty before the first choice.
+	Attempt  int    `json:"attempt,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	// What happened, in a few words; Failure is why, if something failed.
+	What    string         `json:"what"`
+	Failure *fleet.Failure `json:"failure,omitempty"`
+	// Offers are what a choice thought of each offer.
+	Offers []fleet.Verdict `json:"offers,omitempty"`
+}
+
+// reader goes through one history. What it cannot decode it leaves out: it is of another version.
+type reader struct {
+	workflow string
+	attempt  int
+	provider string
+	steps    map[int64]string // activities by the event that scheduled them
+	records  []Record
+}
+
+// Records are the records of one run of a scale-out or scale-in.
+func Records(workflow string, events []*history.HistoryEvent) []Record {
+	r := &reader{workflow: workflow, steps: map[int64]string{}}
+	for _, e := range events {
+		r.read(e)
+	}
+	return r.records
+}
+
+func (r *reader) read(e *history.HistoryEvent) {
+	switch e.GetEventType() {
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+		var in fleet.DriverInput
+		if decode(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in) {
+			r.attempt, r.provider = in.Instance.Attempt, in.Instance.Provider()
+		}
+		r.add(e, "begins", nil)
+	case enums.EVENT_TYPE_MARKER_RECORDED:
+		r.chosen(e)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+		r.signal(e)
+	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+		r.steps[e.GetEventId()] = e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
+	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+		r.done(e, r.steps[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()])
+	case enums.EVENT_TYPE_ACTIVITY_TASK_FAILED:
+		a := e.GetActivityTaskFailedEventAttributes()
+		err := temporal.GetDefaultFailureConverter().FailureToError(a.GetFailure())
+		_, f := activities.VerdictOf(err, r.provider)
+		r.add(e, step(r.steps[a.GetScheduledEventId()])+" failed", f)
+	case enums.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+		a := e.GetActivityTaskCanceledEventAttributes()
+		r.add(e, step(r.steps[a.GetScheduledEventId()])+" was called off", nil)
+	default:
+		if what := ends[e.GetEventType()]; what != "" {
+			r.add(e, what, nil)
+		}
+	}
+}
+
+// ends are the ends of a run.
+var ends = map[enums.EventType]string{
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: "an operator cancels it",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        "is over",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:           "ended before its work was done",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:         "was cancelled",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:       "was terminated",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:        "was forgotten, and ended",
+}
+
+// chosen reads what Select, a local activity, has decided.
+func (r *reader) chosen(e *history.HistoryEvent) {
+	var out activities.SelectOutput
+	if !decode(e.GetMarkerRecordedEventAttributes().GetDetails()["result"], &out) || out.Decision.Considered == 0 &&
+		out.Failure == nil && out.Offer == nil {
+		return
+	}
+	if out.Offer != nil {
+		r.attempt++
+		r.provider = out.Offer.Provider
+		r.add(e, "chose "+out.Offer.Provider, nil)
+	} else {
+		r.add(e, "found no provider", out.Failure)
+	}
+	r.records[len(r.records)-1].Offers = out.Decision.Verdicts
+}
+
+func (r *reader) signal(e *history.HistoryEvent) {
+	a := e.GetWorkflowExecutionSignaledEventAttributes()
+	switch a.GetSignalName() {
+	case workflows.SignalAnswer:
+		var answer fleet.Answer
+		if decode(a.GetInput(), &answer) {
+			r.add(e, "the provider's entity answers: "+string(answer.State), answer.Failure)
+		}
+	case workflows.SignalOrder:
+		var o fleet.Order
+		if decode(a.GetInput(), &o) {
+			r.add(e, ordered(o), nil)
+		}
+	}
+}
+
+func ordered(o fleet.Order) string {
+	switch {
+	case o.Stop:
+		return "its group stops it"
+	case o.Deleted:
+		return "Cluster Autoscaler gave the instance back"
+	case o.Lost:
+		return "it is lost"
+	case o.Ask > 0:
+		return "its group has it ask the provider again"
+	}
+	return "its group has it try again"
+}
+
+// done notes the end of the steps that say something.
+func (r *reader) done(e *history.HistoryEvent, name string) {
+	switch name {
+	case activities.NameJoin:
+		r.add(e, "the node is Ready", nil)
+	case activities.NameDrain:
+		r.add(e, "the node is drained", nil)
+	case activities.NameReturn:
+		r.add(e, "the slice is returned", nil)
+	}
+}
+
+func step(name string) string {
+	if name == activities.NameJoin {
+		return "waiting for the node"
+	}
+	return name
+}
+
+func (r *reader) add(e *history.HistoryEvent, what string, f *fleet.Failure) {
+	r.records = append(r.records, Record{At: e.GetEventTime().AsTime(), Workflow: r.workflow, Attempt: r.attempt,
+		Provider: r.provider, What: what, Failure: f})
+}
+
+// decode reads the first of the payloads; false when it is not such a thing.
+func decode(from *common.Payloads, out any) bool {
+	err := errors.New("there is none")
+	if len(from.GetPayloads()) > 0 {
+		err = converter.GetDefaultDataConverter().FromPayload(from.GetPayloads()[0], out)
+	}
+	return err == nil
+}
+
+// ByTime reports whether a is of before b, for sorting.
+func ByTime(a, b Record) int {
+	if c := a.At.Compare(b.At); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Workflow, b.Workflow)
+}

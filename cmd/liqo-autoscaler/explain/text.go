@@ -1,0 +1,91 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// page collects lines; what providers and pods wrote cannot break the terminal.
+type page struct{ strings.Builder }
+
+func (p *page) line(depth int, format string, args ...any) {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	p.WriteString(strings.Repeat("  ", depth) + text + "\n")
+}
+
+func (p *page) to(out io.Writer) error {
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+// Text prints it for people.
+func (p Pod) Text(out io.Writer) error {
+	var t page
+	t.line(0, "pod %s: %s", p.Pod, p.Verdict)
+	t.line(1, "%s", p.Message)
+	if p.Scheduler != "" {
+		t.line(1, "scheduler: %s", p.Scheduler)
+	}
+	if p.ClusterAutoscaler != "" {
+		t.line(1, "Cluster Autoscaler: %s", p.ClusterAutoscaler)
+	}
+	for _, g := range p.Groups {
+		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Verdict, g.Target, g.Max)
+		t.line(1, "%s", g.Message)
+		for n := 1; n < len(g.Misfits); n++ { // the first is the message
+			t.line(1, "%s", g.Misfits[n])
+		}
+		for n := 1; n < len(g.OnTheirWay); n++ {
+			c := g.OnTheirWay[n]
+			t.line(1, "%s is on its way: %s %s %s", c.Instance, c.Phase, c.Provider, c.Waits)
+		}
+		for _, failed := range g.Failed {
+			t.line(1, "failed: %s", failed)
+		}
+		for _, o := range g.Offers {
+			t.line(1, "offer of %s: %s", o.Provider, o.Reason)
+		}
+	}
+	for _, note := range p.Notes {
+		t.line(0, "not considered: %s", note)
+	}
+	return t.to(out)
+}
+
+// Text prints it for people.
+func (i Instance) Text(out io.Writer) error {
+	var t page
+	t.line(0, "instance %s: %s", i.Name, i.state())
+	switch {
+	case i.Phase == "Released" || i.Group == "":
+		t.line(1, "no node group lists it any longer")
+	case i.Node != "":
+		t.line(1, "node %s, in this phase since %s", i.Node, i.Since.Format(time.RFC3339))
+	}
+	for _, r := range i.Records {
+		about := ""
+		if r.Attempt > 0 && r.Provider != "" {
+			about = fmt.Sprintf(" (attempt %d, %s)", r.Attempt, r.Provider)
+		}
+		kind, _, _ := strings.Cut(r.Workflow, "/")
+		t.line(1, "%s  %s%s: %s", r.At.Format("2006-01-02T15:04:05.000Z07:00"), kind, about, r.What)
+		if r.Failure != nil {
+			t.line(2, "%s: %s", r.Failure.Code, r.Failure.Message)
+		}
+		for _, o := range r.Offers {
+			t.line(2, "offer of %s: %s", o.Provider, o.Reason)
+		}
+	}
+	if len(i.Records) == 0 {
+		t.line(1, "Temporal has no history of it")
+	}
+	return t.to(out)
+}

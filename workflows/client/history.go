@@ -1,0 +1,71 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Historian is the part of the SDK's client that reads histories.
+type Historian interface {
+	Histories
+	ListWorkflow(ctx context.Context,
+		request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
+}
+
+// DriverHistories are those of an instance's drivers of one kind, oldest first: of each run that Temporal still has.
+// None is no error. Needs no worker. Error: fleet.ErrUnavailable.
+func DriverHistories(ctx context.Context, t Historian, hub workflows.Hub, kind fleet.DriverKind,
+	instance string) (runs [][]*history.HistoryEvent, err error) {
+	id := hub.ID(workflows.DriverID(kind, instance))
+	page, err := t.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: listPage, Query: fmt.Sprintf("WorkflowId = '%s'", id)})
+	if err != nil {
+		return nil, fmt.Errorf("list the runs of %s: %w: %w", id, fleet.ErrUnavailable, err)
+	}
+	found := page.GetExecutions()
+	slices.Reverse(found) // newest first by default
+	ids := make([]string, 0, len(found)+1)
+	for _, e := range found {
+		ids = append(ids, e.GetExecution().GetRunId())
+	}
+	if len(ids) == 0 {
+		ids = []string{""} // the list lags behind: the newest run, if any
+	}
+	for _, run := range ids {
+		events, err := eventsOf(t.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
+		if err != nil {
+			return nil, fmt.Errorf("read the history of %s: %w: %w", id, fleet.ErrUnavailable, err)
+		}
+		if len(events) > 0 {
+			runs = append(runs, events)
+		}
+	}
+	return runs, nil
+}
+
+// eventsOf is a whole history; nothing when Temporal has it no more.
+func eventsOf(iterator client.HistoryEventIterator) (events []*history.HistoryEvent, err error) {
+	for iterator.HasNext() {
+		e, err := iterator.Next()
+		var notFound *serviceerror.NotFound
+		if errors.As(err, &notFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
