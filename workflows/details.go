@@ -41,6 +41,9 @@ func describeProvider(p fleet.ProviderSnapshot) string {
 	var b strings.Builder
 	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase,
 		p.Since.UTC().Format("15:04:05"), len(p.Holds)))
+	if !p.Cordoned.IsZero() {
+		b.WriteString("\n**cordoned** by an operator: nothing new is made there\n")
+	}
 	if p.Refusing != nil {
 		b.WriteString(fmt.Sprintf("\nit refuses this cluster (%s): %s\n", p.Refusing.Kind, p.Refusing.Reason))
 	}

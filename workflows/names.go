@@ -19,6 +19,7 @@ const (
 	SignalRetry       = "retry"       // to a node group, by an operator: set stuck instances free
 	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers and undos
 	SignalReport      = "report"      // to a provider: fleet.PeeringReport
+	SignalCordon      = "cordon"      // to a provider, by an operator: true to cordon it, false to uncordon it
 	SignalDifferences = "differences" // to both: fleet.Differences, from the comparison
 	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
 	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider

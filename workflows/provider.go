@@ -17,6 +17,7 @@ func Provider(ctx workflow.Context, in EntityInput) error {
 		holds:       workflow.GetSignalChannel(ctx, SignalHolds),
 		reports:     workflow.GetSignalChannel(ctx, SignalReport),
 		differences: workflow.GetSignalChannel(ctx, SignalDifferences),
+		cordons:     workflow.GetSignalChannel(ctx, SignalCordon),
 	}
 	if in.State == nil {
 		p.provider = fleet.NewProviderState(in.Name, workflow.Now(ctx))
@@ -31,16 +32,23 @@ func Provider(ctx workflow.Context, in EntityInput) error {
 }
 
 type provider struct {
-	ctx                         workflow.Context
-	provider                    *fleet.ProviderState
-	holds, reports, differences workflow.ReceiveChannel
+	ctx                                  workflow.Context
+	provider                             *fleet.ProviderState
+	holds, reports, differences, cordons workflow.ReceiveChannel
 }
 
 func (p *provider) pending() bool {
-	return p.holds.Len() > 0 || p.reports.Len() > 0 || p.differences.Len() > 0
+	return p.holds.Len() > 0 || p.reports.Len() > 0 || p.differences.Len() > 0 || p.cordons.Len() > 0
 }
 
 func (p *provider) receive(now time.Time) {
+	for {
+		var on bool
+		if !p.cordons.ReceiveAsync(&on) {
+			break
+		}
+		p.take(fleet.ProviderInput{Cordon: &on}, now)
+	}
 	if requests := receiveAll[fleet.HoldRequest](p.holds); len(requests) > 0 {
 		p.take(fleet.ProviderInput{Requests: requests}, now)
 	}

@@ -42,7 +42,8 @@ func newRoot() *cobra.Command {
 	f.StringVar(&c.taskQueue, "task-queue", "",
 		"Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newAgent(c), newDev(c), newDemo(c),
-		newStatus(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newTemporal(c), newConfig())
+		newStatus(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newCordon(c),
+		newUncordon(c), newTemporal(c), newConfig())
 	return root
 }
 

@@ -166,6 +166,16 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.refresh()
 	require.EqualValues(t, 1, s.groups()["one"].GetMaxSize())
 
+	held := lent.Offers[0].Provider
+	require.Equal(t, "provider "+held+" is cordoned, 3 held, peering Established\n", s.cli("cordon", "provider", held))
+	require.Contains(t, s.cli("offers"), "Established,Cordoned")
+	require.Regexp(t, held+` +Cordoned +\d+s +by an operator`, s.cli("status"))
+	require.Equal(t, "provider nobody is cordoned, 0 held, peering Absent\n", s.cli("cordon", "provider", "nobody"))
+	for _, provider := range []string{held, "nobody", "never"} {
+		require.Contains(t, s.cli("uncordon", "provider", provider), "provider "+provider+" is not cordoned, ")
+	}
+	require.NotContains(t, s.cli("offers")+s.cli("status"), "Cordoned")
+
 	// The group is removed while nobody looks: it is found again, and shrinks until it is gone.
 	stop()
 	s.configure(strings.Replace(twoGroups, ", {id: two, groupTaint: NoSchedule}", "", 1))
@@ -276,6 +286,16 @@ func TestPauseNeedsAGroup(t *testing.T) {
 		_, _, err := command(t.Context(), append([]string{"pause"}, args...)...)
 		require.EqualError(t, err, "want `group` and the id of a node group, as in \"liqo-autoscaler pause group standard\"")
 	}
+}
+
+func TestCordonNeedsAProvider(t *testing.T) {
+	for _, args := range [][]string{{}, {"milan"}, {"group", "standard"}, {"provider"}, {"provider", "a", "b"}} {
+		_, _, err := command(t.Context(), append([]string{"uncordon"}, args...)...)
+		require.EqualError(t, err,
+			"want `provider` and its Liqo cluster id, as in \"liqo-autoscaler uncordon provider milan\"")
+	}
+	_, _, err := command(t.Context(), "cordon", "provider", "a/b")
+	require.ErrorContains(t, err, `"a/b" is no Liqo cluster id`)
 }
 
 func TestStatusErrors(t *testing.T) {

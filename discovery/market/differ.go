@@ -23,7 +23,8 @@ func differ(old, now Market, shapes []corev1.ResourceList) bool {
 // sameTerms compares everything but amounts. The epoch is a fingerprint of the amounts too.
 func (o Offer) sameTerms(b Offer) bool {
 	return o.Name == b.Name && o.Provider == b.Provider && o.Price == b.Price && o.MaxNodes == b.MaxNodes &&
-		o.Nodes == b.Nodes && o.Closed == b.Closed && o.Peered == b.Peered && maps.Equal(o.Labels, b.Labels) &&
+		o.Nodes == b.Nodes && o.Closed == b.Closed && o.Peered == b.Peered && o.Cordoned == b.Cordoned &&
+		maps.Equal(o.Labels, b.Labels) &&
 		equality.Semantic.DeepEqual(o.Expires, b.Expires)
 }
 

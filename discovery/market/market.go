@@ -45,6 +45,8 @@ type Offer struct {
 	Epoch   string            `json:"epoch,omitempty"`
 	// Peered says that the provider is peered with, so that a node comes sooner.
 	Peered bool `json:"peered,omitempty"`
+	// Cordoned: an operator wants nothing new there.
+	Cordoned bool `json:"cordoned,omitempty"`
 	// Closed is why the provider takes nothing new from this cluster now; empty when it does.
 	Closed string `json:"closed,omitempty"`
 }
@@ -62,7 +64,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	return Offer{
 		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
 		Labels: o.Labels, Price: o.Price, Expires: o.Expires, Epoch: o.Epoch,
-		Peered: state.Phase == fleet.Established || state.Phase == fleet.Lingering, Closed: closed,
+		Peered: state.Phase == fleet.Established || state.Phase == fleet.Lingering, Cordoned: c.Cordoned, Closed: closed,
 	}
 }
 
@@ -73,7 +75,7 @@ func (o Offer) Candidate() fleet.Candidate {
 			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
 			Expires: o.Expires, Epoch: o.Epoch,
 		},
-		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Refusing: o.Closed,
+		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Refusing: o.Closed, Cordoned: o.Cordoned,
 	}
 }
 

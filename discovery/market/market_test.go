@@ -215,6 +215,27 @@ func TestPeeringsArePublished(t *testing.T) {
 	})
 }
 
+// A provider that an operator has cordoned has no room, and that is news.
+func TestCordonedProvidersHaveNoRoom(t *testing.T) {
+	w := newWorld()
+	w.hold("4", "8Gi", "std-1-1")
+	w.run(t, func(pass func(time.Duration)) {
+		room := func() int {
+			return len(fleet.Room(fleet.GroupSpec{}, []fleet.Candidate{w.offer().Candidate()}, time.Now()))
+		}
+		for _, since := range []time.Time{{}, time.Now()} {
+			w.set(func() {
+				for id, s := range w.states {
+					s.Cordoned = since
+					w.states[id] = s
+				}
+			})
+			pass(4 * time.Second)
+			require.Equal(t, since.IsZero(), room() == 1)
+		}
+	})
+}
+
 // What an agent measures moves all the time.
 func TestSmallChangesAreNotPublished(t *testing.T) {
 	w := newWorld()

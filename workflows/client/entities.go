@@ -94,6 +94,34 @@ func readAll[T any](ctx context.Context, b *base, workflowType, prefix string) (
 	return out, nil
 }
 
+// Cordon has nothing new made on a provider, or again; it starts the entity of one that does not run, to remember it.
+// It returns what the provider has published since, once that says so: until then, or until ctx ends, it waits.
+// Idempotent. Needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
+func (e *Entities) Cordon(ctx context.Context, provider string, on bool) (s fleet.ProviderSnapshot, err error) {
+	id := e.provider(provider)
+	if on {
+		_, err = e.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalCordon, on, *e.entity(id, "provider "+provider),
+			workflows.TypeProvider, workflows.EntityInput{Name: provider})
+		err = e.fromTemporal(id, err)
+	} else if err = e.signal(ctx, id, workflows.SignalCordon, on); errors.Is(err, fleet.ErrNotRunning) {
+		return fleet.ProviderSnapshot{ID: provider, Phase: fleet.Absent}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	for {
+		s, err = e.Status(ctx, provider)
+		if err == nil && s.Cordoned.IsZero() != on {
+			return s, nil
+		}
+		select {
+		case <-time.After(retryInterval):
+		case <-ctx.Done():
+			return s, errors.Join(ctx.Err(), err, fleet.ErrOutcomeUnknown)
+		}
+	}
+}
+
 // Ensure starts a provider's entity when it does not run, and reports whether it did.
 func (e *Entities) Ensure(ctx context.Context, provider string) (started bool, err error) {
 	if _, err = e.Status(ctx, provider); !errors.Is(err, fleet.ErrNotRunning) {

@@ -18,11 +18,13 @@ type Candidate struct {
 	Nodes int `json:"nodes,omitempty"`
 	// Refusing is why the provider takes nothing from this cluster now, in words.
 	Refusing string `json:"refusing,omitempty"`
+	// Cordoned: an operator wants nothing new there.
+	Cordoned bool `json:"cordoned,omitempty"`
 }
 
 // CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
 func CandidateOf(o Offer, state ProviderSnapshot) Candidate {
-	c := Candidate{Offer: o, Nodes: len(state.Holds)}
+	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero()}
 	if state.Refusing != nil {
 		c.Refusing = state.Refusing.Reason
 	}

@@ -30,6 +30,7 @@ const (
 	FilterRefused  Filter = "refused"  // the provider is out for this instance
 	FilterProvider Filter = "provider" // the group is of another provider
 	FilterRefusing Filter = "refusing" // the provider refuses this cluster
+	FilterCordoned Filter = "cordoned" // an operator cordoned the provider
 	FilterSelector Filter = "selector" // its labels are not those the group selects
 	FilterFit      Filter = "fit"      // the shape is larger than what is free
 	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
@@ -215,6 +216,9 @@ func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken erro
 	}
 	if c.Refusing != "" {
 		return FilterRefusing, "the provider refuses this cluster: " + c.Refusing
+	}
+	if c.Cordoned {
+		return FilterCordoned, "an operator cordoned the provider"
 	}
 	if broken != nil {
 		return FilterSelector, fmt.Sprintf("the group's selector cannot be used: %v", broken)

@@ -63,6 +63,8 @@ func TestChooseFilters(t *testing.T) {
 			reason: "the offer expired at 2026-11-20T12:00:00Z"},
 		"refused":            {refused: []string{"p"}, filter: fleet.FilterRefused, reason: "it failed this instance before"},
 		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5"},
+		"cordoned": {change: func(c *fleet.Candidate) { c.Cordoned = true }, filter: fleet.FilterCordoned,
+			reason: "an operator cordoned the provider"},
 		"labels": {change: func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
 			filter: fleet.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
 		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil },

@@ -182,6 +182,14 @@ func (x *explorer) checkProvider(p *fleet.ProviderState) {
 			x.violates("%s waits for %s, which is %s", h.Key, p.ID, p.Phase)
 		}
 	}
+	for _, h := range p.Holds {
+		if h.State == fleet.HoldWaiting && !p.Cordoned.IsZero() {
+			x.violates("%s waits for %s, which is cordoned", h.Key, p.ID)
+		}
+		if h.State == fleet.HoldGranted && !p.Cordoned.IsZero() && h.Since.After(p.Cordoned) && x.mode < modeTerminate {
+			x.violates("%s is granted by %s, which is cordoned", h.Key, p.ID)
+		}
+	}
 	row := p.Phase.Row()
 	inForce := p.Refusing != nil && !p.Refusing.Over(x.now) && !p.Recovering
 	if inForce && (row.Grants || row.Waits && row.Phase != fleet.Removing) {

@@ -168,6 +168,11 @@ func attemptText(cmd fleet.Command) string {
 }
 
 func (p *provider) task(x *explorer, r *run, in []any) {
+	for _, m := range in {
+		if on, ok := m.(cordon); ok {
+			p.step(x, fleet.ProviderInput{Cordon: (*bool)(&on)})
+		}
+	}
 	var requests []fleet.HoldRequest
 	for _, m := range in {
 		if rows, ok := m.([]fleet.HoldRequest); ok {

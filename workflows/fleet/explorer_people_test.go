@@ -118,7 +118,7 @@ func (x *explorer) sameRows(got, want fleet.Snapshot) {
 func (x *explorer) disturb() {
 	kinds := []func(){x.breakCluster}
 	if x.mode >= modePeople {
-		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause)
+		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause, x.cordon)
 	}
 	if x.mode >= modeTerminate {
 		kinds = append(kinds, x.terminate, x.terminate, x.reset, x.failTask, x.dieYoung, x.strand, x.strand, x.strand,
@@ -232,6 +232,16 @@ func (x *explorer) pause() {
 	s.calls++
 	op := fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(time.Second)}
 	x.operate(s, call{fleet.Pause, fleet.Request{Operation: op, Paused: x.chance(30), Seen: s.picture.Position()}})
+}
+
+// cordon is an operator's word to a provider: true cordons it.
+type cordon bool
+
+func (x *explorer) cordon() {
+	c := x.clusters[x.rng.IntN(len(x.clusters))]
+	on := cordon(x.chance(50))
+	x.note("cordon %s: %v", c.id, on)
+	x.signal("provider/"+c.id, on)
 }
 
 func (x *explorer) terminate() {

@@ -296,9 +296,12 @@ func (x *explorer) rest() {
 	}
 }
 
-// resume is what an operator does at last: groups go on, and stuck instances are tried again.
+// resume is what an operator does at last: groups and providers go on, and stuck instances are tried again.
 func (x *explorer) resume() {
 	x.signalAll()
+	for _, c := range x.clusters {
+		x.signal("provider/"+c.id, cordon(false))
+	}
 	for _, s := range x.servers {
 		s.calls++
 		op := fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(time.Second)}

@@ -45,18 +45,9 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 		p.Offer, p.free = r.Offer, nil
 	}
 	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration}
-	row := p.Phase.Row()
-	switch short := p.lacks(r.Shape, now); {
-	case p.inForce(now) != nil:
-		h.State, h.Failure = HoldRefused, p.refusal()
-	case p.Standing.Closes():
-		h.State, h.Failure = HoldRefused, p.unusable()
-	case !row.Grants && !row.Waits:
-		h.State, h.Failure = HoldRefused, p.coolingDown()
-	case short != "":
+	if h.Failure = p.declines(r.Shape, now); h.Failure != nil {
 		h.State = HoldRefused
-		h.Failure = NewFailure(CodeNoCapacity, p.ID, "", fmt.Sprintf("provider %s: %s", p.ID, short))
-	case row.Grants:
+	} else if p.Phase.Row().Grants {
 		h.State = HoldGranted
 	}
 	p.set(h)
@@ -64,6 +55,24 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 		p.Apply(PeeringAcquired, nil, now)
 	}
 	p.answer(p.Holds[r.Key])
+}
+
+// declines is why nothing of the shape is held now; nil when it is.
+func (p *ProviderState) declines(shape corev1.ResourceList, now time.Time) *Failure {
+	row := p.Phase.Row()
+	switch short := p.lacks(shape, now); {
+	case p.isCordoned():
+		return p.cordonedBy()
+	case p.inForce(now) != nil:
+		return p.refusal()
+	case p.Standing.Closes():
+		return p.unusable()
+	case !row.Grants && !row.Waits:
+		return p.coolingDown()
+	case short != "":
+		return NewFailure(CodeNoCapacity, p.ID, "", fmt.Sprintf("provider %s: %s", p.ID, short))
+	}
+	return nil
 }
 
 // unusable is why nothing new is held of a provider, see Standing.

@@ -43,6 +43,8 @@ type ProviderState struct {
 	Standing Standing `json:"standing,omitzero"`
 	// Refusing is the provider's no, while it is in force.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
+	Cordoned time.Time `json:"cordoned,omitzero"`
 
 	free corev1.ResourceList
 	log  []PeeringTransition
@@ -86,11 +88,16 @@ type ProviderInput struct {
 	Report      *PeeringReport
 	Result      *Result
 	Differences *Differences
+	// Cordon is an operator's word: true cordons the provider, false uncordons it.
+	Cordon *bool
 }
 
 // Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
 // Requests book at once, also during a recovery: they wait for it in the phase.
 func (p *ProviderState) Step(in ProviderInput, now time.Time) {
+	if in.Cordon != nil {
+		p.cordon(*in.Cordon, now)
+	}
 	for _, r := range in.Requests {
 		switch r.Kind {
 		case HoldAcquire:
@@ -328,8 +335,9 @@ func (p *ProviderState) Due(now time.Time) time.Time {
 // closeAfter is how long a provider that is of no use any longer keeps its workflow.
 const closeAfter = 24 * time.Hour
 
-// Over reports whether the workflow may close: nothing is held, peered or remembered for a day. An acquire starts it
-// anew.
+// Over reports whether the workflow may close: nothing is held, peered, cordoned or remembered for a day. An acquire
+// starts it anew.
 func (p *ProviderState) Over(now time.Time) bool {
-	return p.Phase == Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && now.Sub(p.Since) > closeAfter
+	return p.Phase == Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && !p.isCordoned() &&
+		now.Sub(p.Since) > closeAfter
 }

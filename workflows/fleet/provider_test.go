@@ -16,6 +16,23 @@ import (
 
 // Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
 // once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
+// A provider of no use is forgotten after a day, but not what an operator has said of it.
+func TestProviderThatIsCordonedStays(t *testing.T) {
+	p := fleet.NewProviderState("milan", t0)
+	for len(p.Commands.Open) > 0 {
+		p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, t0)
+	}
+	later, on := t0.Add(25*time.Hour), true
+	require.True(t, p.Over(later))
+	p.Step(fleet.ProviderInput{Cordon: &on}, t0)
+	require.False(t, p.Over(later))
+	require.Equal(t, t0, p.Snapshot(later).Cordoned)
+	require.True(t, fleet.CandidateOf(fleet.Offer{}, p.Snapshot(later)).Cordoned)
+	on = false
+	p.Step(fleet.ProviderInput{Cordon: &on}, later)
+	require.True(t, p.Over(later))
+}
+
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	p, now, linger := fleet.NewProviderState("milan", t0), t0, int64(30)

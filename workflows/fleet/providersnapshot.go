@@ -25,7 +25,9 @@ type ProviderSnapshot struct {
 	Holds   []string `json:"holds,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
 	// Standing is what the comparison has found wrong with the provider.
-	Standing Standing  `json:"standing,omitzero"`
+	Standing Standing `json:"standing,omitzero"`
+	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
+	Cordoned time.Time `json:"cordoned,omitzero"`
 	At       time.Time `json:"at"`
 }
 
@@ -37,7 +39,8 @@ func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
 func (p *ProviderState) Snapshot(now time.Time) ProviderSnapshot {
 	s := ProviderSnapshot{
 		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
-		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), Standing: p.Standing, At: now,
+		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), Standing: p.Standing,
+		Cordoned: p.Cordoned, At: now,
 	}
 	for _, key := range s.Holds {
 		if p.Holds[key].State == HoldWaiting {

@@ -34,6 +34,9 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 		}
 	case "acquire", "release", "broken", "refusing":
 		in.Requests = []fleet.HoldRequest{s.request(verb, w, now)}
+	case "cordon", "uncordon":
+		on := verb == "cordon"
+		in.Cordon = &on
 	case "report":
 		r := fleet.PeeringReport{Run: s.runs + s.number(w.pairs["run"], s.p.Run-s.runs), Event: fleet.PeeringEvent(w.first())}
 		if code := w.pairs["failure"]; code != "" {
@@ -140,6 +143,9 @@ func (s *providerStory) follows(now time.Time) (out []string) {
 	}
 	if s.p.Recovering {
 		phase += ", recovering"
+	}
+	if !s.p.Cordoned.IsZero() {
+		phase += ", cordoned"
 	}
 	if phase != s.phase {
 		out = append(out, phase)

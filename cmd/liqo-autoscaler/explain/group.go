@@ -40,6 +40,17 @@ type Coming struct {
 	Waits string `json:"waits,omitempty"`
 }
 
+func (c Coming) String() string {
+	text := fmt.Sprintf("%s is on its way: %s", c.Instance, c.Phase)
+	if c.Provider != "" {
+		text += " on " + c.Provider
+	}
+	if c.Waits != "" {
+		text += ", waiting for " + c.Waits
+	}
+	return text
+}
+
 func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	g := Group{Name: s.Group, Target: s.Target, Max: s.Max, Told: ca.Health.MaxSize}
 	if s.Spec == nil {
@@ -92,15 +103,7 @@ func (w World) offers(g *Group, spec fleet.GroupSpec) int {
 func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int) (Verdict, string) {
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
-		c := g.OnTheirWay[0]
-		text := fmt.Sprintf("%s is on its way: %s", c.Instance, c.Phase)
-		if c.Provider != "" {
-			text += " on " + c.Provider
-		}
-		if c.Waits != "" {
-			text += ", waiting for " + c.Waits
-		}
-		return OnItsWay, text
+		return OnItsWay, g.OnTheirWay[0].String()
 	case s.Paused:
 		return Paused, "it is paused: liqo-autoscaler resume group " + s.Group
 	case s.Target >= s.Max:

@@ -44,8 +44,7 @@ func (p Pod) Text(out io.Writer) error {
 			t.line(1, "%s", g.Misfits[n])
 		}
 		for n := 1; n < len(g.OnTheirWay); n++ {
-			c := g.OnTheirWay[n]
-			t.line(1, "%s is on its way: %s %s %s", c.Instance, c.Phase, c.Provider, c.Waits)
+			t.line(1, "%s", g.OnTheirWay[n])
 		}
 		for _, failed := range g.Failed {
 			t.line(1, "failed: %s", failed)

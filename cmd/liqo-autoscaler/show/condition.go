@@ -24,9 +24,24 @@ func conditionOf(p fleet.ProviderSnapshot) *Condition {
 		Since: p.Standing.Since.UTC()}
 }
 
+// conditionCordoned is of providers that an operator has cordoned.
+const conditionCordoned = "Cordoned"
+
+// cordonOf is nil when nobody has cordoned the provider.
+func cordonOf(p fleet.ProviderSnapshot) *Condition {
+	if p.Cordoned.IsZero() {
+		return nil
+	}
+	return &Condition{Provider: p.ID, Name: conditionCordoned, Since: p.Cordoned.UTC(),
+		Message: "by an operator: nothing new is made there (liqo-autoscaler uncordon provider " + p.ID + ")"}
+}
+
 // With adds what is wrong with providers, and says it of the instances whose Node is not ready for it.
 func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 	for _, p := range providers {
+		if c := cordonOf(p); c != nil {
+			s.Conditions = append(s.Conditions, *c)
+		}
 		c := conditionOf(p)
 		if c == nil {
 			continue

@@ -44,6 +44,8 @@ type Offer struct {
 	Since   time.Time          `json:"since,omitzero"`
 	// Refusing is the provider's no to this cluster, while it is in force.
 	Refusing *fleet.ProviderRefusal `json:"refusing,omitempty"`
+	// Cordoned is since when an operator wants nothing new there; null: nobody does.
+	Cordoned *time.Time `json:"cordoned,omitempty"`
 	// Failure is why the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Condition is what the comparison has found wrong with the provider.
@@ -102,6 +104,9 @@ func providerOf(p fleet.ProviderSnapshot) Offer {
 		o.take(*p.Offer)
 	}
 	o.Condition = conditionOf(p)
+	if c := cordonOf(p); c != nil {
+		o.Cordoned = &c.Since
+	}
 	for name, whole := range o.Lendable {
 		held := whole.DeepCopy()
 		if held.Sub(p.Free[name]); held.Sign() != 0 {
@@ -136,7 +141,7 @@ func (o Offers) Table(out io.Writer, look Look) error {
 	var rows [][]string
 	for _, p := range o.Offers {
 		row := []string{p.Name, p.Provider, look.resources(p.Lendable), p.nodes(), look.resources(p.Held),
-			strconv.FormatFloat(p.Price, 'f', -1, 64), string(p.Peering), look.age(p.Since)}
+			strconv.FormatFloat(p.Price, 'f', -1, 64), p.peering(), look.age(p.Since)}
 		if asked {
 			row = append(row, strconv.FormatBool(*p.Current))
 		}
@@ -154,6 +159,14 @@ func (o Offer) nodes() string {
 		return strconv.Itoa(o.HeldNodes)
 	}
 	return strconv.Itoa(o.HeldNodes) + "/" + strconv.Itoa(o.MaxNodes)
+}
+
+// peering is its phase, as kubectl shows cordoned nodes.
+func (o Offer) peering() string {
+	if o.Cordoned != nil {
+		return string(o.Peering) + "," + conditionCordoned
+	}
+	return string(o.Peering)
 }
 
 func (o Offer) expires(look Look) string {

@@ -103,6 +103,13 @@ func unreachable() fleet.ProviderSnapshot {
 		Message: "observe provider milan: cannot look: connection refused"}}
 }
 
+// cordoned is unreachable, and an operator has cordoned it.
+func cordoned() fleet.ProviderSnapshot {
+	p := unreachable()
+	p.Phase, p.Cordoned = fleet.Established, ago(time.Hour)
+	return p
+}
+
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]show.Document{
@@ -114,6 +121,8 @@ func TestGolden(t *testing.T) {
 		"offers":            show.OffersOf(providers, nil),
 		"offers-source":     show.OffersOf(providers, offered),
 		"offers-nothing":    show.OffersOf(nil, nil),
+		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil),
+		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
 	}
 	for name, d := range documents {
 		for _, format := range show.Formats {

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func newCordon(c *common) *cobra.Command {
+	return cordonCommand(c, true, &cobra.Command{
+		Use:   "cordon provider ID",
+		Short: "Have nothing new made on a provider",
+		Long: `Have nothing new made on a provider until it is uncordoned, across restarts. Its nodes stay, and those with a grant are
+made to the end; who waits for it goes to another provider, and nothing is held against it. Needs a worker. Cordoning a
+cordoned provider changes nothing; one that nobody has used yet is remembered too.`,
+		Example: "  liqo-autoscaler cordon provider milan",
+	})
+}
+
+func newUncordon(c *common) *cobra.Command {
+	return cordonCommand(c, false, &cobra.Command{
+		Use:     "uncordon provider ID",
+		Short:   "Use a cordoned provider again",
+		Long:    `Use a cordoned provider again. Needs a worker. Uncordoning one that is not cordoned changes nothing.`,
+		Example: "  liqo-autoscaler uncordon provider milan",
+	})
+}
+
+func cordonCommand(c *common, on bool, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 2 || args[0] != "provider" {
+			return fmt.Errorf("want `provider` and its Liqo cluster id, as in %q", cmd.Example[2:])
+		}
+		if !fleet.ValidProviderID(args[1]) {
+			return fmt.Errorf("%q is no Liqo cluster id: `liqo-autoscaler offers` shows them", args[1])
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+		defer cancel()
+		return c.ask(ctx, func(t client.Client) error {
+			s, err := flow.NewEntities(t, c.hub, c.taskQueue).Cordon(ctx, args[1], on)
+			if err != nil {
+				return fmt.Errorf("provider %s does not say so yet, does a worker run? %w", args[1], err)
+			}
+			state := "not cordoned"
+			if !s.Cordoned.IsZero() {
+				state = "cordoned"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "provider %s is %s, %d held, peering %s\n", args[1], state, len(s.Holds),
+				s.Phase)
+			return err
+		})
+	}
+	c.registerHub(cmd)
+	return cmd
+}

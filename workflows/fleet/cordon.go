@@ -1,0 +1,33 @@
+package fleet
+
+import "time"
+
+// An operator cordons a provider: nothing new is made there, what is there or on its way stays, and nobody is to blame.
+
+// cordon puts the operator's word in force. Those that wait for the peering go elsewhere; it is made to its end, and
+// lingers. Idempotent.
+func (p *ProviderState) cordon(on bool, now time.Time) {
+	if on == p.isCordoned() {
+		return
+	}
+	p.Revision++
+	if !on {
+		p.Cordoned = time.Time{}
+		return
+	}
+	p.Cordoned = now
+	if p.firstWaiting().IsZero() {
+		return
+	}
+	p.settle(HoldRefused, p.cordonedBy(), now)
+	if p.Live() == 0 {
+		p.Apply(PeeringEmptied, nil, now)
+	}
+}
+
+func (p *ProviderState) isCordoned() bool { return !p.Cordoned.IsZero() }
+
+// cordonedBy is why nothing new is held: as of a provider that is full, which nobody remembers against it.
+func (p *ProviderState) cordonedBy() *Failure {
+	return NewFailure(CodeNoCapacity, p.ID, "", "provider "+p.ID+" is cordoned by an operator")
+}
