@@ -14,8 +14,9 @@ func newPause(c *common) *cobra.Command {
 	return pauseCommand(c, true, &cobra.Command{
 		Use:   "pause group ID",
 		Short: "Have a node group start nothing more",
-		Long: `Have a node group start nothing more until it is resumed, across restarts. What is under way goes on, and so does
-scale-in. Cluster Autoscaler is told that the group cannot grow, and uses others. Pausing a paused group changes nothing.`,
+		Long: `Have a node group start nothing more until it is resumed, across restarts. What no provider has granted yet fails at
+once; what has a grant goes on, and so does scale-in. Cluster Autoscaler is told that the group cannot grow, and uses
+others. Pausing a paused group changes nothing.`,
 		Example: "  liqo-autoscaler pause group standard",
 	})
 }

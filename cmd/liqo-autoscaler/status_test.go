@@ -233,6 +233,21 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	knobs(sim.Knobs{Hang: backend.StageTenant})
 	require.NoError(t, s.increase("one", 1))
 	waits("waiting for tenant: ")
+
+	// Paused without a grant: it fails at once, and Cluster Autoscaler gives it back.
+	require.Equal(t, "node group one is paused, target size 1\n", s.cli("pause", "group", "one"))
+	paused := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Failed })
+	require.Equal(t, fleet.CodePaused, paused.Instances[0].Failure.Code)
+	require.Equal(t, codes.OutOfRange, status.Code(s.increase("one", 1)))
+	id := paused.Instances[0].ID
+	_, err = s.ca.NodeGroupDeleteNodes(s.ctx, &protos.NodeGroupDeleteNodesRequest{Id: "one",
+		Nodes: []*protos.ExternalGrpcNode{{Name: id, ProviderID: id}}})
+	require.NoError(t, err)
+	s.until(func(st show.Status) bool { return len(st.Instances) == 0 })
+	s.cli("resume", "group", "one")
+	require.NoError(t, s.increase("one", 1))
+	waits("waiting for tenant: ")
+
 	knobs(sim.Knobs{Hang: backend.StageVirtualKubelet})
 	waits("waiting for virtual-kubelet: ")
 	require.Equal(t, fleet.Joining, s.status().Instances[0].Phase)

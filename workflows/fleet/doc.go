@@ -11,13 +11,14 @@
 //
 // A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks; names
 // of instances are given out there, by names.go; views.go what drivers tell, results.go what became of commands,
-// compare.go what the comparison finds, loss.go which instances are lost with their provider, snapshot.go what it publishes.
+// compare.go what the comparison finds, loss.go which instances are lost with their provider, pause.go what a pause
+// fails, snapshot.go what it publishes.
 //
 // A driver: driver.go takes what happens, driversteps.go the end of a step, driverwaits.go a provider's answer, which
 // moves the phase Peering on; driverviews.go has what it tells.
 //
 // A provider: provider.go is its state and moves, holds.go takes and releases capacity, providerresults.go what became
-// of commands and what exists, refusing.go its no, providersnapshot.go what it publishes.
+// of commands and what exists, refusing.go its no, cordon.go an operator's, providersnapshot.go what it publishes.
 //
 // The rest: choose.go selects an offer, judge.go and evidence.go judge providers, differ.go finds differences.
 package fleet

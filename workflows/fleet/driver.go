@@ -24,7 +24,7 @@ type Driver struct {
 	Ahead int
 	Taken map[string]int
 	// Ending is why the driver ends before its work is done.
-	Ending EventKind // Cancelled, Deleted, Stopped; empty: it goes on
+	Ending EventKind // Cancelled, Deleted, Paused, Stopped; empty: it goes on
 	again  bool      // the step under way is to be run once more
 	// early is a provider's answer that overtook the end of Select, which asked for it.
 	early *Answer
@@ -106,6 +106,15 @@ func (d *Driver) ordered(o Order, now time.Time) []DriverAction {
 	case o.Deleted && !d.Instance.Phase.Shrinking():
 		d.Instance.GiveBack()
 		return d.endBy(Deleted, now)
+	case o.Paused && d.Instance.Phase.Row().Moves[Paused].To != "":
+		return d.endBy(Paused, now)
+	}
+	return d.orderedOn(o, now)
+}
+
+// orderedOn takes what does not end the driver.
+func (d *Driver) orderedOn(o Order, now time.Time) []DriverAction {
+	switch {
 	case o.Lost && d.Running == StepDrain && !d.Instance.Force:
 		_, _ = d.Instance.Apply(Event{Kind: Lost}, now)
 		return d.runAgain()
@@ -148,6 +157,12 @@ func (d *Driver) end(now time.Time) []DriverAction {
 			actions = append(actions, DriverAction{Release: &at})
 		}
 		return append(actions, d.tellEnd(EndStopped)...)
+	case Paused:
+		d.apply(Event{Kind: Paused, Failure: pausedFailure(d.Spec.ID)}, now)
+		if waiting {
+			actions = append(actions, DriverAction{Release: &at})
+		}
+		return append(actions, d.tellEnd(EndFinal)...)
 	default:
 		d.apply(Event{Kind: Deleted}, now)
 		return d.tellEnd(EndFinal)

@@ -168,6 +168,12 @@ func (x *explorer) checkDriver(d *driver, was int, ev fleet.DriverEvent, actions
 			x.violates("the driver of %s ends in %s without a view", name, phase)
 		}
 	}
+	ungranted := d.d.Instance.Phase == fleet.Discovering || d.d.Instance.Phase == fleet.Selecting ||
+		d.d.Instance.Phase == fleet.Peering
+	if o := ev.Order; o != nil && o.Paused && !d.d.Generation.Before(o.Generation) &&
+		!o.Generation.Before(d.d.Generation) && ungranted && d.d.Ending == "" {
+		x.violates("the driver of %s goes on without a grant although its group is paused", name)
+	}
 	if o := ev.Order; o != nil && o.Stop && d.stopped && d.d.Ending != fleet.Stopped {
 		x.violates("the driver of %s does not answer the stop", name)
 	}

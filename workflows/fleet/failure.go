@@ -12,6 +12,7 @@ const (
 	CodeUnreachable Code = "Unreachable" // the provider's API cannot be used: network, credentials
 	CodeTimeout     Code = "Timeout"     // a stage was not reached in its budget
 	CodeCancelled   Code = "Cancelled"   // an operator cancelled it
+	CodePaused      Code = "Paused"      // an operator paused the group before a provider had granted it
 	CodeLost        Code = "Lost"        // the node's objects vanished under us
 	CodeInternal    Code = "Internal"    // a defect or a fault of our own machinery
 )

@@ -147,7 +147,7 @@ func (ev Event) concludes() bool {
 		return true
 	case Cancelled, Deadline:
 		return ev.Step != StepNone
-	case Registered, NotReady, Lost, Deleted, Expired, Stopped:
+	case Registered, NotReady, Lost, Deleted, Expired, Paused, Stopped:
 	}
 	return false
 }

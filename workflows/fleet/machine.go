@@ -16,11 +16,12 @@ const (
 	Lost       EventKind = "lost"       // fact: slice, VirtualNode or Node are gone
 	Deleted    EventKind = "deleted"    // CA gave the instance back
 	Expired    EventKind = "expired"    // CA did not delete a failed instance in time
+	Paused     EventKind = "paused"     // an operator paused the group; what has a grant goes on
 )
 
 // EventKinds lists every event, in the order of the tables.
 var EventKinds = []EventKind{
-	Done, Again, Refused, GaveUp, Cancelled, Deadline, Registered, NotReady, Lost, Deleted, Expired,
+	Done, Again, Refused, GaveUp, Cancelled, Deadline, Registered, NotReady, Lost, Deleted, Expired, Paused,
 }
 
 // Move is the effect of an event in a phase.
@@ -78,20 +79,21 @@ func moves(given map[EventKind]Move) map[EventKind]Move {
 var Machine = []Row{
 	{Pending, StepNone, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released),
+		Paused: to(Failed),
 	})},
 	{Discovering, StepDiscover, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Selecting), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed), Deadline: to(Failed),
-		Deleted: to(Released),
+		Deleted: to(Released), Paused: to(Failed),
 	})},
 	// Again means that nothing fits now and something could: look again, within budgets.selectWait.
 	{Selecting, StepSelect, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
-		Deadline: to(Failed), Deleted: to(Released),
+		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
 	})},
 	// The provider's answer moves it on, see driverwaits.go.
 	{Peering, StepAcquire, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
-		Deleted: to(Unpeering),
+		Deleted: to(Unpeering), Paused: to(Failed),
 	})},
 	{Joining, StepJoin, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Ready), Again: {To: Discovering, Undo: true}, Refused: elsewhere, GaveUp: elsewhere, Cancelled: undone,

@@ -68,6 +68,8 @@ type Order struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Lost: the instance's objects are gone, or its provider is; pods are not waited for.
 	Lost bool `json:"lost,omitempty"`
+	// Paused: the group is paused; a driver without a grant fails.
+	Paused bool `json:"paused,omitempty"`
 	// Retry runs the step under way at once.
 	Retry bool `json:"retry,omitempty"`
 	// Ask, from 1, has the provider asked again what Attempt waits for; the last ask ends the attempt.

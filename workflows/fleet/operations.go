@@ -56,7 +56,7 @@ const (
 	Grow      Verb = "grow"      // book Delta instances, Pending
 	Shrink    Verb = "shrink"    // take back min(Delta, counted and not registered), youngest first (I4)
 	Release   Verb = "release"   // take the named ones back; one that is gone already is success
-	Pause     Verb = "pause"     // start nothing new, or start again
+	Pause     Verb = "pause"     // start nothing new and fail what has no grant, or start again
 )
 
 // Verbs lists every operation.
@@ -120,10 +120,7 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	case Release:
 		l.release(r.Names)
 	case Pause:
-		if l.Paused != r.Paused {
-			l.Paused = r.Paused
-			l.Revision++
-		}
+		l.pause(r.Paused)
 	}
 	l.Ops.Add(r.Operation.ID)
 	return nil

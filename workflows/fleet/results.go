@@ -59,6 +59,7 @@ func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
 			continue
 		}
 		if s.Running && (!s.Failing || build) {
+			e.Driver.Told.Paused = false // it may not have run yet when it was told
 			if e.Driver.Heard = now; e.Driver.Stopped {
 				l.suspect(e, now)
 			} else if !e.Driver.Generation.Known() && e.Phase.Shrinking() {

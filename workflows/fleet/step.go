@@ -105,6 +105,9 @@ func (l *Ledger) drive(now time.Time) {
 		if e.Leaving && !e.Phase.Shrinking() {
 			l.apply(e, Event{Kind: Deleted}, now)
 		}
+		if l.isHalted(e) && e.Phase == Pending {
+			l.failPaused(e, now)
+		}
 	}
 	l.startScaleOuts(outs, now)
 	l.startScaleIns(ins, now)
@@ -115,7 +118,7 @@ func (l *Ledger) drive(now time.Time) {
 func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	var waiting []*Entry
 	for _, e := range l.Entries {
-		if e.Driver.Kind == "" && e.Phase == Pending && !l.Paused {
+		if e.Driver.Kind == "" && e.Phase == Pending {
 			waiting = append(waiting, e)
 		}
 	}
@@ -185,8 +188,10 @@ func (l *Ledger) inform(e *Entry) {
 	if !e.Driver.Generation.Known() { // of another life of the group: its first view says what it is
 		return
 	}
-	want := Order{Deleted: e.Leaving && e.Driver.Kind == ScaleOut, Lost: e.Force && e.Driver.Kind == ScaleIn}
-	if want.Deleted && !e.Driver.Told.Deleted || want.Lost && !e.Driver.Told.Lost {
+	want := Order{Deleted: e.Leaving && e.Driver.Kind == ScaleOut, Lost: e.Force && e.Driver.Kind == ScaleIn,
+		Paused: l.isHalted(e) && e.Driver.Kind == ScaleOut}
+	told := e.Driver.Told
+	if want.Deleted && !told.Deleted || want.Lost && !told.Lost || want.Paused && !told.Paused {
 		e.Driver.Told = want
 		l.order(e, want)
 	}

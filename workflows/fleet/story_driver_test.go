@@ -50,7 +50,8 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 		ev.Order = &fleet.Order{
 			Generation: fleet.Generation{Epoch: s.epochs[0], Count: s.number(w.pairs["gen"], 2)},
 			Stop:       w.has("stop"), Deleted: w.has("deleted"), Lost: w.has("lost"), Retry: w.has("retry"),
-			Ask: s.number(w.pairs["ask"], 0), Attempt: s.number(w.pairs["attempt"], 1),
+			Paused: w.has("paused"),
+			Ask:    s.number(w.pairs["ask"], 0), Attempt: s.number(w.pairs["attempt"], 1),
 		}
 	case "elapsed":
 		ev.Elapsed = true

@@ -183,7 +183,8 @@ func commandText(c fleet.Command) string {
 		text += " " + c.Attempt.ObjectName() + " on " + c.Attempt.Provider.ID
 	}
 	if o := c.Order; o != nil {
-		for word, is := range map[string]bool{"stop": o.Stop, "deleted": o.Deleted, "lost": o.Lost, "retry": o.Retry} {
+		for word, is := range map[string]bool{"stop": o.Stop, "deleted": o.Deleted, "lost": o.Lost, "retry": o.Retry,
+			"paused": o.Paused} {
 			if is {
 				text += ": " + word
 			}

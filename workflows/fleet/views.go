@@ -82,6 +82,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		e.Driver = e.Driver.ended()
 		l.dropOrders(e.Name)
 	case v.Phase == Peering:
+		e.Driver.Told.Paused = false // it may have gone on by an earlier grant
 		e.Driver.AskAt = now.Add(askAfter[0])
 	}
 	l.changed(e)
