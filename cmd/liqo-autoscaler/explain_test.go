@@ -54,7 +54,7 @@ func TestExplainPodReads(t *testing.T) {
 		configMap("kube-system", "cluster-autoscaler-status", "status", "nodeGroups: []"),
 		configMap("liqo-autoscaler", market.ConfigMapName("default"), "market.json",
 			`{"at": "`+written+`", "offers": [{"name": "milan", "provider": "milan"}]}`))
-	f := explainPodFlags{marketNamespace: defaultNamespace}
+	f := explainPodFlags{market: published{namespace: defaultNamespace}}
 	w, err := f.read(t.Context(), kube, "default", "shop", "web-0")
 	require.NoError(t, err)
 	require.Empty(t, w.Notes)

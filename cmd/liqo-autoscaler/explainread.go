@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -12,44 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 )
-
-// defaultNamespace is where the docs install us and Cluster Autoscaler.
-const defaultNamespace = "liqo-autoscaler"
-
-// oldMarket is when a market that was not written again is worth a word.
-const oldMarket = 3 * time.Minute
 
 // explainPodFlags say where the parts of the answer are read.
 type explainPodFlags struct {
-	kubeconfig, marketNamespace, marketFile, caNamespace, output string
+	market                          published
+	kubeconfig, caNamespace, output string
 }
 
 func (f *explainPodFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
-	cmd.Flags().StringVar(&f.marketNamespace, "market-namespace", defaultNamespace,
-		"namespace of the ConfigMap "+market.ConfigMapName("HUB")+", where the worker publishes what is offered now")
-	cmd.Flags().StringVar(&f.marketFile, "market-file", "", "file for the same, where all processes run on one machine")
+	f.market.register(cmd)
 	cmd.Flags().StringVar(&f.caNamespace, "ca-namespace", "", "namespace of the ConfigMap cluster-autoscaler-status "+
 		"(default: "+defaultNamespace+", then kube-system)")
 	registerExplained(cmd, &f.output)
-}
-
-// personal is the access of the person who runs the command.
-func personal(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config): %w", err)
-	}
-	return access, nil
 }
 
 // read reads what the cluster knows of a pod. Only the pod itself is required; the rest becomes a note.
@@ -76,23 +54,11 @@ func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hu
 	note("the pod's events", err)
 	w.Status, err = f.status(ctx, kube)
 	note("Cluster Autoscaler's status", err)
-	m, err := f.store(kube, hub).Load(ctx)
-	if err == nil {
-		w.Market = &m
-		if age := time.Since(m.At); age > oldMarket {
-			note("the market is old", fmt.Errorf("it was published %s ago: does a worker run?", age.Round(time.Second)))
-		}
+	m, unread := f.market.read(ctx, kube, hub)
+	if w.Market = m; unread != "" {
+		w.Notes = append(w.Notes, unread)
 	}
-	note("what is offered now", err)
 	return w, nil
-}
-
-// store is where the market is published.
-func (f explainPodFlags) store(kube kubernetes.Interface, hub string) market.Store {
-	if f.marketFile != "" {
-		return market.File(f.marketFile)
-	}
-	return market.ConfigMap{Client: kube, Namespace: f.marketNamespace, Name: market.ConfigMapName(hub)}
 }
 
 func eventsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (of []corev1.Event, err error) {

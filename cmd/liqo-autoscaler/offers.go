@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -19,13 +20,15 @@ import (
 
 func newOffers(c *common) *cobra.Command {
 	var f workerFlags
+	var market published
 	var output string
 	cmd := &cobra.Command{
 		Use:   "offers",
 		Short: "Show the offers, what is held of them, and the peerings",
-		Long: `Show the offers, what is held of them, and the peerings. Without a source it shows the providers that were ever asked for a
-node, each with the offer it was asked by; that needs Temporal alone. With the worker's flags for sources of offers it
-asks these too, as the worker does, and shows in CURRENT whether the offer is there now.`,
+		Long: `Show the offers, what is held of them, and the peerings. It shows what the worker has published, read with your
+kubeconfig, and in CURRENT whether an offer is there now. Where that cannot be read it shows the providers that were
+ever asked for a node, each with the offer it was asked by; that needs Temporal alone. With the worker's flags for
+sources of offers it asks these instead, as the worker does.`,
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
 			"-o wide",
 		Args: cobra.NoArgs,
@@ -35,7 +38,7 @@ asks these too, as the worker does, and shows in CURRENT whether the offer is th
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 			defer cancel()
-			document, err := f.lent(ctx, c)
+			document, err := f.lent(ctx, c, market, cmd.ErrOrStderr())
 			if err != nil && len(document.Offers) == 0 {
 				return err
 			}
@@ -44,6 +47,7 @@ asks these too, as the worker does, and shows in CURRENT whether the offer is th
 	}
 	cmd.AddCommand(newOffersRepin(c))
 	f.register(cmd)
+	market.register(cmd)
 	c.registerHub(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
 	return cmd
@@ -59,8 +63,8 @@ func printOffers(out, errOut io.Writer, output string, document show.Offers) err
 	return show.Print(out, output, show.Look{Now: time.Now()}, document)
 }
 
-// lent reads the providers, and the sources if any is given.
-func (f workerFlags) lent(ctx context.Context, c *common) (show.Offers, error) {
+// lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
+func (f workerFlags) lent(ctx context.Context, c *common, market published, notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
 	var unread error
 	if err := c.ask(ctx, func(t client.Client) (err error) {
@@ -74,17 +78,45 @@ func (f workerFlags) lent(ctx context.Context, c *common) (show.Offers, error) {
 	}); err != nil {
 		return show.Offers{}, err
 	}
+	if !f.sources.given() {
+		return show.OffersOf(states, f.published(ctx, c.hub, market, notes)), unread
+	}
 	offered, problems, err := f.offered(ctx, c.hub)
 	document := show.OffersOf(states, offered)
 	document.Problems = problems
 	return document, errors.Join(unread, err)
 }
 
-// offered asks the sources; nil when none is given.
-func (f workerFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Offer, []string, error) {
-	if !f.sources.given() {
-		return nil, nil, nil
+// published is what is offered by the market; nil when that cannot be read. Without access to a cluster nobody asked
+// for it.
+func (f workerFlags) published(ctx context.Context, hub workflows.Hub, from published, notes io.Writer) []fleet.Offer {
+	var kube kubernetes.Interface
+	if from.file == "" {
+		access, err := personal(f.kubeconfig)
+		if err != nil {
+			return nil
+		}
+		if kube, err = kubernetes.NewForConfig(access); err != nil {
+			fmt.Fprintln(notes, "not shown:", err)
+			return nil
+		}
 	}
+	m, note := from.read(ctx, kube, string(hub))
+	if note != "" {
+		fmt.Fprintln(notes, "note:", note)
+	}
+	if m == nil {
+		return nil
+	}
+	offered := []fleet.Offer{}
+	for _, o := range m.Offers {
+		offered = append(offered, o.Candidate().Offer)
+	}
+	return offered
+}
+
+// offered asks the sources.
+func (f workerFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Offer, []string, error) {
 	if err := f.sources.check(); err != nil {
 		return nil, nil, err
 	}

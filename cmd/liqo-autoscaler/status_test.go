@@ -52,6 +52,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // no market of whoever runs the tests
 	ports := testkit.FreePorts(t, 3)
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
@@ -157,6 +158,12 @@ func TestStatusOffersAndReload(t *testing.T) {
 	_, _, err = command(s.ctx, "explain", "instance", "two-x-9", "--hub", "edge", "--temporal-address",
 		s.c.temporal.Address)
 	require.ErrorContains(t, err, "no instance two-x-9: no node group of hub edge lists it")
+
+	var all show.Offers
+	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json", "--market-file",
+		filepath.Join(s.flags.dir, "market.json"))), &all))
+	require.Len(t, all.Offers, 3, "also those that nobody has used")
+	require.True(t, *all.Offers[0].Current)
 
 	require.Equal(t, "node group one is paused, target size 0\n", s.cli("pause", "group", "one"))
 	s.refresh()

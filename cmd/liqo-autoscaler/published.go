@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+)
+
+// defaultNamespace is where the docs install us and Cluster Autoscaler.
+const defaultNamespace = "liqo-autoscaler"
+
+// Times of a look at the published market.
+const (
+	oldMarket     = 3 * time.Minute // when one that was not written again is worth a word
+	marketTimeout = 5 * time.Second
+)
+
+// published says where commands for people read the market that the worker publishes.
+type published struct{ namespace, file string }
+
+func (p *published) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.namespace, "market-namespace", defaultNamespace,
+		"namespace of the ConfigMap "+market.ConfigMapName("HUB")+", where the worker publishes what is offered now")
+	cmd.Flags().StringVar(&p.file, "market-file", "", "file for the same, where all processes run on one machine")
+}
+
+// personal is the access of the person who runs the command.
+func personal(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config): %w", err)
+	}
+	return access, nil
+}
+
+// read reads the market. note says why it is not there, or is not to be believed. kube is not asked when a file is
+// named.
+func (p published) read(ctx context.Context, kube kubernetes.Interface, hub string) (m *market.Market, note string) {
+	var store market.Store = market.ConfigMap{Client: kube, Namespace: p.namespace, Name: market.ConfigMapName(hub)}
+	if p.file != "" {
+		store = market.File(p.file)
+	}
+	ctx, cancel := context.WithTimeout(ctx, marketTimeout)
+	defer cancel()
+	found, err := store.Load(ctx)
+	if err != nil {
+		return nil, fmt.Sprintf("what is offered now: %v", err)
+	}
+	if age := time.Since(found.At); age > oldMarket {
+		note = fmt.Sprintf("the market was published %s ago: does a worker run?", age.Round(time.Second))
+	}
+	return &found, note
+}
