@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,6 +33,8 @@ func TestInstall(t *testing.T) {
 	c.kubectl(t, nil, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	c.kubectl(t, operatorCRDs(), "apply", "--server-side", "-f", "-")
 	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+
+	c.prepare(t)
 
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) { installs(t, c, set) })
@@ -84,16 +87,12 @@ func installs(t *testing.T, c *cluster, set string) {
 	if set == "plaintext" {
 		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
 	}
+	t.Run("policies", func(t *testing.T) { workerDenies(t, escalation{c.holder(t, namespace, account)}) })
 	ownsVirtualNode(t, c, account)
 }
 
 // ownsVirtualNode makes a slice and a VirtualNode that blocks its deletion, as the worker, with Liqo's own CRDs.
 func ownsVirtualNode(t *testing.T, c *cluster, account string) {
-	crds := filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds")
-	for _, name := range []string{"authentication.liqo.io_resourceslices.yaml", "offloading.liqo.io_virtualnodes.yaml"} {
-		c.kubectl(t, nil, "apply", "--server-side", "-f", filepath.Join(crds, name))
-	}
-	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
 	as, err := dynamic.NewForConfig(config)
@@ -192,11 +191,12 @@ func may(t *testing.T, c *cluster, account, in, verb, resource, name string) boo
 
 // providerGrants: the provider's account gets what the table says, ends in its own namespace, and its kubeconfig works.
 func providerGrants(t *testing.T, c *cluster) {
-	raw, err := os.ReadFile("provider/rbac.yaml")
+	binary := tool(t, "LIQO_AUTOSCALER")
+	raw, err := exec.CommandContext(t.Context(), binary, "provider-access", "--consumer-id", "rome").Output()
 	require.NoError(t, err)
-	raw = bytes.ReplaceAll(raw, []byte("munich"), []byte("rome"))
 	c.kubectl(t, raw, "apply", "--server-side", "-f", "-")
-	for place, in := range map[string]string{"tenant": "liqo-tenant-rome", "provider liqo": "liqo", "itself": ""} {
+	for place, in := range map[string]string{"tenant": "liqo-tenant-rome", "provider liqo": "liqo", "itself": "",
+		"account": namespace} {
 		for _, r := range needed(place) {
 			name := strings.ReplaceAll(r.name, "munich", "rome")
 			require.Eventually(t, func() bool { return may(t, c, "consumer-rome", in, r.verb, r.resource, name) },
@@ -210,22 +210,21 @@ func providerGrants(t *testing.T, c *cluster) {
 	mayNot(t, c, "consumer-rome", "liqo-tenant-rome", "create", "/pods", "")
 	mayNot(t, c, "consumer-rome", "", "list", "/nodes", "")
 
-	// Kubernetes' controller would fill the Secret.
-	token := c.kubectl(t, nil, "-n", namespace, "create", "token", "consumer-rome")
-	authority, err := os.ReadFile(c.config.CAFile)
-	require.NoError(t, err)
-	patch, err := yaml.Marshal(map[string]any{"stringData": map[string]string{"token": strings.TrimSpace(token),
-		"ca.crt": string(authority)}})
-	require.NoError(t, err)
-	c.kubectl(t, nil, "-n", namespace, "patch", "secret", "consumer-rome", "-p", string(patch))
-	kubeconfig, err := c.run(t, "provider/kubeconfig.sh", nil, "rome", c.config.Host)
+	mayNot(t, c, "consumer-rome", namespace, "create", "/serviceaccounts/token", "consumer-other")
+
+	cmd := exec.CommandContext(t.Context(), binary, "provider-access", "kubeconfig", "--consumer-id", "rome", "--server",
+		c.config.Host, "--kubeconfig", c.kubeconfig)
+	kubeconfig, err := cmd.Output()
 	require.NoError(t, err, "%s", kubeconfig)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
+	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
 	out := c.kubectl(t, nil, "--kubeconfig", file, "get", "namespace", "liqo-tenant-rome", "-o", "name")
 	require.Equal(t, "namespace/liqo-tenant-rome\n", out)
 	out = c.kubectl(t, nil, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", out)
+
+	t.Run("policies", func(t *testing.T) { providerDenies(t, c, c.holder(t, namespace, "consumer-rome")) })
+	t.Run("renew", func(t *testing.T) { renews(t, c, kubeconfig) })
 }
 
 // operatorCRDs let the API server store what we make of operators' kinds; their types are in operators_test.go.

@@ -2,13 +2,16 @@ package deploy_test
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
 // Every use of a client in the code has its rights in the table, and nothing is in the table that the code does not
@@ -36,7 +39,7 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 
 func needed(where ...string) []right {
 	set := map[right]bool{}
-	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease} {
+	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfRenewal} {
 		for _, rights := range table {
 			for _, r := range rights {
 				if slices.Contains(where, r.where) {
@@ -152,11 +155,53 @@ func TestBindings(t *testing.T) {
 
 // What a provider grants is what the consumer uses there, in the consumer's own namespace.
 func TestProviderRights(t *testing.T) {
-	raw, err := os.ReadFile("provider/rbac.yaml")
-	require.NoError(t, err)
-	o := decode(t, raw)
+	o := decode(t, []byte(provider.Manifest("munich", "liqo", true)))
 	name := "liqo-autoscaler-consumer-munich"
 	require.Equal(t, needed("itself"), granted(t, "itself", one[rbacv1.ClusterRole](t, o, "", name).Rules))
 	require.Equal(t, needed("tenant"), granted(t, "tenant", one[rbacv1.Role](t, o, "liqo-tenant-munich", name).Rules))
+	require.Equal(t, needed("account"), granted(t, "account", one[rbacv1.Role](t, o, provider.Namespace, name).Rules))
 	require.Equal(t, needed("provider liqo"), granted(t, "provider liqo", one[rbacv1.Role](t, o, "liqo", name).Rules))
+}
+
+// Whoever reads the files, and not the command's output, reads the same; and any id and namespace make valid YAML.
+func TestProviderManifest(t *testing.T) {
+	for _, id := range []string{"rome", "123", "1e3", "true", "liqo", "munich-2"} {
+		o := decode(t, []byte(provider.Manifest(id, "liqo-of-munich", true)))
+		tenancy := one[corev1.Namespace](t, o, "", "liqo-tenant-"+id)
+		require.Equal(t, id, tenancy.Labels["liqo.io/remote-cluster-id"])
+		one[rbacv1.Role](t, o, "liqo-of-munich", "liqo-autoscaler-consumer-"+id)
+		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 2)
+		bindings := all[admissionv1.ValidatingAdmissionPolicyBinding](o)
+		require.Len(t, bindings, 2)
+		for _, b := range bindings {
+			one[admissionv1.ValidatingAdmissionPolicy](t, o, "", b.Spec.PolicyName)
+		}
+		bare := decode(t, []byte(provider.Manifest(id, "liqo", false)))
+		require.Equal(t, len(o)-4, len(bare))
+	}
+}
+
+// The policies name the worker's account, and are left out where the API is not served or they are not wanted.
+func TestWorkerPolicies(t *testing.T) {
+	for _, set := range valueSets {
+		o := render(t, set)
+		account := nameOf(set) + "-worker"
+		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
+		require.Len(t, policies, 5)
+		for _, p := range policies {
+			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+account+"'",
+				p.Spec.MatchConditions[0].Expression)
+			require.Equal(t, admissionv1.Fail, *p.Spec.FailurePolicy)
+			binding := one[admissionv1.ValidatingAdmissionPolicyBinding](t, o, "", p.Name)
+			require.Equal(t, p.Name, binding.Spec.PolicyName)
+			require.Equal(t, []admissionv1.ValidationAction{admissionv1.Deny}, binding.Spec.ValidationActions)
+		}
+		for _, without := range []string{"rbac.policies=false", "rbac.create=false"} {
+			require.Empty(t, all[admissionv1.ValidatingAdmissionPolicy](render(t, set, "--set", without)))
+		}
+		out, err := helm(t, "template", release, chart, "--namespace", namespace, "--kube-version", kube, "--values",
+			valuesFile(set))
+		require.NoError(t, err)
+		require.NotContains(t, string(out), "AdmissionPolicy", "where the API is not served")
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,8 +68,8 @@ func helm(t *testing.T, args ...string) ([]byte, error) {
 
 func template(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
-	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube},
-		args...)...)
+	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube,
+		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
 }
 
 // render is the chart with a value set, every object decoded strictly into its type.
@@ -91,16 +92,18 @@ func kinds() map[string]metav1.Object {
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
 		"v1/ServiceAccount": &corev1.ServiceAccount{}, "v1/PersistentVolumeClaim": &corev1.PersistentVolumeClaim{},
 		"v1/Namespace": &corev1.Namespace{}, "apps/v1/Deployment": &appsv1.Deployment{},
-		"batch/v1/Job":                                    &batchv1.Job{},
-		"policy/v1/PodDisruptionBudget":                   &policyv1.PodDisruptionBudget{},
-		"networking.k8s.io/v1/NetworkPolicy":              &networkingv1.NetworkPolicy{},
-		"rbac.authorization.k8s.io/v1/ClusterRole":        &rbacv1.ClusterRole{},
-		"rbac.authorization.k8s.io/v1/ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
-		"rbac.authorization.k8s.io/v1/Role":               &rbacv1.Role{},
-		"rbac.authorization.k8s.io/v1/RoleBinding":        &rbacv1.RoleBinding{},
-		"cert-manager.io/v1/Certificate":                  &certificate{},
-		"cert-manager.io/v1/Issuer":                       &issuer{},
-		"monitoring.coreos.com/v1/ServiceMonitor":         &serviceMonitor{},
+		"batch/v1/Job":                                                     &batchv1.Job{},
+		"policy/v1/PodDisruptionBudget":                                    &policyv1.PodDisruptionBudget{},
+		"networking.k8s.io/v1/NetworkPolicy":                               &networkingv1.NetworkPolicy{},
+		"rbac.authorization.k8s.io/v1/ClusterRole":                         &rbacv1.ClusterRole{},
+		"rbac.authorization.k8s.io/v1/ClusterRoleBinding":                  &rbacv1.ClusterRoleBinding{},
+		"rbac.authorization.k8s.io/v1/Role":                                &rbacv1.Role{},
+		"rbac.authorization.k8s.io/v1/RoleBinding":                         &rbacv1.RoleBinding{},
+		"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy":        &admissionv1.ValidatingAdmissionPolicy{},
+		"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding": &admissionv1.ValidatingAdmissionPolicyBinding{},
+		"cert-manager.io/v1/Certificate":                                   &certificate{},
+		"cert-manager.io/v1/Issuer":                                        &issuer{},
+		"monitoring.coreos.com/v1/ServiceMonitor":                          &serviceMonitor{},
 	}
 }
 
@@ -117,7 +120,8 @@ func decode(t *testing.T, stream []byte) (objects []object) {
 		require.NotNil(t, typed, "%s %s: add its type to kinds", o.meta.APIVersion, o.meta.Kind)
 		require.NoError(t, yaml.UnmarshalStrict(document, typed), "%s", document)
 		require.NotEmpty(t, typed.GetName())
-		clusterWide := slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding"}, o.meta.Kind)
+		clusterWide := slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding",
+			"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, o.meta.Kind)
 		require.Equal(t, clusterWide, typed.GetNamespace() == "",
 			"%s %s says its namespace, for those who apply without helm", o.meta.Kind, typed.GetName())
 		o.typed = typed

@@ -2,7 +2,8 @@ package deploy_test
 
 // A right is one verb on one resource in one place.
 type right struct {
-	// consumer: "cluster", "liqo", "credentials", "offers"; provider: "tenant" (its namespace), "provider liqo", "itself"
+	// consumer: "cluster", "liqo", "credentials", "offers"; provider: "tenant" (its namespace), "provider liqo", "itself",
+	// "account" (the accounts' namespace)
 	where    string
 	verb     string
 	resource string // group/resource, "" for the core group
@@ -59,6 +60,11 @@ var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "writer", verb: "create", resource: "coordination.k8s.io/leases"},
 	{where: "writer", verb: "get", resource: "coordination.k8s.io/leases", name: marketName},
 	{where: "writer", verb: "update", resource: "coordination.k8s.io/leases", name: marketName},
+}}
+
+// needsOfRenewal is what `liqo-autoscaler provider-access renew` does.
+var needsOfRenewal = map[string][]right{"renewal": {
+	{where: "account", verb: "create", resource: "/serviceaccounts/token", name: "consumer-munich"},
 }}
 
 const marketName = "liqo-autoscaler-market-default"
@@ -139,8 +145,9 @@ var needs = map[string][]right{
 	"refusal.go remember p.local.Create": on("cluster", "create", "/configmaps"),
 	"refusal.go remember mergePatch":     named("patch", "/configmaps", refusedNote),
 	"refusal.go forgotten deleteThis":    named("delete", "/configmaps", refusedNote),
-	// Of the nonce and the namespace it is no loss when that is not allowed.
-	"refusal.go keep mergePatch": on("tenant", "patch", tenant),
+	// Our namespace there, which rbac.yaml makes, is not ours to mark.
+	"refusal.go keep mergePatch": and(on("tenant", "patch", tenant),
+		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
 	// Takes crd-replicator's finalizers off whatever it holds.
 	"release.go release mergePatch": on("cluster", "patch", slice, nsMap, renew, "/secrets"),

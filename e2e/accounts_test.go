@@ -49,7 +49,9 @@ func (s *stack) workerAccount(ctx context.Context) {
 		"--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion, "--values", filepath.Join(s.dir,
 			"groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
 		"--set", "temporal.address="+s.temporal, "--set", "tls.existingSecret=unused",
-		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml")
+		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
+		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
+		"--show-only", "templates/worker-policy.yaml")
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "rbac.yaml"), rendered, 0o600))
 	s.tool(ctx, s.admin(lab.Consumer), rendered, "kubectl", "apply", "-f", "-")
 
@@ -68,15 +70,20 @@ func (s *stack) workerAccount(ctx context.Context) {
 	s.limited(ctx, path)
 }
 
-// grant has a provider's administrator apply deploy/provider/rbac.yaml for us, once or again.
+// grant has a provider's administrator apply what `provider-access` prints for us, once or again.
 func (s *stack) grant(ctx context.Context, provider *cluster) error {
-	rbac, err := os.ReadFile(filepath.Join(sources(s.t), "deploy", "provider", "rbac.yaml"))
+	manifest, err := s.try(ctx, nil, nil, s.binary, "provider-access", "--consumer-id", lab.Consumer)
 	if err != nil {
 		return err
 	}
-	rbac = bytes.ReplaceAll(rbac, []byte("munich"), []byte(lab.Consumer))
-	_, err = s.try(ctx, s.admin(provider.name), rbac, filepath.Join(s.lab.Bin, "kubectl"), "apply", "-f", "-")
+	_, err = s.try(ctx, s.admin(provider.name), manifest, filepath.Join(s.lab.Bin, "kubectl"), "apply", "-f", "-")
 	return err
+}
+
+// granted is the kubeconfig of the account that a provider gives us.
+func (s *stack) granted(ctx context.Context, provider *cluster) ([]byte, error) {
+	return s.try(ctx, s.admin(provider.name), nil, s.binary, "provider-access", "kubeconfig", "--consumer-id",
+		lab.Consumer, "--server", restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
 }
 
 // providerAccount makes the account that a provider gives us. Its kubeconfig is a file in s.accounts and a Secret of
@@ -86,9 +93,7 @@ func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	require.NoError(s.t, s.grant(ctx, provider))
 	var kubeconfig []byte
 	newSteps(s.t).until(ctx, "account of "+provider.name, 30*time.Second, func(ctx context.Context) (err error) {
-		kubeconfig, err = s.try(ctx, s.admin(provider.name), nil, filepath.Join(sources(s.t), "deploy", "provider",
-			"kubeconfig.sh"), lab.Consumer,
-			restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
+		kubeconfig, err = s.granted(ctx, provider)
 		return err
 	})
 	path := filepath.Join(s.accounts, provider.name+".kubeconfig")
@@ -100,7 +105,7 @@ func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	require.NoError(s.t, err)
 }
 
-// asMade wants the namespace that a provider has made for us to hold nothing but what deploy/provider/rbac.yaml says:
+// asMade wants the namespace that a provider has made for us to hold nothing but what provider-access prints:
 // what was made with it, and the one Secret of Liqo that stays.
 func asMade(ctx context.Context, provider *cluster) error {
 	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" +

@@ -123,8 +123,7 @@ func (s *stack) anotherAccount(ctx context.Context, timing *steps, provider *clu
 	s.t.Helper()
 	require.NoError(s.t, s.grant(ctx, provider))
 	timing.until(ctx, "another account", 30*time.Second, func(ctx context.Context) error {
-		kubeconfig, err := s.try(ctx, s.admin(provider.name), nil, filepath.Join(sources(s.t), "deploy", "provider",
-			"kubeconfig.sh"), lab.Consumer, restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
+		kubeconfig, err := s.granted(ctx, provider)
 		if err != nil {
 			return err
 		}

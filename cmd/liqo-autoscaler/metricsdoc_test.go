@@ -82,6 +82,8 @@ func metricRows(t *testing.T) []string {
 
 	measured, err := work.temporal(true)
 	require.NoError(t, err)
+	_, err = work.observeExpiry(expiringBackend{ends: map[string]time.Time{"milan": time.Now()}})
+	require.NoError(t, err)
 	work.conditions.Set(map[string]string{"milan": ""}, time.Now())
 	var c client.Options
 	measured(&c)

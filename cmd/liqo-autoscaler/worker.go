@@ -104,6 +104,10 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
+	warn, err := seen.observeExpiry(b)
+	if err != nil {
+		return err
+	}
 	t, temporal, err := c.dial(logger, measured)
 	if err != nil {
 		return err
@@ -116,6 +120,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.serve(ctx) })
 	g.Go(func() error { return offers.watch(ctx) })
+	g.Go(func() error { warn(ctx); return nil })
 	g.Go(func() error {
 		entities := flow.NewEntities(t, c.hub, c.taskQueue)
 		publish(ctx, market.Publisher{Catalog: offers, Entities: entities, Store: store, Logger: logger})

@@ -66,6 +66,7 @@ type Backend struct {
 	watch  client.WithWatch
 	open   opener // clients of providers
 	graces graces
+	ends   ends // of credentials
 
 	mu   sync.Mutex
 	self identity // this cluster's own, read once

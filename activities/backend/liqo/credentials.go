@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -38,7 +39,7 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 		return nil, say(backend.ErrInvalid,
 			"the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
-	return pinned{provider, authoritiesOf(config)}, nil
+	return pinned{provider, authoritiesOf(config), account.End(config)}, nil
 }
 
 func fileConfig(path string) (*rest.Config, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	"k8s.io/client-go/rest"
@@ -27,10 +28,11 @@ const annotationPin = "liqo-autoscaler.io/pinned-authorities"
 // noAuthorities is the pin of a kubeconfig without authorities of its own: those of the worker's system count.
 const noAuthorities = "system"
 
-// pinned is a provider's client with the authorities by which it knows the provider.
+// pinned is a provider's client with the authorities by which it knows the provider, and the end of its credentials.
 type pinned struct {
 	client.Client
 	authorities string
+	end         time.Time // zero: they do not say
 }
 
 // authoritiesOf is a fingerprint of the authorities of a configuration, whatever their order and layout.

@@ -30,7 +30,7 @@ func fingerprint(authority *testkit.Certificate) string {
 // leadTo makes the credentials lead to a cluster behind an authority.
 func (c *clusters) leadTo(cluster client.Client, authority string) {
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
-		return pinned{cluster, authority}, nil
+		return pinned{Client: cluster, authorities: authority}, nil
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,6 +52,7 @@ func (r *remote) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.b.ends.note(r.provider.ID, provider, time.Now())
 	found, err := r.b.identify(withBound(ctx, maxIdentity), provider)
 	if err != nil {
 		return access("read the provider's cluster id", err)

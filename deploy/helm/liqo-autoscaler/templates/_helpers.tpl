@@ -284,3 +284,8 @@ env:
 {{- fail "tls.certManager.issuerRef: with Cluster Autoscaler in another namespace it must be a ClusterIssuer, for its client certificate is made there" -}}
 {{- end -}}
 {{- end -}}
+
+{{/* "true" where the worker's account gets its admission policies: the API is served since Kubernetes 1.30. */}}
+{{- define "la.policies" -}}
+{{- and .Values.rbac.create .Values.rbac.policies (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") -}}
+{{- end -}}

@@ -1,0 +1,52 @@
+package liqo
+
+import (
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// endKept is how long the end of credentials is told after they were last used here.
+const endKept = time.Hour
+
+// ends remembers when the credentials end that this process uses. The zero value is ready for use.
+type ends struct {
+	mu sync.Mutex
+	of map[string]noted // by provider
+}
+
+type noted struct{ end, at time.Time }
+
+// note remembers the end of the credentials that a client was opened with; those without an end are forgotten.
+func (e *ends) note(provider string, cluster client.Client, now time.Time) {
+	p, ok := cluster.(pinned)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !ok || p.end.IsZero() {
+		delete(e.of, provider)
+		return
+	}
+	if e.of == nil {
+		e.of = map[string]noted{}
+	}
+	e.of[provider] = noted{end: p.end, at: now}
+}
+
+func (e *ends) all(now time.Time) map[string]time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	told := map[string]time.Time{}
+	for provider, n := range e.of {
+		if now.Sub(n.at) > endKept {
+			delete(e.of, provider)
+			continue
+		}
+		told[provider] = n.end
+	}
+	return told
+}
+
+// CredentialsEnd is when the credentials end, by provider, of those that this process has used within an hour and that
+// say so: a token by its claim, a client certificate by its validity.
+func (b *Backend) CredentialsEnd() map[string]time.Time { return b.ends.all(time.Now()) }

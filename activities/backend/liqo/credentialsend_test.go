@@ -1,0 +1,40 @@
+package liqo
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// When a token ends is known as soon as it is used, also when the provider does not take it any more.
+func TestCredentialsEnd(t *testing.T) {
+	end := time.Now().Add(-time.Hour).Truncate(time.Second)
+	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:a:b", "exp": %d}`, end.Unix())
+	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	write := func(token string) {
+		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(kubeconfig, "s3cret", token)), 0o600))
+	}
+	b, err := New(Config{Consumer: &rest.Config{Host: "https://127.0.0.1:1"}})
+	require.NoError(t, err)
+	require.Empty(t, b.CredentialsEnd())
+	milan := fleet.Provider{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: path}}
+	write(token)
+	require.Error(t, b.peering(milan).reach(t.Context()))
+	require.Equal(t, map[string]time.Time{"milan": end}, b.CredentialsEnd())
+
+	require.Empty(t, b.ends.all(time.Now().Add(endKept+time.Minute)), "a provider that is not used any more is forgotten")
+
+	write("forever")
+	require.Error(t, b.peering(milan).reach(t.Context()))
+	require.Empty(t, b.CredentialsEnd())
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// maxConsumerID is what "liqo-tenant-" leaves of a namespace's name.
+const maxConsumerID = 63 - len("liqo-tenant-")
+
+// consumerFlags name the cluster that a provider lets in.
+type consumerFlags struct{ id string }
+
+func (f *consumerFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.id, "consumer-id", "", "Liqo cluster id of the consumer; required")
+}
+
+func (f *consumerFlags) check() error {
+	if !fleet.ValidProviderID(f.id) || len(f.id) > maxConsumerID {
+		return fmt.Errorf("--consumer-id %q: give the consumer's Liqo cluster id (liqoctl info shows it), at most %d "+
+			"lower-case letters, digits and dashes", f.id, maxConsumerID)
+	}
+	return nil
+}
+
+func newProviderAccess() *cobra.Command {
+	var f consumerFlags
+	var liqoNamespace string
+	var noPolicy bool
+	cmd := &cobra.Command{
+		Use:   "provider-access",
+		Short: "Print what a provider applies to let a consumer in",
+		Long: `Print what a provider applies to let a consumer in, and no further than its own tenant namespace: namespaces,
+account, roles, and the admission policies that keep the account from making itself more. Run it with the provider's
+kubectl; then make the kubeconfig of the account, which is the credentials of an offer.`,
+		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
+			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
+			"milan.kubeconfig",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if !fleet.ValidProviderID(liqoNamespace) || liqoNamespace == provider.Namespace {
+				return fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
+					liqoNamespace, provider.Namespace)
+			}
+			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, !noPolicy))
+			explainAccess(cmd.ErrOrStderr(), f.id, noPolicy)
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&liqoNamespace, "liqo-namespace", "liqo", "namespace of the provider's Liqo")
+	cmd.Flags().BoolVar(&noPolicy, "no-policy", false,
+		"leave the admission policies out, for a provider with Kubernetes before 1.30")
+	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew())
+	return cmd
+}
+
+func explainAccess(out io.Writer, consumer string, noPolicy bool) {
+	if noPolicy {
+		fmt.Fprintf(out, "WARNING: without the admission policies the account %s can make itself an administrator of the\n"+
+			"provider's cluster, and lift what its people say by the Tenant. Let in only whom you would make one.\n",
+			provider.Account(consumer))
+	}
+	fmt.Fprintf(out, "When the provider has applied it, make the kubeconfig of the account there:\n"+
+		"  liqo-autoscaler provider-access kubeconfig --consumer-id %s --server https://API-SERVER > provider.kubeconfig\n",
+		consumer)
+}
+
+var errNoServer = errors.New("--server is missing: give the address of the provider's API server as the consumer " +
+	"reaches it, https://host:port")

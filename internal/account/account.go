@@ -1,0 +1,57 @@
+// Package account reads what bearer tokens and client certificates say of themselves. It verifies nothing: the
+// words are for people, and for finding out what to ask the API server that does.
+package account
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// claims are those of a ServiceAccount's token that we use.
+type claims struct {
+	Subject string `json:"sub"`
+	Expires int64  `json:"exp"` // seconds
+}
+
+var errNoAccount = errors.New("the token is none of a ServiceAccount")
+
+func read(token string) (c claims, ok bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return c, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	return c, err == nil && json.Unmarshal(payload, &c) == nil
+}
+
+// End is when the token or the client certificate of an access ends, whichever is first; zero when neither says.
+func End(access *rest.Config) (end time.Time) {
+	if c, ok := read(access.BearerToken); ok && c.Expires > 0 {
+		end = time.Unix(c.Expires, 0)
+	}
+	if block, _ := pem.Decode(access.CertData); block != nil {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (end.IsZero() || certificate.NotAfter.Before(end)) {
+			end = certificate.NotAfter
+		}
+	}
+	return end
+}
+
+// Of is whose token it is.
+func Of(token string) (namespace, name string, err error) {
+	c, ok := read(token)
+	account, isAccount := strings.CutPrefix(c.Subject, "system:serviceaccount:")
+	namespace, name, both := strings.Cut(account, ":")
+	if !ok || !isAccount || !both {
+		return "", "", errNoAccount
+	}
+	return namespace, name, nil
+}
