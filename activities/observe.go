@@ -24,7 +24,8 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 	bounded, cancel := context.WithTimeout(ctx, observeBound)
 	defer cancel()
 	seen, err := a.Backend.Observe(bounded, p)
-	e := fleet.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Message: seen.Message}
+	e := fleet.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network,
+		Heard: seen.Heard, Message: seen.Message}
 	switch {
 	case err == nil:
 		e.Access = fleet.AccessGranted

@@ -26,6 +26,8 @@ type Beat struct {
 	Stage   string        `json:"stage"`
 	Message string        `json:"message,omitempty"`
 	Spent   time.Duration `json:"spent,omitempty"`
+	// Network is how much of Spent went into stages of the network.
+	Network time.Duration `json:"network,omitempty"`
 	At      time.Time     `json:"at"`
 }
 
@@ -58,8 +60,9 @@ func (a *Activities) startClock(parent context.Context, most time.Duration) (con
 	if activity.HasHeartbeatDetails(parent) {
 		var last Beat
 		if activity.GetHeartbeatDetails(parent, &last) == nil {
-			c.beat.Spent = last.Spent + min(max(c.beat.At.Sub(last.At), 0), maxGap)
-			c.beat.Stage, c.beat.Message = last.Stage, last.Message
+			now := c.beat.At
+			c.beat = last
+			c.beat.goOn(now)
 		}
 	}
 	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
@@ -99,19 +102,30 @@ func (c *clock) run(parent context.Context, over <-chan time.Time) {
 	}
 }
 
+// goOn lets the clock go on, in the stage that it stands in.
+func (b *Beat) goOn(now time.Time) {
+	gone := min(max(now.Sub(b.At), 0), maxGap)
+	b.Spent += gone
+	if backend.Stage(b.Stage).OfNetwork() {
+		b.Network += gone
+	}
+	b.At = now
+}
+
 // record beats, and lets the clock go on.
 func (c *clock) record(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
-	c.beat.Spent += min(max(now.Sub(c.beat.At), 0), maxGap)
-	c.beat.At = now
+	c.beat.goOn(c.now())
 	activity.RecordHeartbeat(ctx, c.beat)
 }
 
 // progress is the backend's way to say what it waits for.
 func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Lock()
+	if now := c.now(); backend.Stage(c.beat.Stage).OfNetwork() != stage.OfNetwork() {
+		c.beat.goOn(now)
+	}
 	c.beat.Stage = string(stage)
 	if r := []rune(message); len(r) > maxBeat {
 		message = string(r[:maxBeat-1]) + "…"
@@ -122,9 +136,17 @@ func (c *clock) progress(stage backend.Stage, message string) {
 
 // spent is how long the step has been worked on.
 func (c *clock) spent() time.Duration {
+	without, network := c.spentOn()
+	return without + network
+}
+
+// spentOn is how much of that went into stages of the network, and how much into all others.
+func (c *clock) spentOn() (without, network time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.beat.Spent + min(max(c.now().Sub(c.beat.At), 0), maxGap)
+	now := c.beat
+	now.goOn(c.now())
+	return now.Spent - now.Network, now.Network
 }
 
 // stop ends the run.

@@ -116,6 +116,40 @@ func TestAStepsClock(t *testing.T) {
 	}
 }
 
+// The network has a budget of its own: what its stages take does not count for the peering, nor the other way round.
+func TestTheNetworksClock(t *testing.T) {
+	const spent = 80 * time.Second
+	for name, c := range map[string]struct {
+		before activities.Beat
+		gaveUp string
+	}{
+		"within both": {before: activities.Beat{Stage: "connection", Spent: spent, Network: 50 * time.Second}},
+		"the network's is used up": {gaveUp: "1m0s",
+			before: activities.Beat{Stage: "connection", Spent: spent, Network: 59 * time.Second}},
+		"the peering's is used up": {gaveUp: "1m10s",
+			before: activities.Beat{Stage: "nonce", Spent: spent, Network: 10 * time.Second}},
+		"the network's is not used": {before: activities.Beat{Stage: "nonce", Spent: spent, Network: 59 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.before
+			before.At = noon.Add(-2 * time.Second)
+			b := &beats{before: &before}
+			a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: (&wall{at: noon}).now,
+				Entities: running()}
+			in := fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"},
+				Budget:        metav1.Duration{Duration: 70 * time.Second},
+				NetworkBudget: metav1.Duration{Duration: time.Minute}}
+			err := ended(t, a.Establish, in, b.env)
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, err, &app)
+			require.Equal(t, c.gaveUp != "", app.NonRetryable(), app.Message())
+			if c.gaveUp != "" {
+				require.Contains(t, app.Message(), "not done within "+c.gaveUp)
+			}
+		})
+	}
+}
+
 // What a pass beats is what the next one begins with, and what people read: the last stage, and the clock.
 func TestABeatCarriesTheClock(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{before: &activities.Beat{Stage: "nonce", Message: "asked", Spent: 20 * time.Second,

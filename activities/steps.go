@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,12 +58,12 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	return a.Tell(ctx, tell)
 }
 
-// Establish makes the peering with a provider, or adopts what is there, in short passes within the input's budget, and
+// Establish makes the peering with a provider, or adopts what is there, in short passes within the input's budgets, and
 // reports that it is done. Run by peering/<provider> only.
 func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error {
-	budget := in.Budget.Duration
-	if budget <= 0 {
-		budget = fleet.EstablishBound
+	most := limit{
+		budget:  cmp.Or(in.Budget.Duration, fleet.EstablishBound),
+		network: cmp.Or(in.NetworkBudget.Duration, fleet.NetworkBound),
 	}
 	if over, err := a.over(ctx, in); err != nil || over {
 		return err
@@ -72,7 +73,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 		return err // before the clock goes on: this wait is ours, not the provider's
 	}
 	defer release()
-	err = a.pass(ctx, in.Provider.ID, budget, func(ctx context.Context, p backend.Progress) error {
+	err = a.pass(ctx, in.Provider.ID, most, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Establish(ctx, in.Provider, p)
 	})
 	if err != nil {
@@ -142,12 +143,30 @@ func (a *Activities) removal(ctx context.Context, provider string, budget time.D
 		return err
 	}
 	defer release()
-	return a.pass(ctx, provider, budget, do)
+	return a.pass(ctx, provider, limit{budget: budget}, do)
+}
+
+// limit is how long a step may be worked on; 0 means for ever.
+type limit struct {
+	budget  time.Duration
+	network time.Duration // on stages of the network, which do not count for the other
+}
+
+// usedUp is the budget that is used up, if one is.
+func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
+	switch without, network := c.spentOn(); {
+	case l.network > 0 && network >= l.network:
+		return l.network, true
+	case l.network > 0 && without >= l.budget, l.network == 0 && without+network >= l.budget:
+		return l.budget, true
+	default:
+		return 0, false
+	}
 }
 
 // pass runs one pass of a step. One that has not reached its end comes again; with a budget a no of the provider is
 // final, and so is the end of the budget.
-func (a *Activities) pass(parent context.Context, provider string, budget time.Duration, do func(context.Context,
+func (a *Activities) pass(parent context.Context, provider string, limit limit, do func(context.Context,
 	backend.Progress) error) error {
 	ctx, c := a.startClock(parent, PassBound)
 	defer c.stop()
@@ -160,17 +179,15 @@ func (a *Activities) pass(parent context.Context, provider string, budget time.D
 	case parent.Err() != nil:
 		return temporal.NewCanceledError(failureOf(provider, err))
 	}
-	f, final := failureOf(provider, err), isVerdict(err)
-	switch {
-	case budget > 0 && final:
-		return refused(f, err)
-	case budget > 0 && c.spent() >= budget:
-		return gaveUp(f, budget)
-	default:
-		most := laterAgain
-		if budget > 0 {
-			most = soonAgain
-		}
-		return c.again(parent, f, most)
+	f := failureOf(provider, err)
+	if limit.budget <= 0 {
+		return c.again(parent, f, laterAgain)
 	}
+	if isVerdict(err) {
+		return refused(f, err)
+	}
+	if budget, over := limit.usedUp(c); over {
+		return gaveUp(f, budget)
+	}
+	return c.again(parent, f, soonAgain)
 }

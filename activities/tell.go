@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -48,8 +47,9 @@ func Acquire(i *fleet.Instance) fleet.HoldRequest {
 }
 
 func acquire(at fleet.Attempt, spec fleet.GroupSpec, offer *fleet.Offer) fleet.HoldRequest {
+	budgets := spec.Budgets.WithDefaults()
 	return fleet.HoldRequest{
 		Kind: fleet.HoldAcquire, Key: at.ObjectName(), Shape: spec.Shape, Offer: offer,
-		Budget: metav1.Duration{Duration: spec.Budgets.WithDefaults().Peer.Duration},
+		Budget: budgets.Peer, NetworkBudget: budgets.Network,
 	}
 }

@@ -17,6 +17,11 @@ func on(where, verb string, resources ...string) (rights []right) {
 	return rights
 }
 
+// both is a right on this cluster and in the tenant namespace of a provider.
+func both(verb string, resources ...string) []right {
+	return and(on("cluster", verb, resources...), on("tenant", verb, resources...))
+}
+
 // named is a right on this cluster to objects of one name.
 func named(verb, resource, name string) []right {
 	return []right{{where: "cluster", verb: verb, resource: resource, name: name}}
@@ -38,6 +43,13 @@ const (
 	virtual = "offloading.liqo.io/virtualnodes"
 	nsMap   = "offloading.liqo.io/namespacemaps"
 	foreign = "core.liqo.io/foreignclusters"
+
+	conf       = "networking.liqo.io/configurations"
+	gwServer   = "networking.liqo.io/gatewayservers"
+	gwClient   = "networking.liqo.io/gatewayclients"
+	gwKey      = "networking.liqo.io/publickeies" // so they are spelled
+	connection = "networking.liqo.io/connections"
+	addresses  = "ipam.liqo.io/networks"
 
 	signedNonce = "liqo-signed-nonce"       // activities/backend/liqo/nonce.go
 	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
@@ -136,9 +148,21 @@ var needs = map[string][]right{
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
+	// The network: made, read and removed on both sides alike.
+	"netobjects.go listOf cluster.List": and(both("list", conf, gwServer, gwClient, gwKey, connection),
+		on("liqo", "list", addresses), on("provider liqo", "list", addresses)),
+	"netobjects.go make cluster.Create":          both("create", conf, gwServer, gwClient, gwKey),
+	"netobjects.go mend mergePatch":              both("patch", conf, gwClient, gwKey),
+	"netremove.go remove deleteThis":             both("delete", conf, gwServer, gwClient, gwKey),
+	"netgateways.go publicKey cluster.List":      both("list", "/secrets"),
+	"netgateways.go running cluster.Get":         both("get", "apps/deployments"),
+	"netgateways.go gatewayTrouble p.local.List": on("cluster", "list", "/pods"),
+	"network.go held n.local.List":               on("cluster", "list", virtual),
+	"netremove.go serves p.local.List":           on("cluster", "list", ident),
+
 	// Only before one of our tenant namespaces is removed, and rbac.yaml's is not ours.
 	"occupied.go occupied cluster.List": on("cluster", "list", "/secrets", slice, ident, tenant, virtual, nsMap,
-		"networking.liqo.io/configurations", "networking.liqo.io/gatewayclients", "networking.liqo.io/gatewayservers"),
+		conf, gwClient, gwServer),
 
 	// The note that a provider has thrown us out.
 	"refusal.go note p.local.Get":        named("get", "/configmaps", refusedNote),

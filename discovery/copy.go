@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -17,6 +18,11 @@ func CopyOffer(o fleet.Offer) fleet.Offer {
 	if o.LingerSeconds != nil {
 		linger := *o.LingerSeconds
 		o.LingerSeconds = &linger
+	}
+	if o.Network != nil {
+		network := *o.Network
+		network.Options = slices.Clone(network.Options)
+		o.Network = &network
 	}
 	if o.Expires != nil {
 		expires := *o.Expires

@@ -31,6 +31,8 @@ type Spec struct {
 	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
 	// Unpeer is linger (default) or never.
 	Unpeer fleet.UnpeerPolicy `json:"unpeer,omitempty" validate:"omitempty,oneof=linger never"`
+	// Network is how traffic between the clusters comes about; absent means gateways with their defaults.
+	Network *NetworkSpec `json:"network,omitempty"`
 	// Expires is when the offer ends, RFC 3339; absent means never.
 	Expires *time.Time `json:"expires,omitempty"`
 }
@@ -101,6 +103,7 @@ func (s Spec) Offer() fleet.Offer {
 		Price:         s.Price,
 		LingerSeconds: s.LingerSeconds,
 		Unpeer:        s.Unpeer,
+		Network:       s.Network.network(),
 		Expires:       s.Expires,
 	}
 	if ref := s.Credentials.SecretRef; ref != nil {

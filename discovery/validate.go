@@ -22,6 +22,8 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	// A kubeconfig pasted where its path belongs must neither be opened nor be quoted in an error.
 	"oneline": {Valid: func(s string) bool { return !strings.ContainsAny(s, "\n\r\x00") },
 		Fault: "must be a path on one line: write the kubeconfig to a file and name that"},
+	"ipaddress": {Valid: isIP, Fault: "%q is not an IP address"},
+	"address":   {Valid: isAddress, Fault: "%q is neither an IP address nor a DNS name"},
 }, nil)
 
 func isValid(faults func(string) []string) func(string) bool {
@@ -71,7 +73,7 @@ func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 			faults.Add(path, "the value %q: %s", val, wrong[0])
 		}
 	}
-	return faults
+	return append(faults, s.Network.check(at)...)
 }
 
 // Requestable reports whether a pod can ask for the resource, so that an offer may have it.

@@ -16,11 +16,14 @@ import (
 // is well again nothing of ours is on it.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	quick := func(g *fleet.GroupSpec) { g.Budgets.Peer, g.Budgets.Join = seconds(10), seconds(10) }
+	quick := func(g *fleet.GroupSpec) {
+		g.Budgets.Peer, g.Budgets.Network, g.Budgets.Join = seconds(10), seconds(10), seconds(10)
+	}
 	for name, knobs := range map[string]sim.Knobs{
 		"unreachable":                  {Unreachable: true},
 		"refuses the tenant":           {Refuse: backend.StageTenant, Message: "the tenant is cordoned"},
 		"refuses the slice":            {Refuse: backend.StageResources, Message: "resources denied"},
+		"hangs at the network":         {Hang: backend.StageConnection},
 		"hangs at the nonce":           {Hang: backend.StageNonce},
 		"hangs at the tenant":          {Hang: backend.StageTenant},
 		"hangs at the slice":           {Hang: backend.StageSliceAuth},

@@ -101,7 +101,8 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandCancel:
 		t.Cancel = here(p.ctx, string(cmd.Driver)+"/"+p.provider.ID)
 	case fleet.CommandAsk:
-		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: p.provider.Offer.Credentials}
+		offer := p.provider.Offer
+		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: offer.Credentials, Network: offer.Network}
 	case fleet.CommandRecover:
 		if p.provider.Phase.Row().Runs != fleet.CommandUnpeering {
 			t.After = here(p.ctx, UnpeeringID(p.provider.ID))

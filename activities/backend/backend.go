@@ -64,7 +64,8 @@ type Peerings interface {
 	// credentials, not a provider).
 	Identify(ctx context.Context, credentials fleet.Credentials) (id string, err error)
 	// Establish returns nil once the peering works in the direction consumer -> provider. A peering that exists without
-	// our labels is used as it is, never changed. While the provider refuses it is a *RefusingError, and nothing is made:
+	// our labels is used as it is, never changed. Its network is what provider.Network says, made before all else; one
+	// that others have made is used while it is connected, else ErrConflict. While the provider refuses it is a *RefusingError, and nothing is made:
 	// also when its administrators have removed their part of our peering. Errors: ErrUnreachable, ErrDenied, *StageError.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
 	// RemovePeering removes what Establish made, and only that: nil when no object owned by us is left on either side, or
@@ -87,6 +88,11 @@ type Observation struct {
 	Tenant fleet.RefusingKind
 	// Absent are the attempts, by object name, with a slice on the consumer and none on the provider.
 	Absent []string
+	// Network is what is wrong with the network, in words; "" when nothing is, or there is none.
+	Network string
+	// Heard is when each of its ends has last measured that it reaches the other, by its own clock; "" for one that does
+	// not measure.
+	Heard []string
 	// Message says more where there is more to say.
 	Message string
 }

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -40,6 +41,11 @@ type Stage string
 // The stages of Establish, Join, and of the way back.
 const (
 	StageAPIServer      Stage = "api-server"      // the provider's API server answers with our credentials
+	StageNetworkConfig  Stage = "network-config"  // both clusters know each other's addresses
+	StageGatewayServer  Stage = "gateway-server"  // one's gateway runs and has an address
+	StageGatewayClient  Stage = "gateway-client"  // the other's runs
+	StageGatewayKeys    Stage = "gateway-keys"    // each has the other's public key
+	StageConnection     Stage = "connection"      // the gateways reach each other
 	StageNonce          Stage = "nonce"           // the provider has filled the nonce
 	StageSignedNonce    Stage = "signed-nonce"    // our cluster has signed it
 	StageTenant         Stage = "tenant"          // the provider has answered the Tenant with credentials
@@ -56,7 +62,15 @@ const (
 	StageSliceGone      Stage = "slice-gone"
 	StageIdentityGone   Stage = "identity-gone"
 	StageTenantGone     Stage = "tenant-gone"
+	StageNetworkGone    Stage = "network-gone"
+	StageNamespacesGone Stage = "namespaces-gone" // and the nonces in them
 )
+
+// OfNetwork reports whether the stage is one of the making of a network, for which others wait longer.
+func (s Stage) OfNetwork() bool {
+	return slices.Contains([]Stage{StageNetworkConfig, StageGatewayServer, StageGatewayClient, StageGatewayKeys,
+		StageConnection}, s)
+}
 
 // StageError says which stage was not reached, and why as far as anything told us.
 type StageError struct {

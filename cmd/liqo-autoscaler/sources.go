@@ -36,6 +36,8 @@ func (s *sources) register(cmd *cobra.Command) {
 	f.StringVar(&s.server.TokenFile, "discovery-token-file", "", "file with the bearer token for the discovery server")
 	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil,
 		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
+	f.StringSliceVar(&s.server.NetworkCIDRs, "discovery-network-cidrs", nil,
+		"where addresses must lie that offers of the discovery server name for their network (default: they may name none)")
 }
 
 // given reports whether any source is named.
@@ -50,8 +52,9 @@ func (s sources) check() error {
 	}
 	o := s.server
 	switch {
-	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || len(o.SecretNamespaces) > 0):
-		return errors.New("--discovery-ca, --discovery-token-file and --discovery-secret-namespaces need --discovery-url")
+	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || len(o.SecretNamespaces) > 0 || len(o.NetworkCIDRs) > 0):
+		return errors.New("--discovery-ca, --discovery-token-file, --discovery-secret-namespaces and " +
+			"--discovery-network-cidrs need --discovery-url")
 	case o.URL != "" && o.TokenFile == "":
 		return errors.New("--discovery-url needs --discovery-token-file")
 	case o.URL != "" && len(o.SecretNamespaces) == 0:

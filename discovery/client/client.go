@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -50,6 +51,9 @@ type Options struct {
 	// SecretNamespaces are the namespaces that listed offers may refer to; required for Source. Whoever may write to the
 	// discovery server could otherwise have the worker use any Secret it can read.
 	SecretNamespaces []string
+	// NetworkCIDRs are where the addresses that listed offers name for their network must lie; none: they may name no
+	// address. This cluster's gateway would otherwise dial whatever a writer likes.
+	NetworkCIDRs []string
 	// Timeout bounds one request. Default 10s.
 	Timeout time.Duration
 	// KeepStale is how long Source serves its last list while the server cannot be reached. Default 5m; negative: not at
@@ -63,6 +67,7 @@ type Options struct {
 type Client struct {
 	options Options
 	base    *url.URL
+	cidrs   []netip.Prefix
 	web     *reload.Files[*http.Client]
 }
 
@@ -77,6 +82,14 @@ func New(options Options) (*Client, error) {
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("parse discovery URL: remove user, query and fragment; the token belongs in the token file")
 	}
+	var cidrs []netip.Prefix
+	for _, text := range options.NetworkCIDRs {
+		cidr, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("parse network CIDR %q: write it like 203.0.113.0/24", text)
+		}
+		cidrs = append(cidrs, cidr)
+	}
 	options.Timeout = cmp.Or(options.Timeout, 10*time.Second)
 	options.KeepStale = cmp.Or(options.KeepStale, 5*time.Minute)
 	if options.Now == nil {
@@ -86,7 +99,7 @@ func New(options Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read CA file: %w", err)
 	}
-	c := &Client{options: options, base: base, web: web}
+	c := &Client{options: options, base: base, web: web, cidrs: cidrs}
 	if _, err := c.token(); err != nil {
 		return nil, err
 	}

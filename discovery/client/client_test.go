@@ -233,6 +233,8 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 			"offer good: cannot be read: lendable.cpu: want a quantity such as"},
 		"escape codes": {bad(`"name":"good"`, `"name":"\u001b[2Jgood"`),
 			`offer ?[2Jgood: name: "\x1b[2Jgood" is not a DNS-1123 subdomain`},
+		"an address for its network": {bad(`"epoch"`, `"network":{"clientAddress":"203.0.113.1"},"epoch"`),
+			"offer good: network.clientAddress: the discovery server's offers may name no address"},
 		"no object":  {"7", "offer number 1: cannot be read"},
 		"wrong type": {bad(`"cpu":"1"`, `"cpu":{}`), "offer good: cannot be read"},
 	} {
@@ -251,6 +253,40 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 			require.Equal(t, "api: offer fine: is listed twice", problems[1].String())
 		})
 	}
+}
+
+// Addresses that posted offers name for their network lie where the worker says, and are no names, which lead anywhere.
+func TestAddressesOfNetworks(t *testing.T) {
+	for network, want := range map[string]string{
+		`{"clientAddress":"203.0.113.9","loadBalancerIP":"2001:db8::1"}`: "",
+		`{"serviceType":"NodePort","nodePort":31840}`:                    "",
+		`{"clientAddress":"::ffff:203.0.113.9"}`:                         "",
+		`{"clientAddress":"198.51.100.1"}`: "network.clientAddress: 198.51.100.1 does not lie in " +
+			"--discovery-network-cidrs of the worker (203.0.113.0/24, 2001:db8::/32)",
+		`{"clientAddress":"gw.example.com"}`: "network.clientAddress: gw.example.com does not lie in",
+		`{"loadBalancerIP":"10.0.0.1"}`:      "network.loadBalancerIP: 10.0.0.1 does not lie in",
+	} {
+		s := newSite(t)
+		s.options.NetworkCIDRs = []string{"203.0.113.0/24", "2001:db8::/32"}
+		s.set(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"items":[{"name":"one","credentials":{"secretRef":{"namespace":"lend","name":"one"}},`+
+				`"lendable":{"cpu":"1","memory":"1Gi","pods":"1"},"network":%s}]}`, network)
+		})
+		_, src := s.client(t)
+		offers, problems, err := src.List(t.Context())
+		require.NoError(t, err)
+		if want == "" {
+			require.Len(t, offers, 1, "%s: %v", network, problems)
+			require.JSONEq(t, network, string(offers[0].Network.Options))
+			continue
+		}
+		require.Empty(t, offers)
+		require.Contains(t, problems[0].String(), want)
+	}
+	s := newSite(t)
+	s.options.NetworkCIDRs = []string{"203.0.113.0"}
+	_, err := client.New(s.options)
+	require.ErrorContains(t, err, `parse network CIDR "203.0.113.0": write it like 203.0.113.0/24`)
 }
 
 func TestAnswersThatAreNone(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -134,6 +135,10 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 				ns, strings.Join(s.client.options.SecretNamespaces, ", ")))
 			continue
 		}
+		if err := s.client.mayDial(posted.Network); err != nil {
+			problems = append(problems, s.problem(name, "%v", err))
+			continue
+		}
 		if _, seen := ends[posted.Name]; seen {
 			problems = append(problems, s.problem(name, "is listed twice"))
 			continue
@@ -146,6 +151,25 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 	s.ends = ends
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	return offers, problems
+}
+
+// mayDial is an error when the network names an address that does not lie in NetworkCIDRs, or a name, which could lead
+// anywhere.
+func (c *Client) mayDial(network *discovery.NetworkSpec) error {
+	named := network.Addresses()
+	for _, field := range slices.Sorted(maps.Keys(named)) {
+		ip, err := netip.ParseAddr(named[field])
+		if err == nil && slices.ContainsFunc(c.cidrs, func(cidr netip.Prefix) bool { return cidr.Contains(ip.Unmap()) }) {
+			continue
+		}
+		if len(c.cidrs) == 0 {
+			return fmt.Errorf("%s: the discovery server's offers may name no address: allow some by "+
+				"--discovery-network-cidrs of the worker", field)
+		}
+		return fmt.Errorf("%s: %.80s does not lie in --discovery-network-cidrs of the worker (%s)", field, named[field],
+			strings.Join(c.options.NetworkCIDRs, ", "))
+	}
+	return nil
 }
 
 // printable replaces control characters, so that an invalid name cannot corrupt the terminal.

@@ -22,15 +22,16 @@ const keyInfo = "info"
 // info is the value of the Secret's key "info".
 type info struct {
 	// Name is written by some; the Secret's name rules.
-	Name          string              `json:"name,omitempty"`
-	Resources     corev1.ResourceList `json:"resources"`
-	Labels        map[string]text     `json:"labels,omitempty"`
-	HasNat        *bool               `json:"hasNat,omitempty"`
-	MaxNodes      int                 `json:"maxNodes,omitempty"`
-	Price         float64             `json:"price,omitempty"`
-	LingerSeconds *int64              `json:"lingerSeconds,omitempty"`
-	Unpeer        fleet.UnpeerPolicy  `json:"unpeer,omitempty"`
-	Expires       *time.Time          `json:"expires,omitempty"`
+	Name          string                 `json:"name,omitempty"`
+	Resources     corev1.ResourceList    `json:"resources"`
+	Labels        map[string]text        `json:"labels,omitempty"`
+	HasNat        *bool                  `json:"hasNat,omitempty"`
+	MaxNodes      int                    `json:"maxNodes,omitempty"`
+	Price         float64                `json:"price,omitempty"`
+	LingerSeconds *int64                 `json:"lingerSeconds,omitempty"`
+	Unpeer        fleet.UnpeerPolicy     `json:"unpeer,omitempty"`
+	Network       *discovery.NetworkSpec `json:"network,omitempty"`
+	Expires       *time.Time             `json:"expires,omitempty"`
 	// Provider declares the cluster id that the kubeconfig must lead to.
 	Provider string `json:"provider,omitempty"`
 }
@@ -73,6 +74,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		}},
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price,
 		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
+		Network: in.network(),
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {
 		faults = append(faults, under(keyInfo, wrong)...)
@@ -104,6 +106,21 @@ func (in info) labels() map[string]string {
 		labels[key] = string(value)
 	}
 	return labels
+}
+
+// network is what is written, with one more default: who is behind a NAT cannot be dialed, so the server is here.
+func (in info) network() *discovery.NetworkSpec {
+	n := in.Network
+	if in.HasNat == nil || !*in.HasNat {
+		return n
+	}
+	if n == nil {
+		n = &discovery.NetworkSpec{}
+	}
+	if n.ServerLocation == "" && (n.Mode == "" || n.Mode == fleet.NetworkGateway) {
+		n.ServerLocation = "consumer"
+	}
+	return n
 }
 
 // under translates the paths to those of the Secret, where lendable is info.resources.

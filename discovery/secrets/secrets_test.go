@@ -104,6 +104,28 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	require.Equal(t, "p", fleet.Choose(spec, []fleet.Candidate{{Offer: o}}, nil, fleet.Rank{}, time.Now()).Chosen)
 }
 
+// Who is behind a NAT cannot be dialed: the gateway that is dialed is here, unless the Secret says otherwise.
+func TestNetworkBehindNAT(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]*fleet.Network{
+		"hasNat: false": nil,
+		"hasNat: true":  {Options: []byte(`{"serverLocation":"consumer"}`)},
+		"hasNat: true\nnetwork: {serverLocation: provider}": {Options: []byte(`{"serverLocation":"provider"}`)},
+		"hasNat: true\nnetwork: {mode: none}":               {Mode: fleet.NetworkNone},
+		"hasNat: false\nnetwork: {serviceType: NodePort}":   {Options: []byte(`{"serviceType":"NodePort"}`)},
+		"hasNat: true\nnetwork: {mode: gateway, mtu: 1280}": {Mode: fleet.NetworkGateway,
+			Options: []byte(`{"serverLocation":"consumer","mtu":1280}`)},
+	} {
+		s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {
+			s.Data["info"] = []byte("resources: {cpu: 16, memory: 64Gi, pods: 110}\n" + more + "\n")
+		})))
+		offers, problems, err := s.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		require.Equal(t, want, offers[0].Network, more)
+	}
+}
+
 func TestYAMLAndOurOwnKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {

@@ -87,10 +87,11 @@ func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	checkGroupTaint(g, say)
 	checkSelector(g.Selector, say)
 	checkPer(g, say)
-	if b := g.Budgets; b.Total.Duration < b.Peer.Duration+b.Join.Duration {
+	b := g.Budgets
+	if least := b.Peer.Duration + b.Network.Duration + b.Join.Duration; b.Total.Duration < least {
 		*faults = append(*faults, strictyaml.Fault{Path: at + ".budgets.total", Against: at + ".budgets",
-			Message: fmt.Sprintf("is %s, less than peer and join together (%s): raise it, or lower them",
-				b.Total.Duration, b.Peer.Duration+b.Join.Duration)})
+			Message: fmt.Sprintf("is %s, less than peer, network and join together (%s): raise it, or lower them",
+				b.Total.Duration, least)})
 	}
 }
 

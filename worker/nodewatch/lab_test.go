@@ -36,7 +36,7 @@ func TestLabDeletedNode(t *testing.T) {
 	nodes := kube.CoreV1().Nodes()
 
 	p := fleet.Provider{ID: "provider1", Credentials: fleet.Credentials{KubeconfigFile: filepath.Join(root,
-		"provider1.kubeconfig")}}
+		"provider1.kubeconfig")}, Network: &fleet.Network{Mode: fleet.NetworkNone}}
 	a := fleet.Attempt{Group: "watch", Instance: fleet.InstanceName("watch", fleet.NewEpoch(time.Now()), 1), Number: 1,
 		Provider: p}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

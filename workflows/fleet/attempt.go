@@ -6,6 +6,8 @@ import "time"
 type Provider struct {
 	ID          string      `json:"id"`
 	Credentials Credentials `json:"credentials"`
+	// Network is what its offer says of the network; nil means the default one.
+	Network *Network `json:"network,omitempty"`
 	// Refusing is what the consumer remembers of a refusal; only in the list of peerings.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }

@@ -24,6 +24,11 @@ type Evidence struct {
 	Tenant   RefusingKind `json:"tenant,omitempty"`
 	// Absent are the attempts whose slice the provider lacks while the consumer has it.
 	Absent []string `json:"absent,omitempty"`
+	// Network is what is wrong with the network, in words; "" for nothing.
+	Network string `json:"network,omitempty"`
+	// Heard is when each of the network's ends has last measured that it reaches the other, "" for one that does not.
+	// They are compared with each other only, never with a clock of ours.
+	Heard []string `json:"heard,omitempty"`
 	// Message is the provider's words, or our own.
 	Message string `json:"message,omitempty"`
 	// Since is when the first of the rounds began that have seen this access and tenancy in a row.
@@ -85,16 +90,37 @@ func (o Outlook) After(last Outlook) Outlook {
 	return o
 }
 
+// network is what is wrong with a provider's network in this round and the one before, which may say that it works
+// although the end that would say otherwise is dead. known is false when only one of the rounds shows it.
+func (o Outlook) network(provider string, last Outlook) (s Standing, known bool) {
+	e, before := o.Of(provider), last.Of(provider)
+	wrong := e.Network
+	if wrong != "" && before.Network == "" {
+		return Standing{}, false
+	}
+	for n, at := range e.Heard {
+		if at != "" && n < len(before.Heard) && before.Heard[n] == at {
+			wrong = "a gateway has measured nothing since " + at + ", and may be dead"
+		}
+	}
+	if wrong == "" {
+		return Standing{}, true
+	}
+	return Standing{Network: true, Message: wrong, Since: last.At}, true
+}
+
 // Standing is what is wrong with a provider in the eyes of its entity; the zero value is nothing.
 type Standing struct {
-	Access  Access       `json:"access,omitempty"`
-	Tenant  RefusingKind `json:"tenant,omitempty"`
-	Message string       `json:"message,omitempty"`
-	Since   time.Time    `json:"since,omitzero"`
+	Access Access       `json:"access,omitempty"`
+	Tenant RefusingKind `json:"tenant,omitempty"`
+	// Network: the clusters do not reach each other's pods. Nodes show that by themselves; nothing is decided by it.
+	Network bool      `json:"network,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // Good reports whether nothing is wrong.
-func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" }
+func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network }
 
 // Closes reports whether nothing new is made on the provider. One that has deleted our Tenant may be asked for another,
 // and while this cluster is isolated no provider is to blame.
@@ -104,7 +130,9 @@ func (s Standing) Closes() bool {
 }
 
 // is reports whether both are the same to those who decide by them.
-func (s Standing) is(o Standing) bool { return s.Access == o.Access && s.Tenant == o.Tenant }
+func (s Standing) is(o Standing) bool {
+	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network
+}
 
 // Condition names what is wrong; "" for nothing.
 func (s Standing) Condition() string {
@@ -117,6 +145,8 @@ func (s Standing) Condition() string {
 		return ConditionConsumerIsolated
 	case s.Tenant != "":
 		return "Tenant" + string(s.Tenant)
+	case s.Network:
+		return ConditionNetworkNotConnected
 	default:
 		return ""
 	}
@@ -127,12 +157,14 @@ const (
 	ConditionCredentialsRefused = "CredentialsRefused"
 	ConditionConsumerIsolated   = "ConsumerIsolated"
 	ConditionUnreachable        = "Unreachable"
+	// ConditionNetworkNotConnected: the gateways do not reach each other, or one of them is dead.
+	ConditionNetworkNotConnected = "NetworkNotConnected"
 )
 
 // Conditions lists every condition of a provider.
 var Conditions = []string{
 	ConditionCredentialsRefused, ConditionConsumerIsolated, ConditionUnreachable, "Tenant" + string(RefusingCordoned),
-	"Tenant" + string(RefusingDrained), "Tenant" + string(RefusingRemoved),
+	"Tenant" + string(RefusingDrained), "Tenant" + string(RefusingRemoved), ConditionNetworkNotConnected,
 }
 
 // standing is what this round and the one before show to be wrong with a provider. known is false while that is open:
@@ -143,7 +175,7 @@ func (o Outlook) standing(provider string, last Outlook) (s Standing, known bool
 	case e.Access == "":
 		return Standing{}, false
 	case e.Access == AccessGranted && e.Tenant == "":
-		return Standing{}, true
+		return o.network(provider, last)
 	case e.Access != before.Access || e.Tenant != before.Tenant || e.Access == AccessSilent && o.Isolated != last.Isolated:
 		return Standing{}, false
 	}

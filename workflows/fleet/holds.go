@@ -28,8 +28,9 @@ type Hold struct {
 	Since time.Time           `json:"since"` // when it entered State
 	// Failure says why it was refused.
 	Failure *Failure `json:"failure,omitempty"`
-	// Budget bounds the making of a peering that it waits for.
-	Budget time.Duration `json:"budget,omitempty"`
+	// Budget bounds the making of a peering that it waits for, NetworkBudget that of its network.
+	Budget        time.Duration `json:"budget,omitempty"`
+	NetworkBudget time.Duration `json:"networkBudget,omitempty"`
 }
 
 func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGranted }
@@ -44,7 +45,8 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 	if r.Offer != nil && (p.Offer == nil || !r.Offer.ReadAt.Before(p.Offer.ReadAt)) {
 		p.Offer, p.free = r.Offer, nil
 	}
-	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration}
+	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration,
+		NetworkBudget: r.NetworkBudget.Duration}
 	if h.Failure = p.declines(r.Shape, now); h.Failure != nil {
 		h.State = HoldRefused
 	} else if p.Phase.Row().Grants {

@@ -87,7 +87,7 @@ func (i *Instance) Provider() string {
 func (i *Instance) AttemptRef() Attempt {
 	at := Attempt{Group: i.Spec.ID, Instance: i.Name, Number: i.Attempt}
 	if i.Offer != nil {
-		at.Provider = Provider{ID: i.Offer.Provider, Credentials: i.Offer.Credentials}
+		at.Provider = Provider{ID: i.Offer.Provider, Credentials: i.Offer.Credentials, Network: i.Offer.Network}
 	}
 	return at
 }

@@ -81,10 +81,12 @@ type Order struct {
 type HoldRequest struct {
 	Kind HoldRequestKind `json:"kind"`
 	Key  string          `json:"key,omitempty"`
-	// Shape, Offer and Budget come with an acquire; Budget bounds the making of a peering.
-	Shape  corev1.ResourceList `json:"shape,omitempty"`
-	Offer  *Offer              `json:"offer,omitempty"`
-	Budget metav1.Duration     `json:"budget,omitzero"`
+	// Shape, Offer and budgets come with an acquire; Budget bounds the making of a peering, NetworkBudget that of its
+	// network.
+	Shape         corev1.ResourceList `json:"shape,omitempty"`
+	Offer         *Offer              `json:"offer,omitempty"`
+	Budget        metav1.Duration     `json:"budget,omitzero"`
+	NetworkBudget metav1.Duration     `json:"networkBudget,omitzero"`
 	// Refusing comes with a refusing.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
@@ -179,8 +181,10 @@ type UndoInput struct {
 type PeeringInput struct {
 	Provider Provider `json:"provider"`
 	Run      int      `json:"run"`
-	// Budget bounds peering/<id>; 0 means EstablishBound.
+	// Budget bounds peering/<id> without its network; 0 means EstablishBound.
 	Budget metav1.Duration `json:"budget,omitzero"`
+	// NetworkBudget bounds its network; 0 means NetworkBound.
+	NetworkBudget metav1.Duration `json:"networkBudget,omitzero"`
 }
 
 // Command is what an entity wants done outside: data, executed by an activity for many targets at once. It is part of

@@ -52,7 +52,9 @@ type Offer struct {
 	// LingerSeconds is how long the Peering is kept unused; nil means DefaultLinger.
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
-	Expires       *time.Time   `json:"expires,omitempty"`
+	// Network is the provider's; nil means the default one.
+	Network *Network   `json:"network,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
 	// Epoch changes when the offer's content changes.
 	Epoch string `json:"epoch,omitempty"`
 	// ReadAt orders what was read of one provider's offer: an older one never replaces a newer one.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,7 @@ const (
 	coolOffMax     = 10 * time.Minute
 	RemovalWait    = 60 * time.Second // how long an acquire waits for a removal under way
 	EstablishBound = 90 * time.Second
+	NetworkBound   = 5 * time.Minute // of EstablishBound's peering, for its network
 	inUseRetry     = 5 * time.Minute
 	removalRetry   = time.Minute
 	// restartRun is how often peering/<id> or unpeering/<id> is started although it should run: someone may have
@@ -158,25 +160,23 @@ func (p *ProviderState) restart() time.Time { return p.Checked.Add(restartRun) }
 
 // PeeringInput is what the phase's workflow is started with.
 func (p *ProviderState) PeeringInput() PeeringInput {
-	in := PeeringInput{Provider: Provider{ID: p.ID}, Run: p.Run, Budget: metav1.Duration{Duration: p.budget()}}
+	budget, network := p.budgets()
+	in := PeeringInput{Provider: Provider{ID: p.ID}, Run: p.Run, Budget: metav1.Duration{Duration: budget},
+		NetworkBudget: metav1.Duration{Duration: network}}
 	if p.Offer != nil {
-		in.Provider.Credentials = p.Offer.Credentials
+		in.Provider.Credentials, in.Provider.Network = p.Offer.Credentials, p.Offer.Network
 	}
 	return in
 }
 
-// budget is the longest one of those that wait.
-func (p *ProviderState) budget() time.Duration {
-	longest := time.Duration(0)
+// budgets are the longest ones of those that wait: of the network, and of all else.
+func (p *ProviderState) budgets() (budget, network time.Duration) {
 	for _, h := range p.Holds {
 		if h.State == HoldWaiting {
-			longest = max(longest, h.Budget)
+			budget, network = max(budget, h.Budget), max(network, h.NetworkBudget)
 		}
 	}
-	if longest == 0 {
-		return EstablishBound
-	}
-	return longest
+	return cmp.Or(budget, EstablishBound), cmp.Or(network, NetworkBound)
 }
 
 // Apply moves a peering by the table; beside it only a recovery sets the phase, by what exists. It returns the move;

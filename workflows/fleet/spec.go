@@ -39,8 +39,10 @@ type GroupSpec struct {
 type Budgets struct {
 	// SelectWait is how long an instance waits for room when every provider that fits is full. Default 20s.
 	SelectWait metav1.Duration `json:"selectWait,omitempty"`
-	// Peer bounds the making of a peering that an attempt waits for. Default 90s.
+	// Peer bounds the making of a peering that an attempt waits for, without its network. Default 90s.
 	Peer metav1.Duration `json:"peer,omitempty"`
+	// Network bounds the making of its network; a load balancer takes minutes. Default 5m.
+	Network metav1.Duration `json:"network,omitempty"`
 	// Join bounds one attempt's Join step. Default 2m.
 	Join metav1.Duration `json:"join,omitempty"`
 	// Total bounds the search for a provider, from booking, over all attempts. Default 12m; must stay below CA's
@@ -68,7 +70,8 @@ func (b Budgets) WithDefaults() Budgets {
 	return Budgets{
 		Unready: b.Unready.or(5 * time.Minute), Isolated: b.Isolated.or(30 * time.Minute),
 		SelectWait: or(b.SelectWait, 20*time.Second),
-		Peer:       or(b.Peer, 90*time.Second),
+		Peer:       or(b.Peer, EstablishBound),
+		Network:    or(b.Network, NetworkBound),
 		Join:       or(b.Join, 2*time.Minute),
 		Total:      or(b.Total, 12*time.Minute),
 		Drain:      or(b.Drain, 10*time.Minute),

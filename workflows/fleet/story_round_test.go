@@ -106,8 +106,15 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 
 func (r *roundStory) evidence(id string, w words) fleet.Evidence {
 	e := fleet.Evidence{Provider: id, Access: fleet.AccessGranted}
+	heard, measures := strings.CutPrefix(w.pairs[id], "heard-")
+	if measures { // the other end's time goes on
+		e.Heard = []string{w.first(), heard}
+		return e
+	}
 	switch value := w.pairs[id]; value {
 	case "granted":
+	case "unconnected":
+		e.Network = "the Connection on this cluster is Error"
 	case "silent", "refused":
 		e.Access = fleet.Access(value)
 	case "unknown":

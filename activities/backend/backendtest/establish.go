@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,32 @@ func (s *suite) testEstablishCancelled(t *testing.T) {
 	require.NoError(t, s.Other.Establish(s.ctx(t), p, rec.progress))
 	requireOrder(t, establishOrder, rec.stages)
 	require.NotEmpty(t, s.objects(t, p))
+}
+
+// Cut at each stage of the network, an Establish goes on in another process, or is taken back.
+func (s *suite) testEstablishCutInNetwork(t *testing.T) {
+	p := s.second()
+	s.unpeered(t, p)
+	whole := &recorder{}
+	require.NoError(t, s.Backend.Establish(s.ctx(t), p, whole.progress))
+	s.unpeered(t, p)
+	for n, cut := range slices.Compact(whole.stages) {
+		if !cut.OfNetwork() {
+			continue
+		}
+		ctx, stop := s.stoppable(t)
+		err := s.Backend.Establish(ctx, p, func(stage backend.Stage, _ string) {
+			if stage == cut {
+				stop()
+			}
+		})
+		require.Equal(t, cut, requireStopped(t, err))
+		if n%2 == 0 {
+			require.NoError(t, s.Other.Establish(s.ctx(t), p, nil), "after a cut at %s", cut)
+		}
+		require.NoError(t, s.Other.RemovePeering(s.ctx(t), p, nil))
+		require.Empty(t, s.objects(t, p), "after a cut at %s", cut)
+	}
 }
 
 func (s *suite) testEstablishTwice(t *testing.T) {

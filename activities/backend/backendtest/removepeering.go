@@ -41,7 +41,7 @@ func (s *suite) testUnpeer(t *testing.T) {
 	s.established(t, p)
 	rec := &recorder{}
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, rec.progress))
-	requireOrder(t, []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}, rec.stages)
+	requireOrder(t, removeOrder, rec.stages)
 	require.Empty(t, s.objects(t, p), "nothing is left on either side")
 	require.NoError(t, s.Other.RemovePeering(s.prompt(t), p, nil), "twice")
 	peers, err := s.Backend.Peers(s.prompt(t))
@@ -64,7 +64,7 @@ func (s *suite) testUnpeerWhileCut(t *testing.T) {
 		}
 	}
 	stage := requireStopped(t, s.Backend.RemovePeering(ctx, p, rec.progress))
-	requireOrder(t, []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}, append(rec.stages, stage))
+	requireOrder(t, removeOrder, append(rec.stages, stage))
 	require.NotEmpty(t, s.objects(t, p), "what is left is not forgotten")
 
 	require.NoError(t, undo(s.ctx(t)))

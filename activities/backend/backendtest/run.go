@@ -63,6 +63,7 @@ func Run(t *testing.T, h Harness) {
 
 	// Peerings of their own.
 	t.Run("ForeignPeering", s.testForeignPeering)
+	t.Run("EstablishCutInNetwork", s.testEstablishCutInNetwork)
 	t.Run("EstablishStalled", s.testEstablishStalled)
 	t.Run("EstablishWhileCut", s.testEstablishWhileCut)
 	t.Run("UnpeerWhileCut", s.testUnpeerWhileCut)

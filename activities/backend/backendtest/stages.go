@@ -14,8 +14,12 @@ import (
 // The orders in which stages are reached.
 var (
 	establishOrder = []backend.Stage{
-		backend.StageAPIServer, backend.StageNonce, backend.StageSignedNonce, backend.StageTenant,
-		backend.StageIdentity, backend.StageReachable,
+		backend.StageAPIServer, backend.StageNetworkConfig, backend.StageGatewayServer, backend.StageGatewayClient,
+		backend.StageGatewayKeys, backend.StageConnection, backend.StageNonce, backend.StageSignedNonce,
+		backend.StageTenant, backend.StageIdentity, backend.StageReachable,
+	}
+	removeOrder = []backend.Stage{
+		backend.StageIdentityGone, backend.StageTenantGone, backend.StageNetworkGone, backend.StageNamespacesGone,
 	}
 	joinOrder = []backend.Stage{
 		backend.StageSliceAuth, backend.StageResources, backend.StageVirtualKubelet, backend.StageNode,

@@ -26,9 +26,6 @@ const (
 	watchTimeout    = 0 // a watch is one long request
 )
 
-// networking is the group of objects that we only look for: its Go types drag in much that we do not need.
-var networking = schema.GroupVersion{Group: "networking.liqo.io", Version: "v1beta1"}
-
 // newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
 // it needs no discovery, which each verb on a provider would otherwise pay for.
 func newClient(config *rest.Config, timeout time.Duration) (client.WithWatch, error) {
@@ -102,6 +99,7 @@ func newMapper() meta.RESTMapper {
 	add(authv1beta1.GroupVersion, meta.RESTScopeNamespace, "Identity", "Renew", "ResourceSlice", "Tenant")
 	add(liqov1beta1.GroupVersion, meta.RESTScopeRoot, "ForeignCluster")
 	add(offloadingv1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "NamespaceMap", "VirtualNode")
-	add(networking, meta.RESTScopeNamespace, "Configuration", "GatewayClient", "GatewayServer")
+	add(networking, meta.RESTScopeNamespace, append(made, kindConnection)...)
+	add(ipam, meta.RESTScopeNamespace, "Network")
 	return mapper
 }

@@ -3,16 +3,21 @@
 // It drives Liqo 1.0.2 to 1.2 with the API types of 1.1 and writes nothing but those objects, so it needs neither
 // liqoctl nor Liqo's controllers as a library; it is the only package that imports github.com/liqotech/liqo.
 //
-// Establish writes, in this order, what `liqoctl authenticate` writes, and adopts whatever of it exists:
+// Establish writes, in this order, what `liqoctl network connect` (if the provider's network is of mode gateway) and
+// `liqoctl authenticate` write, and adopts whatever of it exists:
 //
 //	consumer                             provider
 //	Namespace liqo-tenant-<P>            Namespace liqo-tenant-<C>
+//	Configuration <P>                    Configuration <C>            (addresses are mapped by Liqo on both sides)
+//	                                     GatewayServer <C>            (made into a gateway by Liqo there)
+//	GatewayClient <P>                    .                            (likewise here; the two may be exchanged)
+//	PublicKey <P>                        PublicKey <C>                (the gateways connect)
 //	                                     Secret liqo-nonce            (filled by Liqo there)
 //	Secret liqo-signed-nonce             .                            (signed by Liqo here)
 //	                                     Tenant <C>                   (answered with a certificate)
 //	Identity controlplane-<P>            .                            (made into a kubeconfig by Liqo here)
 //
-// and waits until Liqo's own ForeignCluster says that this cluster reaches the provider. Networking is left alone. Join
+// and waits until Liqo's own ForeignCluster says that this cluster reaches the provider. Join
 // makes a ResourceSlice and, once it is accepted, the VirtualNode itself, so that labels and taints are on the Node
 // from its first version on. Return and RemovePeering take the same things back in the reverse order.
 //

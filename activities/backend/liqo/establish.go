@@ -37,6 +37,10 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 		foreign, err = p.byOthers(ctx)
 		return err == nil, "", err
 	})
+	// The network first: a node on a peering that gets one later is not Ready meanwhile.
+	if err == nil {
+		err = p.connect(ctx, w, foreign)
+	}
 	if err == nil {
 		if foreign {
 			err = p.useAsItIs(ctx, w)

@@ -32,7 +32,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 	}
 	peers, err := c.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []fleet.Provider{provider()}, peers)
+	require.Equal(t, []fleet.Provider{known()}, peers)
 }
 
 func TestEstablishWrongCluster(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -43,10 +44,12 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	build := func(id string, objects []client.Object) client.WithWatch {
 		scheme, err := newScheme()
 		require.NoError(t, err)
-		for _, kind := range []string{"Configuration", "GatewayServer", "GatewayClient"} {
-			scheme.AddKnownTypeWithName(networking.WithKind(kind), &metav1.PartialObjectMetadata{})
-			scheme.AddKnownTypeWithName(networking.WithKind(kind+"List"), &metav1.PartialObjectMetadataList{})
+		for _, kind := range append([]string{kindConnection}, made...) {
+			scheme.AddKnownTypeWithName(networking.WithKind(kind), &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(networking.WithKind(kind+"List"), &unstructured.UnstructuredList{})
 		}
+		scheme.AddKnownTypeWithName(ipam.WithKind("Network"), &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(ipam.WithKind("NetworkList"), &unstructured.UnstructuredList{})
 		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).
 			WithObjects(append(objects, clusterID(id))...).
 			WithIndex(&corev1.Pod{}, "spec.nodeName",
@@ -140,12 +143,20 @@ func keys(t *testing.T) (secret *corev1.Secret, h handshake) {
 	return secret, handshake{publicDER: block.Bytes}
 }
 
+// provider offers no network.
 func provider() fleet.Provider {
+	p := known()
+	p.Network = &fleet.Network{Mode: fleet.NetworkNone}
+	return p
+}
+
+// known is what our objects remember of the provider.
+func known() fleet.Provider {
 	return fleet.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
 }
 
 func someAttempt(number int) fleet.Attempt {
-	return fleet.Attempt{Group: "g", Instance: "g-abc-1", Number: number, Provider: provider()}
+	return fleet.Attempt{Group: "g", Instance: "g-abc-1", Number: number, Provider: known()}
 }
 
 func shape(cpu string) corev1.ResourceList {

@@ -171,6 +171,10 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}
+	networks, err := listOf(ctx, b.local, networking.WithKind(kindConfiguration), b.ours(self.id))
+	if err != nil {
+		return nil, fmt.Errorf("list peerings: %w", err)
+	}
 	// Listed last, so that the namespace of a peering that is being made exists already.
 	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
@@ -184,6 +188,9 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	}
 	if err := b.addRefusals(ctx, self, found); err != nil {
 		return nil, err
+	}
+	for i := range networks {
+		found.add(&networks[i])
 	}
 	for i := range nonces.Items {
 		found.add(&nonces.Items[i])

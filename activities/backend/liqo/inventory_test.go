@@ -49,5 +49,5 @@ func TestPeersOfForeignNamespaces(t *testing.T) {
 	c := newClusters(t, []client.Object{bait, over, ns}, nil)
 	peers, err := c.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []fleet.Provider{provider()}, peers)
+	require.Equal(t, []fleet.Provider{known()}, peers)
 }

@@ -149,7 +149,7 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 	require.NotContains(t, virtual.Annotations, backend.AnnotationStamp)
 	found, err := c.List(t.Context(), "g")
 	require.NoError(t, err)
-	require.Equal(t, provider(), found[0].Attempt.Provider)
+	require.Equal(t, known(), found[0].Attempt.Provider)
 	require.NotNil(t, found[0].Booking)
 }
 
@@ -160,7 +160,7 @@ func TestListSliceAlone(t *testing.T) {
 	c := newClusters(t, []client.Object{tenantNS(peer), identity, accepted("2")}, nil)
 	found, err := c.List(t.Context(), "g")
 	require.NoError(t, err)
-	require.Equal(t, provider(), found[0].Attempt.Provider)
+	require.Equal(t, known(), found[0].Attempt.Provider)
 	require.Nil(t, found[0].Booking)
 }
 

@@ -99,7 +99,8 @@ func (l *lab) backend(t *testing.T) *liqo.Backend {
 
 func (l *lab) provider(n int) fleet.Provider {
 	id := "provider" + strconv.Itoa(n)
-	return fleet.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].kubeconfig}}
+	return fleet.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].kubeconfig},
+		Network: &fleet.Network{Mode: fleet.NetworkNone}}
 }
 
 // requireNothing fails unless nothing owned by us is left on either side.

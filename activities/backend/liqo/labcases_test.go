@@ -35,7 +35,8 @@ func TestLabRotatedCredentials(t *testing.T) {
 	require.NoError(t, b.Establish(t.Context(), p, nil))
 	peers, err := b.Peers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []fleet.Provider{p}, peers)
+	require.Len(t, peers, 1)
+	require.Equal(t, p, peers[0])
 	write([]byte("not a kubeconfig"))
 	told := 0
 	require.NoError(t, b.RemovePeering(t.Context(), p, func(backend.Stage, string) {

@@ -83,7 +83,42 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 	if err := p.slicesThere(ctx, provider, namespace, here, &seen); err != nil {
 		return seen, err
 	}
-	return seen, p.tenantThere(ctx, provider, namespace, &seen)
+	if err := p.tenantThere(ctx, provider, namespace, &seen); err != nil {
+		return seen, err
+	}
+	return seen, p.networkSeen(ctx, provider, namespace, &seen)
+}
+
+// networkSeen notes what both Connections say, where there is a network. An account that may not read them, from before
+// there were networks, says nothing.
+func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string,
+	seen *backend.Observation) error {
+	here, there, err := p.halves()
+	if err != nil {
+		return err
+	}
+	there.ns = namespace
+	there.do = func(_ context.Context, _ string, action func(cluster client.Client) error) error {
+		return action(provider)
+	}
+	if err := here.read(ctx); err != nil {
+		return err
+	}
+	err = there.read(ctx)
+	if apierrors.IsForbidden(err) || err == nil && !here.has() && !there.has() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !here.connected() || !there.connected() {
+		seen.Network = cut(here.says() + "; " + there.says())
+		return nil
+	}
+	for _, h := range []*half{here, there} {
+		seen.Heard = append(seen.Heard, cut(text(h.objects[kindConnection], "status", "latency", "timestamp")))
+	}
+	return nil
 }
 
 // tenantNamespaceThere is the namespace's name; "" when it does not exist. An account that may read it by name only

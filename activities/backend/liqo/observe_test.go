@@ -30,6 +30,15 @@ func tenantIn(condition authv1beta1.TenantCondition) *authv1beta1.Tenant {
 	return tenant
 }
 
+func server() client.Object {
+	return netObject(networking.WithKind(kindServer), remoteNS, me, with(mine(), of(me)), map[string]any{})
+}
+
+func connectionAt(namespace, remote, value, at string) client.Object {
+	return netObject(networking.WithKind(kindConnection), namespace, "gw-"+remote, of(remote), map[string]any{
+		"status": map[string]any{"value": value, "latency": map[string]any{"timestamp": at}}})
+}
+
 func TestObserve(t *testing.T) {
 	leaving := accepted("2")
 	now := metav1.Now()
@@ -57,6 +66,13 @@ func TestObserve(t *testing.T) {
 		"its namespace is gone": {peered(accepted("2")), nil, backend.Observation{Tenant: fleet.RefusingRemoved,
 			Absent: []string{"g-abc-1-1"}, Message: "our tenant namespace is gone there"}},
 		"not peered": {nil, nil, backend.Observation{}},
+		"connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
+			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Connected", "12:02")},
+			backend.Observation{Heard: []string{"12:01", "12:02"}}},
+		"not connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
+			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Error", "12:02")},
+			backend.Observation{Network: "the Connection on this cluster is Connected; the Connection on provider provider1 is " +
+				"Error"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen, err := newClusters(t, c.here, c.there).Observe(prompt(t), provider())

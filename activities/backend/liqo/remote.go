@@ -31,6 +31,7 @@ type remote struct {
 	same        func(ctx context.Context, cluster client.Client) error
 	client      client.Client
 	authorities string // of the client
+	namespace   string // where its Liqo is installed
 }
 
 // do runs one action on the provider. what completes "cannot ..." in the error.
@@ -64,7 +65,7 @@ func (r *remote) dial(ctx context.Context) error {
 	if err := r.same(ctx, provider); err != nil {
 		return err
 	}
-	r.client, r.authorities = provider, authoritiesOfClient(provider)
+	r.client, r.authorities, r.namespace = provider, authoritiesOfClient(provider), found.namespace
 	return nil
 }
 

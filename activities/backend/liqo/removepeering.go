@@ -37,7 +37,8 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 		{backend.StageIdentityGone, p.replicatedGone},
 		{backend.StageIdentityGone, p.identityGone},
 		{backend.StageTenantGone, s.tenantGone},
-		{backend.StageTenantGone, s.leftoversGone},
+		{backend.StageNetworkGone, s.networkGone},
+		{backend.StageNamespacesGone, s.leftoversGone},
 	}
 	for _, step := range steps {
 		if err := w.until(ctx, step.stage, step.look); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -28,8 +29,7 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 	}
 	found := err == nil
 	if found && !s.mine(identity) {
-		s.nothing = true
-		return true, "", nil
+		return s.others(ctx)
 	}
 	if err := s.inUse(ctx); err != nil {
 		return false, "", err
@@ -46,8 +46,30 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 		_, err := s.refusal(ctx) // notes it, while the Identity still shows it
 		return err == nil, "", err
 	}
-	s.nothing, err = s.byOthers(ctx)
-	return err == nil, "", err
+	return s.begun(ctx)
+}
+
+// begun decides about a peering without our Identity.
+func (s *survey) begun(ctx context.Context) (bool, string, error) {
+	byOthers, err := s.byOthers(ctx)
+	if err != nil || !byOthers {
+		return err == nil, "", err
+	}
+	return s.others(ctx)
+}
+
+// others decides about a peering that is not ours: there is nothing to remove, unless its network is ours, which stays
+// as long as it serves them.
+func (s *survey) others(ctx context.Context) (bool, string, error) {
+	ours, err := s.connectedHere(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if ours {
+		return false, "", say(backend.ErrInUse, "the peering with %s is not ours, and uses a network of ours", s.provider.ID)
+	}
+	s.nothing = true
+	return true, "", nil
 }
 
 // onlyNoted reports whether a refusal that is in force is all that is left, for which nobody needs the provider: it was
@@ -61,7 +83,11 @@ func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read signed nonce: %w", err)
 	}
-	s.nothing = err != nil || !s.mine(nonce)
+	ours, wrong := s.connectedHere(ctx)
+	if wrong != nil {
+		return false, wrong
+	}
+	s.nothing = !ours && (err != nil || !s.mine(nonce))
 	if s.nothing {
 		s.kept = noted
 	}
@@ -95,5 +121,8 @@ func (p *peering) begunHere(ctx context.Context) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read signed nonce: %w", err)
 	}
-	return err == nil && p.mine(nonce), nil
+	if err == nil && p.mine(nonce) {
+		return true, nil
+	}
+	return p.connectedHere(ctx)
 }

@@ -15,10 +15,12 @@ import (
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/forge"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // virtualized makes the virtual node once Liqo has a kubeconfig for the slice, and is done when Liqo has started a
@@ -114,6 +116,9 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Annotations = with(virtual.Annotations, annotations)
 	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, j.labels())
 	virtual.Spec.Taints = j.spec.Taints
+	if j.Provider.Network.ModeOrDefault() == fleet.NetworkNone {
+		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business
+	}
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {
 		return nil, fmt.Errorf("forge virtual node: %w", err)
 	}

@@ -50,12 +50,16 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 	if err != nil {
 		return nil, err
 	}
-	return peering.makeOn(p, s.Delays.Peer/time.Duration(len(peerStages)), now)
+	return peering.makeOn(p, provider.Network.ModeOrDefault(), s.Delays.Peer/time.Duration(len(peerStages)), now)
 }
 
-// makeOn takes the peering through the stages of its making.
-func (peering *Peering) makeOn(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
+// makeOn takes the peering through the stages of its making. A network that exists is connected.
+func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.Duration,
+	now time.Time) (*waiting, error) {
 	for _, stage := range peerStages {
+		if stage.OfNetwork() && mode != fleet.NetworkGateway {
+			continue
+		}
 		if w, err := peering.pass(p, peerStages, stage, delay, now); w != nil || err != nil {
 			return w, err
 		}

@@ -11,6 +11,7 @@ import (
 // The stages a verb goes through; a stage of Join is begun when the one before is reached.
 var (
 	peerStages = []backend.Stage{
+		backend.StageConnection, // stands for all stages of the network
 		backend.StageNonce, backend.StageSignedNonce, backend.StageTenant, backend.StageIdentity, backend.StageReachable,
 	}
 	joinStages = []backend.Stage{

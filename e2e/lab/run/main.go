@@ -3,7 +3,8 @@
 //	run [-providers N] [-kubernetes V] [-liqo V] [-gateways | -no-networking] COMMAND [ARG...]
 //
 // The command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries),
-// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full). Run exits with the exit code of
+// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full), and LAB_GATEWAYS, which is set
+// when gateways run. Run exits with the exit code of
 // the command, which may be a shell. With -built it starts nothing and prints the folder of the binaries, or nothing
 // when they are not built.
 package main
@@ -69,6 +70,9 @@ func run(ctx context.Context, o lab.Options, args []string) (err error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "LIQO_AUTOSCALER_LAB="+l.Root, "LAB_BIN="+l.Bin,
 		lab.EnvKubernetes+"="+l.KubernetesVersion, lab.EnvLiqo+"="+l.LiqoVersion)
+	if o.Gateways {
+		cmd.Env = append(cmd.Env, "LAB_GATEWAYS=1")
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Run(); err != nil {

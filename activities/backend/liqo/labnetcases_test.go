@@ -1,0 +1,161 @@
+package liqo_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// What users set: each connects, and leaves nothing. The first one has what an offer has that says nothing.
+func TestLabNetworkMade(t *testing.T) {
+	l := theNetLab(t)
+	for n, c := range []struct{ name, options string }{
+		{"Default", ""},
+		{"NodePortAtConsumer", `{"serverLocation":"consumer","serviceType":"NodePort"}`},
+		{"ClusterIPAtProvider", `{"serviceType":"ClusterIP","servicePort":51841,"mtu":1280}`},
+		{"LoadBalancerAtConsumer", `{"serverLocation":"consumer"}`},
+		{"FixedNodePort", `{"serviceType":"NodePort","nodePort":31841}`},
+		{"ClientAddress", `{"loadBalancerIP":"203.0.113.7","clientAddress":"203.0.113.7","clientPort":51840}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := l.offer(1+n%2, c.options)
+			l.establish(t, p)
+			l.requireConnected(t, p)
+			if n < 2 {
+				a := attempt(300+n, p)
+				l.join(t, a)
+				require.ErrorIs(t, l.b.RemovePeering(within(t, time.Minute), p, nil), backend.ErrInUse)
+				l.requireConnected(t, p)
+				require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
+			}
+			l.remove(t, p)
+		})
+	}
+}
+
+// An endpoint that nobody answers at is told as such, leaves nothing, and harms no other provider.
+func TestLabNetworkUnreachable(t *testing.T) {
+	l := theNetLab(t)
+	p := l.offer(1, `{"clientAddress":"203.0.113.9"}`)
+	err := l.b.Establish(within(t, 20*time.Second), p, nil)
+	requireStuck(t, err, backend.StageConnection)
+	require.ErrorContains(t, err, "the Connection on this cluster is ")
+	other := l.offer(2, "")
+	l.establish(t, other)
+	l.removeOther(t, p)
+	l.requireConnected(t, other)
+	l.remove(t, other)
+}
+
+// removeOther is remove without looking at what is left elsewhere.
+func (l *netLab) removeOther(t *testing.T, p fleet.Provider) {
+	t.Helper()
+	require.NoError(t, l.b.RemovePeering(within(t, 2*time.Minute), p, nil))
+	l.requireNoNetwork(t, p)
+}
+
+// Without a load balancer there is no address; what was made can be taken back, or goes on once there is one.
+func TestLabNetworkWithoutAddress(t *testing.T) {
+	l := theNetLab(t)
+	provide := l.withhold(t)
+	p := l.offer(1, "")
+	err := l.b.Establish(within(t, 15*time.Second), p, nil)
+	requireStuck(t, err, backend.StageGatewayServer)
+	require.ErrorContains(t, err, "has no address yet: type LoadBalancer")
+	l.remove(t, p)
+	requireStuck(t, l.b.Establish(within(t, 15*time.Second), p, nil), backend.StageGatewayServer)
+	provide()
+	l.establish(t, p)
+	l.requireConnected(t, p)
+	l.remove(t, p)
+}
+
+// Cut at each stage of the network: another process goes on, or takes it back.
+func TestLabNetworkCut(t *testing.T) {
+	l := theNetLab(t)
+	p := l.offer(2, `{"serviceType":"NodePort"}`)
+	for n, cut := range []backend.Stage{backend.StageNetworkConfig, backend.StageGatewayServer,
+		backend.StageGatewayClient, backend.StageGatewayKeys, backend.StageConnection} {
+		t.Run(string(cut), func(t *testing.T) {
+			ctx, cancel := context.WithCancel(within(t, 2*time.Minute))
+			defer cancel()
+			seen := 0
+			err := l.backend(t).Establish(ctx, p, func(stage backend.Stage, _ string) {
+				if stage == cut {
+					if seen++; seen == 1+n%2 { // before it has begun, or while it waits
+						cancel()
+					}
+				}
+			})
+			t.Log(err)
+			if n%2 == 0 {
+				l.establish(t, p)
+				l.requireConnected(t, p)
+			}
+			l.remove(t, p)
+		})
+	}
+}
+
+// A network made by liqoctl is used while it is connected, and left as it is; a half-made one is refused.
+func TestLabNetworkForeign(t *testing.T) {
+	l := theNetLab(t)
+	p := l.offer(1, "")
+	t.Cleanup(func() { _ = l.liqoctlNetwork(context.Background(), p, "reset") })
+	require.NoError(t, l.liqoctlNetwork(within(t, 2*time.Minute), p, "connect", "--gw-server-service-type", "NodePort",
+		"--wait"))
+	for _, mode := range []fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting} {
+		p.Network.Mode = mode
+		l.establish(t, p)
+		a := attempt(320, p)
+		l.join(t, a)
+		require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
+		require.NoError(t, l.b.RemovePeering(within(t, time.Minute), p, nil))
+		l.requireNothing(t)
+		l.requireConnected(t, p)
+	}
+	require.NoError(t, l.liqoctlNetwork(within(t, time.Minute), p, "reset"))
+	l.requireNoNetwork(t, p)
+
+	conf := schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "configurations"}
+	there := l.clusters[p.ID].any.Resource(conf).Namespace("liqo-tenant-" + consumer)
+	_, err := there.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.liqo.io/v1beta1", "kind": "Configuration",
+		"metadata": map[string]any{"name": consumer, "labels": map[string]any{"liqo.io/remote-cluster-id": consumer}},
+		"spec": map[string]any{"remote": map[string]any{"cidr": map[string]any{"pod": []any{"10.100.0.0/16"},
+			"external": []any{"10.70.0.0/16"}}}},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	err = l.b.Establish(within(t, time.Minute), p, nil)
+	require.ErrorIs(t, err, backend.ErrConflict)
+	require.ErrorContains(t, err, "ForeignNetworkNotConnected")
+	require.NoError(t, l.b.RemovePeering(within(t, time.Minute), p, nil))
+	_, err = there.Get(t.Context(), consumer, metav1.GetOptions{})
+	require.NoError(t, err, "it is left as it is")
+	require.NoError(t, there.Delete(t.Context(), consumer, metav1.DeleteOptions{}))
+	for cluster, namespace := range map[string]string{consumer: "liqo-tenant-" + p.ID, p.ID: "liqo-tenant-" + consumer} {
+		require.NoError(t, l.clusters[cluster].removeNamespace(t.Context(), namespace), "which liqoctl has made")
+	}
+}
+
+// Without a network nothing of one is made, and the Node is Ready all the same.
+func TestLabNetworkNone(t *testing.T) {
+	l := theNetLab(t)
+	p := l.provider(1)
+	l.establish(t, p)
+	found, err := l.network(t.Context(), p)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	a := attempt(330, p)
+	l.join(t, a)
+	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
+	l.remove(t, p)
+}

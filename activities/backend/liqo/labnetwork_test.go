@@ -1,0 +1,166 @@
+package liqo_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// netLab is a lab whose gateways run: `make e2e SUITE=network`.
+type netLab struct {
+	*lab
+	t *testing.T
+	b *liqo.Backend
+}
+
+func theNetLab(t *testing.T) *netLab {
+	t.Helper()
+	if os.Getenv("LAB_GATEWAYS") == "" {
+		t.Skip("needs real Liqo with gateways: make e2e SUITE=network")
+	}
+	l := theLab(t)
+	return &netLab{lab: l, t: t, b: l.backend(t)}
+}
+
+// offer is a provider with a network of mode gateway.
+func (l *netLab) offer(n int, options string) fleet.Provider {
+	p := l.provider(n)
+	p.Network = &fleet.Network{Mode: fleet.NetworkGateway, Options: json.RawMessage(options)}
+	return p
+}
+
+// establish establishes in passes, as activities do, and tells how long it took.
+func (l *netLab) establish(t *testing.T, p fleet.Provider) {
+	t.Helper()
+	began := time.Now()
+	all := backend.WithBegun(within(t, 3*time.Minute), began)
+	for {
+		ctx, cancel := context.WithTimeout(all, 4*time.Second)
+		err := l.b.Establish(ctx, p, nil)
+		cancel()
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, all.Err(), "%v", err)
+	}
+	fmt.Printf("STEP %s/establish %.1f\n", t.Name(), time.Since(began).Seconds())
+}
+
+// join makes a Node, and sees that its network is said to be there.
+func (l *netLab) join(t *testing.T, a fleet.Attempt) {
+	t.Helper()
+	began := time.Now()
+	_, err := l.b.Join(within(t, 3*time.Minute), nodeSpec(a), nil)
+	require.NoError(t, err)
+	fmt.Printf("STEP %s/join %.1f\n", t.Name(), time.Since(began).Seconds())
+	node, err := l.node(t.Context(), a.ObjectName())
+	require.NoError(t, err)
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeNetworkUnavailable {
+			require.Equal(t, corev1.ConditionFalse, c.Status)
+		}
+	}
+}
+
+// remove takes a peering back, and sees that no object of a network is left on either side.
+func (l *netLab) remove(t *testing.T, p fleet.Provider) {
+	t.Helper()
+	began := time.Now()
+	require.NoError(t, l.b.RemovePeering(within(t, 2*time.Minute), p, nil))
+	fmt.Printf("STEP %s/remove %.1f\n", t.Name(), time.Since(began).Seconds())
+	l.requireNothing(t)
+	l.requireNoNetwork(t, p)
+}
+
+// networkKinds are all kinds that a network consists of, those of Liqo's own making included.
+func networkKinds() []schema.GroupVersionResource {
+	var all []schema.GroupVersionResource
+	for _, name := range []string{"configurations", "gatewayservers", "gatewayclients", "publickeies", "connections",
+		"wggatewayservers", "wggatewayclients"} {
+		all = append(all, schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: name})
+	}
+	return append(all, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		schema.GroupVersionResource{Version: "v1", Resource: "services"})
+}
+
+// network lists what there is of the networks between the consumer and a provider.
+func (l *netLab) network(ctx context.Context, p fleet.Provider) (found []*unstructured.Unstructured, err error) {
+	for cluster, namespace := range map[string]string{consumer: "liqo-tenant-" + p.ID, p.ID: "liqo-tenant-" + consumer} {
+		for _, kind := range networkKinds() {
+			list, err := l.clusters[cluster].any.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				if kind.Group == "networking.liqo.io" || strings.HasPrefix(list.Items[i].GetName(), "gw-") {
+					found = append(found, &list.Items[i])
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+func (l *netLab) requireNoNetwork(t *testing.T, p fleet.Provider) {
+	t.Helper()
+	left := 0
+	err := poll(within(t, time.Minute), func(ctx context.Context) (bool, error) {
+		found, err := l.network(ctx, p)
+		left = len(found)
+		return err == nil && left == 0, err
+	})
+	require.NoError(t, err, "%d objects of the network are left", left)
+}
+
+// requireConnected fails unless both sides have one Connection, which is Connected.
+func (l *netLab) requireConnected(t *testing.T, p fleet.Provider) {
+	t.Helper()
+	found, err := l.network(t.Context(), p)
+	require.NoError(t, err)
+	n := 0
+	for _, o := range found {
+		if o.GetKind() == "Connection" {
+			value, _, _ := unstructured.NestedString(o.Object, "status", "value")
+			require.Equal(t, "Connected", value)
+			n++
+		}
+	}
+	require.Equal(t, 2, n)
+}
+
+// liqoctlNetwork runs liqoctl network on the consumer, towards a provider.
+func (l *netLab) liqoctlNetwork(ctx context.Context, p fleet.Provider, args ...string) error {
+	args = append(append([]string{"network"}, args...), "--kubeconfig", l.clusters[consumer].kubeconfig,
+		"--remote-kubeconfig", l.clusters[p.ID].kubeconfig, "--skip-confirm")
+	out, err := exec.CommandContext(ctx, filepath.Join(l.bin, "liqo", "liqoctl"), args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("liqoctl %v: %w\n%s", args, err, out)
+	}
+	return nil
+}
+
+// withhold has load balancers give no address, until the returned function is called.
+func (l *netLab) withhold(t *testing.T) (provide func()) {
+	path := filepath.Join(l.root, "network", "no-loadbalancer-address")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	t.Cleanup(func() { _ = os.Remove(path) })
+	return func() { require.NoError(t, os.Remove(path)) }
+}

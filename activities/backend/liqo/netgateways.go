@@ -1,0 +1,243 @@
+package liqo
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// gatewayPods selects the pods of gateways in a tenant namespace.
+var gatewayPods = client.MatchingLabels{"networking.liqo.io/component": "gateway"}
+
+// sides are the halves with the gateway that is dialed, and with the one that dials.
+func (n *network) sides() (server, client *half) {
+	if n.options.ServerLocation == atConsumer {
+		return n.here, n.there
+	}
+	return n.there, n.here
+}
+
+// served is done when the server's gateway runs and has an address.
+func (n *network) served(ctx context.Context) (bool, string, error) {
+	if err := n.fresh(ctx); err != nil {
+		return false, "", err
+	}
+	h, _ := n.sides()
+	server := h.objects[kindServer]
+	if server == nil {
+		return false, "the GatewayServer on " + h.where + " was made", h.make(ctx, kindServer, nil, nil, map[string]any{
+			"mtu": n.options.MTU, "endpoint": n.options.endpoint(),
+			"serverTemplateRef": h.template("WgGatewayServerTemplate", "wireguard-server"),
+		})
+	}
+	if message := h.leaving(server); message != "" {
+		return false, message, nil
+	}
+	if message, err := h.running(ctx, server); err != nil || message != "" {
+		return false, message, err
+	}
+	if len(texts(server, "status", "endpoint", "addresses")) == 0 {
+		return false, fmt.Sprintf("Service gw-%s of the gateway on %s has no address yet: type %s", server.GetName(), h.where,
+			text(server, "spec", "endpoint", "serviceType")), nil
+	}
+	return true, "", nil
+}
+
+// dialing is done when the client's gateway runs, with the server's present address.
+func (n *network) dialing(ctx context.Context) (bool, string, error) {
+	if err := n.fresh(ctx); err != nil {
+		return false, "", err
+	}
+	s, h := n.sides()
+	endpoint, err := n.dialed(s.objects[kindServer])
+	if err != nil {
+		return false, "", err
+	}
+	dials := h.objects[kindClient]
+	if dials == nil {
+		return false, "the GatewayClient on " + h.where + " was made", h.make(ctx, kindClient, nil, nil, map[string]any{
+			"mtu": n.options.MTU, "endpoint": endpoint,
+			"clientTemplateRef": h.template("WgGatewayClientTemplate", "wireguard-client"),
+		})
+	}
+	if message := h.leaving(dials); message != "" {
+		return false, message, nil
+	}
+	if as, err := h.mend(ctx, dials, map[string]any{"endpoint": endpoint}); err != nil || !as {
+		return false, "the GatewayClient on " + h.where + " was given the server's new address", err
+	}
+	message, err := h.running(ctx, dials)
+	return err == nil && message == "", message, err
+}
+
+// dialed is the endpoint that the client dials: the server's own, or what the offer says instead.
+func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, error) {
+	addresses := texts(server, "status", "endpoint", "addresses")
+	if server == nil || len(addresses) == 0 {
+		return nil, fmt.Errorf("the GatewayServer has lost its address")
+	}
+	if n.options.ClientAddress != "" {
+		addresses = []string{n.options.ClientAddress}
+	}
+	port, _, _ := unstructured.NestedInt64(server.Object, "status", "endpoint", "port")
+	all := make([]any, len(addresses))
+	for i := range addresses {
+		all[i] = addresses[i]
+	}
+	return map[string]any{"addresses": all, "port": cmp.Or(n.options.ClientPort, port),
+		"protocol": cmp.Or(text(server, "status", "endpoint", "protocol"), string(corev1.ProtocolUDP))}, nil
+}
+
+// keysShared is done when each side has the other's public key. Rotated keys are replaced.
+func (n *network) keysShared(ctx context.Context) (bool, string, error) {
+	if err := n.fresh(ctx); err != nil {
+		return false, "", err
+	}
+	s, c := n.sides()
+	message, err := c.shareKey(ctx, kindClient, s, s.objects[kindServer])
+	if err != nil {
+		return false, "", err
+	}
+	also, err := s.shareKey(ctx, kindServer, c, c.objects[kindClient])
+	message = cmp.Or(message, also)
+	return err == nil && message == "", message, err
+}
+
+// shareKey makes the half's PublicKey of what the other's gateway has, owned by the half's own gateway; message is ""
+// once it is there.
+func (h *half) shareKey(ctx context.Context, own string, other *half,
+	gateway *unstructured.Unstructured) (message string, err error) {
+	owner := h.objects[own]
+	if gateway == nil || owner == nil {
+		return "a gateway has vanished", nil
+	}
+	secret := text(gateway, "status", "secretRef", "name")
+	if secret == "" {
+		return fmt.Sprintf("Liqo on %s has made no keys for its %s yet", other.where, gateway.GetKind()), nil
+	}
+	public, err := other.publicKey(ctx, secret)
+	if err != nil || len(public) == 0 {
+		return fmt.Sprintf("Secret %s/%s on %s has no public key yet", other.ns, secret, other.where), err
+	}
+	spec := map[string]any{"publicKey": base64.StdEncoding.EncodeToString(public)}
+	key := h.objects[kindKey]
+	if key == nil {
+		return "the PublicKey on " + h.where + " was made", h.make(ctx, kindKey,
+			map[string]string{consts.GatewayResourceLabel: consts.GatewayResourceLabelValue}, owner, spec)
+	}
+	if message := h.leaving(key); message != "" {
+		return message, nil
+	}
+	if as, err := h.mend(ctx, key, spec); err != nil || !as {
+		return "the PublicKey on " + h.where + " was replaced, because the other gateway has another one now", err
+	}
+	return "", nil
+}
+
+// publicKey reads a gateway's public key, which is nowhere but beside the private one. It is found by label: who may
+// list Secrets in the namespace need not be allowed more.
+func (h *half) publicKey(ctx context.Context, name string) (key []byte, err error) {
+	err = h.do(ctx, "read the gateway's public key", func(cluster client.Client) error {
+		var found corev1.SecretList
+		err := cluster.List(ctx, &found, client.InNamespace(h.ns),
+			client.MatchingLabels{consts.GatewayResourceLabel: consts.GatewayResourceLabelValue})
+		for i := range found.Items {
+			if found.Items[i].Name == name {
+				key = found.Items[i].Data[consts.PublicKeyField]
+			}
+		}
+		return err
+	})
+	return key, err
+}
+
+// connected is done when both gateways say that they reach each other.
+func (n *network) connected(ctx context.Context) (bool, string, error) {
+	if err := n.fresh(ctx); err != nil {
+		return false, "", err
+	}
+	for _, h := range []*half{n.here, n.there} {
+		if !h.connected() {
+			return false, n.here.says() + "; " + n.there.says(), nil
+		}
+	}
+	return true, "", nil
+}
+
+// fresh reads both halves anew; it is ErrConflict when somebody else is at the network too.
+func (n *network) fresh(ctx context.Context) error {
+	if err := n.survey(ctx); err != nil {
+		return err
+	}
+	for _, h := range []*half{n.here, n.there} {
+		if h.foreign != "" {
+			return say(backend.ErrConflict, "somebody else is making this network now: %s has appeared", h.foreign)
+		}
+	}
+	return nil
+}
+
+// template refers to the gateways' template that Liqo's chart installs.
+func (h *half) template(kind, name string) map[string]any {
+	return map[string]any{"apiVersion": networking.String(), "kind": kind, "name": name, "namespace": h.liqo}
+}
+
+// running says why a gateway's pod does not run; "" when it does.
+func (h *half) running(ctx context.Context, gateway client.Object) (message string, err error) {
+	name := "gw-" + gateway.GetName() // Liqo pkg/gateway/forge
+	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
+		var deployment appsv1.Deployment
+		err := cluster.Get(ctx, client.ObjectKey{Namespace: h.ns, Name: name}, &deployment)
+		if client.IgnoreNotFound(err) != nil || err == nil && deployment.Status.ReadyReplicas > 0 {
+			return client.IgnoreNotFound(err)
+		}
+		message = fmt.Sprintf("Deployment %s/%s of the gateway on %s has no ready pod yet", h.ns, name, h.where)
+		return nil
+	})
+	if err == nil && message != "" && h.where == hereName {
+		message += h.p.gatewayTrouble(ctx)
+	}
+	return message, err
+}
+
+// gatewayTrouble says what keeps this cluster's gateway pods from running, or "". The most frequent one is that the
+// very cluster that lacks room has none for them either.
+func (p *peering) gatewayTrouble(ctx context.Context) string {
+	var pods corev1.PodList
+	if p.local.List(ctx, &pods, client.InNamespace(p.localNS), gatewayPods) != nil {
+		return ""
+	}
+	for i := range pods.Items {
+		trouble := podTrouble(&pods.Items[i])
+		if strings.HasPrefix(trouble, corev1.PodReasonUnschedulable) {
+			return fmt.Sprintf(": NoRoomForGateway: pod %s: %s: reserve room for it here, or give it a priority class",
+				pods.Items[i].Name, trouble)
+		}
+		if trouble != "" {
+			return fmt.Sprintf(": pod %s: %s", pods.Items[i].Name, trouble)
+		}
+	}
+	return ""
+}
+
+// condition is a condition's status, and whether the object has it.
+func condition(object *unstructured.Unstructured, kind string) (status string, known bool) {
+	all, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, c := range all {
+		if fields, ok := c.(map[string]any); ok && fields["type"] == kind {
+			status, _ = fields["status"].(string)
+			return status, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,213 @@
+package liqo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The kinds of a network that somebody makes; Liqo makes all others, Connections included. They are read and written
+// without their Go types, which drag in much that we do not need, and of which Liqo 1.2 has newer ones.
+const (
+	kindConfiguration = "Configuration"
+	kindServer        = "GatewayServer"
+	kindClient        = "GatewayClient"
+	kindKey           = "PublicKey"
+	kindConnection    = "Connection"
+)
+
+var (
+	networking = schema.GroupVersion{Group: "networking.liqo.io", Version: "v1beta1"}
+	ipam       = schema.GroupVersion{Group: "ipam.liqo.io", Version: "v1alpha1"}
+)
+
+// made are the kinds in the order in which they are made; they are removed in the other.
+var made = []string{kindConfiguration, kindServer, kindClient, kindKey}
+
+// half is one cluster's part of the network with the other. All of it is named after the other cluster and labelled
+// with its id.
+type half struct {
+	p     *peering
+	where string // for people
+	peer  string // the other cluster's id
+	ns    string // the tenant namespace; "" while there is none
+	liqo  string // where Liqo is installed
+	// do runs one action on the cluster.
+	do func(ctx context.Context, what string, action func(cluster client.Client) error) error
+	// annotations are those of what we make there.
+	annotations map[string]string
+
+	objects    map[string]*unstructured.Unstructured // by kind, as last read
+	foreign    string                                // an object of somebody else; "" when there is none
+	connection string                                // status.value of the Connection; "" when it has none
+}
+
+// hereName is the consumer, for people.
+const hereName = "this cluster"
+
+// halves are those of the consumer and the provider; the namespaces are as last located.
+func (p *peering) halves() (here, there *half, err error) {
+	annotations, err := p.annotations()
+	if err != nil {
+		return nil, nil, err
+	}
+	here = &half{p: p, where: hereName, peer: p.provider.ID, ns: p.localNS, liqo: p.self.namespace,
+		annotations: annotations,
+		do: func(_ context.Context, what string, action func(cluster client.Client) error) error {
+			if err := action(p.local); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return nil
+		}}
+	there = &half{p: p, where: "provider " + p.provider.ID, peer: p.self.id, ns: p.remoteNS, liqo: p.remote.namespace,
+		do: p.remote.do}
+	return here, there, nil
+}
+
+// read reads what there is of the half: one object of each kind, an own one only if there is no other, for what is
+// somebody else's decides.
+func (h *half) read(ctx context.Context) error {
+	h.objects, h.foreign, h.connection = map[string]*unstructured.Unstructured{}, "", ""
+	if h.ns == "" {
+		return nil
+	}
+	return h.do(ctx, "read the network", func(cluster client.Client) error {
+		for _, kind := range append([]string{kindConnection}, made...) {
+			found, err := listOf(ctx, cluster, networking.WithKind(kind), client.InNamespace(h.ns),
+				client.MatchingLabels{consts.RemoteClusterID: h.peer})
+			if err != nil {
+				return fmt.Errorf("list %ss: %w", kind, err)
+			}
+			for i := range found {
+				h.note(kind, &found[i])
+			}
+		}
+		return nil
+	})
+}
+
+func (h *half) note(kind string, object *unstructured.Unstructured) {
+	switch {
+	case kind == kindConnection: // Liqo's own
+		h.connection = text(object, "status", "value")
+	case !h.p.mine(object):
+		if h.foreign != "" {
+			return
+		}
+		h.foreign = fmt.Sprintf("%s %s/%s on %s", kind, object.GetNamespace(), object.GetName(), h.where)
+		return
+	}
+	h.objects[kind] = object
+}
+
+// has reports whether anything of the network is there that somebody has made.
+func (h *half) has() bool { return h.foreign != "" || h.owns() }
+
+// owns reports whether anything of the network is there that is ours.
+func (h *half) owns() bool {
+	for _, kind := range made {
+		if h.objects[kind] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *half) connected() bool { return h.connection == "Connected" }
+
+// says is what the half's Connection says, for people.
+func (h *half) says() string {
+	switch {
+	case h.objects[kindConnection] == nil:
+		return "there is no Connection on " + h.where
+	case h.connection == "":
+		return "the Connection on " + h.where + " has no status"
+	default:
+		return "the Connection on " + h.where + " is " + h.connection
+	}
+}
+
+// listOf lists objects of a kind; a kind that is not installed has none.
+func listOf(ctx context.Context, cluster client.Client, kind schema.GroupVersionKind,
+	which ...client.ListOption) ([]unstructured.Unstructured, error) {
+	var found unstructured.UnstructuredList
+	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := cluster.List(ctx, &found, which...)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return found.Items, err
+}
+
+// make makes an object of ours, named after the other cluster.
+func (h *half) make(ctx context.Context, kind string, labels map[string]string, owner *unstructured.Unstructured,
+	spec map[string]any) error {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(networking.WithKind(kind))
+	object.SetNamespace(h.ns)
+	object.SetName(h.peer)
+	object.SetLabels(with(h.p.labels(), labels, map[string]string{consts.RemoteClusterID: h.peer}))
+	object.SetAnnotations(h.annotations)
+	if owner != nil {
+		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(),
+			Name: owner.GetName(), UID: owner.GetUID()}})
+	}
+	return h.do(ctx, "make the network's "+kind, func(cluster client.Client) error { return cluster.Create(ctx, object) })
+}
+
+// mend patches an object's spec where it is not as wanted; it reports whether it was. What a newer Liqo has beside
+// that stays.
+func (h *half) mend(ctx context.Context, object *unstructured.Unstructured, want map[string]any) (as bool, err error) {
+	have, _, _ := unstructured.NestedMap(object.Object, "spec")
+	if contains(have, want) {
+		return true, nil
+	}
+	return false, h.do(ctx, "patch the network's "+object.GetKind(), func(cluster client.Client) error {
+		return mergePatch(ctx, cluster, object, map[string]any{"spec": want})
+	})
+}
+
+// contains reports whether all of want is in have; numbers are compared as JSON writes them.
+func contains(have, want map[string]any) bool {
+	for key, value := range want {
+		if inner, ok := value.(map[string]any); ok {
+			there, _ := have[key].(map[string]any)
+			if !contains(there, inner) {
+				return false
+			}
+			continue
+		}
+		a, errA := json.Marshal(have[key])
+		b, errB := json.Marshal(value)
+		if errA != nil || errB != nil || string(a) != string(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// text is a field, "" when there is none.
+func text(object *unstructured.Unstructured, path ...string) string {
+	if object == nil {
+		return ""
+	}
+	value, _, _ := unstructured.NestedString(object.Object, path...)
+	return value
+}
+
+// texts is a list of texts, nil when there is none.
+func texts(object *unstructured.Unstructured, path ...string) []string {
+	if object == nil {
+		return nil
+	}
+	value, _, _ := unstructured.NestedStringSlice(object.Object, path...)
+	return value
+}

@@ -1,0 +1,112 @@
+package liqo
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Defaults of `liqoctl network connect` (Liqo pkg/liqo-controller-manager/networking/forge).
+const (
+	defaultGatewayPort = 51840
+	defaultMTU         = 1340
+
+	atProvider = "provider"
+	atConsumer = "consumer"
+)
+
+// netOptions are fleet.Network.Options: how the two gateways find each other. The templates of the gateways are always
+// those that Liqo's chart installs.
+type netOptions struct {
+	ServerLocation string             `json:"serverLocation,omitempty"`
+	ServiceType    corev1.ServiceType `json:"serviceType,omitempty"`
+	ServicePort    int64              `json:"servicePort,omitempty"`
+	NodePort       int64              `json:"nodePort,omitempty"`
+	LoadBalancerIP string             `json:"loadBalancerIP,omitempty"`
+	ClientAddress  string             `json:"clientAddress,omitempty"`
+	ClientPort     int64              `json:"clientPort,omitempty"`
+	MTU            int64              `json:"mtu,omitempty"`
+}
+
+// readNetwork checks what an offer says of the network and fills in defaults. It is ErrInvalid, with what to do.
+func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, err error) {
+	mode = network.ModeOrDefault()
+	if !slices.Contains([]fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting, fleet.NetworkNone}, mode) {
+		return mode, o, say(backend.ErrInvalid, "the offer's network.mode is %.40q: write gateway, existing or none", mode)
+	}
+	if network != nil && len(network.Options) > 0 {
+		if len(network.Options) > fleet.MaxNetworkOptions {
+			return mode, o, say(backend.ErrInvalid, "the offer's network has more than %d bytes", fleet.MaxNetworkOptions)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(network.Options))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&o); err != nil {
+			return mode, o, say(backend.ErrInvalid, "the offer's network cannot be read: %.200v", err)
+		}
+	}
+	if wrong := o.wrong(); wrong != "" {
+		return mode, o, say(backend.ErrInvalid, "the offer's network.%s", wrong)
+	}
+	o.ServerLocation = cmp.Or(o.ServerLocation, atProvider)
+	o.ServiceType = cmp.Or(o.ServiceType, corev1.ServiceTypeLoadBalancer)
+	o.ServicePort = cmp.Or(o.ServicePort, defaultGatewayPort)
+	o.MTU = cmp.Or(o.MTU, defaultMTU)
+	return mode, o, nil
+}
+
+// wrong is the first fault, beginning with its field; "" for none.
+func (o netOptions) wrong() string {
+	port := func(p int64) bool { return p >= 0 && p <= 65535 }
+	types := []corev1.ServiceType{"", corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort,
+		corev1.ServiceTypeClusterIP}
+	for _, rule := range []struct {
+		holds bool
+		wrong string
+	}{
+		{slices.Contains([]string{"", atProvider, atConsumer}, o.ServerLocation),
+			"serverLocation is neither provider nor consumer"},
+		{slices.Contains(types, o.ServiceType), "serviceType is none of LoadBalancer, NodePort and ClusterIP"},
+		{port(o.ServicePort), "servicePort is not a port"},
+		{port(o.NodePort), "nodePort is not a port"},
+		{port(o.ClientPort), "clientPort is not a port"},
+		{o.NodePort == 0 || o.ServiceType == corev1.ServiceTypeNodePort, "nodePort is for serviceType: NodePort only"},
+		{o.LoadBalancerIP == "" || isIP(o.LoadBalancerIP), "loadBalancerIP is not an IP address"},
+		{o.LoadBalancerIP == "" || o.ServiceType == "" || o.ServiceType == corev1.ServiceTypeLoadBalancer,
+			"loadBalancerIP is for serviceType: LoadBalancer only"},
+		{o.ClientAddress == "" || isIP(o.ClientAddress) ||
+			len(validation.IsDNS1123Subdomain(strings.ToLower(o.ClientAddress))) == 0,
+			"clientAddress is neither an IP address nor a DNS name"},
+		{o.MTU == 0 || o.MTU >= 576 && o.MTU <= 9000, "mtu is not between 576 and 9000"},
+	} {
+		if !rule.holds {
+			return rule.wrong
+		}
+	}
+	return ""
+}
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// endpoint is a GatewayServer's spec.endpoint.
+func (o netOptions) endpoint() map[string]any {
+	endpoint := map[string]any{"port": o.ServicePort, "serviceType": string(o.ServiceType)}
+	if o.NodePort != 0 {
+		endpoint["nodePort"] = o.NodePort
+	}
+	if o.LoadBalancerIP != "" {
+		endpoint["loadBalancerIP"] = o.LoadBalancerIP
+	}
+	return endpoint
+}

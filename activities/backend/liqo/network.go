@@ -1,0 +1,227 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// network is the making of one peering's network: what `liqoctl network connect` makes, in its order.
+type network struct {
+	*peering
+	mode        fleet.NetworkMode
+	options     netOptions
+	here, there *half
+}
+
+// connect gives the peering the network that its offer asks for; foreign says that the peering is somebody else's. What
+// others have made is used when it is connected, and neither changed nor completed: a network that works may serve them
+// too, and one that does not is theirs to repair.
+func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
+	n := &network{peering: p}
+	var err error
+	if n.mode, n.options, err = readNetwork(p.provider.Network); err != nil {
+		return verdictOf(backend.StageNetworkConfig, sight{message: words(err), err: err})
+	}
+	if n.mode == fleet.NetworkNone {
+		return nil
+	}
+	settled := false
+	err = w.until(ctx, backend.StageNetworkConfig, func(ctx context.Context) (bool, string, error) {
+		var err error
+		settled, err = n.settled(ctx, foreign)
+		return err == nil, "", err
+	})
+	if err != nil || settled {
+		return err
+	}
+	for _, step := range []struct {
+		stage backend.Stage
+		look  look
+	}{
+		{backend.StageNetworkConfig, n.configured},
+		{backend.StageGatewayServer, n.served},
+		{backend.StageGatewayClient, n.dialing},
+		{backend.StageGatewayKeys, n.keysShared},
+		{backend.StageConnection, n.connected},
+	} {
+		if err := w.until(ctx, step.stage, step.look); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled reports whether the network is as it will be: it works, or there is none and none is made. It is an error
+// when there is one that we may not make work.
+func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
+	if err := n.survey(ctx); err != nil {
+		return false, err
+	}
+	others := n.here.foreign
+	if others == "" {
+		others = n.there.foreign
+	}
+	ours := n.here.owns() || n.there.owns()
+	switch {
+	case n.here.connected() && n.there.connected() && (ours || others != ""):
+		return true, nil
+	case others != "":
+		return false, n.notConnected("the network was made by others (%s)", others)
+	case n.mode == fleet.NetworkExisting:
+		return false, n.notConnected("the offer says that the network exists")
+	case foreign:
+		return false, n.notConnected("the peering was made by others, and has no network of theirs")
+	case ours:
+		return false, nil
+	}
+	return n.held(ctx)
+}
+
+// survey reads both halves.
+func (n *network) survey(ctx context.Context) (err error) {
+	if n.here, n.there, err = n.halves(); err != nil {
+		return err
+	}
+	if err := n.here.read(ctx); err != nil {
+		return err
+	}
+	return n.there.read(ctx)
+}
+
+// notConnected is the error of a network that is not ours to make work.
+func (n *network) notConnected(why string, args ...any) error {
+	return say(backend.ErrConflict, "ForeignNetworkNotConnected: %s, and is not connected: %s; %s. Connect it by liqoctl "+
+		"network connect, remove it by liqoctl network reset, or write network: {mode: none} in the offer",
+		fmt.Sprintf(why, args...), n.here.says(), n.there.says())
+}
+
+// held reports whether there are virtual nodes on the provider: their pods live without a network, and a half-made one
+// would take the nodes from them.
+func (n *network) held(ctx context.Context) (bool, error) {
+	var nodes offloadingv1beta1.VirtualNodeList
+	err := n.local.List(ctx, &nodes, client.MatchingLabels{consts.RemoteClusterID: n.provider.ID})
+	if err != nil {
+		return false, fmt.Errorf("list virtual nodes on %s: %w", n.provider.ID, err)
+	}
+	return len(nodes.Items) > 0, nil
+}
+
+// configured is done when each cluster knows how it sees the other's addresses. Our own tenant namespace comes first,
+// and then our Configuration: whatever else a crash leaves behind, the consumer remembers the provider.
+func (n *network) configured(ctx context.Context) (bool, string, error) {
+	if message, err := n.namespaces(ctx); err != nil || message != "" {
+		return false, message, err
+	}
+	if err := n.survey(ctx); err != nil {
+		return false, "", err
+	}
+	ours, err := n.here.addresses(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	theirs, err := n.there.addresses(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	ready, message, err := n.here.configure(ctx, theirs)
+	if err != nil {
+		return false, "", err
+	}
+	alsoReady, also, err := n.there.configure(ctx, ours)
+	if message == "" {
+		message = also
+	}
+	return ready && alsoReady, message, err
+}
+
+// namespaces makes the tenant namespaces; message is what keeps one from being there.
+func (n *network) namespaces(ctx context.Context) (message string, err error) {
+	annotations, err := n.annotations()
+	if err != nil {
+		return "", err
+	}
+	n.localNS, message, err = ensureTenantNamespace(ctx, n.local, n.provider.ID, n.labels(), annotations)
+	if err != nil || n.localNS == "" {
+		return message, err
+	}
+	err = n.remote.do(ctx, "find our tenant namespace", func(provider client.Client) (err error) {
+		n.remoteNS, message, err = ensureTenantNamespace(ctx, provider, n.self.id, n.labels(), nil)
+		return err
+	})
+	return message, err
+}
+
+// addresses are the other cluster's Configuration of this one: its pods' and its external addresses, as Liqo's IPAM has
+// them.
+func (h *half) addresses(ctx context.Context) (cidr map[string]any, err error) {
+	cidr = map[string]any{}
+	none := true
+	err = h.do(ctx, "read the addresses of Liqo's IPAM", func(cluster client.Client) error {
+		for key, kind := range map[string]string{"pod": string(consts.NetworkTypePodCIDR),
+			"external": string(consts.NetworkTypeExternalCIDR)} {
+			found, err := listOf(ctx, cluster, ipam.WithKind("Network"), client.InNamespace(h.liqo),
+				client.MatchingLabels{consts.NetworkTypeLabelKey: kind})
+			if err != nil {
+				return err
+			}
+			var all []any
+			for i := range found {
+				none = false
+				if own := text(&found[i], "status", "cidr"); own != "" {
+					all = append(all, own)
+				}
+			}
+			if len(all) > 0 {
+				cidr[key] = all
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case none:
+		return nil, say(backend.ErrInvalid, "NetworkingNotInstalled: Liqo on %s has no networking module: install it there "+
+			"(networking.enabled of Liqo's chart), or write network: {mode: none} in the offer", h.where)
+	case cidr["pod"] == nil:
+		return nil, fmt.Errorf("Liqo's IPAM on %s has given the pods' Network no addresses yet", h.where)
+	}
+	return cidr, nil
+}
+
+// configure makes the half's Configuration and is done when Liqo has mapped the other cluster's addresses.
+func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool, message string, err error) {
+	spec := map[string]any{"remote": map[string]any{"cidr": remote}}
+	configuration := h.objects[kindConfiguration]
+	if configuration == nil {
+		return false, "the Configuration on " + h.where + " was made", h.make(ctx, kindConfiguration, nil, nil, spec)
+	}
+	if message := h.leaving(configuration); message != "" {
+		return false, message, nil
+	}
+	if as, err := h.mend(ctx, configuration, spec); err != nil || !as {
+		return false, "the Configuration on " + h.where + " was brought up to date", err
+	}
+	status, known := condition(configuration, "NetworkCIDRsConfigured") // since Liqo 1.2
+	if known && status == "True" || !known && len(texts(configuration, "status", "remote", "cidr", "pod")) > 0 {
+		return true, "", nil
+	}
+	return false, fmt.Sprintf("Liqo on %s has not mapped the addresses of Configuration %s/%s yet", h.where,
+		configuration.GetNamespace(), configuration.GetName()), nil
+}
+
+// leaving is the message of an object that is being deleted.
+func (h *half) leaving(object client.Object) string {
+	if object.GetDeletionTimestamp() == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s/%s of an earlier network is being removed on %s",
+		object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), h.where)
+}
