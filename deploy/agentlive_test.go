@@ -73,7 +73,8 @@ func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	out, err := c.run(t, tool(t, "HELM"), nil, "install", "liqo-autoscaler-agent", agentChart, "-n", namespace, "--values",
 		agentValues("least"), "--set", "grantSlices=true")
 	require.NoError(t, err, "%s", out)
-	deployment, err := c.kube.AppsV1().Deployments(namespace).Get(t.Context(), "liqo-autoscaler-agent", metav1.GetOptions{})
+	deployments := c.kube.AppsV1().Deployments(namespace)
+	deployment, err := deployments.Get(t.Context(), "liqo-autoscaler-agent", metav1.GetOptions{})
 	require.NoError(t, err)
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
 	pod.Name = "admitted"

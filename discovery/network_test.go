@@ -38,8 +38,9 @@ func TestNetworkTravels(t *testing.T) {
 	require.Nil(t, spec.Offer().Network)
 
 	// The largest one there is stays small.
-	spec, err = withNetwork(t, "{serverLocation: consumer, serviceType: LoadBalancer, servicePort: 65535, loadBalancerIP: "+
-		"'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255', clientAddress: "+strings.Repeat("a.", 126)+"a, clientPort: 65535, "+
+	spec, err = withNetwork(t, "{serverLocation: consumer, serviceType: LoadBalancer, servicePort: 65535, "+
+		"loadBalancerIP: 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255', clientAddress: "+
+		strings.Repeat("a.", 126)+"a, clientPort: 65535, "+
 		"mtu: 9000}")
 	require.NoError(t, err)
 	require.Less(t, len(spec.Offer().Network.Options), fleet.MaxNetworkOptions)
@@ -47,14 +48,15 @@ func TestNetworkTravels(t *testing.T) {
 
 func TestNetworkFaults(t *testing.T) {
 	for network, want := range map[string]string{
-		"{mode: tunnel}":                                    `network.mode: got "tunnel", want one of gateway, existing, none`,
-		"{mode: none, mtu: 1300}":                           "network: mode none makes no gateway: leave out all but the mode",
-		"{mode: existing, serviceType: NodePort}":           "network: mode existing makes no gateway",
-		"{serverLocation: moon}":                            `network.serverLocation: got "moon", want one of provider, consumer`,
-		"{serviceType: ExternalName}":                       "network.serviceType: got",
-		"{nodePort: 31840}":                                 "network.nodePort: is for serviceType: NodePort only",
-		"{serviceType: NodePort, nodePort: 70000}":          "network.nodePort: is 70000: give at most 65535",
-		"{loadBalancerIP: here}":                            `network.loadBalancerIP: "here" is not an IP address`,
+		"{mode: tunnel}":                           `network.mode: got "tunnel", want one of gateway, existing, none`,
+		"{mode: none, mtu: 1300}":                  "network: mode none makes no gateway: leave out all but the mode",
+		"{mode: existing, serviceType: NodePort}":  "network: mode existing makes no gateway",
+		"{serverLocation: moon}":                   `network.serverLocation: got "moon", want one of provider, consumer`,
+		"{serviceType: ExternalName}":              "network.serviceType: got",
+		"{nodePort: 31840}":                        "network.nodePort: is for serviceType: NodePort only",
+		"{serviceType: NodePort, nodePort: 70000}": "network.nodePort: is 70000: give at most 65535",
+		"{loadBalancerIP: here}":                   `network.loadBalancerIP: "here" is not an IP address`,
+
 		"{loadBalancerIP: 1.2.3.4, serviceType: ClusterIP}": "network.loadBalancerIP: is for serviceType: LoadBalancer only",
 		"{clientAddress: not/a/name}":                       `network.clientAddress: "not/a/name" is neither an IP address nor a DNS name`,
 		"{mtu: 100}":                                        "network.mtu: is 100: give at least 576",

@@ -17,8 +17,8 @@
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours
 //
-// Packages production and upgrade below are two more suites, without clusters: Temporal as people run it, and two builds
-// of the worker.
+// Packages production and upgrade below are two more suites, without clusters: Temporal as people run it, and two
+// builds of the worker.
 //
 // Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output; lines "FAILOVER" are what the log says of
 // a failed attempt. All logs, the recorded calls and, after a failure, the lab's logs stay in the folder

@@ -65,8 +65,9 @@ type Peerings interface {
 	Identify(ctx context.Context, credentials fleet.Credentials) (id string, err error)
 	// Establish returns nil once the peering works in the direction consumer -> provider. A peering that exists without
 	// our labels is used as it is, never changed. Its network is what provider.Network says, made before all else; one
-	// that others have made is used while it is connected, else ErrConflict. While the provider refuses it is a *RefusingError, and nothing is made:
-	// also when its administrators have removed their part of our peering. Errors: ErrUnreachable, ErrDenied, *StageError.
+	// that others have made is used while it is connected, else ErrConflict. While the provider refuses it is a
+	// *RefusingError, and nothing is made: also when its administrators have removed their part of our peering. Errors:
+	// ErrUnreachable, ErrDenied, *StageError.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
 	// RemovePeering removes what Establish made, and only that: nil when no object owned by us is left on either side, or
 	// the peering is not ours. ErrInUse, and nothing is changed, while a fresh list shows anybody's slice for that

@@ -116,6 +116,15 @@ func isTerminal(out io.Writer) bool {
 // memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
 const memoWarning = 512 << 10
 
+// dialMeasured is dial for a worker: the metrics of its client are served with all others.
+func (c *common) dialMeasured(logger *slog.Logger, seen *observer) (client.Client, *connect.Target, error) {
+	measured, err := seen.temporal(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.dial(logger, measured)
+}
+
 // dial makes a client that connects when it is first used, so that a process starts while Temporal is down. It
 // validates the log flags too, so that commands that never log still refuse bad values.
 func (c *common) dial(logger *slog.Logger,

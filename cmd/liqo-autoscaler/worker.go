@@ -100,15 +100,11 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 		return err
 	}
 	defer seen.close()
-	measured, err := seen.temporal(true)
-	if err != nil {
-		return err
-	}
 	warn, err := seen.observeExpiry(b)
 	if err != nil {
 		return err
 	}
-	t, temporal, err := c.dial(logger, measured)
+	t, temporal, err := c.dialMeasured(logger, seen)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func builtBy(e *history.WorkflowTaskCompletedEventAttributes) string {
 	if v := e.GetDeploymentVersion(); v.GetBuildId() != "" {
 		return v.GetBuildId()
 	}
-	return e.GetWorkerVersion().GetBuildId() //nolint:staticcheck // what workers without versioning leave
+	return e.GetWorkerVersion().GetBuildId()
 }
 
 // judge holds the counts against what may be, and prints them.

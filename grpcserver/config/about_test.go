@@ -51,8 +51,10 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.selector.matchExpressions.*.values":   "The values, for In and NotIn.",
 	"nodeGroups.*.selector.matchExpressions.*.values.*": "A value.",
 	"nodeGroups.*.budgets":                              "How long an instance may take.",
-	"nodeGroups.*.budgets.peer":                         "The maximum time for one attempt to peer, without its network. Default 90s.",
-	"nodeGroups.*.budgets.network":                      "The maximum time for one attempt to connect the peering's network; a load balancer takes minutes. Default 5m.",
+	"nodeGroups.*.budgets.peer": "The maximum time for one attempt to peer, without " +
+		"its network. Default 90s.",
+	"nodeGroups.*.budgets.network": "The maximum time for one attempt to connect the peering's " +
+		"network; a load balancer takes minutes. Default 5m.",
 	"nodeGroups.*.budgets.join": "The maximum time for one attempt until its virtual node is " +
 		"Ready. Default 2m.",
 	"nodeGroups.*.budgets.total": "The maximum time from booking to Ready, over all attempts; keep it below Cluster " +

@@ -71,8 +71,8 @@ func TestObserve(t *testing.T) {
 			backend.Observation{Heard: []string{"12:01", "12:02"}}},
 		"not connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
 			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Error", "12:02")},
-			backend.Observation{Network: "the Connection on this cluster is Connected; the Connection on provider provider1 is " +
-				"Error"}},
+			backend.Observation{Network: "the Connection on this cluster is Connected; " +
+				"the Connection on provider provider1 is Error"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen, err := newClusters(t, c.here, c.there).Observe(prompt(t), provider())
