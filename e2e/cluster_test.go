@@ -26,6 +26,12 @@ var (
 		Resource: "tenants"}
 	identities = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 		Resource: "identities"}
+	configurations = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
+		Resource: "configurations"}
+	gatewayServers = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
+		Resource: "gatewayservers"}
+	gatewayClients = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
+		Resource: "gatewayclients"}
 	virtualNodes = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
 		Resource: "virtualnodes"}
 	namespaceOffloadings = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",

@@ -35,8 +35,8 @@ nodeGroups:
 `
 
 // offers makes the first provider the better choice as long as it has room. A Liqo older than 1.2 carries one node
-// each. Credentials are what they can be: a file, and a Secret that the chart lets the worker read by name. The lab
-// runs no gateways: networks are the suite network's.
+// each. Credentials are what they can be: a file, and a Secret that the chart lets the worker read by name. The
+// network is what envNetwork says.
 const offers = `
 offers:
 - name: first
@@ -45,14 +45,14 @@ offers:
   price: 1
   lingerSeconds: 0
   maxNodes: $MAX_NODES
-  network: {mode: none}
+  network: {mode: $NETWORK}
 - name: second
   credentials: {secretRef: {namespace: liqo-autoscaler, name: provider2}}
   lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
   price: 2
   lingerSeconds: 0
   maxNodes: $MAX_NODES
-  network: {mode: none}
+  network: {mode: $NETWORK}
 `
 
 // TestFirstNode is the suite first-node: what must work before anything else does. Its parts share one lab and one

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // stack is everything between Cluster Autoscaler and the clusters, each in a process of its own.
@@ -51,6 +53,9 @@ type stack struct {
 	restarted time.Time // an API server, see young
 }
 
+// envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
+const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
+
 // newStack builds and starts all of it. The test's end stops it again.
 func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *stack {
 	t.Helper()
@@ -66,7 +71,8 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 	require.NoError(t, err)
 	timing.done("build")
 
-	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: 2})
+	network := cmp.Or(os.Getenv(envNetwork), string(fleet.NetworkNone))
+	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: 2, Gateways: network == string(fleet.NetworkGateway)})
 	timing.done("lab up")
 	s.consumer = newCluster(t, s.lab, lab.Consumer)
 	for _, name := range s.lab.Providers {
@@ -84,7 +90,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *
 		maxNodes = "1"
 	}
 	for name, text := range map[string]string{"groups.yaml": groups, "offers.yaml": offers} {
-		text = strings.NewReplacer("$ACCOUNTS", s.accounts, "$MAX_NODES", maxNodes).Replace(text)
+		text = strings.NewReplacer("$ACCOUNTS", s.accounts, "$MAX_NODES", maxNodes, "$NETWORK", network).Replace(text)
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
 	s.makeAccounts(ctx)
