@@ -15,7 +15,7 @@ import (
 )
 
 // hurried are the budgets of the suite failover: long enough for a lab on a slow machine, short enough to see them end.
-const hurried = `  budgets: {peer: 20s, join: 25s, total: 2m30s}
+const hurried = `  budgets: {peer: 20s, network: 40s, join: 25s, total: 2m30s}
 `
 
 const hurriedTotal = 150 * time.Second

@@ -76,7 +76,7 @@ func TestLevers(t *testing.T) {
 	t.Run("run", func(t *testing.T) {
 		for name, pull := range map[string]func(*testing.T, *levers){
 			"peering": cancelPeering, "scale-out": cancelScaleOut, "scale-in": cancelScaleIn, "undo": cancelUndo,
-			"unpeering": cancelUnpeering, "pause": pauseGroup, "group": resetAndTerminateGroup,
+			"unpeering": cancelUnpeering, "pause": pauseGroup, "group": resetAndTerminateGroup, "cordon": cordonProvider,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -237,6 +237,15 @@ func pauseGroup(t *testing.T, l *levers) {
 		`--input '{"operation": {"id": "by-hand-1", "giveUpAt": "2030-01-01T00:00:00Z"}, "paused": true}'`,
 		"<group>", s.spec.ID)
 	require.True(t, s.snapshot().Paused)
+}
+
+func cordonProvider(t *testing.T, l *levers) {
+	s := newScene(t, 1).work()
+	s.grow(1)
+	s.allIn(fleet.Ready, 1)
+	l.pull(s, "temporal workflow signal -w provider/<id> --name cordon --input true", "<id>", s.providers[0])
+	s.provider(0, "cordoned", func(p fleet.ProviderSnapshot) bool { return !p.Cordoned.IsZero() })
+	s.allIn(fleet.Ready, 1)
 }
 
 // A group that is reset begins anew at once, one that was terminated with the next Refresh; each keeps its node.

@@ -47,7 +47,7 @@ func TestSmoke(t *testing.T) {
 var cramped = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}
-  budgets: {peer: 20s, join: 20s, total: 60s, drain: 5s}
+  budgets: {peer: 20s, network: 20s, join: 20s, total: 60s, drain: 5s}
 nodeGroups:
 - {id: red, min: 0, max: 4}
 - {id: blue, min: 0, max: 3}

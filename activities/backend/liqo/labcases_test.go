@@ -30,13 +30,14 @@ func TestLabRotatedCredentials(t *testing.T) {
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() { _ = secrets.Delete(context.Background(), ref.Name, metav1.DeleteOptions{}) })
-	b, p := l.backend(t), fleet.Provider{ID: "provider1", Credentials: fleet.Credentials{SecretRef: ref}}
+	b, p := l.backend(t), l.provider(1)
+	p.Credentials = fleet.Credentials{SecretRef: ref}
 	write(good)
 	require.NoError(t, b.Establish(t.Context(), p, nil))
 	peers, err := b.Peers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, peers, 1)
-	require.Equal(t, p, peers[0])
+	require.Equal(t, fleet.Provider{ID: p.ID, Credentials: p.Credentials}, peers[0])
 	write([]byte("not a kubeconfig"))
 	told := 0
 	require.NoError(t, b.RemovePeering(t.Context(), p, func(backend.Stage, string) {
