@@ -80,7 +80,8 @@ func (s *site) client(t *testing.T, web *httptest.Server, token string) *client.
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
 	require.NoError(t, os.WriteFile(ca, authority, 0o600))
 	require.NoError(t, os.WriteFile(tokenFile, []byte(token), 0o600))
-	c, err := client.New(client.Options{URL: web.URL, CAFile: ca, TokenFile: tokenFile, SecretNamespaces: []string{"lend"}})
+	c, err := client.New(client.Options{URL: web.URL, CAFile: ca, TokenFile: tokenFile,
+		SecretNamespaces: []string{"lend"}})
 	require.NoError(t, err)
 	return c
 }
