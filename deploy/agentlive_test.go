@@ -69,7 +69,7 @@ func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	for _, kind := range []string{"resourceslices", "tenants"} {
 		c.kubectl(t, nil, "apply", "--server-side", "-f", filepath.Join(crds, "authentication.liqo.io_"+kind+".yaml"))
 	}
-	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	c.crdsServed(t)
 	out, err := c.run(t, tool(t, "HELM"), nil, "install", "liqo-autoscaler-agent", agentChart, "-n", namespace, "--values",
 		agentValues("least"), "--set", "grantSlices=true")
 	require.NoError(t, err, "%s", out)

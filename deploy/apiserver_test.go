@@ -120,6 +120,19 @@ func (c *cluster) run(t *testing.T, path string, input []byte, args ...string) (
 	return string(out), err
 }
 
+// crdsServed waits until every CRD is served. kubectl fails at once on one that has no conditions yet.
+func (c *cluster) crdsServed(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		out, err := c.run(t, filepath.Join(c.bin, "kubectl"), nil, "wait", "--for=condition=Established", "crd", "--all",
+			"--timeout=60s")
+		if err != nil {
+			t.Logf("CRDs are not served yet: %s", out)
+		}
+		return err == nil
+	}, 2*time.Minute, 100*time.Millisecond)
+}
+
 func (c *cluster) kubectl(t *testing.T, input []byte, args ...string) string {
 	t.Helper()
 	out, err := c.run(t, filepath.Join(c.bin, "kubectl"), input, args...)

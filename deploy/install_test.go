@@ -32,7 +32,7 @@ func TestInstall(t *testing.T) {
 	}
 	c.kubectl(t, nil, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	c.kubectl(t, operatorCRDs(), "apply", "--server-side", "-f", "-")
-	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+	c.crdsServed(t)
 
 	c.prepare(t)
 
@@ -157,7 +157,7 @@ func mayAll(t *testing.T, c *cluster, account string, places map[string][]string
 			for _, in := range namespaces {
 				if !may(t, c, account, in, r.verb, r.resource, r.name) { // the authorizer learns of new roles a little later
 					require.Eventually(t, func() bool { return may(t, c, account, in, r.verb, r.resource, r.name) },
-						10*time.Second, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name,
+						time.Minute, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name,
 						in)
 				}
 			}
@@ -200,7 +200,7 @@ func providerGrants(t *testing.T, c *cluster) {
 		for _, r := range needed(place) {
 			name := strings.ReplaceAll(r.name, "munich", "rome")
 			require.Eventually(t, func() bool { return may(t, c, "consumer-rome", in, r.verb, r.resource, name) },
-				10*time.Second, 100*time.Millisecond, "may not %s %s in %q", r.verb, r.resource, in)
+				time.Minute, 100*time.Millisecond, "may not %s %s in %q", r.verb, r.resource, in)
 		}
 	}
 	mayNot(t, c, "consumer-rome", "", "list", "/namespaces", "")

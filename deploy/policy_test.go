@@ -113,7 +113,7 @@ func (c *cluster) applyCRDs(t *testing.T, names ...string) {
 		c.kubectl(t, nil, "apply", "--server-side", "-f", filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds",
 			name+".yaml"))
 	}
-	c.kubectl(t, nil, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+	c.crdsServed(t)
 }
 
 // providerDenies: with the token of the consumer's account one gets no other account, and the provider's word holds.
