@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,6 +26,8 @@ type Proxy struct {
 	server   *grpc.Server
 	upstream *grpc.ClientConn
 	file     *os.File
+
+	underWay atomic.Int64
 
 	mu      sync.Mutex
 	calls   []Call
@@ -82,6 +85,9 @@ func (p *Proxy) Calls(keep func(Call) bool) []Call {
 	return out
 }
 
+// UnderWay is how many calls have begun and are not in Calls yet.
+func (p *Proxy) UnderWay() int { return int(p.underWay.Load()) }
+
 // Last is the sequence number of the newest call, 0 when there is none.
 func (p *Proxy) Last() int {
 	p.mu.Lock()
@@ -111,6 +117,8 @@ func (p *Proxy) Await(ctx context.Context, since int, want func(Call) bool) (Cal
 }
 
 func (p *Proxy) handle(_ any, stream grpc.ServerStream) error {
+	p.underWay.Add(1)
+	defer p.underWay.Add(-1)
 	at := time.Now()
 	full, _ := grpc.MethodFromServerStream(stream)
 	var request, response []byte

@@ -325,6 +325,9 @@ func (w *world) settle() {
 				return fmt.Errorf("%s is tainted and not asked back", n.Name)
 			}
 		}
+		if n := w.proxy.UnderWay(); n > 0 { // what they did shows before they are recorded
+			return fmt.Errorf("%d calls are under way", n)
+		}
 		return nil
 	})
 }
