@@ -93,6 +93,8 @@ func (m *messages) ProviderDiffers(_ context.Context, provider string, d fleet.D
 }
 
 func (m *messages) differs(name string, d fleet.Differences) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.told = append(m.told, name)
 	if m.rows == nil {
 		m.rows = map[string]fleet.Differences{}
@@ -189,6 +191,8 @@ func (f *flows) Cancel(_ context.Context, id string) error {
 func (f *flows) Terminate(_ context.Context, id, _ string) error {
 	is, err := f.note("terminate", id)
 	if is.Orphaned {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		delete(f.status, id)
 	}
 	return err
