@@ -231,7 +231,8 @@ func providerGrants(t *testing.T, c *cluster) {
 func operatorCRDs() []byte {
 	var all bytes.Buffer
 	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer",
-		"issuers"}, {"monitoring.coreos.com", "ServiceMonitor", "servicemonitors"}} {
+		"issuers"}, {"monitoring.coreos.com", "ServiceMonitor", "servicemonitors"},
+		{"monitoring.coreos.com", "PrometheusRule", "prometheusrules"}} {
 		fmt.Fprintf(&all, `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

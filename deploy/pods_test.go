@@ -2,7 +2,9 @@ package deploy_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 )
 
 // eachContainer runs a test for each container of each value set.
@@ -114,6 +117,27 @@ func TestServiceMonitor(t *testing.T) {
 	}
 	require.Equal(t, one[corev1.Service](t, objects, namespace, release+"-metrics").Spec.Ports[0].Name,
 		monitor.Spec.Endpoints[0].Port)
+}
+
+// The rules and the dashboard are the files that deploy/alerts holds against Prometheus, word for word.
+func TestAlertsAndDashboard(t *testing.T) {
+	objects := render(t, "certmanager")
+	rule := one[prometheusRule](t, objects, namespace, release)
+	require.Equal(t, "prometheus", rule.Labels["release"])
+	file, err := os.ReadFile(filepath.Join(chart, "files/alerts.yaml"))
+	require.NoError(t, err)
+	var want prometheusRule
+	require.NoError(t, yaml.UnmarshalStrict(file, &want.Spec))
+	require.Equal(t, want.Spec, rule.Spec)
+	require.NotEmpty(t, rule.Spec.Groups[0].Rules)
+
+	board := one[corev1.ConfigMap](t, objects, namespace, release+"-dashboard")
+	require.Equal(t, "1", board.Labels["grafana_dashboard"])
+	file, err = os.ReadFile(filepath.Join(chart, "files/dashboard.json"))
+	require.NoError(t, err)
+	require.JSONEq(t, string(file), board.Data["liqo-autoscaler.json"])
+
+	require.Empty(t, all[prometheusRule](render(t, "plaintext")), "off by default")
 }
 
 // Every file named in a flag is in a volume that is mounted, and every volume is mounted and exists.

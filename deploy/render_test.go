@@ -104,6 +104,7 @@ func kinds() map[string]metav1.Object {
 		"cert-manager.io/v1/Certificate":                                   &certificate{},
 		"cert-manager.io/v1/Issuer":                                        &issuer{},
 		"monitoring.coreos.com/v1/ServiceMonitor":                          &serviceMonitor{},
+		"monitoring.coreos.com/v1/PrometheusRule":                          &prometheusRule{},
 	}
 }
 

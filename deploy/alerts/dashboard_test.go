@@ -1,0 +1,39 @@
+package alerts_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each panel asks for metrics that are documented, in expressions that Prometheus can parse, and panels do not overlap.
+func TestDashboard(t *testing.T) {
+	var board struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ H, W, X, Y int }
+			Targets []struct{ Expr string }
+		}
+	}
+	metrics := read(t, "docs/metrics.md")
+	require.NoError(t, json.Unmarshal([]byte(read(t, "deploy/helm/liqo-autoscaler/files/dashboard.json")), &board))
+	require.NotEmpty(t, board.Panels)
+	taken := map[[2]int]string{}
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$namespace", "la", "$group", "large")
+	for n, p := range board.Panels {
+		require.Equal(t, n+1, p.ID, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		for _, target := range p.Targets {
+			documented(t, metrics, variables.Replace(target.Expr))
+		}
+		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+		for x := range p.GridPos.W {
+			at := [2]int{p.GridPos.X + x, p.GridPos.Y}
+			require.Empty(t, taken[at], "%s overlaps", p.Title)
+			taken[at] = p.Title
+		}
+	}
+}

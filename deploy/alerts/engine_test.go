@@ -1,0 +1,82 @@
+package alerts_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/stretchr/testify/require"
+)
+
+const ruleFile = "../helm/liqo-autoscaler/files/alerts.yaml"
+
+var promql = parser.NewParser(parser.Options{})
+
+// alertRules are the chart's.
+func alertRules(t *testing.T) (all []rulefmt.Rule) {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile(ruleFile, false, model.UTF8Validation, promql, slog.New(slog.DiscardHandler))
+	require.Empty(t, errs)
+	for _, g := range groups.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+// fired is an alert that fires, and what it says.
+type fired struct{ name, summary string }
+
+// firing is what fires so many minutes after processes have begun to serve those samples, one a minute.
+func firing(t *testing.T, served map[string][]string, minutes int) (all []fired) {
+	t.Helper()
+	load := "load 1m\n"
+	for metric, series := range served {
+		for _, s := range series {
+			load += "  " + metric + s + "\n"
+		}
+	}
+	samples, err := promqltest.NewLazyLoader(load, promqltest.LazyLoaderOpts{EnableAtModifier: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, samples.Close()) }()
+	groups, errs := rules.NewManager(&rules.ManagerOptions{
+		QueryFunc: rules.EngineQueryFunc(samples.QueryEngine(), samples.Storage()), Appendable: samples.Storage(),
+		Queryable: samples.Storage(), Context: t.Context(), Logger: slog.New(slog.DiscardHandler), Parser: promql,
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
+	}).LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, ruleFile)
+	require.Empty(t, errs)
+	for minute := range minutes + 1 {
+		now := time.Unix(int64(minute)*60, 0).UTC()
+		samples.WithSamplesTill(now, func(err error) { require.NoError(t, err) })
+		for _, g := range groups {
+			g.Eval(t.Context(), now)
+		}
+	}
+	for _, g := range groups {
+		for _, r := range g.AlertingRules() {
+			require.NoError(t, r.LastError(), r.Name())
+			for _, a := range r.ActiveAlerts() {
+				if a.State == rules.StateFiring {
+					all = append(all, fired{r.Name(), a.Annotations.Get("summary")})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// read is a file of the repository.
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(append([]string{"../.."}, path...)...))
+	require.NoError(t, err)
+	return string(content)
+}
