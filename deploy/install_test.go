@@ -88,6 +88,10 @@ func installs(t *testing.T, c *cluster, set string) {
 		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
 	}
 	t.Run("policies", func(t *testing.T) { workerDenies(t, escalation{c.holder(t, namespace, account)}) })
+	if set == "certmanager" { // nothing runs here, and the account has its rights
+		require.Equal(t, []string{"autoscaler-missing", "certificate-unreadable", "liqo-missing", "not-offloaded",
+			"server-not-ready", "temporal-unreachable", "worker-not-ready"}, doctorFinds(t, c))
+	}
 	ownsVirtualNode(t, c, account)
 }
 
@@ -223,6 +227,9 @@ func providerGrants(t *testing.T, c *cluster) {
 	out = c.kubectl(t, nil, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", out)
 
+	for _, id := range doctorFinds(t, c, "--provider-kubeconfig", file) {
+		require.NotContains(t, id, "provider-", "the account has its rights")
+	}
 	t.Run("policies", func(t *testing.T) { providerDenies(t, c, c.holder(t, namespace, "consumer-rome")) })
 	t.Run("renew", func(t *testing.T) { renews(t, c, kubeconfig) })
 }

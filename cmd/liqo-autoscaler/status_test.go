@@ -159,6 +159,10 @@ func TestStatusOffersAndReload(t *testing.T) {
 		s.c.temporal.Address)
 	require.ErrorContains(t, err, "no instance two-x-9: no node group of hub edge lists it")
 
+	doctored := s.cli("doctor", "--no-cluster", "--market-file", filepath.Join(s.flags.dir, "market.json"))
+	require.Regexp(t, `(?m)^examined: Temporal \S+, 2 node groups, \d providers$`, doctored)
+	require.Contains(t, doctored, "examined: 3 offers\nnothing wrong was found\n")
+
 	var all show.Offers
 	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json", "--market-file",
 		filepath.Join(s.flags.dir, "market.json"))), &all))

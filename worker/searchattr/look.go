@@ -3,6 +3,7 @@ package searchattr
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,3 +102,9 @@ func noAnswer(err error) bool {
 }
 
 func codeOf(err error) codes.Code { return serviceerror.ToStatus(err).Code() }
+
+// Missing lists the search attributes that the namespace does not have, or not as Keywords.
+func Missing(ctx context.Context, t Temporal, namespace string) ([]string, error) {
+	f, err := look(ctx, t, namespace)
+	return slices.Concat(f.missing, f.wrong), err
+}

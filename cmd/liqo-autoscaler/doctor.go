@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// doctorFlags say where to look.
+type doctorFlags struct {
+	kubeconfig, output string
+	market             published
+	noCluster          bool
+	providers          []string // kubeconfigs
+}
+
+func newDoctor(c *common) *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with an installation",
+		Long: `Look for what is wrong with an installation: processes, permissions, certificates and Cluster Autoscaler's flags in the
+consumer cluster, with your kubeconfig; Temporal, node groups and offers; and the other side of each provider whose
+kubeconfig you name. It changes nothing, and reads certificates, never keys. What it may not read is left out, and
+named. It exits with 1 when it finds an error; warnings alone exit with 0.`,
+		Example: "  liqo-autoscaler doctor\n  liqo-autoscaler doctor --provider-kubeconfig milan.kubeconfig -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkExplained(f.output); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+			defer cancel()
+			in, err := f.read(ctx, c)
+			if err != nil {
+				return err
+			}
+			report := doctor.Examine(ctx, in)
+			if err := printExplained(cmd.OutOrStdout(), f.output, report); err != nil {
+				return err
+			}
+			if report.Failed() {
+				return fmt.Errorf("this installation has errors")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
+	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "look at Temporal and the providers alone")
+	cmd.Flags().StringArrayVar(&f.providers, "provider-kubeconfig", nil,
+		"the credentials of an offer, to look at that provider's side; repeatable")
+	f.market.register(cmd)
+	registerExplained(cmd, &f.output)
+	c.registerHub(cmd)
+	return cmd
+}
+
+// read opens what is to be examined.
+func (f *doctorFlags) read(ctx context.Context, c *common) (in doctor.Installation, err error) {
+	in = doctor.Installation{Now: time.Now(), Template: grpcserver.Template, Flags: doctorsFlags}
+	if !f.noCluster {
+		access, err := personal(f.kubeconfig)
+		if err != nil {
+			return in, fmt.Errorf("%w; --no-cluster leaves it out", err)
+		}
+		if in.Kube, err = kubernetes.NewForConfig(access); err != nil {
+			return in, fmt.Errorf("open the consumer cluster: %w", err)
+		}
+		if in.Skew, err = skew(ctx, access); err != nil {
+			return in, fmt.Errorf("ask the consumer cluster's API server: %w", err)
+		}
+	}
+	if in.Kube != nil || f.market.file != "" {
+		in.Market, in.MarketNote = f.market.read(ctx, in.Kube, string(c.hub))
+	}
+	for _, path := range f.providers {
+		p, err := aProvider(path)
+		if err != nil {
+			return in, err
+		}
+		in.Providers = append(in.Providers, p)
+	}
+	found := doctor.Temporal{Queue: c.hub.TaskQueue(c.taskQueue)}
+	found.Err = c.ask(ctx, func(t client.Client) error { return readTemporal(ctx, c, t, &found) })
+	in.Temporal = &found
+	return in, nil
+}
+
+// doctorsFlags are Cluster Autoscaler's flags for the doctor.
+func doctorsFlags(provision time.Duration) (flags []doctor.Flag) {
+	for _, f := range caFlags(provision) {
+		flags = append(flags, doctor.Flag{Name: f.Name, Value: f.Value, Why: strings.Join(f.Why, " ")})
+	}
+	return flags
+}
+
+// skew is how far an API server's clock is ahead of this machine's, to the second.
+func skew(ctx context.Context, access *rest.Config) (time.Duration, error) {
+	web, err := rest.HTTPClientFor(access)
+	if err != nil {
+		return 0, err
+	}
+	url, _, err := rest.DefaultServerUrlFor(access)
+	if err != nil {
+		return 0, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("version").String(), nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := web.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	there, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		return 0, fmt.Errorf("when it answered: %w", err)
+	}
+	return time.Until(there), nil
+}
+
+func aProvider(path string) (p doctor.Provider, err error) {
+	access, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return p, fmt.Errorf("--provider-kubeconfig %s: %w", path, err)
+	}
+	access.Timeout = marketTimeout
+	p = doctor.Provider{Name: filepath.Base(path), End: account.End(access)}
+	if _, name, err := account.Of(access.BearerToken); err == nil {
+		p.ConsumerID = strings.TrimPrefix(name, "consumer-")
+	}
+	p.Kube, err = kubernetes.NewForConfig(access)
+	return p, err
+}
+
+// readTemporal reads what the doctor wants to know of Temporal.
+func readTemporal(ctx context.Context, c *common, t client.Client, found *doctor.Temporal) error {
+	info, err := t.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return err
+	}
+	found.Version = info.GetServerVersion()
+	entities := flow.NewEntities(t, c.hub, c.taskQueue)
+	if found.Groups, err = entities.Groups(ctx); err != nil {
+		return err
+	}
+	if found.Providers, err = entities.Providers(ctx); err != nil {
+		return err
+	}
+	queue, err := t.DescribeTaskQueue(ctx, found.Queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return err
+	}
+	found.Polled = len(queue.GetPollers()) > 0
+	target, err := c.temporal.Open(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	found.Missing, err = searchattr.Missing(ctx, t, target.Namespace)
+	return err
+}

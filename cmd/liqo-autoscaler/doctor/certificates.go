@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// soon is when the end of a certificate or token is worth a word.
+const soon = 14 * 24 * time.Hour
+
+// certificates follows the way from Cluster Autoscaler to the server: its cloud-config, both certificates, and what the
+// server lets in.
+func (r *Report) certificates(ctx context.Context, in Installation, c *cluster) {
+	for _, server := range c.servers {
+		if _, plaintext := server.flag("insecure-plaintext"); plaintext {
+			continue
+		}
+		own := r.certificate(ctx, in.Now, c, server, "tls-cert")
+		for _, ca := range c.autoscalers {
+			r.dials(ctx, in.Now, c, ca, server, own)
+		}
+	}
+}
+
+// certificate reads the one that a flag names, nil when it cannot be read.
+func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p process,
+	flag string) *x509.Certificate {
+	name, _ := p.flag(flag)
+	return r.certificateFile(ctx, now, c, p, name)
+}
+
+func (r *Report) certificateFile(ctx context.Context, now time.Time, c *cluster, p process,
+	name string) *x509.Certificate {
+	content, err := c.file(ctx, p, name)
+	if err != nil {
+		r.add("certificate-unreadable", p.where(), "%v", err)
+		return nil
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		r.add("certificate-unreadable", p.where(), "%s holds no certificate", name)
+		return nil
+	}
+	found, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		r.add("certificate-unreadable", p.where(), "%s: %v", name, err)
+		return nil
+	}
+	end := found.NotAfter.UTC().Format(time.RFC3339)
+	r.examined("%s: certificate %s lasts until %s", p.where(), name, end)
+	switch left := found.NotAfter.Sub(now); {
+	case left <= 0:
+		r.add("certificate-ended", p.where(), "%s ended on %s", name, end)
+	case left < soon:
+		r.add("certificate-ends", p.where(), "%s ends on %s", name, end)
+	}
+	return found
+}
+
+// cloudConfig is Cluster Autoscaler's file (CA cloudprovider/externalgrpc/README.md).
+type cloudConfig struct {
+	Address string `json:"address"`
+	Cert    string `json:"cert"`
+	Key     string `json:"key"`
+	CACert  string `json:"cacert"`
+}
+
+// dials checks what happens when Cluster Autoscaler calls the server.
+func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, server process, own *x509.Certificate) {
+	name, _ := ca.flag("cloud-config")
+	content, err := c.file(ctx, ca, name)
+	var config cloudConfig
+	if err == nil {
+		err = yaml.Unmarshal(content, &config)
+	}
+	if err == nil && config.Cert == "" {
+		err = errors.New("it has no cert, so the server lets it not in")
+	}
+	if err != nil {
+		r.add("autoscaler-config", ca.where(), "--cloud-config=%s: %v", name, err)
+		return
+	}
+	host, _, err := net.SplitHostPort(config.Address)
+	if err != nil {
+		r.add("autoscaler-config", ca.where(), "address %q: %v", config.Address, err)
+		return
+	}
+	if own != nil && own.VerifyHostname(host) != nil {
+		r.add("certificate-name", server.where(), "its certificate is of %s, and Cluster Autoscaler calls %s",
+			strings.Join(own.DNSNames, ", "), host)
+	}
+	if client := r.certificateFile(ctx, now, c, ca, config.Cert); client != nil {
+		r.letIn(ctx, now, c, server, client)
+	}
+}
+
+// letIn checks whether the server takes a client certificate.
+func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server process, client *x509.Certificate) {
+	if names, ok := server.flag("tls-allowed-names"); ok && names != "" {
+		has := append(slices.Clone(client.DNSNames), client.Subject.CommonName)
+		if !slices.ContainsFunc(strings.Split(names, ","), func(n string) bool { return slices.Contains(has, n) }) {
+			r.add("client-name", server.where(), "it lets in %s, and Cluster Autoscaler's certificate is of %s", names,
+				strings.Join(has, ", "))
+		}
+	}
+	file, _ := server.flag("tls-client-ca")
+	authority, err := c.file(ctx, server, file)
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(authority) {
+		r.add("certificate-unreadable", server.where(), "%s holds no certificate of an authority: %v", file, err)
+		return
+	}
+	_, err = client.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: within(client, now),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		r.add("client-authority", server.where(), "it does not accept Cluster Autoscaler's certificate: %v", err)
+	}
+}
+
+// within is now, or a moment at which the certificate is valid: that it has ended is said elsewhere.
+func within(c *x509.Certificate, now time.Time) time.Time {
+	if now.After(c.NotAfter) {
+		return c.NotAfter
+	}
+	return now
+}

@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/kubernetes"
+)
+
+// process is a Deployment's container that interests us.
+type process struct {
+	deployment *appsv1.Deployment
+	container  *corev1.Container
+}
+
+func (p process) where() string {
+	return "Deployment " + p.deployment.Namespace + "/" + p.deployment.Name
+}
+
+// flag is the value of --name; ok is false when it is not set. One without a value is "true".
+func (p process) flag(name string) (value string, ok bool) {
+	for _, arg := range slices.Concat(p.container.Command, p.container.Args) {
+		key, v, has := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if !strings.HasPrefix(arg, "-") || key != name {
+			continue
+		}
+		if !has {
+			v = "true"
+		}
+		value, ok = v, true
+	}
+	return value, ok
+}
+
+// tag is the version in the image's name, "" when it has none.
+func (p process) tag() string {
+	_, tag, _ := strings.Cut(path.Base(p.container.Image), ":")
+	tag, _, _ = strings.Cut(tag, "@")
+	return tag
+}
+
+// cluster is what the consumer cluster was asked for once.
+type cluster struct {
+	kube    kubernetes.Interface
+	version *version.Version
+	groups  []string // of the API
+	// servers, workers and autoscalers are processes by what they run; all have been read only if deployments is true.
+	deployments                   bool
+	servers, workers, autoscalers []process
+	liqo                          string // the tag of its controller manager
+	nodes                         []corev1.Node
+	offloaded                     int // namespaces; -1 when they could not be read
+}
+
+// readCluster reads what the checks share. What cannot be read is noted in the report.
+func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
+	c := &cluster{kube: in.Kube, offloaded: -1}
+	if v, err := in.Kube.Discovery().ServerVersion(); err != nil {
+		r.skipped("version of the consumer's Kubernetes", err)
+	} else {
+		c.version = version.MustParseGeneric("0.0.0")
+		if parsed, err := version.ParseGeneric(v.GitVersion); err == nil {
+			c.version = parsed
+		}
+	}
+	if list, err := in.Kube.Discovery().ServerGroups(); err != nil {
+		r.skipped("APIs of the consumer cluster", err)
+	} else {
+		for _, g := range list.Groups {
+			c.groups = append(c.groups, g.Name)
+		}
+	}
+	if list, err := in.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{}); err != nil {
+		r.skipped("Deployments", err)
+	} else {
+		c.deployments = true
+		for n := range list.Items {
+			c.sort(&list.Items[n])
+		}
+	}
+	virtual := metav1.ListOptions{LabelSelector: "liqo.io/type=virtual-node"}
+	if list, err := in.Kube.CoreV1().Nodes().List(ctx, virtual); err != nil {
+		r.skipped("Nodes", err)
+	} else {
+		c.nodes = list.Items
+	}
+	offloaded := metav1.ListOptions{LabelSelector: "liqo.io/scheduling-enabled=true"}
+	if list, err := in.Kube.CoreV1().Namespaces().List(ctx, offloaded); err != nil {
+		r.skipped("Namespaces", err)
+	} else {
+		c.offloaded = len(list.Items)
+	}
+	return c
+}
+
+// sort takes a Deployment for what its containers run.
+func (c *cluster) sort(d *appsv1.Deployment) {
+	for n := range d.Spec.Template.Spec.Containers {
+		p := process{d, &d.Spec.Template.Spec.Containers[n]}
+		provider, _ := p.flag("cloud-provider")
+		switch args := p.container.Args; {
+		case provider == "externalgrpc":
+			c.autoscalers = append(c.autoscalers, p)
+		case d.Name == "liqo-controller-manager":
+			c.liqo = strings.TrimPrefix(p.tag(), "v")
+		case len(args) > 0 && args[0] == "grpcserver":
+			c.servers = append(c.servers, p)
+		case len(args) > 0 && args[0] == "worker":
+			c.workers = append(c.workers, p)
+		}
+	}
+}
+
+// file reads a file of a container that comes from a Secret or a ConfigMap.
+func (c *cluster) file(ctx context.Context, p process, name string) ([]byte, error) {
+	for _, mount := range p.container.VolumeMounts {
+		key, below := strings.CutPrefix(name, strings.TrimSuffix(mount.MountPath, "/")+"/")
+		if !below {
+			continue
+		}
+		for _, v := range p.deployment.Spec.Template.Spec.Volumes {
+			if v.Name == mount.Name {
+				return c.fromVolume(ctx, p.deployment.Namespace, v, key)
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s is in no volume of %s", name, p.where())
+}
+
+var errNotThere = errors.New("is missing")
+
+func (c *cluster) fromVolume(ctx context.Context, namespace string, v corev1.Volume, key string) ([]byte, error) {
+	var what string
+	var content []byte
+	var err error
+	switch {
+	case v.Secret != nil:
+		what = "Secret " + namespace + "/" + v.Secret.SecretName
+		secret, e := c.kube.CoreV1().Secrets(namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		if err = e; e == nil {
+			content = secret.Data[key]
+		}
+	case v.ConfigMap != nil:
+		what = "ConfigMap " + namespace + "/" + v.ConfigMap.Name
+		found, e := c.kube.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		if err = e; e == nil {
+			content = []byte(found.Data[key])
+		}
+	default:
+		return nil, fmt.Errorf("volume %s is neither a Secret nor a ConfigMap", v.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if len(content) == 0 {
+		return nil, fmt.Errorf("%s: key %s %w", what, key, errNotThere)
+	}
+	return content, nil
+}

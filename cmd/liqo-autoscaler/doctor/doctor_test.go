@@ -1,0 +1,158 @@
+package doctor_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory),
+		"pods": resource.MustParse("110")}
+}
+
+func main(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
+
+// broken are set-ups with one thing wrong each, by what is to be found, and what is to be said of it.
+var broken = map[doctor.ID]struct {
+	breaks func(*setup)
+	says   string
+}{
+	"kubernetes-old":      {func(s *setup) { s.kubernetes = "v1.26.3"; s.provider = healthy().cluster() }, "1.26.3"},
+	"kubernetes-policies": {func(s *setup) { s.kubernetes = "v1.29.0-eks-1" }, "1.29.0"},
+	"clock-skew":          {func(s *setup) { s.in.Skew = -time.Minute }, "differ by 1m0s"},
+	"liqo-missing":        {func(s *setup) { s.provider = s.cluster(); s.apis = s.apis[:1] }, "authentication.liqo.io"},
+	"liqo-networking":     {func(s *setup) { s.apis = s.apis[:3] }, "wants a network"},
+	"not-offloaded":       {func(s *setup) { s.namespace.Labels = nil }, "none is offloaded"},
+
+	"server-missing":   {func(s *setup) { s.server = nil }, "liqo-autoscaler grpcserver"},
+	"server-not-ready": {func(s *setup) { s.server.Status.ReadyReplicas = 0 }, "none of 1"},
+	"worker-missing":   {func(s *setup) { s.worker = nil }, "liqo-autoscaler worker"},
+	"worker-not-ready": {func(s *setup) { s.worker.Status.ReadyReplicas = 0 }, "none of 1"},
+	"versions-differ":  {func(s *setup) { main(s.worker).Image = "la:2" }, "it runs la:2, and the server la:1"},
+	"worker-rights": {func(s *setup) { s.forbidden["virtualnodes"] = true },
+		"create virtualnodes, delete virtualnodes"},
+
+	"autoscaler-missing":   {func(s *setup) { s.autoscaler = nil }, "externalgrpc"},
+	"autoscaler-old":       {func(s *setup) { main(s.autoscaler).Image = "ca:v1.29.4@sha256:0" }, "1.29.4"},
+	"autoscaler-not-ready": {func(s *setup) { s.autoscaler.Status.ReadyReplicas = 0 }, "none of 1"},
+	"autoscaler-hasty": {func(s *setup) {
+		main(s.autoscaler).Args = append(main(s.autoscaler).Args,
+			"--max-node-provision-time=5m")
+	}, "gives up on a node after 5m0s, and nodes of std may take 12m0s"},
+	"autoscaler-flag": {func(s *setup) { main(s.autoscaler).Args = main(s.autoscaler).Args[:2] },
+		"--ok-total-unready-count=1000 is not set. Why."},
+	"autoscaler-config": {func(s *setup) { s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc") },
+		"it has no cert"},
+
+	"certificate-unreadable": {func(s *setup) { s.serverTLS.Data["tls.crt"] = []byte("nothing") },
+		"holds no certificate"},
+	"certificate-ended": {func(s *setup) { s.serverLasts = -day }, "/tls/tls.crt ended on"},
+	"certificate-ends":  {func(s *setup) { s.clientLasts = 5 * day }, "/tls/tls.crt ends on"},
+	"certificate-name": {func(s *setup) { s.serverNames = []string{"other.svc"} },
+		"of other.svc, and Cluster Autoscaler calls la.la.svc"},
+	"client-name":      {func(s *setup) { s.clientNames = []string{"somebody"} }, "lets in cluster-autoscaler, and"},
+	"client-authority": {func(s *setup) { s.otherAuthority = true }, "unknown authority"},
+
+	"temporal-unreachable": {func(s *setup) { s.in.Temporal = &doctor.Temporal{Err: errAway} }, "no route to host"},
+	"temporal-old":         {func(s *setup) { s.in.Temporal.Version = "1.24.2" }, "1.24.2"},
+	"temporal-attributes":  {func(s *setup) { s.in.Temporal.Missing = []string{"LiqoGroup"} }, "LiqoGroup"},
+	"temporal-no-worker":   {func(s *setup) { s.in.Temporal.Polled = false }, "no worker polls it"},
+
+	"no-groups":            {func(s *setup) { s.in.Temporal.Groups = nil }, "no node group runs"},
+	"group-not-configured": {func(s *setup) { s.in.Temporal.Groups[0].Spec = nil }, "has no spec"},
+	"group-condition": {func(s *setup) { s.in.Temporal.Groups[0].Condition = "many drivers fail" },
+		"many drivers fail"},
+	"group-stuck": {func(s *setup) {
+		s.in.Temporal.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1",
+			Phase: fleet.Draining, Stuck: "cancelled"}}
+	}, "instance std-a-1 is stuck in phase Draining: cancelled"},
+	"group-paused": {func(s *setup) { s.in.Temporal.Groups[0].Paused = true }, "paused"},
+	"group-without-offer": {func(s *setup) {
+		s.in.Market.Offers[0].Lendable = list("1", "16Gi")
+		s.in.Market.Offers[0].Free = list("1", "16Gi")
+	}, "milan: "},
+	"no-market": {func(s *setup) { s.in.Market, s.in.MarketNote = nil, "nobody has published it" },
+		"nobody has published it"},
+	"no-offers": {func(s *setup) { s.in.Market = &market.Market{} }, "nobody offers anything"},
+	"provider-condition": {func(s *setup) {
+		s.in.Temporal.Providers[0].Refusing = &fleet.ProviderRefusal{
+			Reason: "closed"}
+	},
+		"it refuses this cluster: closed"},
+	"node-differs": {func(s *setup) { s.node.Status.Allocatable["cpu"] = resource.MustParse("1") },
+		"cpu is 1 instead of 2"},
+
+	"provider-unreachable": {func(s *setup) { s.provider = failing(errAway) }, "no route to host"},
+	"provider-refuses": {func(s *setup) { s.provider = failing(apierrors.NewUnauthorized("expired")) },
+		"expired"},
+	"provider-credentials-end": {func(s *setup) { s.in.Providers[0].End = s.in.Now.Add(day) }, "the credentials end on"},
+	"provider-liqo-missing": {func(s *setup) { bare := healthy(); bare.apis = nil; s.provider = bare.cluster() },
+		"authentication.liqo.io"},
+	"provider-rights": {func(s *setup) { s.forbidden["provider/tenants"] = true },
+		"in namespace liqo-tenant-munich the account may not create tenants"},
+	"provider-kubernetes-too-old": {func(s *setup) {
+		old := healthy()
+		old.kubernetes = "v1.25.0"
+		s.provider = old.cluster()
+	}, "1.25.0"},
+}
+
+// What is wrong is found, alone, and what is in order is not complained of.
+func TestFindings(t *testing.T) {
+	r := healthy().examine(t)
+	require.Empty(t, r.Findings)
+	require.Empty(t, r.NotExamined)
+	require.False(t, r.Failed())
+	require.NotEmpty(t, r.Examined)
+	for _, id := range doctor.Known() {
+		t.Run(string(id), func(t *testing.T) {
+			b, ok := broken[id]
+			require.True(t, ok, "no set-up is broken so")
+			s := healthy()
+			b.breaks(s)
+			r := s.examine(t)
+			require.Len(t, r.Findings, 1, "%v", r.Findings)
+			require.Equal(t, id, r.Findings[0].ID)
+			require.Contains(t, r.Findings[0].Message, b.says)
+			require.NotEmpty(t, r.Findings[0].Where)
+			require.NotEmpty(t, r.Findings[0].Remedy)
+			require.Equal(t, r.Findings[0].Severity == doctor.Error, r.Failed())
+			var out bytes.Buffer
+			require.NoError(t, r.Text(&out))
+			require.Contains(t, out.String(), "["+string(id)+"]\n    do: ")
+		})
+	}
+}
+
+// Each finding has a section of docs/doctor.md.
+func TestFindingsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/doctor.md")
+	require.NoError(t, err)
+	for _, id := range doctor.Known() {
+		require.Contains(t, string(text), "\n### "+string(id)+"\n")
+	}
+}
+
+// What may not be read is named, and nothing is said of it.
+func TestForbiddenToLook(t *testing.T) {
+	s := healthy()
+	s.in.Providers = nil
+	s.examine(t)
+	s.in.Kube = failing(apierrors.NewForbidden(corev1.Resource("any"), "", errAway))
+	r := doctor.Examine(t.Context(), s.in)
+	require.Empty(t, r.Findings)
+	require.Len(t, r.NotExamined, 5)
+	require.Contains(t, r.NotExamined[2], "Deployments: ")
+}

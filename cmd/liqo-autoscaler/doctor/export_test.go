@@ -1,0 +1,12 @@
+package doctor
+
+// Known are the ids of all findings.
+func Known() (ids []ID) {
+	for id := range known {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// ProviderRights are asked for at a provider.
+var ProviderRights = providerRights

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func (r *Report) groups(in Installation) {
+	if len(in.Temporal.Groups) == 0 {
+		r.add("no-groups", "Temporal", "no node group runs")
+	}
+	for _, g := range in.Temporal.Groups {
+		where := "node group " + g.Group
+		switch {
+		case g.Condition != "":
+			r.add("group-condition", where, "%s", g.Condition)
+		case g.Spec == nil:
+			r.add("group-not-configured", where, "it runs and has no spec")
+			continue
+		}
+		if g.Paused {
+			r.add("group-paused", where, "an operator paused it: it starts nothing")
+		}
+		for _, i := range g.Instances {
+			if i.Stuck != "" {
+				r.add("group-stuck", where, "instance %s is stuck in phase %s: %s", i.Name, i.Phase, i.Stuck)
+			}
+		}
+	}
+}
+
+func (r *Report) offers(in Installation) {
+	for _, p := range in.Temporal.Providers {
+		switch condition := p.Standing.Condition(); {
+		case p.Refusing != nil:
+			r.add("provider-condition", "provider "+p.ID, "it refuses this cluster: %s", p.Refusing.Reason)
+		case condition != "":
+			r.add("provider-condition", "provider "+p.ID, "%s: %s", condition, p.Standing.Message)
+		}
+	}
+	if in.MarketNote != "" {
+		r.add("no-market", "market", "%s", in.MarketNote)
+	}
+	if in.Market == nil {
+		return
+	}
+	r.examined("%d offers", len(in.Market.Offers))
+	if len(in.Market.Offers) == 0 {
+		r.add("no-offers", "market", "nobody offers anything")
+		return
+	}
+	var candidates []fleet.Candidate
+	for _, o := range in.Market.Offers {
+		candidates = append(candidates, o.Candidate())
+	}
+	for _, g := range in.Temporal.Groups {
+		if g.Spec == nil {
+			continue
+		}
+		d := fleet.Choose(*g.Spec, candidates, nil, fleet.Rank{}, in.Now)
+		if d.Chosen == "" && !d.Full {
+			r.add("group-without-offer", "node group "+g.Group, "no offer fits it: %s", why(d))
+		}
+	}
+}
+
+// why names the reasons of a decision once each.
+func why(d fleet.Decision) string {
+	reasons := map[string]bool{}
+	for _, v := range d.Verdicts {
+		if v.Reason != "" {
+			reasons[v.Provider+": "+v.Reason] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
+}

@@ -1,0 +1,90 @@
+package doctor
+
+// Severity says whether an installation can work as it is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // nodes do not come or go, or soon will not
+	Warning Severity = "warning" // something works less well than it could
+)
+
+// ID names a kind of finding. It is stable: scripts and docs/doctor.md go by it.
+type ID string
+
+// illness is what all findings of an ID share.
+type illness struct {
+	severity Severity
+	remedy   string
+}
+
+// known are all findings there can be. Each has a section in docs/doctor.md.
+var known = map[ID]illness{
+	"kubernetes-old":      {Error, "upgrade the cluster to Kubernetes 1.27 or later"},
+	"kubernetes-policies": {Warning, "upgrade to Kubernetes 1.30: until then the worker's account equals cluster-admin"},
+	"clock-skew":          {Warning, "synchronize the clocks of this machine and of the cluster's nodes (NTP)"},
+
+	"liqo-missing":    {Error, "install Liqo in this cluster"},
+	"liqo-networking": {Error, "install Liqo with networking, or set network: {mode: none} on the offers"},
+	"not-offloaded": {Warning,
+		"liqoctl offload namespace NAMESPACE, for each namespace whose pods may run on providers"},
+
+	"server-missing": {Error, "install the chart, or start liqo-autoscaler grpcserver"},
+	"server-not-ready": {Error,
+		"kubectl describe and kubectl logs of its pods say why; /readyz on port 8081 what it waits for"},
+	"worker-missing":   {Error, "install the chart, or start liqo-autoscaler worker"},
+	"worker-not-ready": {Error, "kubectl describe and kubectl logs of its pods say why"},
+	"versions-differ":  {Warning, "let server and worker run the same image, once an upgrade is over"},
+	"worker-rights":    {Error, "install the chart with rbac.create, or grant what templates/worker-rbac.yaml lists"},
+
+	"autoscaler-missing": {Warning,
+		"run Cluster Autoscaler with --cloud-provider=externalgrpc; ignore this if it runs elsewhere"},
+	"autoscaler-old":       {Error, "run Cluster Autoscaler 1.30 or later"},
+	"autoscaler-not-ready": {Error, "kubectl logs of its pods says why"},
+	"autoscaler-hasty": {Error,
+		"raise Cluster Autoscaler's flag as liqo-autoscaler config cloud-config -o helm-values says"},
+	"autoscaler-flag": {Warning,
+		"liqo-autoscaler config cloud-config -o helm-values prints all flags, each with its reason"},
+	"autoscaler-config": {Error,
+		"give it the Secret that the chart makes, or what liqo-autoscaler config cloud-config prints"},
+
+	"certificate-unreadable": {Error, "create the Secret with tls.crt, tls.key and ca.crt, or let cert-manager do it"},
+	"certificate-ended": {Error,
+		"renew it; the server takes a new one without a restart, Cluster Autoscaler needs one"},
+	"certificate-ends": {Warning,
+		"renew it; the server takes a new one without a restart, Cluster Autoscaler needs one"},
+	"certificate-name": {Error,
+		"make the certificate for the host in Cluster Autoscaler's cloud-config, or change that address"},
+	"client-name": {Error,
+		"name it in --tls-allowed-names (chart: tls.allowedNames), or change the client certificate"},
+	"client-authority": {Error, "let one authority sign both, or give the server the client's (--tls-client-ca)"},
+
+	"temporal-unreachable": {Error, "set --temporal-address and its neighbours for this command, or repair Temporal"},
+	"temporal-old":         {Warning, "upgrade Temporal to 1.29 or later, which is what is tested"},
+	"temporal-attributes":  {Warning, "liqo-autoscaler temporal setup"},
+	"temporal-no-worker": {Error,
+		"start a worker with the hub of the node groups' file; see docs/operations.md on hubs"},
+
+	"no-groups": {Error,
+		"see that Cluster Autoscaler runs and reaches the gRPC server, which configures the groups"},
+	"group-not-configured": {Error, "see that the gRPC server is ready and that Cluster Autoscaler calls it"},
+	"group-condition":      {Error, "look at nodegroup/<group> in the Temporal UI"},
+	"group-stuck":          {Warning, "liqo-autoscaler explain instance NAME; docs/operations.md says how it goes on"},
+	"group-paused":         {Warning, "liqo-autoscaler resume group ID, unless it is meant to stay so"},
+	"group-without-offer":  {Warning, "raise lendable, add a provider, or correct the group's selector and shape"},
+
+	"no-market":          {Warning, "see that a worker runs and may write the ConfigMap; groups with per need it"},
+	"no-offers":          {Error, "configure offers: docs/install.md, step 4"},
+	"provider-condition": {Warning, "docs/operations.md says what each condition means and what becomes of its nodes"},
+
+	"node-differs": {Warning, "find out who changes virtual nodes: Cluster Autoscaler plans with the template"},
+
+	"provider-unreachable": {Error, "check the address in the kubeconfig, and the network from here to it"},
+	"provider-refuses": {Error,
+		"have its people print a new kubeconfig: liqo-autoscaler provider-access kubeconfig"},
+	"provider-credentials-end": {Warning, "liqo-autoscaler provider-access renew --kubeconfig FILE, while they last"},
+	"provider-liqo-missing":    {Error, "have its people install Liqo"},
+	"provider-rights": {Error,
+		"have its people apply what liqo-autoscaler provider-access --consumer-id ID prints"},
+	"provider-kubernetes-too-old": {Error, "the provider needs Kubernetes 1.27 or later"},
+}

@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+var (
+	oldestKubernetes = version.MustParseGeneric("1.27.0")
+	policyKubernetes = version.MustParseGeneric("1.30.0")
+)
+
+// maxSkew is how far clocks may be apart before it is worth a word: Temporal and offers go by theirs.
+const maxSkew = 30 * time.Second
+
+func (r *Report) kubernetes(in Installation, c *cluster) {
+	if v := c.version; v != nil {
+		r.examined("Kubernetes %s", v)
+		switch {
+		case v.LessThan(oldestKubernetes):
+			r.add("kubernetes-old", "Kubernetes", "its version is %s", v)
+		case v.LessThan(policyKubernetes):
+			r.add("kubernetes-policies", "Kubernetes", "version %s has no ValidatingAdmissionPolicies", v)
+		}
+	}
+	if skew := in.Skew.Abs(); skew > maxSkew {
+		r.add("clock-skew", "clocks", "the API server's clock and this machine's differ by %s", skew.Round(time.Second))
+	}
+	if len(c.groups) > 0 {
+		r.liqo(in, c)
+	}
+	if c.offloaded == 0 {
+		r.add("not-offloaded", "Namespaces", "none is offloaded, so no pod can run on a virtual node")
+	}
+}
+
+func (r *Report) liqo(in Installation, c *cluster) {
+	for _, group := range []string{"core.liqo.io", "authentication.liqo.io", "offloading.liqo.io"} {
+		if !slices.Contains(c.groups, group) {
+			r.add("liqo-missing", "Kubernetes", "it does not know Liqo's API %s", group)
+			return
+		}
+	}
+	if c.liqo != "" {
+		r.examined("Liqo %s", c.liqo)
+	}
+	if slices.Contains(c.groups, "networking.liqo.io") || in.Temporal == nil {
+		return
+	}
+	for _, p := range in.Temporal.Providers {
+		if p.Offer != nil && p.Offer.Network.ModeOrDefault() != fleet.NetworkNone {
+			r.add("liqo-networking", "provider "+p.ID, "its offer wants a network, and Liqo here has no networking module")
+		}
+	}
+}

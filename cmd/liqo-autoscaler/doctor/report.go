@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	ID       ID       `json:"id"`
+	Severity Severity `json:"severity"`
+	// Where is the object, flag or file.
+	Where   string `json:"where"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+	// Docs is the section of the documentation.
+	Docs string `json:"docs"`
+}
+
+// Report is what was found. What could not be read is in NotExamined, and nothing is said of it.
+type Report struct {
+	Findings    []Finding `json:"findings"`
+	Examined    []string  `json:"examined"`
+	NotExamined []string  `json:"notExamined,omitempty"`
+}
+
+// Failed reports whether there is an error.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
+}
+
+func (r *Report) add(id ID, where, format string, args ...any) {
+	i, ok := known[id]
+	if !ok {
+		panic("no such finding: " + id) // a test goes through all
+	}
+	r.Findings = append(r.Findings, Finding{ID: id, Severity: i.severity, Where: where, Remedy: i.remedy,
+		Message: fmt.Sprintf(format, args...), Docs: "docs/doctor.md#" + string(id)})
+}
+
+func (r *Report) examined(format string, args ...any) {
+	r.Examined = append(r.Examined, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) skipped(what string, err error) {
+	r.NotExamined = append(r.NotExamined, fmt.Sprintf("%s: %v", what, err))
+}
+
+// Text writes the report for people, errors first.
+func (r *Report) Text(out io.Writer) error {
+	for _, s := range []Severity{Error, Warning} {
+		for _, f := range r.Findings {
+			if f.Severity == s {
+				fmt.Fprintf(out, "%s: %s: %s [%s]\n    do: %s\n", f.Severity, f.Where, f.Message, f.ID, f.Remedy)
+			}
+		}
+	}
+	for _, e := range r.Examined {
+		fmt.Fprintln(out, "examined:", e)
+	}
+	for _, e := range r.NotExamined {
+		fmt.Fprintln(out, "not examined:", e)
+	}
+	verdict := "nothing wrong was found"
+	if n := len(r.Findings); n > 0 {
+		verdict = fmt.Sprintf("%d found; docs/doctor.md has a section for each word in brackets", n)
+	}
+	_, err := fmt.Fprintln(out, verdict)
+	return err
+}

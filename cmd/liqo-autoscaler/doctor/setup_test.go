@@ -1,0 +1,173 @@
+package doctor_test
+
+import (
+	"crypto/x509"
+	"errors"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// setup is an installation as the chart makes it, before it is examined.
+type setup struct {
+	in                             doctor.Installation
+	server, worker, autoscaler     *appsv1.Deployment
+	liqo                           *appsv1.Deployment
+	serverTLS, clientTLS, caConfig *corev1.Secret
+	namespace                      *corev1.Namespace
+	node                           *corev1.Node
+	kubernetes                     string
+	apis                           []string
+	forbidden                      map[string]bool // resources
+	provider                       *fake.Clientset
+	serverNames                    []string
+	clientNames                    []string
+	serverLasts, clientLasts       time.Duration
+	otherAuthority                 bool
+}
+
+func deployment(name, image string, args ...string) *appsv1.Deployment {
+	one := int32(1)
+	volume := func(name, secret string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: secret}}}
+	}
+	tls := map[bool]string{true: "client-tls", false: "server-tls"}[name == "cluster-autoscaler"]
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: name},
+		Spec: appsv1.DeploymentSpec{Replicas: &one, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			ServiceAccountName: name, Volumes: []corev1.Volume{volume("tls", tls), volume("config", "cloud-config")},
+			Containers: []corev1.Container{{Name: "main", Image: image, Args: args, VolumeMounts: []corev1.VolumeMount{
+				{Name: "tls", MountPath: "/tls"}, {Name: "config", MountPath: "/config/"}}}},
+		}}},
+		Status: appsv1.DeploymentStatus{ReadyReplicas: 1},
+	}
+}
+
+func secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: name}, Data: map[string][]byte{}}
+}
+
+func healthy() *setup {
+	spec := fleet.GroupSpec{ID: "std", Max: 5, Shape: list("2", "4Gi")}
+	spec.Budgets.Total.Duration = 12 * time.Minute
+	group := fleet.Snapshot{Group: "std", Max: 5, Spec: &spec}
+	s := &setup{
+		server: deployment("server", "la:1", "grpcserver", "--tls-cert=/tls/tls.crt", "--tls-client-ca=/tls/ca.crt",
+			"--tls-allowed-names=cluster-autoscaler"),
+		worker: deployment("worker", "la:1", "worker"),
+		autoscaler: deployment("cluster-autoscaler", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0",
+			"--cloud-provider=externalgrpc", "--cloud-config=/config/cloud-config.yaml", "--ok-total-unready-count=1000"),
+		liqo:      deployment("liqo-controller-manager", "ghcr.io/liqotech/liqo-controller-manager:v1.2.0"),
+		serverTLS: secret("server-tls"), clientTLS: secret("client-tls"), caConfig: secret("cloud-config"),
+		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}},
+		node:       grpcserver.Template(spec),
+		kubernetes: "v1.33.1",
+		apis: []string{"core.liqo.io/v1", "authentication.liqo.io/v1", "offloading.liqo.io/v1",
+			"networking.liqo.io/v1"},
+		forbidden:   map[string]bool{},
+		serverNames: []string{"la.la.svc"}, clientNames: []string{"cluster-autoscaler"},
+		serverLasts: 90 * day, clientLasts: 90 * day,
+	}
+	s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc:8086\ncert: /tls/tls.crt\nkey: /tls/tls.key\n")
+	s.node.Name, s.node.Spec.ProviderID = "std-a-1-1", "liqo://std/std-a-1"
+	s.in = doctor.Installation{
+		Now: time.Now(), Template: grpcserver.Template,
+		Flags: func(time.Duration) []doctor.Flag { return []doctor.Flag{{"ok-total-unready-count", "1000", "Why."}} },
+		Temporal: &doctor.Temporal{Version: "1.29.1", Polled: true, Queue: "liqo-autoscaler",
+			Groups:    []fleet.Snapshot{group},
+			Providers: []fleet.ProviderSnapshot{{ID: "milan", Offer: &fleet.Offer{}}}},
+		Market: &market.Market{Offers: []market.Offer{{Name: "milan", Provider: "milan", Lendable: list("8", "16Gi"),
+			Free: list("8", "16Gi")}}},
+		Providers: []doctor.Provider{{Name: "milan.kubeconfig", ConsumerID: "munich"}},
+	}
+	return s
+}
+
+const day = 24 * time.Hour
+
+// examine writes the certificates, and examines what has become of it.
+func (s *setup) examine(t *testing.T) *doctor.Report {
+	t.Helper()
+	authority := testkit.NewAuthority(t)
+	clients := authority
+	if s.otherAuthority {
+		clients = testkit.NewAuthority(t)
+	}
+	s.serverTLS.Data["ca.crt"] = authority.PEM()
+	if s.serverTLS.Data["tls.crt"] == nil {
+		s.serverTLS.Data["tls.crt"] = issue(t, authority, s.serverNames, s.serverLasts)
+	}
+	s.clientTLS.Data["tls.crt"] = issue(t, clients, s.clientNames, s.clientLasts)
+	var objects []runtime.Object
+	for _, d := range []*appsv1.Deployment{s.server, s.worker, s.autoscaler, s.liqo} {
+		if d != nil {
+			objects = append(objects, d)
+		}
+	}
+	if s.namespace != nil {
+		objects = append(objects, s.namespace)
+	}
+	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
+	if s.provider == nil {
+		s.provider = s.cluster()
+	}
+	for n := range s.in.Providers {
+		s.in.Providers[n].Kube = s.provider
+	}
+	return doctor.Examine(t.Context(), s.in)
+}
+
+func issue(t *testing.T, by *testkit.Certificate, names []string, lasts time.Duration) []byte {
+	return by.Issue(t, func(c *x509.Certificate) {
+		c.Subject.CommonName, c.DNSNames = names[0], names
+		c.NotBefore, c.NotAfter = time.Now().Add(-100*day), time.Now().Add(lasts)
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}).PEM()
+}
+
+// cluster is one that serves those APIs and allows everything but what is forbidden.
+func (s *setup) cluster(objects ...runtime.Object) *fake.Clientset {
+	kube := fake.NewClientset(objects...)
+	d := kube.Discovery().(*fakediscovery.FakeDiscovery)
+	d.FakedServerVersion = &version.Info{GitVersion: s.kubernetes}
+	for _, api := range s.apis {
+		kube.Resources = append(kube.Resources, &metav1.APIResourceList{GroupVersion: api})
+	}
+	kube.PrependReactor("create", "subjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+		r := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		r.Status.Allowed = !s.forbidden[r.Spec.ResourceAttributes.Resource]
+		return true, r, nil
+	})
+	kube.PrependReactor("create", "selfsubjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+		r := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+		r.Status.Allowed = !s.forbidden["provider/"+r.Spec.ResourceAttributes.Resource]
+		return true, r, nil
+	})
+	return kube
+}
+
+// failing is a cluster whose API server answers with an error.
+func failing(err error) *fake.Clientset {
+	kube := fake.NewClientset()
+	kube.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+	return kube
+}
+
+var errAway = errors.New("no route to host")

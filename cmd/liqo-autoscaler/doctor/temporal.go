@@ -1,0 +1,29 @@
+package doctor
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// oldestTemporal is the oldest server that tests run.
+var oldestTemporal = version.MustParseGeneric("1.29.0")
+
+func (r *Report) temporal(t Temporal) {
+	if t.Err != nil {
+		r.add("temporal-unreachable", "Temporal", "%v", t.Err)
+		return
+	}
+	r.examined("Temporal %s, %d node groups, %d providers", t.Version, len(t.Groups), len(t.Providers))
+	if v, err := version.ParseGeneric(t.Version); err == nil && v.LessThan(oldestTemporal) {
+		r.add("temporal-old", "Temporal", "its version is %s, tests run %s and later", t.Version, oldestTemporal)
+	}
+	if len(t.Missing) > 0 {
+		r.add("temporal-attributes", "Temporal", "search attributes are missing, so workflows are not found by group, "+
+			"instance or provider: %s", strings.Join(t.Missing, ", "))
+	}
+	if !t.Polled {
+		r.add("temporal-no-worker", "task queue "+t.Queue,
+			"no worker polls it: what Cluster Autoscaler asks for does not happen")
+	}
+}
