@@ -3,6 +3,7 @@ package keep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,15 +32,13 @@ func (c *cluster) registerNode(ctx context.Context) error {
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
 	}
-	now := metav1.Now()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: PlainNode, Labels: map[string]string{
 			corev1.LabelHostname: PlainNode, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.nodeIP().String()}},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Lab",
-				LastHeartbeatTime: now, LastTransitionTime: now}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.nodeIP().String()}},
+			Conditions: ready(),
 		},
 	}
 	if err := c.renewLease(ctx); err != nil {
@@ -57,13 +56,44 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	return nil
 }
 
-// renewLeases renews the plain node's lease until the context ends. A missed one does not matter.
+// renewLeases renews the plain node's lease until the context ends. A missed one does not matter; after several the node
+// lifecycle controller takes the node for dead, and as a kubelet does it says then that it is not.
 func (c *cluster) renewLeases(ctx context.Context, log func(string, ...any)) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := c.renewLease(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(c.renewLease(ctx), c.staysReady(ctx)); err != nil && ctx.Err() == nil {
 			log("%v", err)
 		}
 	}, leasePeriod)
+}
+
+// staysReady sets the node's condition Ready where somebody has taken it away.
+func (c *cluster) staysReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leasePeriod)
+	defer cancel()
+	nodes := c.kube.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, PlainNode, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("look at the node of %s: %w", c.name, err)
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": ready()}})
+	if err == nil {
+		_, err = nodes.Patch(ctx, PlainNode, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		return fmt.Errorf("node of %s is ready again: %w", c.name, err)
+	}
+	return nil
+}
+
+func ready() []corev1.NodeCondition {
+	now := metav1.Now()
+	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Lab",
+		LastHeartbeatTime: now, LastTransitionTime: now}}
 }
 
 func (c *cluster) renewLease(ctx context.Context) error {
