@@ -59,6 +59,9 @@ its credentials are ignored.`,
 		"script that runs the Temporal dev server")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
 	registerSearchAttributes(cmd, &f.searchAttributes)
+	for _, m := range mishaps {
+		cmd.AddCommand(newMishap(m))
+	}
 	return cmd
 }
 

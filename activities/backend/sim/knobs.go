@@ -52,7 +52,7 @@ func (w *World) editProvider(ctx context.Context, id string, change func(*State,
 	return w.Edit(ctx, func(s *State) error {
 		p := s.Providers[id]
 		if p == nil {
-			return fmt.Errorf("edit provider %q: there is none in this world; add it first", id)
+			return fmt.Errorf("edit provider %q: there is none of that name in this world", id)
 		}
 		change(s, p)
 		return nil

@@ -56,8 +56,8 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	return nil
 }
 
-// renewLeases renews the plain node's lease until the context ends. A missed one does not matter; after several the node
-// lifecycle controller takes the node for dead, and as a kubelet does it says then that it is not.
+// renewLeases renews the plain node's lease until the context ends. A missed one does not matter; after several the
+// node lifecycle controller takes the node for dead, and as a kubelet does it says then that it is not.
 func (c *cluster) renewLeases(ctx context.Context, log func(string, ...any)) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := errors.Join(c.renewLease(ctx), c.staysReady(ctx)); err != nil && ctx.Err() == nil {
