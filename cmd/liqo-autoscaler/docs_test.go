@@ -1,0 +1,121 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+// documents are what people read, from the root of the repository.
+func documents(t *testing.T) []string {
+	t.Helper()
+	files := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "deploy/helm/liqo-autoscaler/README.md",
+		"deploy/helm/liqo-autoscaler-agent/README.md"}
+	more, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, more)
+	for _, path := range more {
+		files = append(files, "docs/"+filepath.Base(path))
+	}
+	return files
+}
+
+func document(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", path))
+	require.NoError(t, err)
+	return string(text)
+}
+
+var (
+	fenced   = regexp.MustCompile("(?s)\n *```[a-z]*\n(.*?)\n *```")
+	inline   = regexp.MustCompile("`([^`]+)`")
+	ours     = regexp.MustCompile(`(?:^|[;|(&] ?)(?:bin/)?liqo-autoscaler ((?:[a-z]|--).*)`)
+	link     = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^)]*))?\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	ends     = regexp.MustCompile(` (?:#|>|\||\\$|&&|\.\.\.).*$| \\$`)
+	noAnchor = regexp.MustCompile("[^a-z0-9 _-]")
+)
+
+// commands are the command lines of ours in a document: those of its blocks, joined where they go on, and in its text.
+func commands(text string) (lines []string) {
+	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
+		for _, line := range strings.Split(strings.ReplaceAll(block[1], "\\\n", " "), "\n") {
+			if m := ours.FindStringSubmatch(strings.TrimPrefix(strings.TrimSpace(line), "$ ")); m != nil {
+				lines = append(lines, m[1])
+			}
+		}
+	}
+	for _, m := range inline.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		if m := ours.FindStringSubmatch(strings.Join(strings.Fields(m[1]), " ")); m != nil {
+			lines = append(lines, m[1])
+		}
+	}
+	return lines
+}
+
+// Every command of ours that a document names exists, with its flags.
+func TestDocumentedCommands(t *testing.T) {
+	found := 0
+	for _, path := range documents(t) {
+		for _, line := range commands(document(t, path)) {
+			if strings.HasPrefix(line, "is up after") {
+				continue // what dev prints
+			}
+			line = ends.ReplaceAllString(line, "")
+			words := strings.FieldsFunc(line, unicode.IsSpace)
+			cmd, rest, err := newRoot().Find(words)
+			require.NoError(t, err, "%s: liqo-autoscaler %s", path, line)
+			if cmd == cmd.Root() || len(words) == 0 {
+				continue // a sentence
+			}
+			found++
+			for _, word := range rest {
+				name, isFlag := strings.CutPrefix(word, "--")
+				if !isFlag || name == "" {
+					continue
+				}
+				name, _, _ = strings.Cut(name, "=")
+				flags := cmd.Flags()
+				flags.AddFlagSet(cmd.InheritedFlags())
+				require.NotNil(t, flags.Lookup(name), "%s: liqo-autoscaler %s: no flag --%s", path, line, name)
+			}
+		}
+	}
+	require.Greater(t, found, 40)
+}
+
+// Every link within the repository leads to a file, and to a heading in it.
+func TestDocumentedLinks(t *testing.T) {
+	found := 0
+	for _, path := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(document(t, path), -1) {
+			target := path
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(path), m[1])
+			}
+			_, err := os.Stat(filepath.Join("../..", target))
+			require.NoError(t, err, "%s links to %s", path, m[0])
+			found++
+			if m[2] == "" {
+				continue
+			}
+			var anchors []string
+			for _, h := range heading.FindAllStringSubmatch(document(t, target), -1) {
+				anchors = append(anchors, anchor(h[1]))
+			}
+			require.Contains(t, anchors, m[2], "%s links to a heading that %s does not have", path, target)
+		}
+	}
+	require.Greater(t, found, 100)
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	return strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
