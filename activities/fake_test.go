@@ -103,11 +103,12 @@ func (m *messages) differs(name string, d fleet.Differences) error {
 	return m.fails[name]
 }
 
-// entities are what the entities have published.
+// entities are what the entities have published. Only ensured changes while activities run.
 type entities struct {
 	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
 	err       error
+	mu        sync.Mutex
 	ensured   []string
 	// justStarted: what Provider remembers is from before they were started.
 	justStarted bool
@@ -147,6 +148,8 @@ func (e *entities) Status(_ context.Context, id string) (fleet.ProviderSnapshot,
 }
 
 func (e *entities) Ensure(_ context.Context, provider string) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.ensured = append(e.ensured, provider)
 	return true, e.err
 }
@@ -209,13 +212,15 @@ type world struct {
 
 	seen    backend.Observation // what Observe returns, with the error observe
 	observe error
-	asked   fleet.Provider // by Observe
-	answers []string       // the credentials files that Identify answers to
+	answers []string // the credentials files that Identify answers to
 	mu      sync.Mutex
-	calls   []string // of Cordon
+	asked   fleet.Provider // by Observe
+	calls   []string       // of Cordon
 }
 
 func (w *world) Observe(_ context.Context, p fleet.Provider) (backend.Observation, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.asked = p
 	return w.seen, w.observe
 }

@@ -39,6 +39,10 @@ func TestLimiter(t *testing.T) {
 // A step that finds no place costs nobody anything: it comes again, nothing is asked of the provider, and the budget of
 // the step does not run.
 func TestAStepWithoutAPlace(t *testing.T) {
+	synctest.Test(t, testAStepWithoutAPlace)
+}
+
+func testAStepWithoutAPlace(t *testing.T) {
 	l := activities.NewLimiter(1)
 	_, err := l.Take("milan")
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -162,25 +163,28 @@ func TestABeatCarriesTheClock(t *testing.T) {
 
 // Heartbeats are billed: a step that is done at once sends none, one that comes again leaves its clock to the next pass.
 func TestAQuickStepDoesNotBeat(t *testing.T) {
-	at := attempt("a-t0-1")
-	a := &activities.Activities{Backend: &world{}, Messages: &messages{}, Catalog: offering{}, Entities: running()}
-	require.NoError(t, ended(t, a.Return, activities.ReturnInput{Attempt: at}, noBeat(t)))
-	b := &beats{}
-	a.Backend = &world{verb: fails(backend.ErrUnreachable)}
-	require.Error(t, ended(t, a.Return, activities.ReturnInput{Attempt: at}, b.env))
-	require.Equal(t, "slice-auth", b.last.Stage)
+	synctest.Test(t, func(t *testing.T) {
+		at := attempt("a-t0-1")
+		a := &activities.Activities{Backend: &world{}, Messages: &messages{}, Catalog: offering{}, Entities: running()}
+		require.NoError(t, ended(t, a.Return, activities.ReturnInput{Attempt: at}, noBeat(t)))
+		b := &beats{}
+		a.Backend = &world{verb: fails(backend.ErrUnreachable)}
+		require.Error(t, ended(t, a.Return, activities.ReturnInput{Attempt: at}, b.env))
+		require.Equal(t, "slice-auth", b.last.Stage)
+	})
 }
 
 // A pass ends soon, in the middle of its work: its slot is free between two.
 func TestAPassIsShort(t *testing.T) {
-	t.Parallel()
-	began := time.Now()
-	err := establish(t, &activities.Activities{Backend: &world{verb: hangs}}, time.Minute, &beats{})
-	var app *temporal.ApplicationError
-	require.ErrorAs(t, err, &app)
-	require.False(t, app.NonRetryable())
-	require.Equal(t, "waiting for slice-auth: no answer yet", app.Message())
-	require.InDelta(t, activities.PassBound.Seconds(), time.Since(began).Seconds(), 2)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		err := establish(t, &activities.Activities{Backend: &world{verb: hangs}}, time.Minute, &beats{})
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app)
+		require.False(t, app.NonRetryable())
+		require.Equal(t, "waiting for slice-auth: no answer yet", app.Message())
+		require.Equal(t, activities.PassBound, time.Since(began))
+	})
 }
 
 func TestAStepsEnd(t *testing.T) {

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -111,29 +112,27 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 		"Compare": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &slowly{began: make(chan struct{}, 8), let: make(chan struct{})}
-			b.verb = func(ctx context.Context) error {
-				b.began <- struct{}{}
-				return hangs(ctx)
-			}
-			stop := make(chan struct{})
-			do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}, Entities: running()})
-			end := make(chan error, 1)
-			began := time.Now()
-			go func() {
-				end <- ended(t, do, arg, func(env *testsuite.TestActivityEnvironment) { env.SetWorkerStopChannel(stop) })
-			}()
-			b.begins(t, end)
-			close(stop)
-			select {
-			case err := <-end:
+			synctest.Test(t, func(t *testing.T) {
+				b := &slowly{began: make(chan struct{}, 8), let: make(chan struct{})}
+				b.verb = func(ctx context.Context) error {
+					b.began <- struct{}{}
+					return hangs(ctx)
+				}
+				stop := make(chan struct{})
+				do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}, Entities: running()})
+				end := make(chan error, 1)
+				began := time.Now()
+				go func() {
+					end <- ended(t, do, arg, func(env *testsuite.TestActivityEnvironment) { env.SetWorkerStopChannel(stop) })
+				}()
+				b.begins(t, end)
+				close(stop)
+				err := <-end
 				var app *temporal.ApplicationError
 				require.ErrorAs(t, err, &app)
 				require.False(t, app.NonRetryable(), "%v", err)
-				require.Less(t, time.Since(began), activities.PassBound/2, "it is told to, not at the end of its pass")
-			case <-time.After(30 * time.Second):
-				t.Error("it goes on although its worker stops")
-			}
+				require.Zero(t, time.Since(began), "it is told to, not at the end of its pass")
+			})
 		})
 	}
 }

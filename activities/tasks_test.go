@@ -54,6 +54,8 @@ type reborn struct{ flows }
 
 func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
 	err := r.flows.Signal(ctx, s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.status = map[string]activities.Status{s.ID: {Running: true}}
 	return err
 }

@@ -68,7 +68,7 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 		err := s.realClient(ctx, refused.name, refused.client).Refresh()
 		require.Error(t, err, refused.name)
 		t.Logf("%s: %v", refused.name, err)
-		steps.until(ctx, refused.name+" refused", 5*time.Second, func(context.Context) error {
+		steps.until(ctx, refused.name+" refused", 30*time.Second, func(context.Context) error {
 			return s.serverSays("client refused", refused.reason)
 		})
 	}

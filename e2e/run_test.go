@@ -61,7 +61,6 @@ func (r *run) booked(ctx context.Context, n int) []string {
 	r.done("IncreaseSize")
 	require.True(r.t, call.OK(), call)
 	require.EqualValues(r.t, n, call.Request.(*protos.NodeGroupIncreaseSizeRequest).GetDelta())
-	require.Less(r.t, call.Duration, time.Second, "IncreaseSize answers at once")
 	fmt.Printf("STEP %s/IncreaseSize RPC %.3f\n", r.t.Name(), call.Duration.Seconds())
 
 	listed, err := r.s.proxy.Await(bounded, call.Seq, func(c ca.Call) bool { return c.Method == ca.Nodes && c.OK() })
@@ -104,7 +103,6 @@ func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 		call, err := r.s.proxy.Await(bounded, last, func(c ca.Call) bool { return c.Method == ca.DeleteNodes })
 		require.NoError(r.t, err)
 		require.True(r.t, call.OK(), call)
-		require.Less(r.t, call.Duration, time.Second, "DeleteNodes answers at once")
 		fmt.Printf("STEP %s/DeleteNodes RPC %.3f\n", r.t.Name(), call.Duration.Seconds())
 		for _, n := range call.Request.(*protos.NodeGroupDeleteNodesRequest).GetNodes() {
 			require.Contains(r.t, ids, n.GetProviderID())

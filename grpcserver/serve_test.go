@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -114,25 +115,27 @@ func TestStopsGracefully(t *testing.T) {
 
 // CA may still come when the server has been told to stop: the Service's endpoints follow a little later.
 func TestServesWhileEndpointsFollow(t *testing.T) {
-	s := loaded(t, newFake(), specs("cpu")...)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, listener, s, ServeOptions{LameDuck: time.Second}) }()
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer conn.Close()
-	c, health := client{t, protos.NewCloudProviderClient(conn)}, healthpb.NewHealthClient(conn)
-	require.NoError(t, c.increase("cpu", 1))
-	cancel()
-	require.Eventually(t, func() bool {
-		resp, err := health.Check(context.Background(), &healthpb.HealthCheckRequest{})
+	synctest.Test(t, func(t *testing.T) {
+		s := loaded(t, newFake(), specs("cpu")...)
+		listener := bufconn.Listen(1 << 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- Serve(ctx, listener, s, ServeOptions{LameDuck: time.Minute}) }()
+		conn := dialTo(t, listener)
+		c, health := client{t, protos.NewCloudProviderClient(conn)}, healthpb.NewHealthClient(conn)
+		require.NoError(t, c.increase("cpu", 1))
+		began := time.Now()
+		cancel()
+		synctest.Wait()
+		resp, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{})
 		require.NoError(t, err)
-		return resp.GetStatus() == healthpb.HealthCheckResponse_NOT_SERVING
-	}, 900*time.Millisecond, time.Millisecond)
-	require.NoError(t, c.increase("cpu", 1), "not ready, and still answering")
-	require.NoError(t, <-served)
+		require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, resp.GetStatus())
+		pass(59 * time.Second)
+		require.NoError(t, c.increase("cpu", 1), "not ready, and still answering")
+		require.NoError(t, conn.Close())
+		require.NoError(t, <-served)
+		require.Equal(t, time.Minute, time.Since(began))
+	})
 }
 
 // hesitant lets the others go first when it is asked for its address, which Serve does just before it serves.

@@ -214,7 +214,7 @@ func (s *scene) configure() fleet.Snapshot {
 
 func (s *scene) grow(n int) fleet.Snapshot {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second) // its worker may only be starting
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // its worker may only be starting
 	defer cancel()
 	c, err := s.groups.Grow(ctx, s.spec.ID, n, fleet.Position{})
 	require.NoError(s.t, err)

@@ -28,7 +28,7 @@ func TestDevAndDemo(t *testing.T) {
 		_, err := exec.LookPath("temporal")
 		require.NoError(t, err, "this test needs the temporal CLI: run make temporal")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	ports, dir := testkit.FreePorts(t, 5), t.TempDir()
 	_, uiPort, err := net.SplitHostPort(ports[2])
@@ -46,7 +46,7 @@ func TestDevAndDemo(t *testing.T) {
 			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/healthz"))
 			grew := seenOn(ctx, t, ports[3], `liqo_autoscaler_group_target_size{group="`+group+`"} 1`)
 			var out testkit.Buffer
-			d := demoFlags{address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: time.Minute}
+			d := demoFlags{address: f.listen, group: group, world: filepath.Join(dir, "world.json"), timeout: 3 * time.Minute}
 			require.NoError(t, demo(ctx, c, d, &out), "%s", &out)
 			require.Regexp(t, `Ready +target 1  `+provider, out.String())
 			require.Contains(t, out.String(), "the simulated world is empty")
@@ -225,13 +225,10 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	script := filepath.Join(dir, "temporal.sh")
 	fails := []byte("echo 'listen tcp 127.0.0.1:8233: bind: address already in use'; exit 1\n")
 	require.NoError(t, os.WriteFile(script, fails, 0o600))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	address := testkit.FreePorts(t, 1)[0]
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err = dev(ctx, &common{logLevel: "info", temporal: connect.Flags{Address: address}},
+	err := dev(ctx, &common{logLevel: "info", temporal: connect.Flags{Address: address}},
 		devFlags{dir: dir, listen: "127.0.0.1:0", temporalScript: script, uiPort: "8233"}, io.Discard)
 	require.NoError(t, ctx.Err(), "dev waited for a Temporal that had ended")
 	require.ErrorContains(t, err, "8233: bind: address already in use")

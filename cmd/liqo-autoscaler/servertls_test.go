@@ -70,7 +70,7 @@ func TestServerRefusesNoAllowedNames(t *testing.T) {
 		"", "--health-listen", "",
 		"--temporal-address", "127.0.0.1:1", "--tls-cert", in("tls.crt"), "--tls-key", in("tls.key"), "--tls-client-ca",
 		in("ca.crt"), "--tls-allowed-names", ""})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.ErrorContains(t, root.ExecuteContext(ctx), "--tls-allowed-names is empty")
 }

@@ -331,11 +331,11 @@ func TestStatusErrors(t *testing.T) {
 	require.ErrorContains(t, err, "use another --output")
 
 	ports := testkit.FreePorts(t, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, _, err := command(ctx, "status", "--temporal-address", ports[0])
 	require.ErrorContains(t, err, "nobody listens at Temporal's address "+ports[0])
-	require.NoError(t, ctx.Err(), "at once")
+	require.NoError(t, ctx.Err(), "it does not wait")
 	require.Empty(t, out)
 
 	read := func(name string) (string, error) {

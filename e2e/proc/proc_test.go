@@ -22,17 +22,17 @@ func shell(t *testing.T, name, script string) *proc.Process {
 
 func TestStopAsksThenKills(t *testing.T) {
 	polite := shell(t, "polite", `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
-	require.Eventually(t, func() bool { return proc.Tail(polite.Log, 1) == "ready" }, 5*time.Second, 10*time.Millisecond)
-	require.NoError(t, polite.Stop(5*time.Second))
+	require.Eventually(t, func() bool { return proc.Tail(polite.Log, 1) == "ready" }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, polite.Stop(time.Minute))
 	require.Equal(t, "bye", proc.Tail(polite.Log, 1))
 
 	deaf := shell(t, "deaf", `trap '' TERM; echo ready; while :; do sleep 0.05; done`)
-	require.Eventually(t, func() bool { return proc.Tail(deaf.Log, 1) == "ready" }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return proc.Tail(deaf.Log, 1) == "ready" }, time.Minute, 10*time.Millisecond)
 	require.Error(t, deaf.Stop(50*time.Millisecond), "killed")
 }
 
 func TestUntilTellsWhyItIsNotReady(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	never := func(context.Context) error { return errors.New("no answer") }
 

@@ -86,7 +86,7 @@ func TestMissingNodeIsCalledAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return calls.Load() >= 3 }, waitLimit, waitTick)
 	found.Marked = false
 	tell(found)
-	after := calls.Load()
+	after := calls.Load() + 1 // one may be under way
 	require.Never(t, func() bool { return calls.Load() > after }, 20*waitTick, waitTick, "called although it is leaving")
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	waitLimit = 10 * time.Second
+	waitLimit = time.Minute
 	waitTick  = time.Millisecond
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -48,14 +49,16 @@ func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 }
 
 func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
-	r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*retryInterval)
-	defer cancel()
-	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, fleet.Position{})
-	require.ErrorIs(t, err, fleet.ErrUnavailable)
-	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
-	require.ErrorContains(t, err, "nodegroup/gpu: its workflow task fails (unavailable), look at it in the Temporal UI")
-	require.Greater(t, len(r.sent), 1)
+	synctest.Test(t, func(t *testing.T) {
+		r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*retryInterval)
+		defer cancel()
+		_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, fleet.Position{})
+		require.ErrorIs(t, err, fleet.ErrUnavailable)
+		require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
+		require.ErrorContains(t, err, "nodegroup/gpu: its workflow task fails (unavailable), look at it in the Temporal UI")
+		require.Greater(t, len(r.sent), 1)
+	})
 }
 
 // A group that does not run is not one of size zero: the gRPC server tells both apart by these errors.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -73,36 +74,38 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // The other side's words are cut before they get into a heartbeat, an error or a history.
 func TestWordsAreCut(t *testing.T) {
-	keypair, _ := keys(t)
-	tenant := tenantOf(mine())
-	tenant.UID = "t1"
-	nonce := nonceOn(remoteNS, nonceName, "liqo.io/nonce", me, mine())
-	nonce.Data = map[string][]byte{"nonce": []byte("n")}
-	complaint := &corev1.Event{ObjectMeta: named(remoteNS, "e1"), InvolvedObject: corev1.ObjectReference{UID: "t1"},
-		Type: "Warning", Reason: "SignatureVerificationFailed", Message: strings.Repeat("x", 1<<20),
-		LastTimestamp: metav1.Now()}
-	c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())},
-		[]client.Object{tenantNS(me, mine()), tenant, nonce, complaint})
-	sign(t, c, "n")
-	told := 0
-	err := c.Establish(soon(t), provider(), func(_ backend.Stage, message string) { told = max(told, len(message)) })
-	require.ErrorContains(t, err, "SignatureVerificationFailed")
-	require.Less(t, len(err.Error()), 3*maxWords)
-	require.Less(t, told, 2*maxWords)
+	synctest.Test(t, func(t *testing.T) {
+		keypair, _ := keys(t)
+		tenant := tenantOf(mine())
+		tenant.UID = "t1"
+		nonce := nonceOn(remoteNS, nonceName, "liqo.io/nonce", me, mine())
+		nonce.Data = map[string][]byte{"nonce": []byte("n")}
+		complaint := &corev1.Event{ObjectMeta: named(remoteNS, "e1"), InvolvedObject: corev1.ObjectReference{UID: "t1"},
+			Type: "Warning", Reason: "SignatureVerificationFailed", Message: strings.Repeat("x", 1<<20),
+			LastTimestamp: metav1.Now()}
+		c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())},
+			[]client.Object{tenantNS(me, mine()), tenant, nonce, complaint})
+		sign(t, c, "n")
+		told := 0
+		err := c.Establish(soon(t), provider(), func(_ backend.Stage, message string) { told = max(told, len(message)) })
+		require.ErrorContains(t, err, "SignatureVerificationFailed")
+		require.Less(t, len(err.Error()), 3*maxWords)
+		require.Less(t, told, 2*maxWords)
 
-	shouts := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusConflict)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":%q}`,
-			strings.Repeat("y", 1<<20))
+		shouts := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":%q}`,
+				strings.Repeat("y", 1<<20))
+		})
+		server := httptest.NewServer(shouts)
+		t.Cleanup(server.Close)
+		loud, err := newProviderClient(&rest.Config{Host: server.URL})
+		require.NoError(t, err)
+		err = access("list", loud.List(t.Context(), &corev1.ConfigMapList{}))
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 2*maxWords)
 	})
-	server := httptest.NewServer(shouts)
-	t.Cleanup(server.Close)
-	loud, err := newProviderClient(&rest.Config{Host: server.URL})
-	require.NoError(t, err)
-	err = access("list", loud.List(t.Context(), &corev1.ConfigMapList{}))
-	require.Error(t, err)
-	require.Less(t, len(err.Error()), 2*maxWords)
 }
 
 // What a provider calls itself becomes part of names, labels and metrics.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,9 +86,12 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 // A program that a kubeconfig file names to get a token, and that hangs, holds up no verb whose context has ended.
 func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	config := strings.Replace(kubeconfig, "{token: s3cret}",
-		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["20"], interactiveMode: Never}}`, 1)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
+		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: cat, args: ["`+pipe+`"], interactiveMode: Never}}`, 1)
+	path := filepath.Join(dir, "kubeconfig")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	c := newClusters(t, nil, nil)
 	c.open = c.openCredentials
@@ -98,9 +102,12 @@ func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, backend.ErrUnreachable)
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "it waits for the program")
 	}
+	ends, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	require.NoError(t, err)
+	require.NoError(t, ends.Close())
 }
 
 // A Secret's aliases must not take the worker's memory.

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
@@ -17,22 +18,24 @@ import (
 
 func TestEstablishNamesTheStage(t *testing.T) {
 	t.Parallel()
-	secret, _ := keys(t)
-	c := newClusters(t, []client.Object{secret}, nil)
-	err := c.Establish(soon(t), provider(), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageNonce, stage.Stage)
-	require.Contains(t, stage.Message, "liqo-controller-manager has not filled Secret liqo-tenant-consumer/liqo-nonce")
+	synctest.Test(t, func(t *testing.T) {
+		secret, _ := keys(t)
+		c := newClusters(t, []client.Object{secret}, nil)
+		err := c.Establish(soon(t), provider(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageNonce, stage.Stage)
+		require.Contains(t, stage.Message, "liqo-controller-manager has not filled Secret liqo-tenant-consumer/liqo-nonce")
 
-	// What was begun carries our labels, and recovery can find it.
-	for cluster, object := range map[client.Client]client.Object{c.local: tenantNS(peer), c.there: tenantNS(me)} {
-		require.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-		require.True(t, c.isOurs(me, object))
-	}
-	peers, err := c.Peers(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []fleet.Provider{known()}, peers)
+		// What was begun carries our labels, and recovery can find it.
+		for cluster, object := range map[client.Client]client.Object{c.local: tenantNS(peer), c.there: tenantNS(me)} {
+			require.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+			require.True(t, c.isOurs(me, object))
+		}
+		peers, err := c.Peers(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []fleet.Provider{known()}, peers)
+	})
 }
 
 func TestEstablishWrongCluster(t *testing.T) {
@@ -195,13 +198,15 @@ func dump(t *testing.T, c *clusters) map[string]string {
 // present one.
 func TestEstablishStaleForeignCluster(t *testing.T) {
 	t.Parallel()
-	renew := oldRenew()
-	renew.Status.AuthParams = nil
-	c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret(), established(), renew},
-		[]client.Object{tenantNS(me), tenantOf()})
-	err := c.Establish(soon(t), provider(), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageReachable, stage.Stage)
-	require.Contains(t, stage.Message, "Renew")
+	synctest.Test(t, func(t *testing.T) {
+		renew := oldRenew()
+		renew.Status.AuthParams = nil
+		c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret(), established(), renew},
+			[]client.Object{tenantNS(me), tenantOf()})
+		err := c.Establish(soon(t), provider(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageReachable, stage.Stage)
+		require.Contains(t, stage.Message, "Renew")
+	})
 }

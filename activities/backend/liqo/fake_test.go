@@ -170,23 +170,23 @@ func exists(t *testing.T, cluster client.Client, object client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// soon is a context for a verb that is expected to wait in vain.
+// soon is a context for a verb that is expected to wait in vain: it ends long after a slow machine has come so far.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // prompt is a context for a verb that has nothing to wait for.
 func prompt(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // seconds is soon for a verb that has some waiting of its own to do first.
 func seconds(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
@@ -29,38 +30,40 @@ import (
 // One pod whose eviction fails, as that of a pod with two disruption budgets does, does not keep the others.
 func TestDrainGoesOnPastOnePod(t *testing.T) {
 	t.Parallel()
-	for _, force := range []bool{false, true} {
-		stuck, plain := podOn("g-abc-1-1", "a-stuck"), podOn("g-abc-1-1", "plain")
-		c := newClusters(t, append(peered(stampedNode()...), stuck, plain), nil)
-		twoBudgets := func(object client.Object) error {
-			if object.GetName() == "a-stuck" {
-				return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget"))
+	synctest.Test(t, func(t *testing.T) {
+		for _, force := range []bool{false, true} {
+			stuck, plain := podOn("g-abc-1-1", "a-stuck"), podOn("g-abc-1-1", "plain")
+			c := newClusters(t, append(peered(stampedNode()...), stuck, plain), nil)
+			twoBudgets := func(object client.Object) error {
+				if object.GetName() == "a-stuck" {
+					return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget"))
+				}
+				return nil
 			}
-			return nil
+			c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+				SubResourceCreate: func(ctx context.Context, w client.Client, name string, o, s client.Object,
+					opts ...client.SubResourceCreateOption) error {
+					if err := twoBudgets(o); err != nil {
+						return err
+					}
+					return w.SubResource(name).Create(ctx, o, s, opts...)
+				},
+				Delete: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					if err := twoBudgets(o); err != nil {
+						return err
+					}
+					return w.Delete(ctx, o, opts...)
+				},
+			})
+			err := c.Drain(soon(t), someAttempt(1), force, nil)
+			var stage *backend.StageError
+			require.ErrorAs(t, err, &stage)
+			require.Contains(t, stage.Message, "work/a-stuck")
+			require.Contains(t, stage.Message, "more than one PodDisruptionBudget")
+			require.True(t, exists(t, c.local, stuck))
+			require.False(t, exists(t, c.local, plain), "force %v", force)
 		}
-		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
-			SubResourceCreate: func(ctx context.Context, w client.Client, name string, o, s client.Object,
-				opts ...client.SubResourceCreateOption) error {
-				if err := twoBudgets(o); err != nil {
-					return err
-				}
-				return w.SubResource(name).Create(ctx, o, s, opts...)
-			},
-			Delete: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				if err := twoBudgets(o); err != nil {
-					return err
-				}
-				return w.Delete(ctx, o, opts...)
-			},
-		})
-		err := c.Drain(soon(t), someAttempt(1), force, nil)
-		var stage *backend.StageError
-		require.ErrorAs(t, err, &stage)
-		require.Contains(t, stage.Message, "work/a-stuck")
-		require.Contains(t, stage.Message, "more than one PodDisruptionBudget")
-		require.True(t, exists(t, c.local, stuck))
-		require.False(t, exists(t, c.local, plain), "force %v", force)
-	}
+	})
 }
 
 // While this cluster does not answer who it is, a verb whose context ends still ends.
@@ -112,8 +115,7 @@ func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
 }
 
 // Credentials are read for each verb: what a client of theirs starts must end with it.
-func TestCredentialsFileLeavesNothingRunning(t *testing.T) {
-	t.Parallel()
+func TestCredentialsFileLeavesNothingRunning(t *testing.T) { // by itself: others start goroutines of their own
 	dir := t.TempDir()
 	testkit.NewAuthority(t).Write(t, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	config := strings.Replace(kubeconfig, "{token: s3cret}", "{client-certificate: tls.crt, client-key: tls.key}", 1)
@@ -156,19 +158,21 @@ func TestWatchListIsBounded(t *testing.T) {
 // A slice without an answer is no verdict when the peering is not ours, or stands.
 func TestJoinUnanswered(t *testing.T) {
 	t.Parallel()
-	slice := accepted("2")
-	slice.Status.Conditions = nil
-	c := newClusters(t, peered(slice), []client.Object{tenantNS(me)})
-	_, err := c.Join(soon(t), spec(), nil)
-	require.NotErrorIs(t, err, backend.ErrDenied)
+	synctest.Test(t, func(t *testing.T) {
+		slice := accepted("2")
+		slice.Status.Conditions = nil
+		c := newClusters(t, peered(slice), []client.Object{tenantNS(me)})
+		_, err := c.Join(soon(t), spec(), nil)
+		require.NotErrorIs(t, err, backend.ErrDenied)
 
-	// Once it has been made again, crd-replicator has to be told: what it was forbidden, it has dropped.
-	c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
-		[]client.Object{tenantNS(me), tenantOf(mine())})
-	_, err = c.Join(soon(t), spec(), nil)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(slice), slice))
-	require.NotEmpty(t, slice.Annotations[annotationReminded])
+		// Once it has been made again, crd-replicator has to be told: what it was forbidden, it has dropped.
+		c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
+			[]client.Object{tenantNS(me), tenantOf(mine())})
+		_, err = c.Join(soon(t), spec(), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(slice), slice))
+		require.NotEmpty(t, slice.Annotations[annotationReminded])
+	})
 }
 
 // A provider may have written anything into our Tenant: a request without organization makes Liqo's own check panic.

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"testing"
+	"testing/synctest"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -79,21 +80,23 @@ func TestJoinNotPeered(t *testing.T) {
 
 func TestJoinSlice(t *testing.T) {
 	t.Parallel()
-	c := newClusters(t, peered(), nil)
-	_, err := c.Join(soon(t), spec(), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageSliceAuth, stage.Stage)
-	var slice authv1beta1.ResourceSlice
-	require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
-	require.True(t, carries(&slice, with(labelsOf("1"), outgoing(peer), of(peer))))
-	require.NotContains(t, slice.Annotations, consts.CreateVirtualNodeAnnotation, "Liqo must not make the virtual node")
-	require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
-	found, err := c.List(t.Context(), "g")
-	require.NoError(t, err)
-	require.Equal(t, peer, found[0].Attempt.Provider.ID)
-	require.NotContains(t, slice.Annotations, backend.AnnotationBooking, "crd-replicator copies them to the provider")
-	require.NotContains(t, slice.Annotations, backend.AnnotationCredentials)
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, peered(), nil)
+		_, err := c.Join(soon(t), spec(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageSliceAuth, stage.Stage)
+		var slice authv1beta1.ResourceSlice
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
+		require.True(t, carries(&slice, with(labelsOf("1"), outgoing(peer), of(peer))))
+		require.NotContains(t, slice.Annotations, consts.CreateVirtualNodeAnnotation, "Liqo must not make the virtual node")
+		require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
+		found, err := c.List(t.Context(), "g")
+		require.NoError(t, err)
+		require.Equal(t, peer, found[0].Attempt.Provider.ID)
+		require.NotContains(t, slice.Annotations, backend.AnnotationBooking, "crd-replicator copies them to the provider")
+		require.NotContains(t, slice.Annotations, backend.AnnotationCredentials)
+	})
 }
 
 func TestJoinShort(t *testing.T) {
@@ -131,26 +134,28 @@ func TestJoinUnansweredBecauseDrained(t *testing.T) {
 
 func TestJoinMakesVirtualNode(t *testing.T) {
 	t.Parallel()
-	slice := accepted("3")
-	delete(slice.Status.NodeLabels, "color")
-	c := newClusters(t, peered(slice, sliceIdentity()), nil)
-	_, err := c.Join(soon(t), spec(), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageVirtualKubelet, stage.Stage)
-	var virtual offloadingv1beta1.VirtualNode
-	require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
-	require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
-	require.Equal(t, "ours", virtual.Spec.Labels["color"])
-	require.NotContains(t, virtual.Spec.Labels, "zone", "a label that the group does not declare")
-	require.Equal(t, spec().Taints, virtual.Spec.Taints)
-	require.Equal(t, "g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
-	require.Equal(t, "ResourceSlice", virtual.OwnerReferences[0].Kind)
-	require.NotContains(t, virtual.Annotations, backend.AnnotationStamp)
-	found, err := c.List(t.Context(), "g")
-	require.NoError(t, err)
-	require.Equal(t, known(), found[0].Attempt.Provider)
-	require.NotNil(t, found[0].Booking)
+	synctest.Test(t, func(t *testing.T) {
+		slice := accepted("3")
+		delete(slice.Status.NodeLabels, "color")
+		c := newClusters(t, peered(slice, sliceIdentity()), nil)
+		_, err := c.Join(soon(t), spec(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageVirtualKubelet, stage.Stage)
+		var virtual offloadingv1beta1.VirtualNode
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+		require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
+		require.Equal(t, "ours", virtual.Spec.Labels["color"])
+		require.NotContains(t, virtual.Spec.Labels, "zone", "a label that the group does not declare")
+		require.Equal(t, spec().Taints, virtual.Spec.Taints)
+		require.Equal(t, "g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
+		require.Equal(t, "ResourceSlice", virtual.OwnerReferences[0].Kind)
+		require.NotContains(t, virtual.Annotations, backend.AnnotationStamp)
+		found, err := c.List(t.Context(), "g")
+		require.NoError(t, err)
+		require.Equal(t, known(), found[0].Attempt.Provider)
+		require.NotNil(t, found[0].Booking)
+	})
 }
 
 // A slice that has no virtual node yet can be taken back over the peering's credentials.
@@ -200,20 +205,23 @@ func TestJoinWaitsForTaintsToGo(t *testing.T) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
 		corev1.TaintNodeNetworkUnavailable} {
 		t.Run(key, func(t *testing.T) {
-			objects := joinable()
-			for _, object := range objects {
-				if node, ok := object.(*corev1.Node); ok {
-					node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				objects := joinable()
+				for _, object := range objects {
+					if node, ok := object.(*corev1.Node); ok {
+						node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+					}
 				}
-			}
-			c := newClusters(t, objects, nil)
-			_, err := c.Join(soon(t), spec(), nil)
-			var stage *backend.StageError
-			require.ErrorAs(t, err, &stage)
-			require.Contains(t, stage.Message, key)
-			found, err := c.List(t.Context(), "")
-			require.NoError(t, err)
-			require.False(t, found[0].Stamped)
+				c := newClusters(t, objects, nil)
+				_, err := c.Join(soon(t), spec(), nil)
+				var stage *backend.StageError
+				require.ErrorAs(t, err, &stage)
+				require.Contains(t, stage.Message, key)
+				found, err := c.List(t.Context(), "")
+				require.NoError(t, err)
+				require.False(t, found[0].Stamped)
+			})
 		})
 	}
 }

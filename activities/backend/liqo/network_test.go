@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"testing"
+	"testing/synctest"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -175,22 +176,24 @@ func TestNetworkCut(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c, liqo := withLiqo(t, nil, nil)
-			liqo.idle[kind] = true
-			err := connecting(soon(t), c, networked("", ""), nil)
-			var at *backend.StageError
-			require.ErrorAs(t, err, &at)
-			require.Equal(t, stage, at.Stage, "%v", err)
-			require.NotEmpty(t, at.Message)
-			require.NotEmpty(t, netObjects(t, c))
+			synctest.Test(t, func(t *testing.T) {
+				c, liqo := withLiqo(t, nil, nil)
+				liqo.idle[kind] = true
+				err := connecting(soon(t), c, networked("", ""), nil)
+				var at *backend.StageError
+				require.ErrorAs(t, err, &at)
+				require.Equal(t, stage, at.Stage, "%v", err)
+				require.NotEmpty(t, at.Message)
+				require.NotEmpty(t, netObjects(t, c))
 
-			require.NoError(t, c.RemovePeering(prompt(t), networked("", ""), nil))
-			require.Empty(t, netObjects(t, c))
-			require.False(t, exists(t, c.local, tenantNS(peer)))
-			require.False(t, exists(t, c.there, tenantNS(me)))
-			liqo.idle[kind] = false
-			require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
-			require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
+				require.NoError(t, c.RemovePeering(prompt(t), networked("", ""), nil))
+				require.Empty(t, netObjects(t, c))
+				require.False(t, exists(t, c.local, tenantNS(peer)))
+				require.False(t, exists(t, c.there, tenantNS(me)))
+				liqo.idle[kind] = false
+				require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
+				require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
+			})
 		})
 	}
 }
@@ -199,12 +202,14 @@ func TestNetworkGoesOnAfterAnyCut(t *testing.T) {
 	t.Parallel()
 	for _, kind := range made {
 		t.Run(kind, func(t *testing.T) {
-			c, liqo := withLiqo(t, nil, nil)
-			liqo.refuse[kind] = apierrors.NewForbidden(schema.GroupResource{}, kind, nil)
-			require.ErrorContains(t, connecting(seconds(t), c, networked("", ""), nil), kind)
-			delete(liqo.refuse, kind)
-			require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
-			require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
+			synctest.Test(t, func(t *testing.T) {
+				c, liqo := withLiqo(t, nil, nil)
+				liqo.refuse[kind] = apierrors.NewForbidden(schema.GroupResource{}, kind, nil)
+				require.ErrorContains(t, connecting(seconds(t), c, networked("", ""), nil), kind)
+				delete(liqo.refuse, kind)
+				require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
+				require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
+			})
 		})
 	}
 }
@@ -301,45 +306,49 @@ func TestNetworkServesOthers(t *testing.T) {
 // The server has moved, or a key was rotated: our objects follow, unless all is well.
 func TestNetworkRepaired(t *testing.T) {
 	t.Parallel()
-	c, _ := withLiqo(t, nil, nil)
-	require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
-	found := netObjects(t, c)
-	server := found["there GatewayServer "+remoteNS+"/"+me]
-	require.NoError(t, unstructured.SetNestedStringSlice(server.Object, []string{"203.0.113.2"}, "status", "endpoint",
-		"addresses"))
-	require.NoError(t, c.there.Update(t.Context(), server))
-	require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
-	dials := func() any {
-		return field(t, netObjects(t, c)["here GatewayClient "+localNS+"/"+peer], "spec", "endpoint", "addresses")
-	}
-	require.Equal(t, []any{"203.0.113.1"}, dials(), "a network that works is let alone")
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withLiqo(t, nil, nil)
+		require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
+		found := netObjects(t, c)
+		server := found["there GatewayServer "+remoteNS+"/"+me]
+		require.NoError(t, unstructured.SetNestedStringSlice(server.Object, []string{"203.0.113.2"}, "status", "endpoint",
+			"addresses"))
+		require.NoError(t, c.there.Update(t.Context(), server))
+		require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
+		dials := func() any {
+			return field(t, netObjects(t, c)["here GatewayClient "+localNS+"/"+peer], "spec", "endpoint", "addresses")
+		}
+		require.Equal(t, []any{"203.0.113.1"}, dials(), "a network that works is let alone")
 
-	broken := found["here Connection "+localNS+"/gw-"+peer]
-	require.NoError(t, unstructured.SetNestedField(broken.Object, "Error", "status", "value"))
-	require.NoError(t, c.local.Update(t.Context(), broken))
-	err := connecting(soon(t), c, networked("", ""), nil)
-	require.ErrorContains(t, err, "the Connection on this cluster is Error")
-	require.Equal(t, []any{"203.0.113.2"}, dials())
+		broken := found["here Connection "+localNS+"/gw-"+peer]
+		require.NoError(t, unstructured.SetNestedField(broken.Object, "Error", "status", "value"))
+		require.NoError(t, c.local.Update(t.Context(), broken))
+		err := connecting(soon(t), c, networked("", ""), nil)
+		require.ErrorContains(t, err, "the Connection on this cluster is Error")
+		require.Equal(t, []any{"203.0.113.2"}, dials())
+	})
 }
 
 // In namespaces that were there before us the network alone reminds us of the provider, and nothing but it is removed.
 func TestNetworkRemembersTheProvider(t *testing.T) {
 	t.Parallel()
-	c, _ := withLiqo(t, []client.Object{tenantNS(peer)}, []client.Object{tenantNS(me)})
-	require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
-	peers, err := c.Peers(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []fleet.Provider{known()}, peers)
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withLiqo(t, []client.Object{tenantNS(peer)}, []client.Object{tenantNS(me)})
+		require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
+		peers, err := c.Peers(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []fleet.Provider{known()}, peers)
 
-	c.down = true
-	require.ErrorIs(t, c.RemovePeering(soon(t), known(), nil), context.DeadlineExceeded, "it does not give up")
-	require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
-	c.down = false
-	require.NoError(t, c.RemovePeering(prompt(t), known(), nil))
-	require.Empty(t, netObjects(t, c))
-	require.True(t, exists(t, c.local, tenantNS(peer)))
-	require.True(t, exists(t, c.there, tenantNS(me)))
-	peers, err = c.Peers(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, peers)
+		c.down = true
+		require.ErrorIs(t, c.RemovePeering(soon(t), known(), nil), context.DeadlineExceeded, "it does not give up")
+		require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
+		c.down = false
+		require.NoError(t, c.RemovePeering(prompt(t), known(), nil))
+		require.Empty(t, netObjects(t, c))
+		require.True(t, exists(t, c.local, tenantNS(peer)))
+		require.True(t, exists(t, c.there, tenantNS(me)))
+		peers, err = c.Peers(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, peers)
+	})
 }

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/stretchr/testify/require"
@@ -37,44 +38,48 @@ func (c *clusters) leadTo(cluster client.Client, authority string) {
 // A cluster that only says that it is the provider gets nothing of what is the provider's: neither is our peering
 // removed over it, nor our Liqo pointed at it, nor our slice taken for gone.
 func TestImpostor(t *testing.T) {
-	honest, liar := testkit.NewAuthority(t), testkit.NewAuthority(t)
-	c := pinnedPeering(t, honest)
-	real := c.there
-	impostor := newClusters(t, nil, []client.Object{tenantNS(me, mine()), tenantOf(mine())}).there
-	c.leadTo(impostor, fingerprint(liar))
-	before := dump(t, c)
-	for name, verb := range map[string]func(context.Context) error{
-		"RemovePeering": func(ctx context.Context) error { return c.RemovePeering(ctx, provider(), nil) },
-		"Establish":     func(ctx context.Context) error { return c.Establish(ctx, provider(), nil) },
-		"Refusal": func(ctx context.Context) error {
-			_, err := c.Refusal(ctx, provider())
-			return err
-		},
-	} {
-		err := verb(soon(t))
-		require.ErrorIs(t, err, backend.ErrInvalid, name)
-		require.ErrorContains(t, err, "offers repin provider1", name)
-	}
-	require.Equal(t, before, dump(t, c))
+	synctest.Test(t, func(t *testing.T) {
+		honest, liar := testkit.NewAuthority(t), testkit.NewAuthority(t)
+		c := pinnedPeering(t, honest)
+		real := c.there
+		impostor := newClusters(t, nil, []client.Object{tenantNS(me, mine()), tenantOf(mine())}).there
+		c.leadTo(impostor, fingerprint(liar))
+		before := dump(t, c)
+		for name, verb := range map[string]func(context.Context) error{
+			"RemovePeering": func(ctx context.Context) error { return c.RemovePeering(ctx, provider(), nil) },
+			"Establish":     func(ctx context.Context) error { return c.Establish(ctx, provider(), nil) },
+			"Refusal": func(ctx context.Context) error {
+				_, err := c.Refusal(ctx, provider())
+				return err
+			},
+		} {
+			err := verb(soon(t))
+			require.ErrorIs(t, err, backend.ErrInvalid, name)
+			require.ErrorContains(t, err, "offers repin provider1", name)
+		}
+		require.Equal(t, before, dump(t, c))
 
-	c.leadTo(real, fingerprint(honest))
-	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
-	require.Empty(t, dump(t, c))
+		c.leadTo(real, fingerprint(honest))
+		require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+		require.Empty(t, dump(t, c))
+	})
 }
 
 // An operator's word has a rebuilt provider taken as it is now.
 func TestRepin(t *testing.T) {
-	before, after := testkit.NewAuthority(t), testkit.NewAuthority(t)
-	c := pinnedPeering(t, before)
-	c.leadTo(c.there, fingerprint(after))
-	require.ErrorIs(t, c.RemovePeering(soon(t), provider(), nil), backend.ErrInvalid)
-	forgot, err := c.Repin(t.Context(), peer)
-	require.NoError(t, err)
-	require.True(t, forgot)
-	forgot, err = c.Repin(t.Context(), peer)
-	require.NoError(t, err)
-	require.False(t, forgot, "twice")
-	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	synctest.Test(t, func(t *testing.T) {
+		before, after := testkit.NewAuthority(t), testkit.NewAuthority(t)
+		c := pinnedPeering(t, before)
+		c.leadTo(c.there, fingerprint(after))
+		require.ErrorIs(t, c.RemovePeering(soon(t), provider(), nil), backend.ErrInvalid)
+		forgot, err := c.Repin(t.Context(), peer)
+		require.NoError(t, err)
+		require.True(t, forgot)
+		forgot, err = c.Repin(t.Context(), peer)
+		require.NoError(t, err)
+		require.False(t, forgot, "twice")
+		require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	})
 }
 
 // A rebuilt provider has no Tenant of ours, and does not refuse us by that.

@@ -3,6 +3,7 @@ package liqo
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -60,34 +61,36 @@ func TestRefusalStaysOnProvider(t *testing.T) {
 
 // When the provider lifts it, the same nonce is signed again and the marks go.
 func TestRefusalLifted(t *testing.T) {
-	_, there := closedPeering("")
-	for _, object := range there {
-		object.SetLabels(with(object.GetLabels(), map[string]string{backend.LabelRefused: "Cordoned"}))
-		if nonce, ok := object.(*corev1.Secret); ok {
-			nonce.Data = map[string][]byte{"nonce": []byte("n")}
+	synctest.Test(t, func(t *testing.T) {
+		_, there := closedPeering("")
+		for _, object := range there {
+			object.SetLabels(with(object.GetLabels(), map[string]string{backend.LabelRefused: "Cordoned"}))
+			if nonce, ok := object.(*corev1.Secret); ok {
+				nonce.Data = map[string][]byte{"nonce": []byte("n")}
+			}
 		}
-	}
-	keypair, _ := keys(t)
-	c := newClusters(t, []client.Object{keypair}, there)
-	p := c.peering(provider())
-	require.NoError(t, p.locate(t.Context()))
-	h, err := p.readKeys(t.Context())
-	require.NoError(t, err)
-	signature, err := signWith(h, "n")
-	require.NoError(t, err)
-	signed := nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey, peer, mine())
-	signed.Data = map[string][]byte{"nonce": []byte("n"), "signedNonce": signature}
-	require.NoError(t, c.local.Create(t.Context(), signed))
-	var stage *backend.StageError
-	require.ErrorAs(t, c.Establish(soon(t), provider(), nil), &stage)
-	require.Equal(t, backend.StageTenant, stage.Stage, "nobody answers the Tenant here")
-	for _, object := range there {
-		uid := object.GetUID()
-		require.NoError(t, c.there.Get(t.Context(), keyOf(object), object))
-		require.Equal(t, uid, object.GetUID())
-		require.NotContains(t, object.GetLabels(), backend.LabelRefused, "%T %s", object, object.GetName())
-	}
-	require.Equal(t, signature, there[1].(*authv1beta1.Tenant).Spec.Signature)
+		keypair, _ := keys(t)
+		c := newClusters(t, []client.Object{keypair}, there)
+		p := c.peering(provider())
+		require.NoError(t, p.locate(t.Context()))
+		h, err := p.readKeys(t.Context())
+		require.NoError(t, err)
+		signature, err := signWith(h, "n")
+		require.NoError(t, err)
+		signed := nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey, peer, mine())
+		signed.Data = map[string][]byte{"nonce": []byte("n"), "signedNonce": signature}
+		require.NoError(t, c.local.Create(t.Context(), signed))
+		var stage *backend.StageError
+		require.ErrorAs(t, c.Establish(soon(t), provider(), nil), &stage)
+		require.Equal(t, backend.StageTenant, stage.Stage, "nobody answers the Tenant here")
+		for _, object := range there {
+			uid := object.GetUID()
+			require.NoError(t, c.there.Get(t.Context(), keyOf(object), object))
+			require.Equal(t, uid, object.GetUID())
+			require.NotContains(t, object.GetLabels(), backend.LabelRefused, "%T %s", object, object.GetName())
+		}
+		require.Equal(t, signature, there[1].(*authv1beta1.Tenant).Spec.Signature)
+	})
 }
 
 // A provider that closes the Tenant while it is being deleted is heard all the same.
@@ -112,7 +115,6 @@ func TestRemovedTenantRefuses(t *testing.T) {
 				here[0] = tenantNS(peer)
 			}
 			c := newClusters(t, here, there[:1])
-			c.config.RefusedFor = 3 * time.Second
 			requireRefusing(t, fleet.RefusingRemoved, c.Establish(prompt(t), provider(), nil))
 			requireRefusing(t, fleet.RefusingRemoved, c.RemovePeering(prompt(t), provider(), nil))
 			require.False(t, exists(t, c.local, here[1]), "the Identity")
@@ -128,10 +130,16 @@ func TestRemovedTenantRefuses(t *testing.T) {
 			requireRefusing(t, fleet.RefusingRemoved, c.RemovePeering(prompt(t), provider(), nil))
 			c.down = false
 			requireRefusing(t, fleet.RefusingRemoved, c.Establish(prompt(t), provider(), nil))
-			require.Eventually(t, func() bool {
-				found, err := c.Refusal(t.Context(), provider())
-				return err == nil && found == nil
-			}, 20*time.Second, 50*time.Millisecond)
+			var note corev1.ConfigMap
+			require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: refusedName}, &note))
+			until, err := time.Parse(time.RFC3339, note.Data[refusedUntil])
+			require.NoError(t, err)
+			require.WithinDuration(t, time.Now().Add(c.config.RefusedFor), until, 10*time.Minute)
+			note.Data[refusedUntil] = time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
+			require.NoError(t, c.local.Update(t.Context(), &note))
+			found, err := c.Refusal(t.Context(), provider())
+			require.NoError(t, err)
+			require.Nil(t, found, "its time is over")
 			require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 			require.Equal(t, foreignNS, exists(t, c.local, here[0]))
 			peers, err = c.Peers(t.Context())

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"testing"
+	"testing/synctest"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -38,13 +39,16 @@ func TestLeaveNotRevoked(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"there": false, "nobody can tell": true} {
 		t.Run(name, func(t *testing.T) {
-			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), tenantOf(mine())})
-			c.down = down
-			err := c.Return(soon(t), someAttempt(1), nil)
-			var stage *backend.StageError
-			require.ErrorAs(t, err, &stage)
-			require.Equal(t, backend.StageSliceGone, stage.Stage)
-			require.True(t, exists(t, c.local, accepted("2")))
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me), tenantOf(mine())})
+				c.down = down
+				err := c.Return(soon(t), someAttempt(1), nil)
+				var stage *backend.StageError
+				require.ErrorAs(t, err, &stage)
+				require.Equal(t, backend.StageSliceGone, stage.Stage)
+				require.True(t, exists(t, c.local, accepted("2")))
+			})
 		})
 	}
 }

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"testing"
+	"testing/synctest"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -149,30 +150,34 @@ func TestUnpeerKeepsNamespace(t *testing.T) {
 
 func TestUnpeerWhileUnreachable(t *testing.T) {
 	t.Parallel()
-	here, there := ourPeering()
-	c := newClusters(t, here, there)
-	c.down = true
-	before := dump(t, c)
-	err := c.RemovePeering(soon(t), provider(), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageIdentityGone, stage.Stage)
-	require.ErrorIs(t, err, backend.ErrUnreachable)
-	require.Equal(t, before, dump(t, c), "an Identity without its Tenant could not be cleared away")
-	c.down = false
-	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	synctest.Test(t, func(t *testing.T) {
+		here, there := ourPeering()
+		c := newClusters(t, here, there)
+		c.down = true
+		before := dump(t, c)
+		err := c.RemovePeering(soon(t), provider(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageIdentityGone, stage.Stage)
+		require.ErrorIs(t, err, backend.ErrUnreachable)
+		require.Equal(t, before, dump(t, c), "an Identity without its Tenant could not be cleared away")
+		c.down = false
+		require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	})
 }
 
 // A peering that never came to anything needs no provider to be removed: it may be gone for good.
 func TestUnpeerNothingWithoutProvider(t *testing.T) {
 	t.Parallel()
-	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
-	c.down = true
-	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
-	require.Greater(t, c.opens, 1, "it is tried for a while")
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
+		c.down = true
+		require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+		require.Greater(t, c.opens, 1, "it is tried for a while")
 
-	c = newClusters(t, []client.Object{tenantNS(peer), nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey,
-		peer, mine())}, nil)
-	c.down = true
-	require.ErrorIs(t, c.RemovePeering(soon(t), provider(), nil), backend.ErrUnreachable, "this one was begun")
+		c = newClusters(t, []client.Object{tenantNS(peer), nonceOn(localNS, signedNonceName, consts.SignedNonceSecretLabelKey,
+			peer, mine())}, nil)
+		c.down = true
+		require.ErrorIs(t, c.RemovePeering(soon(t), provider(), nil), backend.ErrUnreachable, "this one was begun")
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
@@ -134,27 +135,29 @@ func TestLeave(t *testing.T) {
 // The virtual node goes before its Node, which a live virtual kubelet would register again: the Node waits for its end.
 func TestReturnDeletesNodeLast(t *testing.T) {
 	t.Parallel()
-	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"}),
-		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
-	var deleted []string
-	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
-		Delete: func(ctx context.Context, cluster client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			deleted = append(deleted, fmt.Sprintf("%T", o))
-			return cluster.Delete(ctx, o, opts...)
-		},
-	})
-	err := c.Return(soon(t), someAttempt(1), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageNodeGone, stage.Stage)
-	require.Contains(t, stage.Message, localNS+"/vk")
-	require.Equal(t, []string{"*v1beta1.VirtualNode"}, deleted)
+	synctest.Test(t, func(t *testing.T) {
+		kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"}),
+			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
+		var deleted []string
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+			Delete: func(ctx context.Context, cluster client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				deleted = append(deleted, fmt.Sprintf("%T", o))
+				return cluster.Delete(ctx, o, opts...)
+			},
+		})
+		err := c.Return(soon(t), someAttempt(1), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageNodeGone, stage.Stage)
+		require.Contains(t, stage.Message, localNS+"/vk")
+		require.Equal(t, []string{"*v1beta1.VirtualNode"}, deleted)
 
-	kubelet.Status.Phase = corev1.PodSucceeded
-	require.NoError(t, c.watch.Status().Update(t.Context(), kubelet))
-	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
-	require.Equal(t, []string{"*v1beta1.VirtualNode", "*v1.Node", "*v1beta1.ResourceSlice"}, deleted)
+		kubelet.Status.Phase = corev1.PodSucceeded
+		require.NoError(t, c.watch.Status().Update(t.Context(), kubelet))
+		require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+		require.Equal(t, []string{"*v1beta1.VirtualNode", "*v1.Node", "*v1beta1.ResourceSlice"}, deleted)
+	})
 }
 
 // A virtual kubelet whose own node is lost terminates without end, and registers nothing.
@@ -171,25 +174,29 @@ func TestReturnWithLostKubelet(t *testing.T) {
 // one: it goes last, whichever pass that is in.
 func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
 	t.Parallel()
-	c := newClusters(t, []client.Object{tenantNS(peer), accepted("2")}, []client.Object{tenantNS(me)})
-	c.down = true
-	require.ErrorIs(t, c.Return(soon(t), someAttempt(1), nil), backend.ErrUnreachable)
-	require.True(t, exists(t, c.local, accepted("2")))
-	c.down = false
-	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
-	require.False(t, exists(t, c.local, accepted("2")))
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, []client.Object{tenantNS(peer), accepted("2")}, []client.Object{tenantNS(me)})
+		c.down = true
+		require.ErrorIs(t, c.Return(soon(t), someAttempt(1), nil), backend.ErrUnreachable)
+		require.True(t, exists(t, c.local, accepted("2")))
+		c.down = false
+		require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
+		require.False(t, exists(t, c.local, accepted("2")))
+	})
 }
 
 func TestLeaveWhileUnreachable(t *testing.T) {
 	t.Parallel()
-	c := newClusters(t, peered(stampedNode()...), []client.Object{tenantNS(me)})
-	c.down = true
-	err := c.Return(seconds(t), someAttempt(1), nil)
-	var stage *backend.StageError
-	require.ErrorAs(t, err, &stage)
-	require.Equal(t, backend.StageSliceGone, stage.Stage)
-	require.ErrorIs(t, err, backend.ErrUnreachable)
-	require.False(t, exists(t, c.local, running()))
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, peered(stampedNode()...), []client.Object{tenantNS(me)})
+		c.down = true
+		err := c.Return(seconds(t), someAttempt(1), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageSliceGone, stage.Stage)
+		require.ErrorIs(t, err, backend.ErrUnreachable)
+		require.False(t, exists(t, c.local, running()))
+	})
 }
 
 // Undoing an attempt that never made anything needs no provider: its credentials may be gone for good.

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/stretchr/testify/require"
@@ -50,35 +51,38 @@ func TestJoinStampsLast(t *testing.T) {
 		"a mark without a Node":                     {there: []client.Object{marked}, waits: isMarked},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var there []client.Object
-			for _, object := range test.there {
-				there = append(there, object.DeepCopyObject().(client.Object))
-			}
-			c := newClusters(t, joinable(there...), nil)
-			ctx := prompt(t)
-			if test.waits != "" {
-				ctx = soon(t)
-			}
-			_, err := c.Join(ctx, spec(), nil)
-			found, listErr := c.List(t.Context(), "")
-			require.NoError(t, listErr)
-			ours := found[len(found)-1]
-			if test.waits == "" && test.want == nil {
-				require.NoError(t, err)
-				require.True(t, ours.Marked && ours.Stamped)
-				return
-			}
-			require.False(t, ours.Marked || ours.Stamped, "%+v", ours)
-			var stage *backend.StageError
-			require.ErrorAs(t, err, &stage)
-			require.Equal(t, backend.StageStamp, stage.Stage)
-			if test.want != nil {
-				require.ErrorIs(t, err, test.want)
-				require.Contains(t, stage.Message, "Node g-abc-1-0 of another attempt is the instance")
-				return
-			}
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Contains(t, stage.Message, test.waits)
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var there []client.Object
+				for _, object := range test.there {
+					there = append(there, object.DeepCopyObject().(client.Object))
+				}
+				c := newClusters(t, joinable(there...), nil)
+				ctx := prompt(t)
+				if test.waits != "" {
+					ctx = soon(t)
+				}
+				_, err := c.Join(ctx, spec(), nil)
+				found, listErr := c.List(t.Context(), "")
+				require.NoError(t, listErr)
+				ours := found[len(found)-1]
+				if test.waits == "" && test.want == nil {
+					require.NoError(t, err)
+					require.True(t, ours.Marked && ours.Stamped)
+					return
+				}
+				require.False(t, ours.Marked || ours.Stamped, "%+v", ours)
+				var stage *backend.StageError
+				require.ErrorAs(t, err, &stage)
+				require.Equal(t, backend.StageStamp, stage.Stage)
+				if test.want != nil {
+					require.ErrorIs(t, err, test.want)
+					require.Contains(t, stage.Message, "Node g-abc-1-0 of another attempt is the instance")
+					return
+				}
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Contains(t, stage.Message, test.waits)
+			})
 		})
 	}
 }
@@ -87,22 +91,24 @@ func TestJoinStampsLast(t *testing.T) {
 // stamp.
 func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 	t.Parallel()
-	virtual, _ := earlier(false, false)
-	c := newClusters(t, joinable(virtual), nil)
-	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
-		Patch: func(
-			ctx context.Context, w client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption,
-		) error {
-			if mark, _ := earlier(true, false); o.GetName() == "g-abc-1-1" && virtual.Annotations == nil {
-				virtual.Annotations = mark.Annotations
-				require.NoError(t, w.Update(ctx, virtual))
-			}
-			return w.Patch(ctx, o, patch, opts...)
-		},
+	synctest.Test(t, func(t *testing.T) {
+		virtual, _ := earlier(false, false)
+		c := newClusters(t, joinable(virtual), nil)
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+			Patch: func(
+				ctx context.Context, w client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption,
+			) error {
+				if mark, _ := earlier(true, false); o.GetName() == "g-abc-1-1" && virtual.Annotations == nil {
+					virtual.Annotations = mark.Annotations
+					require.NoError(t, w.Update(ctx, virtual))
+				}
+				return w.Patch(ctx, o, patch, opts...)
+			},
+		})
+		_, err := c.Join(soon(t), spec(), nil)
+		require.ErrorContains(t, err, "VirtualNode g-abc-1-0 of another attempt is still marked")
+		found, err := c.List(t.Context(), "")
+		require.NoError(t, err)
+		require.False(t, found[1].Stamped)
 	})
-	_, err := c.Join(soon(t), spec(), nil)
-	require.ErrorContains(t, err, "VirtualNode g-abc-1-0 of another attempt is still marked")
-	found, err := c.List(t.Context(), "")
-	require.NoError(t, err)
-	require.False(t, found[1].Stamped)
 }

@@ -41,6 +41,10 @@ func TestUntilStopped(t *testing.T) {
 
 func TestUntilVerdicts(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testUntilVerdicts)
+}
+
+func testUntilVerdicts(t *testing.T) {
 	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict,
 		backend.ErrNotPeered, backend.ErrInUse} {
 		err := (&waiter{}).until(prompt(t), backend.StageTenant, waitingFor("", say(kind, "because of %s", "reasons")))
@@ -58,6 +62,10 @@ func TestUntilVerdicts(t *testing.T) {
 
 func TestUntilUnreachable(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testUntilUnreachable)
+}
+
+func testUntilUnreachable(t *testing.T) {
 	unreachable := say(backend.ErrUnreachable, "connection refused")
 	began := time.Now()
 	err := (&waiter{patience: 100 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
@@ -81,6 +89,10 @@ func TestUntilUnreachable(t *testing.T) {
 // A cluster that never answers holds up the look; the caller hears of it nevertheless, from its own goroutine.
 func TestUntilTellsDuringLook(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testUntilTellsDuringLook)
+}
+
+func testUntilTellsDuringLook(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	told := 0
 	w := &waiter{progress: func(backend.Stage, string) {

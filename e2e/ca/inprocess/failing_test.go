@@ -42,7 +42,7 @@ func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 	w.pace = 0
 	w.failing["aaa"] = refused()
 	var grown []time.Time
-	testkit.Until(t, time.Minute, "four tries", func() error {
+	testkit.Until(t, patience, "four tries", func() error {
 		for _, asked := range w.loops(1) {
 			require.Contains(t, []string{"aaa +1", "aaa releases 1"}, asked)
 			if asked == "aaa +1" {

@@ -79,6 +79,9 @@ type world struct {
 	standing map[string]fleet.Standing // what the comparison found wrong with providers
 }
 
+// patience is how long what happens in the background may take on a busy machine.
+const patience = 2 * time.Minute
+
 type hold struct {
 	provider string
 	shape    corev1.ResourceList
@@ -205,7 +208,7 @@ func (w *world) start() {
 	var err error
 	w.ca, w.informer, err = core.New(w.ctx, w.options, w.kube, debuggingsnapshot.NewDebuggingSnapshotter(false))
 	require.NoError(w.t, err)
-	testkit.Until(w.t, 10*time.Second, "CA watches", func() error {
+	testkit.Until(w.t, patience, "CA watches", func() error {
 		for _, kind := range []string{"nodes", "pods"} {
 			if _, watching := w.watching.Load(kind); !watching {
 				return fmt.Errorf("%s are not watched", kind)
@@ -297,7 +300,7 @@ func (w *world) loops(n int) (asked []string) {
 // sync waits until CA's informers have seen what the API server has.
 func (w *world) sync() {
 	w.t.Helper()
-	testkit.Until(w.t, 10*time.Second, "CA's informers", func() error {
+	testkit.Until(w.t, patience, "CA's informers", func() error {
 		nodes, err := w.informer.Core().V1().Nodes().Lister().List(labels.Everything())
 		require.NoError(w.t, err)
 		pods, err := w.informer.Core().V1().Pods().Lister().List(labels.Everything())
@@ -319,7 +322,7 @@ func same[T interface{ GetName() string }](a, b []T) bool {
 // settle waits until CA has asked back what it has tainted: it deletes in the background.
 func (w *world) settle() {
 	w.t.Helper()
-	testkit.Until(w.t, 20*time.Second, "deletions", func() error {
+	testkit.Until(w.t, patience, "deletions", func() error {
 		for _, n := range w.listNodes() {
 			if e := w.instance(n.Spec.ProviderID); isLeaving(n) && e != nil && !e.Leaving {
 				return fmt.Errorf("%s is tainted and not asked back", n.Name)
