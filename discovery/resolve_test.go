@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -324,6 +325,10 @@ func TestKubeconfigFileIsAskedAgainWhenItChanges(t *testing.T) {
 }
 
 func TestADeadProviderCostsOneTimeout(t *testing.T) {
+	synctest.Test(t, testADeadProviderCostsOneTimeout)
+}
+
+func testADeadProviderCostsOneTimeout(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"a": "milan"}, hang: map[string]bool{"dead": true}}
 	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("dead")}}, ids,
 		discovery.Options{PerOffer: 50 * time.Millisecond})
@@ -338,6 +343,10 @@ func TestADeadProviderCostsOneTimeout(t *testing.T) {
 }
 
 func TestIdentificationsAreParallelButBounded(t *testing.T) {
+	synctest.Test(t, testIdentificationsAreParallelButBounded)
+}
+
+func testIdentificationsAreParallelButBounded(t *testing.T) {
 	src, ids := &source{}, &clusters{ids: map[string]string{}, gate: make(chan struct{})}
 	for _, c := range "abcdefghijkl" {
 		src.offers = append(src.offers, offer(string(c)))
@@ -366,6 +375,10 @@ func TestIdentificationsAreParallelButBounded(t *testing.T) {
 }
 
 func TestASlowProviderServesTheNextCall(t *testing.T) {
+	synctest.Test(t, testASlowProviderServesTheNextCall)
+}
+
+func testASlowProviderServesTheNextCall(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"a": "milan"}, gate: make(chan struct{})}
 	cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, ids,
 		discovery.Options{Wait: 20 * time.Millisecond})

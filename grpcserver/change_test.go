@@ -35,7 +35,7 @@ func TestChangeOnALaterRevision(t *testing.T) {
 		require.NoError(t, d.increase(time.Second, 1))
 		require.Equal(t, 4, d.target())
 		require.Equal(t, fleet.Ready, g.picture.Load().Instances[0].Phase)
-		require.Equal(t, f.groups["cpu"].snap.Instances, g.picture.Load().Instances)
+		require.Equal(t, f.published("cpu").Instances, g.picture.Load().Instances)
 		require.Equal(t, reads, f.called("snapshot"), "nothing was read")
 		require.True(t, first.Before(g.seen()))
 	})

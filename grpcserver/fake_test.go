@@ -64,6 +64,26 @@ func (f *fakeGroups) called(verb string) int {
 	return f.calls[verb]
 }
 
+// published is the memo of a group.
+func (f *fakeGroups) published(group string) fleet.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.groups[group].snap
+}
+
+// runs are the groups that run, ended those that were closed.
+func (f *fakeGroups) runs() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.groups))
+}
+
+func (f *fakeGroups) ended() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.closed)
+}
+
 func (f *fakeGroups) broken(group string) error {
 	if f.down {
 		return fmt.Errorf("describe group %s: %w: %w", group, fleet.ErrTemporal, fleet.ErrUnavailable)

@@ -32,7 +32,7 @@ func TestGroupRemovedWhileItGrows(t *testing.T) {
 		require.NoError(t, c.refresh())
 	})
 	require.NoError(t, c.increase("gpu", 1))
-	require.Empty(t, f.closed)
+	require.Empty(t, f.ended())
 	requireRetired(t, c, "gpu", 1)
 }
 
@@ -64,7 +64,7 @@ func TestLimitsThatComeWhileAGroupGrows(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	during(f, func() {
-		config.next = &Settings{Specs: specs("cpu", "gpu"), Version: "v2", Limits: fleet.Limits{Nodes: ptr.To(3)}}
+		config.set(Settings{Specs: specs("cpu", "gpu"), Version: "v2", Limits: fleet.Limits{Nodes: ptr.To(3)}}, nil)
 		require.NoError(t, c.refresh())
 		requireCode(t, codes.Unavailable, c.increase("gpu", 2))
 	})

@@ -141,19 +141,14 @@ func TestMetricsTellALostOutcome(t *testing.T) {
 }
 
 func TestMetricsTellOfTheConfig(t *testing.T) {
-	var next func() (Settings, bool, error)
-	f := newFake()
-	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Logger: quiet, Version: "v1",
-		Reload: func() (Settings, bool, error) { return next() }})
-	require.NoError(t, err)
-	require.NoError(t, s.Start(t.Context()))
-	c, m := newClient(t, s), NewMetrics(s)
+	c, s, config := reloading(t, newFake(), specs("cpu", "gpu")...)
+	m := NewMetrics(s)
 	require.NoError(t, c.increase("cpu", 1))
 
-	next = func() (Settings, bool, error) { return Settings{}, false, errors.New("no such file") }
+	config.set(Settings{}, errors.New("no such file"))
 	require.NoError(t, c.refresh())
 	has(t, scrape(t, m), `config_broken 1`)
-	next = func() (Settings, bool, error) { return Settings{Specs: specs("gpu"), Version: "v2"}, true, nil }
+	config.write("v2", specs("gpu")...)
 	require.NoError(t, c.refresh())
 	has(t, scrape(t, m), `config_broken 0`, `group_retired{group="cpu"} 1`, `group_min_size{group="cpu"} 0`,
 		`group_retired{group="gpu"} 0`)

@@ -118,7 +118,7 @@ func TestRefreshConfigures(t *testing.T) {
 	// A restart with another config: one group has changed.
 	second := loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 7))
 	require.Equal(t, 3, f.called("configure"))
-	require.Equal(t, 7, f.groups["gpu"].snap.Max)
+	require.Equal(t, 7, f.published("gpu").Max)
 	groups, err := second.NodeGroups(t.Context(), &protos.NodeGroupsRequest{})
 	require.NoError(t, err)
 	require.EqualValues(t, 7, groups.GetNodeGroups()[1].GetMaxSize())

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ import (
 
 // fakeConfig is a config that a test changes.
 type fakeConfig struct {
+	mu    sync.Mutex
 	next  *Settings
 	err   error
 	asked int
@@ -30,6 +32,8 @@ type fakeConfig struct {
 }
 
 func (c *fakeConfig) reload() (Settings, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.asked++
 	if c.err != nil || c.next == nil {
 		return Settings{}, false, c.err
@@ -39,13 +43,33 @@ func (c *fakeConfig) reload() (Settings, bool, error) {
 	return next, true, nil
 }
 
+func (c *fakeConfig) tell(s ConfigState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = append(c.told, s)
+}
+
+// seen is how often the config was asked for, and what was told of it.
+func (c *fakeConfig) seen() (asked int, told []ConfigState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked, slices.Clone(c.told)
+}
+
 func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
-	c.next, c.err = &Settings{Specs: specs, Version: version}, nil
+	c.set(Settings{Specs: specs, Version: version}, nil)
+}
+
+// set has the next reload read these settings; with an error each one fails, until something else is set.
+func (c *fakeConfig) set(s Settings, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next, c.err = &s, err
 }
 
 func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
 	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload,
-		OnConfig: func(s ConfigState) { c.told = append(c.told, s) }, Logger: quiet}
+		OnConfig: c.tell, Logger: quiet}
 }
 
 // reloading is a loaded server whose config a test changes, and CA's view of it.
@@ -79,11 +103,13 @@ func (c client) template(group string) *corev1.Node {
 func TestReloadChangesAndAdds(t *testing.T) {
 	f := newFake()
 	c, s, config := reloading(t, f, spec("cpu", 0, 5))
-	require.Zero(t, config.asked, "only CA's Refresh asks: within a loop CA counts on what it was told")
+	asked, _ := config.seen()
+	require.Zero(t, asked, "only CA's Refresh asks: within a loop CA counts on what it was told")
 	require.NoError(t, c.increase("cpu", 3))
 	require.NoError(t, c.refresh())
 	require.Equal(t, "v1", s.Config().Version)
-	require.Empty(t, config.told)
+	_, told := config.seen()
+	require.Empty(t, told)
 
 	changed := spec("cpu", 1, 7)
 	changed.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}
@@ -99,9 +125,10 @@ func TestReloadChangesAndAdds(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 2))
 	require.NoError(t, c.increase("cpu", 4))
 	requireCode(t, codes.OutOfRange, c.increase("cpu", 1))
-	require.Equal(t, changed.Hash(), f.groups["cpu"].snap.SpecHash, "brought in force")
-	require.Len(t, config.told, 1)
-	require.Equal(t, "v2", config.told[0].Version)
+	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash, "brought in force")
+	_, told = config.seen()
+	require.Len(t, told, 1)
+	require.Equal(t, "v2", told[0].Version)
 
 	configured := f.called("configure")
 	require.NoError(t, c.refresh())
@@ -118,21 +145,21 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 	require.NoError(t, s.Start(t.Context()))
 	c := newClient(t, s)
 
-	for _, broken := range []func(){
-		func() { config.err = errors.New("nodeGroups[0].max: is 0: give at least 1") },
-		func() { config.write("v2") },
-		func() { config.write("v2", spec("cpu", 0, 6), spec("cpu", 0, 7)) },
-	} {
+	unread := errors.New("nodeGroups[0].max: is 0: give at least 1")
+	for _, broken := range []struct {
+		specs []fleet.GroupSpec
+		err   error
+	}{{err: unread}, {}, {specs: []fleet.GroupSpec{spec("cpu", 0, 6), spec("cpu", 0, 7)}}} {
 		logs.Reset()
-		broken()
+		config.set(Settings{Specs: broken.specs, Version: "v2"}, broken.err)
 		for range 3 {
 			require.NoError(t, c.refresh(), "a broken file never fails an RPC")
 		}
 		require.EqualValues(t, 5, c.groups()["cpu"].GetMaxSize())
 		require.NoError(t, c.increase("cpu", 1))
 		require.Equal(t, "v1", s.Config().Version)
-		if config.err != nil { // it stays broken
-			require.Equal(t, config.err.Error(), s.Config().Broken)
+		if broken.err != nil { // it stays broken
+			require.Equal(t, broken.err.Error(), s.Config().Broken)
 			require.Equal(t, 1, strings.Count(logs.String(), "the new config is broken"), "said once")
 		}
 		require.Contains(t, logs.String(), "the new config is broken")
@@ -141,7 +168,8 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.EqualValues(t, 9, c.groups()["cpu"].GetMaxSize())
 	require.Empty(t, s.Config().Broken)
-	require.Equal(t, "v3", config.told[len(config.told)-1].Version)
+	_, told := config.seen()
+	require.Equal(t, "v3", told[len(told)-1].Version)
 }
 
 // Shape, labels and taints do not change under one id once CA may have learnt them; all else does.
@@ -167,11 +195,11 @@ func TestChangedTemplateIsKept(t *testing.T) {
 			require.NoError(t, c.refresh())
 			require.Equal(t, template, c.template("cpu").String())
 			require.EqualValues(t, 8, c.groups()["cpu"].GetMaxSize(), "the rest applies")
-			require.Equal(t, cpu.WithTemplateOf(spec("cpu", 0, 5)).Hash(), f.groups["cpu"].snap.SpecHash)
+			require.Equal(t, cpu.WithTemplateOf(spec("cpu", 0, 5)).Hash(), f.published("cpu").SpecHash)
 			require.Equal(t, []string{"cpu"}, slices.Collect(maps.Keys(s.Config().Kept)))
 			require.Contains(t, s.Config().Kept["cpu"], name+" changed, but")
 			require.Contains(t, s.Config().Kept["cpu"], "give the changed group a new id")
-			require.Equal(t, idle.Hash(), f.groups["idle"].snap.SpecHash, "nobody has ever seen one of its nodes")
+			require.Equal(t, idle.Hash(), f.published("idle").SpecHash, "nobody has ever seen one of its nodes")
 
 			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
 			f.drop("cpu")
@@ -202,7 +230,8 @@ func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	require.Contains(t, s.Config().Kept["cpu"], "labels changed")
 	require.NotContains(t, s.Config().Kept, "idle")
 	require.Contains(t, again.template("idle").GetLabels(), "tier")
-	require.Len(t, config.told, 1)
+	_, told := config.seen()
+	require.Len(t, told, 1)
 }
 
 // requireRetired checks that CA sees the group, with its size as max, and can only shrink it.
@@ -227,7 +256,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	config.write("v2", spec("cpu", 0, 5))
 	require.NoError(t, c.refresh())
 	require.NotContains(t, c.groups(), "idle", "empty, so it is gone at once")
-	require.Equal(t, []string{"idle"}, f.closed)
+	require.Equal(t, []string{"idle"}, f.ended())
 	requireRetired(t, c, "gpu", 3)
 	require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
 	require.Equal(t, []string{"gpu"}, s.Config().Retired)
@@ -244,7 +273,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.NotContains(t, c.groups(), "gpu")
 	require.Empty(t, s.Config().Retired)
-	require.Equal(t, []string{"idle", "gpu"}, f.closed)
+	require.Equal(t, []string{"idle", "gpu"}, f.ended())
 	requireCode(t, codes.NotFound, c.increase("gpu", 1))
 
 	// Once gone, the id may come back with another shape: CA has forgotten it.

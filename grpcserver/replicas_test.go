@@ -25,20 +25,20 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 	config.write("v2", changed)
 	otherConfig.write("v2", changed)
 	require.NoError(t, c.refresh())
-	require.Equal(t, []string{"gpu"}, f.closed)
+	require.Equal(t, []string{"gpu"}, f.ended())
 	configured := f.called("configure")
 	for range 3 { // what KeepWarm does
 		require.NoError(t, other.refreshInTime(t.Context()))
 	}
-	require.Equal(t, changed.Hash(), f.groups["cpu"].snap.SpecHash)
-	require.NotContains(t, f.groups, "gpu", "it was closed on purpose")
+	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
+	require.NotContains(t, f.runs(), "gpu", "it was closed on purpose")
 	require.Equal(t, configured, f.called("configure"))
 	require.True(t, other.Fresh(), "it can take over at any time")
 
 	_, err := other.Refresh(t.Context(), nil) // it takes over
 	require.NoError(t, err)
 	require.Equal(t, "v2", other.Config().Version)
-	require.Equal(t, changed.Hash(), f.groups["cpu"].snap.SpecHash)
+	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
 }
 
 // A group that came and went in the config while CA did not talk to this replica is served until it is empty here, too.
@@ -74,7 +74,7 @@ func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	otherConfig.write("v2", larger)
 	require.NoError(t, again.refresh())
 	require.Equal(t, template, again.template("cpu").String())
-	require.Equal(t, larger.Hash(), f.groups["cpu"].snap.SpecHash)
+	require.Equal(t, larger.Hash(), f.published("cpu").SpecHash)
 	require.Empty(t, other.Config().Kept)
 }
 
@@ -82,12 +82,12 @@ func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 func TestNewReplicaStartsWhatDoesNotRun(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, specs("cpu")...)
-	require.Equal(t, s.roster.Load().byID["cpu"].terms.Load().hash, f.groups["cpu"].snap.SpecHash)
+	require.Equal(t, s.roster.Load().byID["cpu"].terms.Load().hash, f.published("cpu").SpecHash)
 
-	delete(f.groups, "cpu") // cancelled by an operator
+	f.set(func(f *fakeGroups) { delete(f.groups, "cpu") }) // cancelled by an operator
 	_, err := s.Refresh(t.Context(), nil)
 	require.NoError(t, err)
-	require.Contains(t, f.groups, "cpu")
+	require.Contains(t, f.runs(), "cpu")
 	require.Equal(t, fleet.Snapshot{}.Target, f.target("cpu"))
 }
 

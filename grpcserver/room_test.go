@@ -1,6 +1,8 @@
 package grpcserver
 
 import (
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,10 +13,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// fakeMarket is what the providers offer.
+// fakeMarket is what the providers offer. A server reads it whenever it likes: change it by nodes and set.
 type fakeMarket struct {
+	mu sync.Mutex
 	market.Market
 	unknown bool
+}
+
+func (m *fakeMarket) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
 }
 
 // nodes offers room for so many nodes of the shape of spec.
@@ -24,11 +33,16 @@ func (m *fakeMarket) nodes(provider string, n int, price float64) {
 		quantity.Mul(int64(n))
 		room[name] = quantity
 	}
-	m.Offers = append(m.Offers, market.Offer{Name: provider, Provider: provider, Lendable: room, Free: room, Price: price,
-		Labels: map[string]string{"provider": provider}})
+	m.set(func() {
+		m.Offers = append(slices.Clone(m.Offers), market.Offer{Name: provider, Provider: provider, Lendable: room, Free: room,
+			Price: price, Labels: map[string]string{"provider": provider}})
+	})
 }
 
-func (m *fakeMarket) current() (market.Market, bool) { return m.Market, !m.unknown }
+func (m *fakeMarket) current() (now market.Market, known bool) {
+	m.set(func() { now, known = m.Market, !m.unknown })
+	return now, known
+}
 
 func onMarket(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) client {
 	t.Helper()
@@ -62,10 +76,10 @@ func TestMaxIsWhatIsOffered(t *testing.T) {
 	m.nodes("rome", 100, 1)
 	require.NoError(t, c.refresh())
 	require.Equal(t, 10, c.max("cpu"))
-	m.unknown = true
+	m.set(func() { m.unknown = true })
 	require.NoError(t, c.refresh())
 	require.Equal(t, 7, c.max("cpu"), "one more, so that a market nobody writes stops nothing")
-	m.unknown, m.Offers = false, nil
+	m.set(func() { m.unknown, m.Offers = false, nil })
 	require.NoError(t, c.refresh())
 	require.Equal(t, 6, c.max("cpu"))
 }
