@@ -46,6 +46,8 @@ func TestThreePodsWithRoomForTwo(t *testing.T) {
 			w.publish()
 			require.Equal(t, []string{group + " +1"}, w.loops(2))
 			require.Zero(t, w.pending())
+			require.NotContains(t, w.status(), "Backoff")
+			require.Equal(t, map[string]int{group: 3}, w.targets())
 		})
 	}
 }
