@@ -75,6 +75,9 @@ var (
 		"group")
 	descKept = desc("group_template_kept",
 		"1 when the configured shape, labels or taints are not in force; the log says why.", "group")
+	descUnavailable = desc("group_unavailable",
+		"1 when the node group could not be read, or did not take its config, at the last refresh: it is served as it was, "+
+			"and neither grows nor shrinks; the log says why.", "group")
 	descGivenUp = desc("group_provision_time_short",
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
@@ -88,7 +91,7 @@ var (
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
-		descDirty, descPaused, descRetired, descKept, descGivenUp, descFresh, descBroken, descConfigAt,
+		descDirty, descPaused, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken, descConfigAt,
 	} {
 		out <- d
 	}
@@ -116,6 +119,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		gauge(descDirty, bit(g.isDirty()), g.id)
 		gauge(descRetired, bit(t.retired), g.id)
 		gauge(descKept, bit(t.kept != ""), g.id)
+		gauge(descUnavailable, bit(g.unusable.Load() != nil), g.id)
 		gauge(descGivenUp, bit(g.isGivenUpEarly()), g.id)
 		if at := g.readAt.Load(); at != nil {
 			gauge(descAge, max(0, time.Since(*at).Seconds()), g.id)

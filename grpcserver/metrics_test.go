@@ -154,6 +154,20 @@ func TestMetricsTellOfTheConfig(t *testing.T) {
 		`group_retired{group="gpu"} 0`)
 }
 
+// A group whose workflow does not take its config keeps the old one, and that is seen; the others are not concerned.
+func TestMetricsTellOfAGroupThatIsUnavailable(t *testing.T) {
+	f := newFake()
+	s := loaded(t, f, specs("cpu", "gpu")...)
+	m := NewMetrics(s)
+	has(t, scrape(t, m), `group_unavailable{group="cpu"} 0`, `group_unavailable{group="gpu"} 0`)
+	f.set(func(f *fakeGroups) { f.failing["cpu"] = errors.New("its workflow task fails") })
+	require.NoError(t, direct{t, s}.refresh())
+	has(t, scrape(t, m), `group_unavailable{group="cpu"} 1`, `group_unavailable{group="gpu"} 0`)
+	f.set(func(f *fakeGroups) { delete(f.failing, "cpu") })
+	require.NoError(t, direct{t, s}.refresh())
+	has(t, scrape(t, m), `group_unavailable{group="cpu"} 0`)
+}
+
 // A scrape must not wait for whoever reads a config or asks Temporal.
 func TestMetricsTakeNoLock(t *testing.T) {
 	s := loaded(t, newFake(), specs("cpu")...)

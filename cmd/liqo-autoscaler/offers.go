@@ -108,6 +108,9 @@ func (f workerFlags) published(ctx context.Context, hub workflows.Hub, from publ
 	if m == nil {
 		return nil
 	}
+	if m.Dropped > 0 {
+		fmt.Fprintf(notes, "note: %d dearer offers are not in the market, which has no room for them\n", m.Dropped)
+	}
 	offered := []fleet.Offer{}
 	for _, o := range m.Offers {
 		offered = append(offered, o.Candidate().Offer)

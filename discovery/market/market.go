@@ -9,6 +9,8 @@ package market
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,8 +19,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// maxOffers bounds what is published: the cheapest are kept.
-const maxOffers = 1000
+// Bounds of what is published, of which the cheapest offers are kept. A ConfigMap has room for a MiB; what would not fit
+// would not be written at all, and soon nobody would believe the market any longer.
+const (
+	maxOffers = 1000
+	maxBytes  = 900 << 10 // of the offers, as JSON
+)
 
 // Market is all offers at one moment.
 type Market struct {
@@ -80,15 +86,21 @@ func (o Offer) Candidate() fleet.Candidate {
 }
 
 // newMarket orders the offers by price, so that those that are cut are the dearest.
-func newMarket(offers []Offer, now time.Time) Market {
+func newMarket(offers []Offer, now time.Time) (Market, error) {
 	slices.SortFunc(offers, func(a, b Offer) int {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Provider, b.Provider))
 	})
-	m := Market{At: now, Offers: offers}
-	if len(offers) > maxOffers {
-		m.Offers, m.Dropped = offers[:maxOffers], len(offers)-maxOffers
+	n, size := 0, 0
+	for ; n < min(len(offers), maxOffers); n++ {
+		raw, err := json.Marshal(offers[n])
+		if err != nil {
+			return Market{}, fmt.Errorf("write offer %s: %w", offers[n].Name, err)
+		}
+		if size += len(raw) + 1; size > maxBytes {
+			break
+		}
 	}
-	return m
+	return Market{At: now, Offers: offers[:n], Dropped: len(offers) - n}, nil
 }
 
 // Store keeps the document of one hub.

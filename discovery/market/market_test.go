@@ -3,8 +3,11 @@ package market_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -293,6 +296,47 @@ func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
 		require.False(t, known)
 		cancel()
 	})
+}
+
+// A ConfigMap has room for a MiB: of more offers the dearest are left out, and how many is told.
+func TestTheDearestOffersAreLeftOut(t *testing.T) {
+	for name, c := range map[string]struct{ words, atLeast, atMost int }{
+		"many":  {words: 1, atLeast: 1000, atMost: 1000},
+		"large": {words: 60, atLeast: 100, atMost: 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const all = 1500
+			w := newWorld()
+			w.offers = nil
+			for n := range all {
+				labels := map[string]string{}
+				for k := range c.words {
+					labels[fmt.Sprintf("example.com/label-%d", k)] = strings.Repeat("x", 40)
+				}
+				w.offers = append(w.offers, fleet.Offer{Name: "o" + strconv.Itoa(n), Provider: "p" + strconv.Itoa(n),
+					Lendable: list("100", "200Gi"), Price: float64(all - n), Labels: labels})
+			}
+			client := fake.NewClientset()
+			store := market.ConfigMap{Client: client, Namespace: "ns", Name: market.ConfigMapName("hub")}
+			p := w.publisher()
+			p.Store = store
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				go p.Run(ctx)
+				synctest.Wait()
+				cancel()
+			})
+			found, err := client.CoreV1().ConfigMaps("ns").Get(t.Context(), store.Name, metav1.GetOptions{})
+			require.NoError(t, err)
+			require.Less(t, found.Size(), 1<<20)
+			m, err := store.Load(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, all, len(m.Offers)+m.Dropped)
+			require.GreaterOrEqual(t, len(m.Offers), c.atLeast)
+			require.LessOrEqual(t, len(m.Offers), c.atMost)
+			require.Equal(t, "o1499", m.Offers[0].Name, "the cheapest")
+		})
+	}
 }
 
 // Both stores, the same promises.

@@ -98,7 +98,7 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 		}
 		offers = append(offers, offerOf(o, state))
 	}
-	return newMarket(offers, time.Now()), nil
+	return newMarket(offers, time.Now())
 }
 
 // shapes are those of the groups that run.
