@@ -30,6 +30,7 @@ var healthy = map[string][]string{
 	"liqo_autoscaler_instances_stuck":            {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_instances_not_ready":        {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_group_dirty":                {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_group_unavailable":          {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_snapshot_age_seconds":       {`{namespace="la", group="large"} 2x3000`},
 	"liqo_autoscaler_group_provision_time_short": {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_provider_condition":         {`{namespace="la", provider="milan", condition="Unreachable"} 0x3000`},
@@ -79,6 +80,8 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
 	"LiqoAutoscalerGroupDirty": {map[string][]string{
 		"liqo_autoscaler_group_dirty": {`{namespace="la", group="large"} 1x3000`}}, 15, "large"},
+	"LiqoAutoscalerGroupUnavailable": {map[string][]string{
+		"liqo_autoscaler_group_unavailable": {`{namespace="la", group="large"} 1x3000`}}, 10, "large cannot be read"},
 	"LiqoAutoscalerGroupStale": {map[string][]string{
 		"liqo_autoscaler_snapshot_age_seconds": {`{namespace="la", group="large"} 600x3000`}}, 5, "last read 10m"},
 	"LiqoAutoscalerProvisionTimeShort": {map[string][]string{
