@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Bounds of what is published, of which the cheapest offers are kept. A ConfigMap has room for a MiB; what would not fit
+// Bounds of what is published: the cheapest offers are kept. A ConfigMap has room for a MiB; what would not fit
 // would not be written at all, and soon nobody would believe the market any longer.
 const (
 	maxOffers = 1000

@@ -99,6 +99,6 @@ func TestS33LargeCluster(t *testing.T) {
 	calls := w.proxy.Calls(func(c ca.Call) bool { return c.Seq > since && c.Method == "NodeGroupForNode" })
 	require.NotEmpty(t, calls)
 	slices.SortFunc(calls, func(a, b ca.Call) int { return int(a.Duration - b.Duration) })
-	t.Logf("a loop took %s (wanted: 3s), 99 of 100 of its %d NodeGroupForNode less than %s (wanted: 5ms)", took, len(calls),
-		calls[len(calls)*99/100].Duration)
+	t.Logf("a loop took %s (wanted: 3s), 99 of 100 of its %d NodeGroupForNode less than %s (wanted: 5ms)", took,
+		len(calls), calls[len(calls)*99/100].Duration)
 }
