@@ -107,17 +107,18 @@ func addGroups(ctx context.Context, c *common, t client.Client, w *explain.World
 	groups := flow.NewGroups(t, c.hub, c.taskQueue)
 	w.Groups, err = flow.NewEntities(t, c.hub, c.taskQueue).Groups(ctx)
 	w.Template, w.Now = grpcserver.Template, time.Now()
-	w.Waits = func(_ string, i fleet.InstanceView) string { return waitsFor(ctx, groups, i) }
-	return err
-}
-
-// waitsFor is what an instance waits for, "" where that cannot be told.
-func waitsFor(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) string {
-	w, err := groups.Waits(ctx, i)
-	if err != nil || w.Stage == "" {
-		return ""
+	waits := map[string]string{}
+	for _, s := range w.Groups {
+		found := make([]string, len(s.Instances))
+		askSteps(len(s.Instances), func(n int) {
+			s.Instances[n].Phase, found[n] = underWay(ctx, groups, s.Instances[n])
+		})
+		for n, i := range s.Instances {
+			waits[i.Name] = found[n]
+		}
 	}
-	return strings.TrimSuffix(w.Stage+": "+w.Message, ": ")
+	w.Waits = func(_ string, i fleet.InstanceView) string { return waits[i.Name] }
+	return err
 }
 
 func newExplainInstance(c *common) *cobra.Command {
@@ -169,7 +170,8 @@ func explainInstance(ctx context.Context, c *common, t client.Client, name strin
 	for _, s := range snapshots {
 		for n := range s.Instances {
 			if v := &s.Instances[n]; v.Name == name {
-				waits := waitsFor(ctx, flow.NewGroups(t, c.hub, c.taskQueue), *v)
+				var waits string
+				v.Phase, waits = underWay(ctx, flow.NewGroups(t, c.hub, c.taskQueue), *v)
 				return explain.OfInstance(name, s.Group, v, waits, records), nil
 			}
 		}

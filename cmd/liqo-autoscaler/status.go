@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -80,24 +79,15 @@ func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entiti
 	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err, unread)
 }
 
-// waits fills in what instances wait for, where that can be told: their steps come and go.
+// waits fills in what instances have under way.
 func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) {
-	var readers errgroup.Group
-	readers.SetLimit(readParallel)
-	for n := range instances {
+	askSteps(len(instances), func(n int) {
 		i := &instances[n]
-		readers.Go(func() error {
-			w, err := groups.Waits(ctx, fleet.InstanceView{Name: i.Name, Phase: i.Phase, Provider: i.Provider})
-			if err == nil && i.Phase == fleet.Peering && w.Step == activities.NameJoin {
-				i.Phase = fleet.Joining // the group does not publish it
-			}
-			if err == nil && w.Message != "" {
-				i.Waits = "waiting for " + w.Stage + ": " + w.Message
-			}
-			return nil
-		})
-	}
-	_ = readers.Wait()
+		phase, waits := underWay(ctx, groups, fleet.InstanceView{Name: i.Name, Phase: i.Phase, Provider: i.Provider})
+		if i.Phase = phase; waits != "" {
+			i.Waits = "waiting for " + waits
+		}
+	})
 }
 
 // snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.

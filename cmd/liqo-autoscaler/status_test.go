@@ -262,6 +262,10 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	knobs(sim.Knobs{Hang: backend.StageVirtualKubelet})
 	waits("waiting for virtual-kubelet: ")
 	require.Equal(t, fleet.Joining, s.status().Instances[0].Phase)
+	s.until(func(st show.Status) bool { // explain says the same
+		said := s.cli("explain", "instance", st.Instances[0].Name)
+		return strings.Contains(said, "Joining, attempt 1 on "+st.Instances[0].Provider+", waiting for virtual-kubelet: ")
+	})
 	knobs(sim.Knobs{})
 	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
 	require.Empty(t, st.Instances[0].Why())

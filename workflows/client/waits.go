@@ -19,6 +19,14 @@ type Waiting struct {
 	Step, Stage, Message string
 }
 
+// String is the stage with the message, "" when nobody has told one.
+func (w Waiting) String() string {
+	if w.Stage == "" || w.Message == "" {
+		return w.Stage
+	}
+	return w.Stage + ": " + w.Message
+}
+
 // Waits reads what an instance in a step waits for: what its driver has under way, or the peering that it waits for.
 // Needs no worker. fleet.ErrUnavailable when nothing drives it.
 func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, err error) {
@@ -54,8 +62,8 @@ func (b *base) waits(ctx context.Context, workflow string) (w Waiting, err error
 			return w, fmt.Errorf("decode the heartbeat of %s: %w", id, err)
 		}
 		w.Stage, w.Message = beat.Stage, beat.Message
-		if last := a.GetLastFailure().GetMessage(); last != "" && !strings.Contains(last, w.Message) {
-			w.Message += "; before: " + last
+		if last := a.GetLastFailure().GetMessage(); last != "" && (w.Message == "" || !strings.Contains(last, w.Message)) {
+			w.Message = strings.TrimPrefix(w.Message+"; before: "+last, "; ")
 		}
 	}
 	return w, nil

@@ -78,6 +78,11 @@ func TestWaits(t *testing.T) {
 		"waits for an answer": {
 			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": nil}, Waiting{}, false,
 		},
+		"has not said why": {
+			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": step(t, "Join",
+				&activities.Beat{Stage: "ready"}, "no answer")},
+			Waiting{Step: "Join", Stage: "ready", Message: "before: no answer"}, false,
+		},
 		"nobody drives it": {fleet.Peering, nil, Waiting{}, true},
 		"is at rest":       {fleet.Ready, nil, Waiting{}, false},
 	} {
@@ -88,4 +93,10 @@ func TestWaits(t *testing.T) {
 			require.Equal(t, c.want, got)
 		})
 	}
+}
+
+func TestWaitingInWords(t *testing.T) {
+	require.Equal(t, "ready: not yet", Waiting{Step: "Join", Stage: "ready", Message: "not yet"}.String())
+	require.Equal(t, "ready", Waiting{Step: "Join", Stage: "ready"}.String())
+	require.Empty(t, Waiting{Step: "Discover"}.String())
 }
