@@ -56,6 +56,8 @@ type Entities interface {
 	// run.
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
+	// Before is what the provider's last life has published, which ended: zero when Temporal lists none, any more.
+	Before(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 	// Ensure starts a provider's entity when it does not run.
 	Ensure(ctx context.Context, provider string) (started bool, err error)
 }

@@ -107,6 +107,7 @@ func (m *messages) differs(name string, d fleet.Differences) error {
 type entities struct {
 	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
+	before    fleet.ProviderSnapshot
 	err       error
 	mu        sync.Mutex
 	ensured   []string
@@ -145,6 +146,10 @@ func (e *entities) Status(_ context.Context, id string) (fleet.ProviderSnapshot,
 		return fleet.ProviderSnapshot{}, fmt.Errorf("provider/%s %w: %w", id, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	return e.providers[n], e.err
+}
+
+func (e *entities) Before(context.Context, string) (fleet.ProviderSnapshot, error) {
+	return e.before, e.err
 }
 
 func (e *entities) Ensure(_ context.Context, provider string) (bool, error) {

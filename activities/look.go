@@ -196,6 +196,12 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 	if offer := a.offerOf(ctx, id); offer != nil {
 		r.LingerSeconds, r.Unpeer = offer.LingerSeconds, offer.Unpeer
 	}
+	before, err := a.Entities.Before(ctx, id)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("what the provider knew before cannot be read; if it was cordoned, cordon it again",
+			"provider", id, "error", err)
+	}
+	r.Cordoned = !before.Cordoned.IsZero()
 	return nil
 }
 

@@ -64,7 +64,7 @@ func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
 		"catalog is broken": {offering{err: errors.New("no such file")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &activities.Activities{Backend: w, Catalog: c.catalog}
+			a := &activities.Activities{Backend: w, Catalog: c.catalog, Entities: &entities{}}
 			got, err := look(t, a, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"})
 			require.NoError(t, err)
 			require.Equal(t, &w.peers[1], got.Peering)
@@ -93,7 +93,7 @@ func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan", After: "unpeering/milan"}
 	w := &world{peers: []fleet.Provider{{ID: "milan"}}}
 	e := &ending{looks: 4}
-	a := &activities.Activities{Backend: w, Workflows: e, Catalog: offering{}}
+	a := &activities.Activities{Backend: w, Workflows: e, Catalog: offering{}, Entities: &entities{}}
 	got, err := look(t, a, task)
 	require.NoError(t, err)
 	require.Zero(t, e.looks)
@@ -176,4 +176,23 @@ func TestCheckReplacesOrphans(t *testing.T) {
 	got, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(5)})
 	require.NoError(t, err)
 	require.Equal(t, want, got.Drivers)
+}
+
+// A provider that recovers hears whether its last life was cordoned; what cannot be read holds its recovery not up.
+func TestLookAtAProvidersLastLife(t *testing.T) {
+	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
+	for name, c := range map[string]struct {
+		before *entities
+		want   bool
+	}{
+		"cordoned":       {&entities{before: fleet.ProviderSnapshot{Cordoned: noon}}, true},
+		"not cordoned":   {&entities{}, false},
+		"cannot be read": {&entities{err: errors.New("no answer")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := look(t, &activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: c.before}, task)
+			require.NoError(t, err)
+			require.Equal(t, c.want, r.Cordoned)
+		})
+	}
 }

@@ -107,8 +107,16 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 	s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
 	s.allIn("", 0)
 	s.provider(0, "lingers", func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Lingering })
+	entities := flow.NewEntities(s.temporal, s.hub, s.queue)
+	_, err = entities.Cordon(s.ctx, s.providers[0], true)
+	require.NoError(t, err)
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[0])), "", "test"))
+	require.Eventually(t, func() bool { // Temporal lists it a moment later
+		before, err := entities.Before(s.ctx, s.providers[0])
+		return err == nil && !before.Cordoned.IsZero()
+	}, waitLimit, waitTick)
 	s.compare()
+	s.provider(0, "is still cordoned", func(p fleet.ProviderSnapshot) bool { return !p.Cordoned.IsZero() })
 	s.provider(0, "keeps its policy", func(p fleet.ProviderSnapshot) bool {
 		return p.Phase == fleet.Lingering && p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever &&
 			p.Offer.Linger() == 7*time.Second

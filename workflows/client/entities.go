@@ -3,8 +3,12 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -60,6 +64,36 @@ func (e *Entities) Status(ctx context.Context, provider string) (s fleet.Provide
 	err = e.read(ctx, e.provider(provider), &s)
 	return s, err
 }
+
+// Before is what the provider's last life has published, which was terminated, reset or came to its end; zero when
+// Temporal lists none, any more. Needs no worker. Error: fleet.ErrUnavailable.
+func (e *Entities) Before(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
+	id := e.provider(provider)
+	page, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: beforePage, Query: fmt.Sprintf(
+			"WorkflowId = '%s' AND ExecutionStatus != 'Running' AND ExecutionStatus != 'ContinuedAsNew'", id),
+	})
+	if err != nil {
+		return s, fmt.Errorf("list earlier runs of %s: %w: %w", id, fleet.ErrUnavailable, err)
+	}
+	var newest *workflow.WorkflowExecutionInfo
+	for _, run := range page.GetExecutions() {
+		published := run.GetMemo().GetFields()[workflows.MemoSnapshot] != nil
+		if published && (newest == nil || run.GetCloseTime().AsTime().After(newest.GetCloseTime().AsTime())) {
+			newest = run
+		}
+	}
+	if newest == nil {
+		return s, nil
+	}
+	if err := decodeMemo(newest.GetMemo().GetFields()[workflows.MemoSnapshot], &s); err != nil {
+		return s, fmt.Errorf("decode the memo of an earlier run of %s: %w: %w", id, fleet.ErrUnavailable, err)
+	}
+	return s, nil
+}
+
+// beforePage is how many of a provider's earlier runs are looked at, the newest first. Their memos come too.
+const beforePage = 10
 
 // Groups returns every group that runs, each as it published last; those that have published nothing are left out.
 func (e *Entities) Groups(ctx context.Context) ([]fleet.Snapshot, error) {

@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -101,4 +104,54 @@ func TestAReadThatWasGivenUpIsNotRemembered(t *testing.T) {
 	s, err := e.Provider(t.Context(), "milan")
 	require.NoError(t, err)
 	require.Equal(t, "milan", s.ID)
+}
+
+// ended lists runs that are closed.
+type ended struct {
+	Temporal
+	mu    sync.Mutex
+	query string
+	runs  []*workflow.WorkflowExecutionInfo
+	err   error
+}
+
+func (e *ended) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.query = r.GetQuery()
+	return &workflowservice.ListWorkflowExecutionsResponse{Executions: e.runs}, e.err
+}
+
+// What a provider's last life knew is in the memo of the run that ended last and had published anything.
+func TestBefore(t *testing.T) {
+	run := func(second int64, s *fleet.ProviderSnapshot) *workflow.WorkflowExecutionInfo {
+		info := &workflow.WorkflowExecutionInfo{CloseTime: timestamppb.New(time.Unix(second, 0))}
+		if s != nil {
+			info.Memo = &common.Memo{Fields: map[string]*common.Payload{workflows.MemoSnapshot: packed(t, *s)}}
+		}
+		return info
+	}
+	first := &fleet.ProviderSnapshot{ID: "milan", Revision: 1, Cordoned: time.Unix(1, 0).UTC()}
+	second := &fleet.ProviderSnapshot{ID: "milan", Revision: 2}
+	for name, c := range map[string]struct {
+		runs []*workflow.WorkflowExecutionInfo
+		want int64
+	}{
+		"none": {}, "the newest": {[]*workflow.WorkflowExecutionInfo{run(10, first), run(20, second)}, 2},
+		"in any order":    {[]*workflow.WorkflowExecutionInfo{run(20, second), run(10, first)}, 2},
+		"one that spoke":  {[]*workflow.WorkflowExecutionInfo{run(30, nil), run(10, first)}, 1},
+		"nobody did ever": {[]*workflow.WorkflowExecutionInfo{run(30, nil)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := &ended{runs: c.runs}
+			s, err := NewEntities(list, "edge", "").Before(t.Context(), "milan")
+			require.NoError(t, err)
+			require.Equal(t, c.want, s.Revision)
+			require.Equal(t, c.want == 1, !s.Cordoned.IsZero())
+			require.Contains(t, list.query, "WorkflowId = 'edge/provider/milan'")
+		})
+	}
+	_, err := NewEntities(&ended{err: errors.New("no answer")}, "", "").Before(t.Context(), "milan")
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }

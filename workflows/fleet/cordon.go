@@ -7,6 +7,7 @@ import "time"
 // cordon puts the operator's word in force. Those that wait for the peering go elsewhere; it is made to its end, and
 // lingers. Idempotent.
 func (p *ProviderState) cordon(on bool, now time.Time) {
+	p.Inherits = false
 	if on == p.isCordoned() {
 		return
 	}
@@ -23,6 +24,14 @@ func (p *ProviderState) cordon(on bool, now time.Time) {
 	if p.Live() == 0 {
 		p.Apply(PeeringEmptied, nil, now)
 	}
+}
+
+// inherit takes over that the provider was cordoned when its last life ended: somebody has terminated or reset it.
+func (p *ProviderState) inherit(cordoned bool, now time.Time) {
+	if p.Inherits && cordoned {
+		p.cordon(true, now)
+	}
+	p.Inherits = false
 }
 
 func (p *ProviderState) isCordoned() bool { return !p.Cordoned.IsZero() }

@@ -247,6 +247,8 @@ type Result struct {
 	Peering       *Provider    `json:"peering,omitempty"`
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+	// Cordoned: the provider was when its last life ended.
+	Cordoned bool `json:"cordoned,omitempty"`
 	// Refusing answers Ask; nil: it no longer refuses.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }

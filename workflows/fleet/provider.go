@@ -46,6 +46,8 @@ type ProviderState struct {
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
 	Cordoned time.Time `json:"cordoned,omitzero"`
+	// Inherits: what the last life of the provider knew of that is not known yet, and no operator has said since.
+	Inherits bool `json:"inherits,omitempty"`
 
 	free corev1.ResourceList
 	log  []PeeringTransition
@@ -77,7 +79,7 @@ const (
 
 // NewProviderState is a Provider that first looks what exists.
 func NewProviderState(id string, now time.Time) *ProviderState {
-	p := &ProviderState{ID: id, Phase: Absent, Since: now, Holds: map[string]Hold{}, Recovering: true,
+	p := &ProviderState{ID: id, Phase: Absent, Since: now, Holds: map[string]Hold{}, Recovering: true, Inherits: true,
 		Run: int(now.UnixMicro())}
 	p.Commands.Add(Command{Kind: CommandCancel, Driver: "unpeering"})
 	p.Commands.Add(Command{Kind: CommandRecover})

@@ -33,6 +33,49 @@ func TestProviderThatIsCordonedStays(t *testing.T) {
 	require.True(t, p.Over(later))
 }
 
+// A provider whose workflow was terminated takes its cordon over, in its first recovery alone, and only if no operator
+// has said anything since.
+func TestProviderInheritsItsCordon(t *testing.T) {
+	on, off := true, false
+	for name, c := range map[string]struct {
+		said *bool
+		want bool
+	}{"inherits": {nil, true}, "uncordoned since": {&off, false}, "cordoned since": {&on, true}} {
+		t.Run(name, func(t *testing.T) {
+			p := fleet.NewProviderState("milan", t0)
+			p.Step(fleet.ProviderInput{Cordon: c.said, Requests: []fleet.HoldRequest{{
+				Kind: fleet.HoldAcquire, Key: "a-t0-1-1", Shape: shape("1"), Budget: metav1.Duration{Duration: time.Minute},
+				Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
+			}}}, t0)
+			recovered(t, p, true)
+			require.Equal(t, c.want, !p.Snapshot(t0).Cordoned.IsZero())
+			want := fleet.HoldWaiting
+			if c.want {
+				want = fleet.HoldRefused
+			}
+			require.Equal(t, want, p.Holds["a-t0-1-1"].State)
+
+			p.Step(fleet.ProviderInput{Cordon: &off}, t0)
+			for round := range int64(2) { // slices without a hold: it lists what exists again
+				p.Step(fleet.ProviderInput{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+			}
+			require.True(t, p.Recovering)
+			recovered(t, p, true)
+			require.True(t, p.Snapshot(t0).Cordoned.IsZero(), "that life is long over")
+		})
+	}
+}
+
+// recovered answers the open commands, and says whether the life before was cordoned.
+func recovered(t *testing.T, p *fleet.ProviderState, cordoned bool) {
+	t.Helper()
+	for p.Recovering {
+		require.NotEmpty(t, p.Commands.Open)
+		r := &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone, Cordoned: cordoned}
+		p.Step(fleet.ProviderInput{Result: r}, t0)
+	}
+}
+
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	p, now, linger := fleet.NewProviderState("milan", t0), t0, int64(30)

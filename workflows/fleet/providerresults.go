@@ -43,6 +43,7 @@ func (p *ProviderState) recovered(r Result, now time.Time) {
 	p.Recovering = false
 	p.rebuild(r.Found, now)
 	p.recoverOffer(r)
+	p.inherit(r.Cordoned, now)
 	if r.Peering == nil && len(r.Found) == 0 {
 		return
 	}
