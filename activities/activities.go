@@ -98,6 +98,8 @@ type Activities struct {
 	Probe func(ctx context.Context) error
 	// Conditions hears of what is wrong with providers; nil means nobody does.
 	Conditions *Conditions
+	// Notices shows people in the cluster what steps do; nil shows nobody.
+	Notices Notices
 	// Now is the worker's clock; nil means time.Now.
 	Now func() time.Time
 }

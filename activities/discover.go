@@ -93,6 +93,7 @@ type SelectOutput struct {
 // Select chooses the provider of the next attempt, tells the group and asks the provider for a hold. It is an activity
 // so that the scoring may change without breaking the replay of running workflows, and a local one because it is short.
 func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
+	a.showLast(in.View)
 	decision := fleet.Choose(in.Spec, in.Found.Candidates, in.Refused, in.Found.Rank, a.now())
 	out := SelectOutput{Decision: decision}
 	for n := range in.Found.Candidates {
@@ -114,6 +115,10 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 		Group: in.Spec.ID, View: &view, Provider: out.Offer.Provider,
 		Holds: []fleet.HoldRequest{acquire(at, in.Spec, out.Offer)},
 	})
+	if err == nil {
+		a.show(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s asks provider %s", at.Number, at.Instance,
+			out.Offer.Provider)
+	}
 	return out, err
 }
 

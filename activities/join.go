@@ -20,7 +20,23 @@ type JoinInput struct {
 
 // Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and tells the group. It
 // may hold its slot for the group's budget, which its clock keeps across workers.
-func (a *Activities) Join(parent context.Context, in JoinInput) error {
+func (a *Activities) Join(ctx context.Context, in JoinInput) error {
+	at := in.Node.Attempt
+	name, provider := at.ObjectName(), "provider "+at.Provider.ID
+	a.showFirst(ctx, ReasonJoining, name, "%s has granted it: ResourceSlice and VirtualNode are being made", provider)
+	err := a.join(ctx, in)
+	switch {
+	case err == nil:
+		a.show(ReasonNodeReady, name, "instance %s of node group %s is ready on %s", at.Instance, at.Group, provider)
+	case temporal.IsCanceledError(err):
+		a.show(ReasonAttemptCancelled, name, "%s: %s", provider, failureIn(err, at.Provider.ID).Message)
+	default:
+		a.showEnd(at, ReasonAttemptFailed, provider, err)
+	}
+	return err
+}
+
+func (a *Activities) join(parent context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	provider := at.Provider.ID
 	release, err := a.Making.Take(provider)

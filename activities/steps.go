@@ -27,9 +27,20 @@ type DrainInput struct {
 // Drain empties the attempt's node, in short passes; a node that is gone is empty. It gives up when its budget is used
 // up.
 func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
-	return a.removal(ctx, in.Attempt.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
-		return a.Backend.Drain(ctx, in.Attempt, in.Force, p)
+	at, name := in.Attempt, in.Attempt.ObjectName()
+	if in.Force {
+		a.showFirst(ctx, ReasonLost, name, "instance %s is lost: its pods are deleted without waiting", at.Instance)
+	} else {
+		a.showFirst(ctx, ReasonDraining, name, "instance %s is given back: its pods are evicted", at.Instance)
+	}
+	err := a.removal(ctx, at.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
+		return a.Backend.Drain(ctx, at, in.Force, p)
 	})
+	if err == nil {
+		a.show(ReasonDrained, name, "no pod is left; the slice is returned to provider %s", at.Provider.ID)
+	}
+	a.showEnd(at, ReasonDrainFailed, "the pods that are left are deleted", err)
+	return err
 }
 
 // ReturnInput names the attempt to take back.
@@ -55,7 +66,15 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 		released := in.View.Returned()
 		tell.Group, tell.View = in.Attempt.Group, &released
 	}
-	return a.Tell(ctx, tell)
+	if err := a.Tell(ctx, tell); err != nil {
+		return err
+	}
+	reason := ReasonReleased
+	if in.View == nil {
+		reason = ReasonAttemptUndone
+	}
+	a.show(reason, in.Attempt.ObjectName(), "nothing of it is left, here and on provider %s", in.Attempt.Provider.ID)
+	return nil
 }
 
 // Establish makes the peering with a provider, or adopts what is there, in short passes within the input's budgets, and
@@ -79,8 +98,12 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	if err != nil {
 		return err
 	}
-	return a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run,
+	err = a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run,
 		Event: fleet.PeeringDone}})
+	if err == nil {
+		a.show(ReasonPeeringEstablished, "", "peering with provider %s is established", in.Provider.ID)
+	}
+	return err
 }
 
 // RemovePeering removes the peering with a provider, if it is ours and nobody uses it (I11), and reports what became of
@@ -105,8 +128,12 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 	if err != nil {
 		return err
 	}
-	return a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event,
+	err = a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event,
 		Refusing: refusing}})
+	if err == nil && event == fleet.PeeringDone && refusing == nil {
+		a.show(ReasonPeeringRemoved, "", "peering with provider %s is removed, or was not ours", in.Provider.ID)
+	}
+	return err
 }
 
 // over asks the provider entity whether it has gone on since it had this run started: one that is executed late, or

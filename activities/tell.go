@@ -37,7 +37,11 @@ func (a *Activities) Tell(ctx context.Context, in TellInput) error {
 			return err
 		})
 	}
-	return tell.Wait()
+	err := tell.Wait()
+	if err == nil {
+		a.showTold(in)
+	}
+	return err
 }
 
 // Acquire is what an instance asks its current attempt's provider for.

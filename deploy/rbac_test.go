@@ -39,7 +39,8 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 
 func needed(where ...string) []right {
 	set := map[right]bool{}
-	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfRenewal} {
+	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfEvents,
+		needsOfRenewal} {
 		for _, rights := range table {
 			for _, r := range rights {
 				if slices.Contains(where, r.where) {
@@ -87,6 +88,7 @@ func TestWorkerRights(t *testing.T) {
 	o := render(t, "existing")
 	require.Equal(t, needed("cluster"), granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
 	require.Equal(t, needed("liqo"), granted(t, "liqo", one[rbacv1.Role](t, o, "liqo-system", "lender-worker").Rules))
+	require.Equal(t, needed("events"), granted(t, "events", one[rbacv1.Role](t, o, "default", "lender-events").Rules))
 
 	credentials := func(namespace string) []right {
 		return granted(t, "credentials", one[rbacv1.Role](t, o, namespace, "lender-credentials").Rules)

@@ -2,8 +2,8 @@ package deploy_test
 
 // A right is one verb on one resource in one place.
 type right struct {
-	// consumer: "cluster", "liqo", "credentials", "offers"; provider: "tenant" (its namespace), "provider liqo", "itself",
-	// "account" (the accounts' namespace)
+	// consumer: "cluster", "liqo", "credentials", "offers", "events" (of Nodes), "writer" and "reader" (of the market);
+	// provider: "tenant" (its namespace), "provider liqo", "itself", "account" (the accounts' namespace)
 	where    string
 	verb     string
 	resource string // group/resource, "" for the core group
@@ -73,6 +73,12 @@ var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "writer", verb: "get", resource: "coordination.k8s.io/leases", name: marketName},
 	{where: "writer", verb: "update", resource: "coordination.k8s.io/leases", name: marketName},
 }}
+
+// needsOfEvents is what client-go's recorder does for worker/notices.
+var needsOfEvents = map[string][]right{
+	"about a node":     on("events", "create", "/events"),
+	"about the market": and(on("writer", "create", "/events"), on("writer", "patch", "/events")),
+}
 
 // needsOfRenewal is what `liqo-autoscaler provider-access renew` does.
 var needsOfRenewal = map[string][]right{"renewal": {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
@@ -97,8 +98,14 @@ func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 		t.Logf("labels on the node only: %v", extra)
 	})
 
+	way := []activities.Reason{activities.ReasonProviderSelected, activities.ReasonJoining, activities.ReasonNodeReady}
+	r.events(ctx, node.Name, way...)
+	described := s.tool(ctx, s.admin(lab.Consumer), nil, "kubectl", "describe", "node", node.Name)
+	require.Contains(t, string(described), activities.ReasonProviderSelected)
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	r.scaledIn(ctx, ids)
+	r.events(ctx, node.Name, append(way, activities.ReasonDraining, activities.ReasonDrained,
+		activities.ReasonReleased)...)
 }
 
 // twoNodesOneTenant: two nodes at once on one provider share its peering.

@@ -51,6 +51,8 @@ type Options struct {
 	ProbeURL string
 	// Conditions, if any, hears of what is wrong with providers.
 	Conditions *activities.Conditions
+	// Notices, if any, shows people in the cluster what steps do.
+	Notices activities.Notices
 
 	onFatal func(error) // told once, when the SDK stops the worker for good
 }
@@ -78,7 +80,7 @@ func lanes(o Options, registered func() bool) []worker.Worker {
 		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, registered),
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
-		Probe:     probe(o.ProbeURL), Conditions: o.Conditions,
+		Probe:     probe(o.ProbeURL), Conditions: o.Conditions, Notices: o.Notices,
 	}
 	var all []worker.Worker
 	for _, lane := range workflows.Lanes {

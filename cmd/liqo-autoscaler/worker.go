@@ -91,7 +91,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	store, err := f.market.open(string(c.hub), func() (*rest.Config, error) { return consumer, nil })
+	store, shown, err := f.publishes(ctx, c.hub, consumer)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 			Temporal: t, Namespace: temporal.Namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
 			Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
-			ProbeURL: f.probeURL, Conditions: seen.conditions, Version: version,
+			ProbeURL: f.probeURL, Conditions: seen.conditions, Notices: shown, Version: version,
 		})
 	})
 	return g.Wait()

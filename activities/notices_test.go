@@ -1,0 +1,164 @@
+package activities_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// board remembers what is shown, as lines "reason node: message".
+type board struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (b *board) Show(n activities.Notice) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines = append(b.lines, string(n.Reason)+" "+n.Node+": "+n.Message)
+}
+
+func (b *board) all() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.lines)
+}
+
+// Each step shows how it begins and how it ends, the failure's code first; one that is tried again shows no end.
+func TestStepsAreShown(t *testing.T) {
+	at := attempt("a-t0-1")
+	drain := activities.DrainInput{Attempt: at, Budget: metav1.Duration{Duration: 10 * time.Second}}
+	forced := drain
+	forced.Force = true
+	gone := activities.ReturnInput{Attempt: at, View: &fleet.View{Instance: "a-t0-1", Phase: fleet.Unpeering, Attempt: 1}}
+	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}
+	failed := &fleet.View{Instance: "a-t0-1", Phase: fleet.Failed,
+		Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "none")}
+	stuck := &fleet.View{Instance: "a-t0-1", Phase: fleet.Draining, Stuck: "cancelled"}
+	report := &fleet.PeeringReport{Run: 3, Event: fleet.PeeringFailed,
+		Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", "silent")}
+	const granted = "Joining a-t0-1-1: provider milan has granted it: ResourceSlice and VirtualNode are being made"
+	const begun = "Draining a-t0-1-1: instance a-t0-1 is given back: its pods are evicted"
+	for name, c := range map[string]struct {
+		call  func(*activities.Activities) (do, arg any)
+		verb  func(context.Context) error
+		spent time.Duration
+		want  []string
+	}{
+		"a node is ready": {
+			call: func(a *activities.Activities) (any, any) { return a.Join, joining() },
+			want: []string{granted, "NodeReady a-t0-1-1: instance a-t0-1 of node group a is ready on provider milan"},
+		},
+		"a provider refuses": {
+			call: func(a *activities.Activities) (any, any) { return a.Join, joining() }, verb: fails(backend.ErrDenied),
+			want: []string{granted, "AttemptFailed a-t0-1-1: Refused: provider milan: denied by the provider"},
+		},
+		"a node takes another pass": {
+			call: func(a *activities.Activities) (any, any) { return a.Join, joining() },
+			verb: fails(backend.ErrUnreachable), spent: time.Second, want: []string{granted},
+		},
+		"a node is drained": {
+			call: func(a *activities.Activities) (any, any) { return a.Drain, drain },
+			want: []string{begun, "Drained a-t0-1-1: no pod is left; the slice is returned to provider milan"},
+		},
+		"pods do not go": {
+			call: func(a *activities.Activities) (any, any) { return a.Drain, drain },
+			verb: fails(backend.ErrUnreachable), spent: 10 * time.Second,
+			want: []string{begun, "DrainFailed a-t0-1-1: Unreachable: the pods that are left are deleted: " +
+				"not done within 10s: provider unreachable"},
+		},
+		"a node is lost": {
+			call: func(a *activities.Activities) (any, any) { return a.Drain, forced }, verb: fails(backend.ErrUnreachable),
+			want: []string{"Lost a-t0-1-1: instance a-t0-1 is lost: its pods are deleted without waiting"},
+		},
+		"a node is gone": {
+			call: func(a *activities.Activities) (any, any) { return a.Return, gone },
+			want: []string{"Released a-t0-1-1: nothing of it is left, here and on provider milan"},
+		},
+		"an attempt is undone": {
+			call: func(a *activities.Activities) (any, any) { return a.Return, activities.ReturnInput{Attempt: at} },
+			want: []string{"AttemptUndone a-t0-1-1: nothing of it is left, here and on provider milan"},
+		},
+		"a peering is made": {
+			call: func(a *activities.Activities) (any, any) { return a.Establish, peer },
+			want: []string{"PeeringEstablished : peering with provider milan is established"},
+		},
+		"a peering is removed": {
+			call: func(a *activities.Activities) (any, any) { return a.RemovePeering, peer },
+			want: []string{"PeeringRemoved : peering with provider milan is removed, or was not ours"},
+		},
+		"a peering is used": {
+			call: func(a *activities.Activities) (any, any) { return a.RemovePeering, peer }, verb: fails(backend.ErrInUse),
+		},
+		"a peering fails": {
+			call: func(a *activities.Activities) (any, any) {
+				return a.Tell, activities.TellInput{Provider: "milan", Report: report}
+			},
+			want: []string{"PeeringFailed : Timeout: peering with provider milan: silent"},
+		},
+		"an instance fails": {
+			call: func(a *activities.Activities) (any, any) {
+				return a.Tell, activities.TellInput{Group: "a", View: failed}
+			},
+			want: []string{"InstanceFailed : NoOffer: instance a-t0-1: none"},
+		},
+		"a scale-in is cancelled": {
+			call: func(a *activities.Activities) (any, any) {
+				return a.Tell, activities.TellInput{Group: "a", View: stuck}
+			},
+			want: []string{"InstanceStuck : instance a-t0-1 in Draining: cancelled; it goes on with the next DeleteNodes or " +
+				"the signal retry"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := &board{}
+			do, arg := c.call(&activities.Activities{Backend: &world{verb: c.verb}, Messages: &messages{}, Catalog: offering{},
+				Entities: running(), Notices: shown, Now: (&wall{at: noon}).now})
+			b := &beats{}
+			if c.spent > 0 {
+				b.before = &activities.Beat{Spent: c.spent, At: noon}
+			}
+			_ = ended(t, do, arg, b.env)
+			require.Equal(t, c.want, shown.all())
+		})
+	}
+}
+
+// A step that is called off says what it waited for; nobody failed.
+func TestACancelledJoinIsShown(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	shown := &board{}
+	a := &activities.Activities{Entities: running(), Notices: shown,
+		Backend: &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}}
+	_ = ended(t, a.Join, joining(), under(ctx))
+	require.Contains(t, shown.all(), "AttemptCancelled a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
+}
+
+// The choice is shown under the name of the node to come, and why the attempt before it failed under that one's.
+func TestTheChoiceIsShown(t *testing.T) {
+	shown := &board{}
+	offer := fleet.Offer{Name: "turin", Provider: "turin", Lendable: cpu("4")}
+	in := activities.SelectInput{
+		Spec:  fleet.GroupSpec{ID: "a", Max: 3, Shape: cpu("2")},
+		Found: activities.DiscoverOutput{Candidates: []fleet.Candidate{{Offer: offer, Free: cpu("4")}}},
+		View: fleet.View{Instance: "a-t0-1", Phase: fleet.Selecting, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"},
+			Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", strings.Repeat("long ", 100))},
+	}
+	a := &activities.Activities{Messages: &messages{}, Notices: shown, Now: (&wall{at: noon}).now}
+	_, err := run[activities.SelectOutput](t, a.Select, in)
+	require.NoError(t, err)
+	require.Len(t, shown.all(), 2)
+	require.Contains(t, shown.all()[0], "AttemptFailed a-t0-1-1: Timeout: provider milan: long long")
+	require.Less(t, len(shown.all()[0]), 400, "messages are cut")
+	require.Equal(t, "ProviderSelected a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
+}
