@@ -28,35 +28,54 @@ import (
 // chartNamespace is where the chart is installed, by its name, in the consumer cluster.
 const chartNamespace = "liqo-autoscaler"
 
+// The chart's ServiceAccounts.
+const (
+	workerAccount = "liqo-autoscaler-worker"
+	serverAccount = "liqo-autoscaler-grpcserver"
+)
+
 // makeAccounts makes those that our processes run with.
 func (s *stack) makeAccounts(ctx context.Context) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartNamespace}}
 	_, err := s.consumer.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	require.NoError(s.t, err)
-	s.workerAccount(ctx)
+	s.chartAccounts(ctx)
 	for _, p := range s.providers {
 		s.providerAccount(ctx, p)
 	}
 }
 
-// workerAccount makes the chart's ServiceAccounts with the rights that the chart gives them for these node groups and
-// offers, and the kubeconfig of the worker's. The gRPC server has no rights, no token and no kubeconfig.
-func (s *stack) workerAccount(ctx context.Context) {
+// chartAccounts makes the chart's ServiceAccounts with the rights that the chart gives them for these node groups and
+// offers, and the kubeconfig of the worker's. The gRPC server has none, nor rights and a token, unless it reads the
+// market.
+func (s *stack) chartAccounts(ctx context.Context) {
 	s.t.Helper()
-	rendered := s.tool(ctx, nil, nil, "helm", "template", "liqo-autoscaler", filepath.Join(sources(s.t), "deploy", "helm",
+	args := []string{"template", "liqo-autoscaler", filepath.Join(sources(s.t), "deploy", "helm",
 		"liqo-autoscaler"),
 		"--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion, "--values", filepath.Join(s.dir,
 			"groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
-		"--set", "temporal.address="+s.temporal, "--set", "tls.existingSecret=unused",
+		"--set", "temporal.address=" + s.temporal, "--set", "tls.existingSecret=unused",
 		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
-		"--show-only", "templates/worker-policy.yaml")
+		"--show-only", "templates/worker-policy.yaml"}
+	if s.market {
+		args = append(args, "--show-only", "templates/market-rbac.yaml")
+	}
+	rendered := s.tool(ctx, nil, nil, "helm", args...)
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "rbac.yaml"), rendered, 0o600))
 	s.tool(ctx, s.admin(lab.Consumer), rendered, "kubectl", "apply", "-f", "-")
+	s.chartAccount(ctx, workerAccount, lab.Consumer)
+	if s.market {
+		s.chartAccount(ctx, serverAccount, serverAccount)
+	}
+}
 
+// chartAccount makes the kubeconfig of one of the chart's ServiceAccounts: <name>.kubeconfig in s.accounts.
+func (s *stack) chartAccount(ctx context.Context, account, name string) {
+	s.t.Helper()
 	hours := int64((2 * time.Hour).Seconds())
-	granted, err := s.consumer.kube.CoreV1().ServiceAccounts(chartNamespace).CreateToken(ctx, "liqo-autoscaler-worker",
+	granted, err := s.consumer.kube.CoreV1().ServiceAccounts(chartNamespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}},
 		metav1.CreateOptions{})
 	require.NoError(s.t, err)
@@ -65,7 +84,7 @@ func (s *stack) workerAccount(ctx context.Context) {
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: granted.Status.Token}
 	}
-	path := filepath.Join(s.accounts, lab.Consumer+".kubeconfig")
+	path := filepath.Join(s.accounts, name+".kubeconfig")
 	require.NoError(s.t, clientcmd.WriteToFile(*config, path)) // 0600
 	s.limited(ctx, path)
 }

@@ -13,6 +13,7 @@
 // owned by us in the clusters:
 //
 //	TestFirstNode       pending pod to Ready node and back; a worker killed, a peering cancelled; access control
+//	TestFirstNodePerProvider  the same with a node group for each provider, derived from the market
 //	TestFailover        the first provider refuses, hangs or dies at each stage; both do
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours

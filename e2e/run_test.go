@@ -124,11 +124,20 @@ func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 // nothingListed wants the server to list no instance any more, deleting ones included. CA itself asks too rarely by
 // now.
 func (r *run) nothingListed(ctx context.Context) error {
-	res, err := r.s.client.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: group})
-	if err == nil && len(res.GetInstances()) > 0 {
-		err = fmt.Errorf("still listed: %v", res.GetInstances())
+	groups, err := r.s.client.NodeGroups(ctx, &protos.NodeGroupsRequest{})
+	if err != nil {
+		return err
 	}
-	return err
+	for _, g := range groups.GetNodeGroups() {
+		res, err := r.s.client.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: g.GetId()})
+		if err != nil {
+			return err
+		}
+		if len(res.GetInstances()) > 0 {
+			return fmt.Errorf("still listed: %v", res.GetInstances())
+		}
+	}
+	return nil
 }
 
 func (r *run) lookBack(ids []string) {

@@ -51,15 +51,22 @@ type stack struct {
 	worker   *proc.Process
 
 	restarted time.Time // an API server, see young
+	market    bool      // the worker publishes the offers, and grpcserver reads them
 }
+
+// withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
+func withMarket(s *stack) { s.market = true }
 
 // envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 
 // newStack builds and starts all of it. The test's end stops it again.
-func newStack(ctx context.Context, t *testing.T, suite, groups, offers string) *stack {
+func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, options ...func(*stack)) *stack {
 	t.Helper()
 	s := &stack{t: t, dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", suite)}
+	for _, option := range options {
+		option(s)
+	}
 	require.NoError(t, os.RemoveAll(s.dir))
 	require.NoError(t, os.MkdirAll(s.dir, 0o755))
 	timing := newSteps(t)
@@ -164,10 +171,14 @@ func (s *stack) startTemporal(ctx context.Context) {
 // startWorker starts our worker. It needs no waiting: tasks wait in Temporal.
 func (s *stack) startWorker() {
 	s.t.Helper()
-	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
+	args := []string{
 		"worker", "--temporal-address", s.temporal, "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
 		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--metrics-listen", "",
-		"--health-listen", ""}})
+		"--health-listen", ""}
+	if s.market {
+		args = append(args, "--market-namespace", chartNamespace)
+	}
+	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: args})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	s.worker = p
@@ -177,10 +188,15 @@ func (s *stack) startWorker() {
 func (s *stack) startServer(ctx context.Context) {
 	s.t.Helper()
 	files := s.tlsFiles()
-	p, err := proc.Start(proc.Spec{Name: "grpcserver", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
+	args := []string{
 		"grpcserver", "--temporal-address", s.temporal, "--config", filepath.Join(s.dir, "groups.yaml"), "--listen", s.server,
 		"--tls-cert", files.Cert, "--tls-key", files.Key, "--tls-client-ca", files.ClientCA, "--tls-allowed-names", caName,
-		"--metrics-listen", "", "--health-listen", s.health}})
+		"--metrics-listen", "", "--health-listen", s.health}
+	if s.market {
+		args = append(args, "--market-namespace", chartNamespace, "--kubeconfig",
+			filepath.Join(s.accounts, serverAccount+".kubeconfig"))
+	}
+	p, err := proc.Start(proc.Spec{Name: "grpcserver", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: args})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,8 +47,13 @@ func offload(ctx context.Context, s *steps, c *cluster) {
 	})
 }
 
-// deploy creates a Deployment of pods that ask for cpu each.
-func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu string) error {
+// deploy creates a Deployment of pods that ask for cpu each, on nodes with the labels of selector, if there is one.
+func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu string,
+	selector ...map[string]string) error {
+	wanted := map[string]string{}
+	for _, s := range selector {
+		maps.Copy(wanted, s)
+	}
 	labels := map[string]string{"app": name}
 	_, err := c.kube.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -58,6 +64,7 @@ func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu st
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](1),
+					NodeSelector:                  wanted,
 					Containers: []corev1.Container{{Name: "work", Image: "work", Resources: corev1.ResourceRequirements{
 						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
 							corev1.ResourceMemory: resource.MustParse("64Mi")},
