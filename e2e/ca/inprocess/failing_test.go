@@ -46,7 +46,7 @@ func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 		for _, asked := range w.loops(1) {
 			require.Contains(t, []string{"aaa +1", "aaa releases 1"}, asked)
 			if asked == "aaa +1" {
-				grown = append(grown, w.now())
+				grown = append(grown, time.Now()) // by which CA judges, after it has
 			}
 		}
 		require.LessOrEqual(t, w.targets()["aaa"], 1)
