@@ -19,8 +19,8 @@ type bid struct {
 	option *protos.Option
 	cost   float64 // of all its nodes, an hour
 	warm   float64 // share of its nodes that come over a peering which is there
-	asked  float64 // what its pods ask for, see weight
-	room   float64 // what its nodes have room for, see weight
+	asked  float64 // what its pods ask for, see Weight
+	room   float64 // what its nodes have room for, see Weight
 }
 
 // price is what an hour of what the pods ask for costs. Options help different pods, so costs alone do not compare.

@@ -64,9 +64,9 @@ func (s *Server) bid(o *protos.Option) (bid, bool, error) {
 	if err != nil {
 		return bid{}, false, err
 	}
-	b := bid{option: o, room: weight(g.terms.Load().spec.Shape) * float64(o.GetNodeCount())}
+	b := bid{option: o, room: Weight(g.terms.Load().spec.Shape) * float64(o.GetNodeCount())}
 	for _, pod := range pods {
-		b.asked += max(leastWeight, weight(resource.PodRequests(pod, resource.PodResourcesOptions{})))
+		b.asked += max(leastWeight, Weight(resource.PodRequests(pod, resource.PodResourcesOptions{})))
 	}
 	b.cost, b.warm = s.costOf(g, int(o.GetNodeCount()))
 	return b, true, nil
@@ -100,7 +100,7 @@ func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 		left -= n
 		price := p.price
 		if price <= 0 {
-			price = weight(g.terms.Load().spec.Shape)
+			price = Weight(g.terms.Load().spec.Shape)
 		}
 		cost += float64(n) * price
 		if p.peered {

@@ -71,8 +71,8 @@ var (
 	descAge      = desc("snapshot_age_seconds", "How long ago the node group was last read or changed.", "group")
 	descDirty    = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
 	descPaused   = desc("group_paused", "1 while the node group is paused and starts nothing.", "group")
-	descRetired  = desc("group_retired", "1 when the node group is no longer configured and served until it is empty.",
-		"group")
+	descRetired  = desc("group_retired",
+		"1 when the node group is no longer configured, or begins anew, and is served until it is empty.", "group")
 	descKept = desc("group_template_kept",
 		"1 when the configured shape, labels or taints are not in force; the log says why.", "group")
 	descUnavailable = desc("group_unavailable",
@@ -82,6 +82,8 @@ var (
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
 		"1 while Temporal has answered for all node groups within the last minute, which is when the server is ready.")
+	descNotDerived = desc("groups_not_derived",
+		"Node groups that the offers would make and that are not listed: their id is taken, or there are as many as may be.")
 	descBroken = desc("config_broken",
 		"1 when the newest version of the config is refused and an older one is in force.")
 	descConfigAt = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")
@@ -92,6 +94,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
 		descDirty, descPaused, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken, descConfigAt,
+		descNotDerived,
 	} {
 		out <- d
 	}
@@ -108,6 +111,9 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	if c := m.server.told.Load(); c != nil {
 		gauge(descBroken, bit(c.Broken != ""))
 		gauge(descConfigAt, seconds(c.Since))
+	}
+	if d := m.server.derived; d != nil {
+		gauge(descNotDerived, float64(len(d.Refused())))
 	}
 	r := m.server.roster.Load()
 	providers := map[string]int{}

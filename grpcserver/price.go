@@ -67,7 +67,7 @@ func (s *Server) PricingPodPrice(_ context.Context,
 			requests[name] = sum
 		}
 	}
-	return &protos.PricingPodPriceResponse{Price: weight(requests) * s.rate() * hours}, nil
+	return &protos.PricingPodPriceResponse{Price: Weight(requests) * s.rate() * hours}, nil
 }
 
 // nodePrice is per hour.
@@ -75,14 +75,14 @@ func (s *Server) nodePrice(g *group) float64 {
 	if f, ok := s.figure(g.id); ok && f.price > 0 {
 		return f.price
 	}
-	return weight(g.terms.Load().spec.Shape)
+	return Weight(g.terms.Load().spec.Shape)
 }
 
 // rate is the price of a unit of weight in the cheapest group.
 func (s *Server) rate() float64 {
 	least := math.Inf(1)
 	for _, g := range s.roster.Load().list {
-		if w := weight(g.terms.Load().spec.Shape); w > 0 {
+		if w := Weight(g.terms.Load().spec.Shape); w > 0 {
 			least = min(least, s.nodePrice(g)/w)
 		}
 	}
@@ -92,7 +92,8 @@ func (s *Server) rate() float64 {
 	return least
 }
 
-func weight(resources corev1.ResourceList) (sum float64) {
+// Weight is what resources cost in an hour where nobody says what they do.
+func Weight(resources corev1.ResourceList) (sum float64) {
 	for name, quantity := range resources {
 		switch n := quantity.AsApproximateFloat64(); name {
 		case corev1.ResourceCPU:

@@ -94,6 +94,26 @@ func TestPrices(t *testing.T) {
 	require.True(t, gpu > whole && !math.IsInf(gpu, 0))
 }
 
+// A group of larger nodes says how many times an offer's price they cost, to both of CA's expanders.
+func TestPriceFactor(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 8, 0.5)
+	large := spec("large", 0, 5)
+	large.Shape, large.PriceFactor = times(4, large.Shape), 3.5
+	specs := []fleet.GroupSpec{spec("small", 0, 5), large}
+	s, err := New(Options{Groups: f, Specs: specs, Logger: quiet, Market: m.current})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	for group, want := range map[string]float64{"small": 1, "large": 3.5} { // for two hours
+		got, err := c.nodePrice(group)
+		require.NoError(t, err)
+		require.InDelta(t, want, got, 1e-9, group)
+	}
+	cost, _ := s.costOf(s.roster.Load().byID["large"], 2)
+	require.InDelta(t, 3.5, cost, 1e-9)
+}
+
 func TestPriceOfNothing(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
 	at := &metav1.Time{Time: periodBegins}

@@ -109,6 +109,7 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	if first {
 		s.keepTemplate(g, snapshot)
 	}
+	s.caughtUp(g, snapshot)
 	return g.needsConfig(snapshot, byCA || first)
 }
 

@@ -118,7 +118,11 @@ func (s *Server) renew(g *group, t *terms) error {
 	if p := g.picture.Load(); p != nil && p.Spec != nil { // another replica may have changed it
 		inForce = *p.Spec
 	}
-	if !inForce.SameTemplate(t.spec) && g.known() {
+	changed := !inForce.SameTemplate(t.spec) && g.known()
+	if changed && s.isDerived(g) {
+		return s.replace(g, inForce, t)
+	}
+	if changed {
 		kept, err := newTerms(t.spec.WithTemplateOf(inForce))
 		if err != nil {
 			return err
@@ -166,6 +170,13 @@ func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	defer s.reloading.Unlock()
 	configured := g.terms.Load()
 	if first.Spec == nil || configured.retired || !g.known() || first.Spec.SameTemplate(configured.spec) {
+		return
+	}
+	if s.isDerived(g) {
+		if err := s.replace(g, *first.Spec, configured); err != nil {
+			s.log.Error("template in force cannot be kept", "group", g.id, "error", err)
+		}
+		s.tellConfig()
 		return
 	}
 	kept, err := newTerms(configured.spec.WithTemplateOf(*first.Spec))

@@ -14,11 +14,11 @@ import (
 // would be foreign to it and never be removed.
 func (s *Server) retire(g *group) {
 	now := g.terms.Load()
-	if now.retired {
+	if now.retired && now.next == nil {
 		return
 	}
 	t := *now
-	t.retired, t.kept = true, ""
+	t.retired, t.next, t.kept = true, nil, ""
 	g.terms.Store(&t)
 	s.log.Info("node group removed from the config; it is served until it is empty", "group", g.id)
 }
@@ -30,6 +30,7 @@ func (s *Server) dropEmpty(ctx context.Context) {
 		if err := s.groups.Close(ctx, g.id); err != nil {
 			s.log.Warn("workflow of a removed node group could not be closed; it does no harm", "group", g.id, "error", err)
 		}
+		s.beginAnew(g.terms.Load().next)
 	}
 }
 

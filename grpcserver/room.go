@@ -34,36 +34,71 @@ func (s *Server) measure() {
 	if s.market == nil {
 		return
 	}
-	list, now := s.roster.Load().list, time.Now()
+	s.measuring.Lock() // so that no figures replace newer ones
+	defer s.measuring.Unlock()
+	list, now := stands(s.roster.Load().list), time.Now()
 	figures := make(map[string]figure, len(list))
 	m, known := s.market()
 	candidates := subtract(m, list)
+	for _, g := range list { // what waits takes its places first, each by its own shape
+		fleet.Place(g.spec, g.waiting(), candidates, now)
+	}
 	left := make(map[string]map[string]int, len(list)) // by group and provider
 	for _, g := range list {
-		left[g.id] = fleet.Room(g.terms.Load().spec, candidates, now)
+		left[g.id] = fleet.Room(g.spec, candidates, now)
 	}
 	room, peered := rooms(list, left), map[string]bool{}
 	for _, o := range m.Offers {
 		peered[o.Provider] = o.Peered
 	}
 	for _, g := range list {
-		p := g.picture.Load()
-		if p == nil {
+		if g.seen == nil {
 			continue
 		}
-		f := figure{ceiling: p.Target + room[g.id]}
+		f := figure{ceiling: g.seen.Target + room[g.id]}
 		if !known {
-			f.ceiling = p.Target + unknownRoom
+			f.ceiling = g.seen.Target + unknownRoom
 		}
-		if offers := fleet.Matching(g.terms.Load().spec, candidates, now); len(offers) > 0 {
-			f.price = offers[len(offers)-1].Price
+		if offers := fleet.Matching(g.spec, candidates, now); len(offers) > 0 {
+			f.price = g.spec.Price(offers[len(offers)-1].Price)
 			for _, o := range offers {
-				f.places = append(f.places, places{left[g.id][o.Provider], o.Price, peered[o.Provider]})
+				f.places = append(f.places, places{left[g.id][o.Provider], g.spec.Price(o.Price), peered[o.Provider]})
 			}
 		}
 		figures[g.id] = f
 	}
 	s.figures.Store(&figures)
+}
+
+// stand is a group as it is at one moment: instances are booked while figures are worked out.
+type stand struct {
+	*group
+	spec fleet.GroupSpec
+	seen *picture // nil until the first snapshot
+}
+
+func stands(list []*group) []stand {
+	out := make([]stand, len(list))
+	for i, g := range list {
+		out[i] = stand{g, g.terms.Load().spec, g.picture.Load()}
+	}
+	return out
+}
+
+// waiting is how many of the group's instances wait for a place.
+func (s stand) waiting() int {
+	if s.seen == nil {
+		return 0
+	}
+	return s.seen.waiting
+}
+
+// on is how many of its instances a provider has.
+func (s stand) on(provider string) int {
+	if s.seen == nil {
+		return 0
+	}
+	return s.seen.on[provider]
 }
 
 // figure is what the market said of a group at the last refresh; false without a market.
@@ -75,24 +110,23 @@ func (s *Server) figure(id string) (figure, bool) {
 	return figure{}, false
 }
 
-// rooms is how many more instances of each group the offers have places for: those that holds leave, by group and
-// provider, less the instances that are booked and have none yet. Groups that compete for the same offers get equal
-// parts, when others wait for places too or CA splits scale-outs between them.
-func rooms(list []*group, places map[string]map[string]int) map[string]int {
+// rooms is how many more instances of each group the offers have places for: those that holds and the instances that
+// are booked and have none yet leave, by group and provider. Groups that compete for the same offers get equal parts,
+// when others wait for places too or CA splits scale-outs between them.
+func rooms(list []stand, places map[string]map[string]int) map[string]int {
 	out := make(map[string]int, len(list))
 	for _, g := range list {
-		free, sharers := -waiting(g), 1
+		free, sharers := 0, 1
 		for _, n := range places[g.id] {
 			free += n
 		}
 		for _, other := range list {
-			n := waiting(other)
-			if other != g && (n > 0 || balance(g, other)) && overlap(places[g.id], places[other.id]) {
-				free -= n
+			competes := other.waiting() > 0 || balance(g.group, other.group)
+			if other.group != g.group && competes && overlap(places[g.id], places[other.id]) {
 				sharers++
 			}
 		}
-		out[g.id] = part(max(0, free), sharers)
+		out[g.id] = part(free, sharers)
 	}
 	return out
 }
@@ -122,33 +156,28 @@ func (g *group) growable() bool {
 	return p != nil && !t.retired && g.unusable.Load() == nil && p.Target < t.spec.Max
 }
 
-// subtract takes from the offers what this server's groups have and the market does not show yet.
-func subtract(m market.Market, list []*group) []fleet.Candidate {
+// subtract takes from the offers what this server's groups have and the market does not show yet. Which instances it
+// shows is not known, and they differ in shape; so an offer has what it shows to be free, and no more than its groups
+// leave of it.
+func subtract(m market.Market, list []stand) []fleet.Candidate {
 	candidates := make([]fleet.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
-		candidates[i] = o.Candidate()
-		unseen := -o.Nodes
+		c, left := o.Candidate(), fleet.Candidate{Offer: fleet.Offer{Lendable: o.Lendable}}
 		for _, g := range list {
-			n := 0
-			if p := g.picture.Load(); p != nil {
-				n = p.on[o.Provider]
-			}
-			unseen += n
-			if newer := min(n, unseen); newer > 0 {
-				candidates[i].Take(newer, g.terms.Load().spec.Shape)
-				unseen -= newer
+			left.Take(g.on(o.Provider), g.spec.Shape)
+		}
+		c.Nodes = max(c.Nodes, left.Nodes)
+		if c.Free == nil {
+			c.Free = left.Free
+		}
+		for name, quantity := range left.Free {
+			if shown, ok := c.Free[name]; ok && quantity.Cmp(shown) < 0 {
+				c.Free[name] = quantity
 			}
 		}
+		candidates[i] = c
 	}
 	return candidates
-}
-
-// waiting is how many of a group's instances wait for a place.
-func waiting(g *group) int {
-	if p := g.picture.Load(); p != nil {
-		return p.waiting
-	}
-	return 0
 }
 
 func overlap(a, b map[string]int) bool {

@@ -28,20 +28,26 @@ func (m *fakeMarket) set(change func()) {
 
 // nodes offers room for so many nodes of the shape of spec.
 func (m *fakeMarket) nodes(provider string, n int, price float64) {
-	room := corev1.ResourceList{}
-	for name, quantity := range spec("any", 0, 1).Shape {
-		quantity.Mul(int64(n))
-		room[name] = quantity
-	}
+	room := times(int64(n), spec("any", 0, 1).Shape)
 	m.set(func() {
-		m.Offers = append(slices.Clone(m.Offers), market.Offer{Name: provider, Provider: provider, Lendable: room, Free: room,
-			Price: price, Labels: map[string]string{"provider": provider}})
+		m.Offers = append(m.Offers, market.Offer{Name: provider, Provider: provider, Lendable: room, Free: room, Price: price,
+			Labels: map[string]string{"provider": provider}})
 	})
 }
 
 func (m *fakeMarket) current() (now market.Market, known bool) {
-	m.set(func() { now, known = m.Market, !m.unknown })
+	m.set(func() { now, known = market.Market{Offers: slices.Clone(m.Offers)}, !m.unknown })
 	return now, known
+}
+
+// times is n times a shape.
+func times(n int64, shape corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, quantity := range shape {
+		quantity.Mul(n)
+		out[name] = quantity
+	}
+	return out
 }
 
 func onMarket(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) client {
@@ -106,6 +112,47 @@ func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
 	require.Equal(t, []int{3, 3, 5, 5}, []int{c.max("a"), c.max("b"), c.max("c"), c.max("d")})
 }
 
+// Groups of different shapes that use the same room are each told of theirs: four small nodes take the place of a large
+// one.
+func TestRoomOfEachShape(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 9, 1) // of the small shape
+	large := spec("large", 0, 10)
+	large.Shape = times(4, large.Shape)
+	c := onMarket(t, f, m, spec("small", 0, 10), large)
+	require.Equal(t, []int{9, 2}, []int{c.max("small"), c.max("large")})
+	require.NoError(t, c.increase("large", 1))
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{3, 2}, []int{c.max("small"), c.max("large")}, "5 small places are left, or 1 large one")
+
+	f.change("large", func(l *fleet.Ledger) { // before the market shows it
+		l.Entries[0].Phase, l.Entries[0].Offer = fleet.Ready, &fleet.Offer{Name: "milan", Provider: "milan"}
+	})
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{5, 2}, []int{c.max("small"), c.max("large")})
+	m.set(func() { m.Offers[0].Nodes, m.Offers[0].Free = 1, times(5, spec("small", 0, 1).Shape) })
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{5, 2}, []int{c.max("small"), c.max("large")}, "nothing is taken twice")
+
+	require.NoError(t, c.increase("small", 2))
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{5, 1}, []int{c.max("small"), c.max("large")}, "3 small places are left, and no large one")
+}
+
+// What waits takes the cheapest places, as it will.
+func TestRoomBesideWhatWaits(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 2, 1)
+	m.nodes("turin", 3, 2)
+	dear := spec("dear", 0, 10)
+	dear.Provider = "turin"
+	c := onMarket(t, f, m, spec("any", 0, 10), dear)
+	require.Equal(t, []int{5, 3}, []int{c.max("any"), c.max("dear")})
+	require.NoError(t, c.increase("any", 2))
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{5, 2}, []int{c.max("any"), c.max("dear")}, "they compete for the 3 of turin")
+}
+
 func balancing(id, value string) fleet.GroupSpec {
 	s := spec(id, 0, 10)
 	s.Labels = map[string]string{fleet.LabelBalance: value}
@@ -123,11 +170,7 @@ func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 1)
 	seen := &m.Offers[0]
-	seen.Nodes, seen.Free = 1, corev1.ResourceList{}
-	for name, quantity := range spec("any", 0, 1).Shape {
-		quantity.Mul(4)
-		seen.Free[name] = quantity
-	}
-	free := subtract(m.Market, []*group{g})[0].Free[corev1.ResourceCPU]
+	seen.Nodes, seen.Free = 1, times(4, spec("any", 0, 1).Shape)
+	free := subtract(m.Market, stands([]*group{g}))[0].Free[corev1.ResourceCPU]
 	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
 }

@@ -23,6 +23,8 @@ type terms struct {
 	template *protos.NodeGroupTemplateNodeInfoResponse
 	// retired: no longer configured; served until it is empty, and may only shrink.
 	retired bool
+	// next is what the group begins anew with once it is retired and empty; nil when it ends then.
+	next *terms
 	// kept says why the configured shape, labels or taints are not in force; "" when they are.
 	kept string
 }

@@ -26,6 +26,14 @@ type Settings struct {
 	Version string
 }
 
+// Derived tells which groups are made of what is offered. It is safe for concurrent use and waits for nothing.
+type Derived interface {
+	// Derives reports whether the group is one: when its template changes it ends, and begins anew once it is empty.
+	Derives(group string) bool
+	// Refused says why a group that could be one is not, by id.
+	Refused() map[string]string
+}
+
 // Options are what a Server is made of.
 type Options struct {
 	// Groups is the port to the durable node groups. Required.
@@ -36,6 +44,8 @@ type Options struct {
 	Version string
 	// Market, if any, is what the providers offer now, and false when that is not known. Max follows it.
 	Market func() (market.Market, bool)
+	// Derived, if any, tells which groups are made of what is offered.
+	Derived Derived
 	// Reload, if any, is asked at each Refresh of CA: true with a new version of the config, false when nothing is new,
 	// an error as long as the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
@@ -63,7 +73,10 @@ type Server struct {
 
 	market  func() (market.Market, bool)
 	figures atomic.Pointer[map[string]figure] // see measure; nil without a market
+	// measuring orders those who work figures out.
+	measuring sync.Mutex
 
+	derived   Derived
 	reload    func() (Settings, bool, error)
 	onConfig  func(ConfigState)
 	reloading sync.Mutex // guards every change of the roster and of terms, and what follows
@@ -79,7 +92,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
 	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1), loaded: make(chan struct{}),
-		reload: o.Reload, onConfig: o.OnConfig, market: o.Market}
+		derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig, market: o.Market}
 	s.growing <- struct{}{}
 	s.calledAt.Store(time.Now().UnixNano())
 	if s.log == nil {

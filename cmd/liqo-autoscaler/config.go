@@ -12,6 +12,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func newConfig() *cobra.Command {
@@ -50,18 +52,32 @@ func summarise(out io.Writer, cfg config.Config) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ok: hub %s, %d node groups, limits %s\n", cfg.Hub, len(cfg.NodeGroups), limitsText(cfg))
 	for _, g := range cfg.NodeGroups {
-		var taints []string
-		for _, t := range g.NodeTaints() {
-			taints = append(taints, t.ToString())
+		for _, sized := range derive.Sizes(g) {
+			summariseGroup(&b, sized)
 		}
-		fmt.Fprintf(&b, "  %s: %d to %d nodes of %s", g.ID, g.Min, g.Max, show.Resources(g.Shape))
-		if len(taints) > 0 {
-			fmt.Fprintf(&b, ", taints %s", strings.Join(taints, " "))
-		}
-		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// summariseGroup writes a line of a group, or of those that offers will make of it.
+func summariseGroup(b *strings.Builder, g fleet.GroupSpec) {
+	least, each := g.Min, ""
+	if derive.IsDerived(g) {
+		least, each = g.MinPerGroup, " on each provider that matches"
+		place := g.Per
+		if key, ok := strings.CutPrefix(g.Per, derive.PerLabel); ok {
+			place, each = key, " for each value of the label"
+		}
+		g.ID += "-<" + place + ">"
+	}
+	fmt.Fprintf(b, "  %s: %d to %d nodes of %s%s", g.ID, least, g.Max, show.Resources(g.Shape), each)
+	before := ", taints "
+	for _, t := range g.NodeTaints() {
+		b.WriteString(before + t.ToString())
+		before = " "
+	}
+	b.WriteByte('\n')
 }
 
 func limitsText(cfg config.Config) string {

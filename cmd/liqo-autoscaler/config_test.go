@@ -32,13 +32,32 @@ nodeGroups: [{id: cpu, min: 1}, {id: own, groupTaint: NoSchedule, max: 2}]`))
   own: 0 to 2 nodes of cpu=2,memory=4Gi,pods=110, taints liqo-autoscaler.io/group=own:NoSchedule
 `, out)
 
+	out, _, err = command(t.Context(), "config", "validate", configFile(t, `
+defaults: {max: 20, shape: {pods: 110}}
+nodeGroups:
+- id: burst
+  minPerGroup: 1
+  groupTaint: NoSchedule
+  sizes: [{name: small, shape: {cpu: 2, memory: 4Gi}}, {name: large, shape: {cpu: 8, memory: 32Gi}}]
+- {id: near, per: provider, shape: {cpu: 2, memory: 4Gi}}
+- id: far
+  per: label:topology.kubernetes.io/region
+  sizes: [{name: small, shape: {cpu: 2, memory: 4Gi}}]`))
+	require.NoError(t, err)
+	require.Equal(t, `ok: hub default, 3 node groups, limits none
+  burst-small: 1 to 20 nodes of cpu=2,memory=4Gi,pods=110, taints liqo-autoscaler.io/group=burst-small:NoSchedule
+  burst-large: 1 to 20 nodes of cpu=8,memory=32Gi,pods=110, taints liqo-autoscaler.io/group=burst-large:NoSchedule
+  near-<provider>: 0 to 20 nodes of cpu=2,memory=4Gi,pods=110 on each provider that matches
+  far-small-<topology.kubernetes.io/region>: 0 to 20 nodes of cpu=2,memory=4Gi,pods=110 for each value of the label
+`, out)
+
 	broken := configFile(t, "nodeGroups: [{id: A, sise: 1, max: 1}]")
 	out, _, err = command(t.Context(), "config", "validate", broken)
 	require.Empty(t, out)
 	require.EqualError(t, err, "read node groups from "+broken+`:
 nodeGroups[0].shape: is missing: give cpu, memory and pods, which is what each node has
 nodeGroups[0].id: "A" cannot name a group: use at most 24 lower-case letters, digits and dashes, with a letter or digit at both ends
-nodeGroups[0].sise: unknown field: remove it, or use one of budgets, groupTaint, id, labels, max, min, minPerGroup, per, provider, selector, shape, taints`)
+nodeGroups[0].sise: unknown field: remove it, or use one of budgets, groupTaint, id, labels, max, min, minPerGroup, per, priceFactor, provider, selector, shape, sizes, taints`)
 }
 
 func TestConfigView(t *testing.T) {

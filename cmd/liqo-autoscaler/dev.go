@@ -182,7 +182,7 @@ func serveDev(
 	}
 	defer t.Close()
 	store := market.File(filepath.Join(f.dir, "market.json"))
-	offered := offered{market.NewReader(store, logger)}
+	offered := offered{Reader: market.NewReader(store, logger)}
 	options, err := serverOptions(ctx, p.config, p.settings, offered, logger)
 	if err != nil {
 		return err

@@ -20,12 +20,15 @@ import (
 // marketFlags say where the worker writes what is offered, and the gRPC server reads it. At most one is given.
 type marketFlags struct {
 	file, namespace, kubeconfig string
+	maxDerived                  int
 }
 
 func (f *marketFlags) register(cmd *cobra.Command) {
 	f.registerStore(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"access to the consumer cluster, for --market-namespace (default: in-cluster)")
+	cmd.Flags().IntVar(&f.maxDerived, "max-derived-groups", derive.DefaultMax,
+		"how many node groups are derived from the market at most, the cheapest")
 }
 
 func (f *marketFlags) registerStore(cmd *cobra.Command) {
@@ -60,14 +63,21 @@ func (f marketFlags) open(hub string, consumer func() (*rest.Config, error)) (ma
 }
 
 // offered is the market as a process reads it; its zero value is none.
-type offered struct{ *market.Reader }
+type offered struct {
+	*market.Reader
+	// maxDerived bounds the node groups that are derived from it; 0 means the default.
+	maxDerived int
+}
 
 func (f marketFlags) reader(hub string, log *slog.Logger) (offered, error) {
+	if f.maxDerived < 1 {
+		return offered{}, fmt.Errorf("--max-derived-groups %d: give at least 1", f.maxDerived)
+	}
 	store, err := f.open(hub, func() (*rest.Config, error) { return consumer(f.kubeconfig) })
 	if err != nil || store == nil {
 		return offered{}, err
 	}
-	return offered{market.NewReader(store, log)}, nil
+	return offered{market.NewReader(store, log), f.maxDerived}, nil
 }
 
 func (o offered) run(ctx context.Context) {
@@ -99,14 +109,14 @@ func serverOptions(ctx context.Context, file *config.File, cfg config.Config, of
 	o := grpcserver.Options{
 		Logger: log, Version: file.Hash(), Limits: cfg.Limits, Specs: cfg.NodeGroups, Reload: reload(file),
 	}
-	if offered.Reader == nil {
-		return o, nil
+	groups := &derive.Groups{Log: log, Max: offered.maxDerived}
+	if offered.Reader != nil {
+		if err := offered.Read(ctx); err != nil {
+			log.Info("the market cannot be read yet", "why", err)
+		}
+		o.Market, groups.Market = offered.Current, offered.Current
 	}
-	if err := offered.Read(ctx); err != nil {
-		log.Info("the market cannot be read yet", "why", err)
-	}
-	o.Market = offered.Current
-	groups := &derive.Groups{Market: offered.Current, Log: log}
+	o.Derived = groups
 	o.Specs, o.Reload = groups.Follow(grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits}, reload(file))
 	return o, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -70,7 +71,7 @@ func metricRows(t *testing.T) []string {
 	of := map[string]string{}
 	server, work := observed(t), observed(t)
 	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}},
-		Logger: quiet})
+		Derived: &derive.Groups{}, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	var options grpcserver.ServeOptions

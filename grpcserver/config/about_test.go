@@ -23,9 +23,19 @@ var about = withDefaultsToo(map[string]string{
 		"taints under one id must not either.",
 	"nodeGroups.*.min": "The minimum for Cluster Autoscaler, which enforces it only with " +
 		"--enforce-node-group-min-size.",
-	"nodeGroups.*.max":             "The maximum number of instances that count.",
-	"nodeGroups.*.shape":           "What each node has, as capacity and allocatable: cpu, memory and pods at least.",
-	"nodeGroups.*.shape.*":         "A quantity, such as 4, 500m or 8Gi.",
+	"nodeGroups.*.max":     "The maximum number of instances that count, of each group that `per` or `sizes` make.",
+	"nodeGroups.*.shape":   "What each node has, as capacity and allocatable: cpu, memory and pods at least.",
+	"nodeGroups.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
+	"nodeGroups.*.sizes": "In place of shape: one group for each of these, `<id>-<name>`, or with `per` one for each of " +
+		"these and each place, `<id>-<name>-<place>`. Max and minPerGroup are of each group.",
+	"nodeGroups.*.sizes.*":         "A shape of nodes.",
+	"nodeGroups.*.sizes.*.name":    "The size's name, part of its groups' ids. It must not change.",
+	"nodeGroups.*.sizes.*.shape":   "What each node has, as of a group; keys that are missing come from the defaults.",
+	"nodeGroups.*.sizes.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
+	"nodeGroups.*.sizes.*.priceFactor": "How many times an offer's price a node of this size costs. Default: once for " +
+		"the first size, and for the others in proportion to what their shapes weigh (0.03 per CPU, 0.004 per " +
+		"GiB, 1 per GPU).",
+	"nodeGroups.*.priceFactor":     "How many times an offer's price a node of the group costs. Default: once.",
 	"nodeGroups.*.labels":          "Labels of every node of the group.",
 	"nodeGroups.*.labels.*":        "A label value.",
 	"nodeGroups.*.taints":          "Taints of every node of the group, beside Liqo's own.",
@@ -39,7 +49,7 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.provider": "The only provider of the group, by its Liqo cluster id.",
 	"nodeGroups.*.per": "`any` (the default): one group over all providers that match. `provider`: one group for each of " +
 		"them. `label:<key>`: one for each value of that label of the offers.",
-	"nodeGroups.*.minPerGroup": "Min of each group that `per` makes.",
+	"nodeGroups.*.minPerGroup": "Min of each group that `per` or `sizes` make.",
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. Left out, " +
 		"all may.",
 	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
@@ -77,7 +87,8 @@ func withDefaultsToo(of map[string]string) map[string]string {
 	for path, text := range of {
 		out[path] = text
 		rest, ok := strings.CutPrefix(path, "nodeGroups.*.")
-		if ok && !slices.Contains([]string{"id", "provider", "minPerGroup"}, rest) {
+		field, _, _ := strings.Cut(rest, ".")
+		if ok && !slices.Contains([]string{"id", "provider", "minPerGroup", "sizes", "priceFactor"}, field) {
 			out["defaults."+rest] = text
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -160,7 +161,10 @@ func FuzzParse(f *testing.F) {
 			require.NotEmpty(t, g.ID)
 			require.NotEmpty(t, g.Hash())
 			require.GreaterOrEqual(t, g.Max, g.Min)
-			require.NotEmpty(t, g.Shape[corev1.ResourcePods])
+			for _, derived := range derive.Sizes(g) {
+				require.True(t, fleet.ValidGroupID(derived.ID), derived.ID)
+				require.NotEmpty(t, derived.Shape[corev1.ResourcePods])
+			}
 			require.Positive(t, g.Budgets.Total.Duration)
 		}
 	})

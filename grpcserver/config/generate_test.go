@@ -88,6 +88,8 @@ func kindSchema(t reflect.Type, path string) map[string]any {
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), path+".*")}
 	case reflect.Int:
 		return map[string]any{"type": "integer"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
 	default:
 		return map[string]any{"type": "string"}
 	}
@@ -118,7 +120,7 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 
 // requiredIn: everything else a group must have may come from the defaults.
 var requiredIn = map[string][]string{
-	"nodeGroups.*":          {"id"},
+	"nodeGroups.*": {"id"}, "nodeGroups.*.sizes.*": {"name"},
 	"nodeGroups.*.taints.*": {"key", "effect"}, "defaults.taints.*": {"key", "effect"},
 	"nodeGroups.*.selector.matchExpressions.*": {"key", "operator"},
 	"defaults.selector.matchExpressions.*":     {"key", "operator"},
@@ -136,7 +138,9 @@ func constrain(s map[string]any, tags string) {
 			s["maximum"] = n
 		case "min":
 			s["minItems"] = n
-		case "groupid":
+		case "max":
+			s["maxItems"] = n
+		case "groupid", "sizename":
 			s["pattern"], s["maxLength"] = namePattern, fleet.MaxGroupID
 		case "hub":
 			s["pattern"], s["maxLength"] = namePattern, fleet.MaxHub

@@ -9,6 +9,7 @@ import (
 )
 
 // What a group takes from the defaults when it does not set it: these fields as a whole, and the missing keys of those.
+// Where there are sizes, each of them takes the shape in place of the group.
 var (
 	inheritedWhole  = []string{"min", "max", "taints", "groupTaint", "selector", "per"}
 	inheritedByKeys = []string{"shape", "labels", "budgets"}
@@ -31,8 +32,24 @@ func inherit(tree map[string]any) origins {
 }
 
 func (o origins) fill(path string, group, defaults map[string]any) {
-	o.take(path, "defaults", group, defaults, slices.Concat(inheritedWhole, inheritedByKeys))
-	for _, name := range inheritedByKeys {
+	byKeys := inheritedByKeys
+	if group["sizes"] != nil {
+		byKeys = slices.DeleteFunc(slices.Clone(byKeys), func(name string) bool { return name == "shape" })
+		sizes, _ := group["sizes"].([]any)
+		for i, s := range sizes {
+			if size, ok := s.(map[string]any); ok {
+				o.fillKeys(fmt.Sprintf("%s.sizes[%d]", path, i), size, defaults, []string{"shape"})
+			}
+		}
+	}
+	o.take(path, "defaults", group, defaults, inheritedWhole)
+	o.fillKeys(path, group, defaults, byKeys)
+}
+
+// fillKeys copies the named values that own lacks, as a whole or by their missing keys.
+func (o origins) fillKeys(path string, group, defaults map[string]any, names []string) {
+	o.take(path, "defaults", group, defaults, names)
+	for _, name := range names {
 		if o[strictyaml.Join(path, name)] != "" {
 			continue // taken as a whole
 		}

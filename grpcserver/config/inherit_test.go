@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -75,9 +76,41 @@ nodeGroups:
 	require.Len(t, plain.Labels, 2, "groups do not share maps")
 }
 
+// Each size takes what its shape lacks; the group itself takes no shape.
+func TestDefaultsOfSizes(t *testing.T) {
+	cfg, err := Parse([]byte(`
+defaults: {max: 5, shape: {cpu: 2, memory: 4Gi, pods: 110}, labels: {tier: burst}}
+nodeGroups:
+- id: burst
+  sizes: [{name: small}, {name: large, shape: {cpu: 8, memory: 32Gi}, priceFactor: 3.5}]
+- id: plain
+`))
+	require.NoError(t, err)
+	burst := cfg.NodeGroups[0]
+	require.Nil(t, burst.Shape)
+	require.Equal(t, 5, burst.Max)
+	require.Equal(t, map[string]string{"tier": "burst"}, burst.Labels)
+	small, large := burst.Sizes[0], burst.Sizes[1]
+	require.Equal(t, []string{"2", "8"}, []string{small.Shape.Cpu().String(), large.Shape.Cpu().String()})
+	require.Equal(t, "110", large.Shape.Pods().String())
+	require.Equal(t, []float64{0, 3.5}, []float64{small.PriceFactor, large.PriceFactor})
+	require.Equal(t, "2", cfg.NodeGroups[1].Shape.Cpu().String())
+}
+
+// minPerGroup of each size counts against the limits.
+func TestLimitsOfSizes(t *testing.T) {
+	const text = "limits: {cpu: %d}\nnodeGroups: [{id: a, max: 3, minPerGroup: 2, sizes: [" +
+		"{name: s, shape: {cpu: 2, memory: 4Gi, pods: 10}}, {name: l, shape: {cpu: 8, memory: 32Gi, pods: 10}}]}]"
+	_, err := Parse([]byte(fmt.Sprintf(text, 20)))
+	require.NoError(t, err)
+	_, err = Parse([]byte(fmt.Sprintf(text, 19)))
+	require.ErrorContains(t, err, "limits.cpu: is 19, less than the min of all groups together (20)")
+}
+
 // What `config view` prints is the same configuration.
 func TestViewRoundTrip(t *testing.T) {
-	for _, raw := range []string{good, "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: " +
+	for _, raw := range []string{good, "nodeGroups: [{id: a, max: 1, sizes: [{name: s, shape: {cpu: 1, memory: 1Gi, " +
+		"pods: 1}, priceFactor: 0.5}]}]", "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: " +
 		"[{id: a, shape: {cpu: 1, memory: 1Gi, pods: 1}}]"} {
 		cfg, err := Parse([]byte(raw))
 		require.NoError(t, err)

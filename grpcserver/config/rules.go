@@ -22,11 +22,14 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	"groupid": {Valid: fleet.ValidGroupID, Fault: nameFault("group", fleet.MaxGroupID)},
 	"per": {Valid: derive.ValidPer,
 		Fault: "got %q, want any, provider, or label: and the key of a label that offers have"},
-	"hub": {Valid: fleet.ValidHub, Fault: nameFault("hub", fleet.MaxHub)},
+	"sizename": {Valid: fleet.ValidGroupID, Fault: nameFault("size", fleet.MaxGroupID)},
+	"hub":      {Valid: fleet.ValidHub, Fault: nameFault("hub", fleet.MaxHub)},
 }, map[string]string{
 	"ID":         "give the group a name, which must not change later",
 	"NodeGroups": "list at least one node group",
+	"Sizes":      "list at least one, or remove it",
 	"Shape":      "give cpu, memory and pods, which is what each node has",
+	"Name":       "name the size, which becomes part of the group's id",
 })
 
 func nameFault(what string, limit int) string {
@@ -49,6 +52,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 		}
 		checkGroup(at, g, &faults)
 	}
+	checkIDs(cfg, faults.Add)
 	checkLimits(cfg, faults.Add)
 	return faults
 }
@@ -56,9 +60,11 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 // checkLimits refuses limits that leave no room for the min of the groups.
 func checkLimits(cfg Config, say say) {
 	var least fleet.Use
-	for _, g := range cfg.NodeGroups {
-		if g.Min > 0 && g.Min <= g.Max {
-			least.Add(g.Min, g.Shape)
+	for _, entry := range cfg.NodeGroups {
+		for _, g := range derive.Sizes(entry) {
+			if g.Min > 0 && g.Min <= g.Max {
+				least.Add(g.Min, g.Shape)
+			}
 		}
 	}
 	check := func(name string, limit *resource.Quantity, least resource.Quantity) {
@@ -82,6 +88,7 @@ func checkLimits(cfg Config, say say) {
 func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	say := func(path, format string, args ...any) { faults.Add(at+"."+path, format, args...) }
 	checkShape(g.Shape, say)
+	checkSizes(g, say)
 	checkLabels(g.Labels, say)
 	checkTaints(g.Taints, say)
 	checkGroupTaint(g, say)
@@ -227,13 +234,15 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 
 // checkPer: what a group derived for each provider cannot have at the same time.
 func checkPer(g fleet.GroupSpec, say say) {
-	switch derived := g.Per != "" && g.Per != derive.PerAny; {
+	switch derived := derive.IsDerived(g); {
 	case derived && g.Min > 0:
 		say("min", "is %d, and per is %s: use minPerGroup, each derived group has a min of its own", g.Min, g.Per)
+	case len(g.Sizes) > 0 && g.Min > 0:
+		say("min", "is %d, and there are sizes: use minPerGroup, each derived group has a min of its own", g.Min)
 	case derived && g.Per == derive.PerProvider && g.Provider != "":
 		say("provider", "is given, and per is provider: remove one of them")
-	case !derived && g.MinPerGroup > 0:
-		say("minPerGroup", "is for derived groups: use min, or set per")
+	case !derived && len(g.Sizes) == 0 && g.MinPerGroup > 0:
+		say("minPerGroup", "is for derived groups: use min, or set per or sizes")
 	}
 }
 

@@ -56,8 +56,13 @@ func TestSchemaRefuses(t *testing.T) {
 		".nodeGroups[0].taints[0].timeAdded": "nodeGroups: [{id: a, taints: [{key: a, effect: NoSchedule, timeAdded: now}]}]",
 		".nodeGroups[0].selector.matchExpressions[0].operator": "nodeGroups: [{id: a, selector: {matchExpressions: [{key: " +
 			"a, operator: Near}]}}]",
-		".defaults.id":  "defaults: {id: a}\nnodeGroups: [{id: a}]",
-		".limits.disks": "limits: {disks: 1}\nnodeGroups: [{id: a}]",
+		".nodeGroups[0].sizes":              "nodeGroups: [{id: a, sizes: []}]",
+		".nodeGroups[0].sizes[0].name":      "nodeGroups: [{id: a, sizes: [{shape: {cpu: 1}}]}]",
+		".nodeGroups[0].sizes[0].cpu":       "nodeGroups: [{id: a, sizes: [{name: s, cpu: 1}]}]",
+		".nodeGroups[0].sizes[0].shape.cpu": "nodeGroups: [{id: a, sizes: [{name: s, shape: {cpu: lots}}]}]",
+		".defaults.sizes":                   "defaults: {sizes: []}\nnodeGroups: [{id: a}]",
+		".defaults.id":                      "defaults: {id: a}\nnodeGroups: [{id: a}]",
+		".limits.disks":                     "limits: {disks: 1}\nnodeGroups: [{id: a}]",
 	} {
 		complaints := against(t, s, []byte(raw))
 		require.Len(t, complaints, 1, "%s: %v", raw, complaints)

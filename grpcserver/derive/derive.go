@@ -1,5 +1,5 @@
 // Package derive makes node groups of the offers: a configured group with `per` stands for one group for each provider,
-// or for each value of an offer's label. All nodes of such a group are alike in the labels that pods select by, which
+// or for each value of an offer's label; and of each of these, with `sizes`, for one group for each size. All nodes of such a group are alike in the labels that pods select by, which
 // is what Cluster Autoscaler takes for granted of every group: it simulates a group by one of its nodes (CA
 // processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs off from a group as a whole.
 package derive
@@ -26,7 +26,7 @@ const DefaultMax = 50
 
 // Groups derives. The zero value of Max means DefaultMax. Safe for concurrent use.
 type Groups struct {
-	// Market is what is offered, and false when that is not known now.
+	// Market is what is offered, and false when that is not known now; nil means that it never is.
 	Market func() (market.Market, bool)
 	Max    int
 	Log    *slog.Logger
@@ -41,26 +41,31 @@ type Groups struct {
 // derived is one group that is listed.
 type derived struct {
 	id        string
-	base      string // id of the configured group
+	base      string // id of the configured group, with its size
 	value     string // the provider's id, or the label's value
 	labels    map[string]string
 	price     float64
 	offeredAt time.Time
 }
 
-// Expand replaces each spec with `per` by those derived from it, in a stable order.
+// Expand replaces each spec with `per` or `sizes` by those derived from it, in a stable order.
 func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	offers, known := g.Market()
-	bases, fixed := map[string]fleet.GroupSpec{}, map[string]bool{}
+	offers, known := market.Market{}, false
+	if g.Market != nil {
+		offers, known = g.Market()
+	}
+	bases, fixed := map[string]rung{}, map[string]bool{}
 	for _, s := range specs {
-		if IsDerived(s) {
-			bases[s.ID] = s
-		} else {
-			fixed[s.ID] = true
-			out = append(out, s)
+		for _, r := range rungs(s) {
+			if IsDerived(s) {
+				bases[r.spec.ID] = r
+			} else {
+				fixed[r.spec.ID] = true
+				out = append(out, r.spec)
+			}
 		}
 	}
 	g.forget(bases, fixed, known, now)
@@ -69,16 +74,16 @@ func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(g.listed)) {
 		d := g.listed[id]
-		out = append(out, d.spec(bases[d.base]))
+		out = append(out, d.spec(bases[d.base].spec))
 	}
 	return out
 }
 
-// IsDerived reports whether the spec stands for groups that are derived from it.
+// IsDerived reports whether the spec stands for groups that are derived from the offers.
 func IsDerived(s fleet.GroupSpec) bool { return s.Per != "" && s.Per != PerAny }
 
 // forget drops what is no longer configured, and what nobody has offered for too long.
-func (g *Groups) forget(bases map[string]fleet.GroupSpec, fixed map[string]bool, known bool, now time.Time) {
+func (g *Groups) forget(bases map[string]rung, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
 		if !known { // nothing can be said
@@ -122,6 +127,13 @@ func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) 
 	g.refused = refused
 }
 
+// Derives reports whether the group is listed as one that the offers make.
+func (g *Groups) Derives(group string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.listed[group] != nil
+}
+
 // Refused says why a group that could be derived is not, by id.
 func (g *Groups) Refused() map[string]string {
 	g.mu.Lock()
@@ -139,7 +151,7 @@ func (g *Groups) now() time.Time {
 func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 
 // wanted are the groups that the offers make, each once, the cheapest first.
-func wanted(bases map[string]fleet.GroupSpec, m market.Market, now time.Time) (out []*derived) {
+func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*derived) {
 	candidates := make([]fleet.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
 		candidates[i] = o.Candidate()
@@ -147,11 +159,12 @@ func wanted(bases map[string]fleet.GroupSpec, m market.Market, now time.Time) (o
 	type key struct{ base, value string }
 	seen := map[key]bool{}
 	for _, id := range slices.Sorted(maps.Keys(bases)) {
-		for _, o := range fleet.Matching(bases[id], candidates, now) {
-			value, labels, ok := valueOf(bases[id], o)
+		base := bases[id]
+		for _, o := range fleet.Matching(base.spec, candidates, now) {
+			value, labels, ok := valueOf(base.spec, o)
 			if ok && !seen[key{id, value}] {
 				seen[key{id, value}] = true
-				out = append(out, &derived{id: ID(id, value), base: id, value: value, labels: labels, price: o.Price})
+				out = append(out, &derived{id: base.id(value), base: id, value: value, labels: labels, price: o.Price})
 			}
 		}
 	}

@@ -44,14 +44,14 @@ func NodeLabels(offered map[string]string) map[string]string {
 	return out
 }
 
-// ID names the group of a value: <base>-<value>, or what fits of it and five characters of a hash. It is a pure
-// function, so that every server and every restart finds the same groups.
-func ID(base, value string) string {
-	plain := base + "-" + value
+// ID names the group of a value, of a size, or of a size and a value: <base>-<size>-<value>, or what fits of it and
+// five characters of a hash. It is a pure function, so that every server and every restart finds the same groups.
+func ID(parts ...string) string {
+	plain := strings.Join(parts, "-")
 	if fleet.ValidGroupID(plain) {
 		return plain
 	}
-	sum := sha256.Sum256([]byte(base + "\x00" + value))
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	hash := "-" + hex.EncodeToString(sum[:])[:5]
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

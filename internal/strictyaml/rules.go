@@ -63,7 +63,7 @@ func (r *Rules) message(f validator.FieldError) string {
 		return strings.ReplaceAll(check.Fault, "%q", fmt.Sprintf("%q", f.Value()))
 	}
 	switch f.Tag() {
-	case "required", "min":
+	case "required", "required_without", "min":
 		if hint := r.missing[f.StructField()]; hint != "" {
 			return "is missing: " + hint
 		}

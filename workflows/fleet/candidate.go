@@ -94,6 +94,25 @@ func Room(spec GroupSpec, candidates []Candidate, now time.Time) map[string]int 
 	return room
 }
 
+// Place takes the cheapest places that the candidates have for n nodes of the group.
+func Place(spec GroupSpec, n int, candidates []Candidate, now time.Time) {
+	if n <= 0 {
+		return
+	}
+	for _, j := range judge(spec, candidates, nil, Rank{Name: spec.ID}, now) {
+		if !j.verdict.Fits || n <= 0 {
+			return
+		}
+		for i := range candidates {
+			if o := candidates[i].Offer; o.Provider == j.verdict.Provider && o.Name == j.verdict.Offer {
+				taken := min(n, candidates[i].Room(spec.Shape))
+				candidates[i].Take(taken, spec.Shape)
+				n -= taken
+			}
+		}
+	}
+}
+
 // Matching are the offers that the group may use when they have room, by price.
 func Matching(spec GroupSpec, candidates []Candidate, now time.Time) (matching []Offer) {
 	for _, j := range judge(spec, candidates, nil, Rank{}, now) {

@@ -245,3 +245,20 @@ func TestFullIsNotHopeless(t *testing.T) {
 	small := candidate("p", 1, func(c *fleet.Candidate) { c.Offer.Lendable = amounts("cpu", "1") })
 	require.False(t, fleet.Choose(chooseSpec, []fleet.Candidate{small}, nil, fleet.Rank{}, chooseAt).Full)
 }
+
+// Place takes the cheapest places first, of the group's own shape, and none of offers that the group may not use.
+func TestPlace(t *testing.T) {
+	candidates := []fleet.Candidate{candidate("dear", 2), candidate("cheap", 1),
+		candidate("french", 0, func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} })}
+	spec := chooseSpec
+	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // two to an offer
+	left := func() map[string]int { return fleet.Room(spec, candidates, chooseAt) }
+	fleet.Place(spec, 0, candidates, chooseAt)
+	require.Equal(t, map[string]int{"cheap": 2, "dear": 2}, left())
+	fleet.Place(spec, 3, candidates, chooseAt)
+	require.Equal(t, map[string]int{"dear": 1}, left())
+	require.Equal(t, []int{1, 2, 0}, []int{candidates[0].Nodes, candidates[1].Nodes, candidates[2].Nodes})
+	fleet.Place(spec, 5, candidates, chooseAt)
+	require.Empty(t, left())
+	require.Equal(t, 2, candidates[0].Nodes, "no more than there is")
+}

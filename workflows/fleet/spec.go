@@ -16,7 +16,9 @@ type GroupSpec struct {
 	// Max bounds the target size. A larger IncreaseSize is refused whole.
 	Max int `json:"max" validate:"gte=1,lte=1000"`
 	// Shape is exactly what each node has, as capacity and as allocatable: cpu, memory and pods at least.
-	Shape corev1.ResourceList `json:"shape" validate:"required"`
+	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required_without=Sizes"`
+	// Sizes, in place of Shape, derive a group for each of several shapes. No instance has them.
+	Sizes []Size `json:"sizes,omitempty" validate:"omitempty,min=1,max=20,dive"`
 	// Labels and Taints are on every node of the group from its first version on.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
@@ -31,8 +33,28 @@ type GroupSpec struct {
 	// label (label:<key>). The default, any, is one group over all of them.
 	Per string `json:"per,omitempty" validate:"omitempty,per"`
 	// MinPerGroup is the min of each derived group.
-	MinPerGroup int     `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
+	MinPerGroup int `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
+	// PriceFactor is how many times an offer's price a node of the group costs; 0 means once.
+	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 	Budgets     Budgets `json:"budgets,omitempty"`
+}
+
+// Size is one of the shapes that a group's entry stands for.
+type Size struct {
+	// Name becomes part of the group's id: a DNS-1123 label.
+	Name string `json:"name" validate:"required,sizename"`
+	// Shape is as a group's.
+	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required"`
+	// PriceFactor is as a group's; 0 means in proportion to the shapes of the first size and this one.
+	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
+}
+
+// Price is what a node of the group costs at an offer's price.
+func (s GroupSpec) Price(offered float64) float64 {
+	if s.PriceFactor > 0 {
+		return offered * s.PriceFactor
+	}
+	return offered
 }
 
 // Budgets bound how long an instance may take, from its booking.

@@ -4,6 +4,7 @@ package inprocess
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -88,4 +89,59 @@ func TestOffersComeAndGo(t *testing.T) {
 	require.Empty(t, w.loops(5))
 	require.Equal(t, []string{"burst-milan", "burst-turin"}, w.listed())
 	require.Equal(t, map[string]int{"burst-turin": 1}, w.targets())
+}
+
+// A derived group lives until it is empty and its offer has been gone for half an hour.
+func TestLifeOfADerivedGroup(t *testing.T) {
+	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
+	w.pods("web", 1, selecting(cluster, "turin"))
+	require.Equal(t, []string{"burst-turin +1"}, w.loops(3))
+
+	w.offers = w.offers[:1]
+	w.publish()
+	w.pods("more", 1, selecting(cluster, "turin"))
+	require.Empty(t, w.loops(200), "half an hour and more")
+	require.Equal(t, []string{"burst-milan", "burst-turin"}, w.listed(), "it has a node")
+	require.Equal(t, 1, w.nodesOf("turin"))
+
+	w.finish("more")
+	w.finish("web")
+	require.Equal(t, []string{"burst-turin releases 1"}, w.loops(100))
+	require.Equal(t, []string{"burst-milan"}, w.listed())
+	running, err := w.groups.Running(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"burst-milan"}, running)
+}
+
+// An offer that comes and goes every five seconds for ten minutes costs no node and no group.
+func TestAFlappingOfferChangesNothing(t *testing.T) {
+	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
+	w.pace = 5 * time.Second
+	w.pods("web", 1, selecting(cluster, "turin"))
+	require.Equal(t, []string{"burst-turin +1"}, w.loops(3))
+	both := w.offers
+	for n := range 120 {
+		w.offers = both[:1+n%2]
+		w.publish()
+		require.Empty(t, w.loops(1))
+		require.Equal(t, []string{"burst-milan", "burst-turin"}, w.listed())
+	}
+	require.Equal(t, map[string]int{"burst-turin": 1}, w.targets())
+	require.Zero(t, w.pending())
+}
+
+// A provider that changes a label of its nodes gets another group, once the one that is there is empty.
+func TestAChangedLabelBeginsTheGroupAnew(t *testing.T) {
+	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)))
+	w.pods("north", 1, selecting(region, "north"))
+	require.Equal(t, []string{"burst-milan +1"}, w.loops(3))
+
+	w.offers[0] = offer("milan", "south", 4, 1)
+	w.publish()
+	w.pods("south", 1, selecting(region, "south"))
+	require.Empty(t, w.loops(30), "its node is in the north, as CA believes of all")
+	w.finish("north")
+	require.Equal(t, []string{"burst-milan releases 1", "burst-milan +1"}, w.loops(100))
+	require.Zero(t, w.pending())
+	require.Equal(t, 1, w.nodesOf("milan"))
 }

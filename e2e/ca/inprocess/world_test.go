@@ -166,8 +166,8 @@ func (w *world) listen(settings grpcserver.Settings, address string) string {
 	if os.Getenv("LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	derived := derive.Groups{Market: w.current, Log: log, Now: w.now}
-	o := grpcserver.Options{Groups: w.groups, Limits: settings.Limits, Market: w.current, Logger: log}
+	derived := &derive.Groups{Market: w.current, Log: log, Now: w.now}
+	o := grpcserver.Options{Groups: w.groups, Limits: settings.Limits, Market: w.current, Derived: derived, Logger: log}
 	o.Specs, o.Reload = derived.Follow(settings, func() (s grpcserver.Settings, changed bool, err error) {
 		if next := w.next.Swap(nil); next != nil {
 			return *next, true, nil

@@ -1,0 +1,65 @@
+package grpcserver
+
+import (
+	"slices"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// isDerived reports whether the group is made of what is offered, so that nobody can give it another id.
+func (s *Server) isDerived(g *group) bool { return s.derived != nil && s.derived.Derives(g.id) }
+
+// replace retires a derived group that runs another template than is wanted: CA must see its nodes as they are. It
+// begins anew once it is empty, when CA has forgotten it.
+func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
+	old := g.terms.Load()
+	if !old.spec.SameTemplate(inForce) {
+		var err error
+		if old, err = newTerms(inForce); err != nil { // a spec from a newer worker, perhaps
+			return err
+		}
+	}
+	if !old.retired {
+		s.log.Info("template of a derived node group changed: it is served until it is empty, and begins anew then",
+			"group", g.id)
+	}
+	t := *old
+	t.retired, t.next, t.kept = true, next, ""
+	g.terms.Store(&t)
+	return nil
+}
+
+// caughtUp ends the retirement of a group that another server has begun anew.
+func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
+	waits := func() *terms {
+		next := g.terms.Load().next
+		if next == nil || snapshot.Spec == nil || !snapshot.Spec.SameTemplate(next.spec) {
+			return nil
+		}
+		return next
+	}
+	if waits() == nil {
+		return
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if next := waits(); next != nil {
+		g.terms.Store(next)
+		s.tellConfig()
+	}
+}
+
+// beginAnew serves a group that has ended because its template changed, from the next Refresh on.
+func (s *Server) beginAnew(t *terms) {
+	if t == nil {
+		return
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	r := s.roster.Load()
+	if r.byID[t.spec.ID] != nil {
+		return
+	}
+	s.log.Info("node group begins anew", "group", t.spec.ID)
+	s.roster.Store(newRoster(append(slices.Clone(r.list), newGroup(t)), r.limits))
+}

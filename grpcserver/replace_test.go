@@ -1,0 +1,140 @@
+package grpcserver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// madeOfOffers are all groups but cpu.
+type madeOfOffers struct{}
+
+func (madeOfOffers) Derives(group string) bool { return group != "cpu" }
+
+func (madeOfOffers) Refused() map[string]string {
+	return map[string]string{"l-rome": "its id is taken"}
+}
+
+// deriving is reloading with groups that the offers make.
+func deriving(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
+	t.Helper()
+	config := &fakeConfig{}
+	o := config.options(g, specs...)
+	o.Derived = madeOfOffers{}
+	s, err := New(o)
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	return newClient(t, s), s, config
+}
+
+// labelled is the group of a provider with a label.
+func labelled(region string, most int) fleet.GroupSpec {
+	s := spec("l-milan", 0, most)
+	s.Labels = map[string]string{"region": region}
+	return s
+}
+
+// A changed label of a derived group's template retires the group. Once it is empty, another begins under its id.
+func TestChangedTemplateOfADerivedGroup(t *testing.T) {
+	f := newFake()
+	c, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
+	require.NoError(t, c.increase("l-milan", 2))
+	f.ready("l-milan", 2)
+	require.NoError(t, c.refresh())
+	epoch := func() (epoch string) {
+		f.set(func(f *fakeGroups) { epoch = f.groups["l-milan"].ledger.Epoch })
+		return epoch
+	}
+	first := epoch()
+
+	config.write("v2", spec("cpu", 0, 5), labelled("south", 5))
+	require.NoError(t, c.refresh())
+	requireRetired(t, c, "l-milan", 2)
+	require.Equal(t, "north", c.template("l-milan").Labels["region"], "as its nodes are")
+	config.write("v3", spec("cpu", 0, 6), labelled("south", 7))
+	require.NoError(t, c.refresh())
+	requireRetired(t, c, "l-milan", 2)
+	require.Equal(t, []string{"l-milan"}, s.Config().Retired)
+	require.Empty(t, s.Config().Kept)
+	has(t, scrape(t, NewMetrics(s)), `group_retired{group="l-milan"} 1`, `groups_not_derived 1`)
+
+	require.NoError(t, c.remove("l-milan", c.ids("l-milan")...))
+	f.drop("l-milan")
+	require.NoError(t, c.refresh())
+	require.Equal(t, []string{"l-milan"}, f.ended())
+	require.NoError(t, c.refresh())
+	require.Equal(t, "south", c.template("l-milan").Labels["region"])
+	require.EqualValues(t, 7, c.groups()["l-milan"].GetMaxSize())
+	require.NotEqual(t, first, epoch(), "another group")
+	require.NoError(t, c.increase("l-milan", 1))
+	require.Empty(t, s.Config().Retired)
+}
+
+// One without instances begins anew at once, although it had some: CA forgets a group that is not listed.
+func TestChangedTemplateOfAnEmptyDerivedGroup(t *testing.T) {
+	f := newFake()
+	c, _, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
+	require.NoError(t, c.increase("l-milan", 1))
+	require.NoError(t, c.remove("l-milan", c.ids("l-milan")...))
+	f.drop("l-milan")
+	require.NoError(t, c.refresh())
+	config.write("v2", spec("cpu", 0, 5), labelled("south", 5))
+	require.NoError(t, c.refresh())
+	require.NotContains(t, c.groups(), "l-milan", "for one of CA's loops")
+	require.NoError(t, c.refresh())
+	require.Equal(t, "south", c.template("l-milan").Labels["region"])
+	require.NoError(t, c.increase("l-milan", 1))
+}
+
+// A label that changes back ends the retirement; an offer that ends meanwhile leaves nothing to begin anew.
+func TestChangedTemplateThatChangesBack(t *testing.T) {
+	f := newFake()
+	c, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
+	require.NoError(t, c.increase("l-milan", 1))
+	change := func(version string, specs ...fleet.GroupSpec) {
+		config.write(version, append(specs, spec("cpu", 0, 5))...)
+		require.NoError(t, c.refresh())
+	}
+	change("v2", labelled("south", 5))
+	requireRetired(t, c, "l-milan", 1)
+	change("v3", labelled("north", 4))
+	require.Empty(t, s.Config().Retired)
+	require.EqualValues(t, 4, c.groups()["l-milan"].GetMaxSize())
+	require.NoError(t, c.increase("l-milan", 1))
+
+	change("v4", labelled("south", 5))
+	change("v5")
+	requireRetired(t, c, "l-milan", 2)
+	require.NoError(t, c.remove("l-milan", c.ids("l-milan")...))
+	f.drop("l-milan")
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.refresh())
+	require.NotContains(t, c.groups(), "l-milan")
+}
+
+// The same holds when the label changed while no server looked, and when another server has done all of it.
+func TestChangedTemplateOfADerivedGroupOverARestart(t *testing.T) {
+	f := newFake()
+	c, _, _ := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
+	require.NoError(t, c.increase("l-milan", 1))
+
+	second, s, _ := deriving(t, f, spec("cpu", 0, 5), labelled("south", 5))
+	requireRetired(t, second, "l-milan", 1)
+	require.Equal(t, "north", second.template("l-milan").Labels["region"])
+	third, other, _ := deriving(t, f, spec("cpu", 0, 5), labelled("south", 5))
+	require.NoError(t, third.remove("l-milan", third.ids("l-milan")...))
+	f.drop("l-milan")
+	for range 2 {
+		require.NoError(t, third.refresh())
+	}
+	require.Equal(t, "south", third.template("l-milan").Labels["region"])
+	require.Empty(t, other.Config().Retired)
+	require.NoError(t, third.increase("l-milan", 1))
+
+	require.NoError(t, second.refresh())
+	require.Empty(t, s.Config().Retired)
+	require.Equal(t, "south", second.template("l-milan").Labels["region"])
+	require.NoError(t, second.increase("l-milan", 1))
+}
