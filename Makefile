@@ -103,6 +103,15 @@ else
 	set -o pipefail; go test -run '^$$' -bench . -benchtime 1x ./activities/backend/sim | tee /dev/stderr | grep '^BENCH'
 endif
 
+# Every decoder of what comes from outside. Without a bound Go spends up to a minute on making one input smaller, in which it
+# tries no other.
+FUZZERS := grpcserver/FuzzCalls grpcserver/FuzzExpander grpcserver/config/FuzzParse internal/strictyaml/FuzzUnmarshalNeverPanics
+.PHONY: fuzz
+SECONDS ?= 600
+fuzz: ## feed random bytes to every decoder of requests and to the config loader, in parts that take SECONDS=600 together
+	@for f in $(FUZZERS); do go test ./$${f%/*} -run '^$$' -fuzz "^$${f##*/}$$" -parallel 1 -fuzzminimizetime 10x \
+		-fuzztime $$(($(SECONDS) / $(words $(FUZZERS))))s || exit 1; done
+
 .PHONY: mutate
 N ?= 150
 mutate: ## change the code at random, and list what no fast test notices: N=150 SEED=n

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
-	"k8s.io/component-helpers/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
 // fieldPodBytes is Option.podBytes: CA up to 1.34.1 sends pod = 4 alone, CA from 1.35 on podBytes alone, those between
@@ -66,7 +67,7 @@ func (s *Server) bid(o *protos.Option) (bid, bool, error) {
 	}
 	b := bid{option: o, room: Weight(g.terms.Load().spec.Shape) * float64(o.GetNodeCount())}
 	for _, pod := range pods {
-		b.asked += max(leastWeight, Weight(resource.PodRequests(pod, resource.PodResourcesOptions{})))
+		b.asked += max(leastWeight, Weight(requestsOf(pod)))
 	}
 	b.cost, b.warm = s.costOf(g, int(o.GetNodeCount()))
 	return b, true, nil
@@ -74,7 +75,7 @@ func (s *Server) bid(o *protos.Option) (bid, bool, error) {
 
 // podsOf reads the pods that the option helps, in both wire generations.
 func podsOf(o *protos.Option) ([]*corev1.Pod, error) {
-	raw := unknownFields(o, fieldPodBytes)
+	raw := wire.Fields(o, fieldPodBytes)
 	if len(raw) == 0 {
 		return slices.DeleteFunc(slices.Clone(o.GetPod()), func(p *corev1.Pod) bool { return p == nil }), nil
 	}

@@ -71,7 +71,13 @@ func FuzzCalls(f *testing.F) {
 	allowed := []codes.Code{codes.OK, codes.InvalidArgument, codes.NotFound, codes.OutOfRange, codes.FailedPrecondition,
 		codes.Unimplemented}
 	f.Fuzz(func(t *testing.T, n uint8, raw []byte) {
-		s := loaded(t, newFake(), spec("cpu", 0, 5))
+		groups := newFake()
+		s := loaded(t, groups, spec("cpu", 0, 5), spec("gpu", 0, 5))
+		for _, group := range []string{"cpu", "gpu"} {
+			_, err := s.NodeGroupIncreaseSize(t.Context(), &protos.NodeGroupIncreaseSizeRequest{Id: group, Delta: 2})
+			require.NoError(t, err)
+		}
+		groups.ready("cpu", 1)
 		method := methods[int(n)%len(methods)]
 		resp, err := method.Handler(s, t.Context(), func(in any) error {
 			if proto.Unmarshal(raw, in.(proto.Message)) != nil { // grpc itself refuses it
@@ -84,8 +90,10 @@ func FuzzCalls(f *testing.F) {
 		}
 		require.Contains(t, allowed, status.Code(err), "%s: %v", method.MethodName, err)
 		if p, ok := resp.(interface{ GetPrice() float64 }); ok && err == nil {
-			require.False(t, math.IsNaN(p.GetPrice()), method.MethodName)
+			require.False(t, math.IsNaN(p.GetPrice()) || math.IsInf(p.GetPrice(), 0), method.MethodName)
 		}
+		require.LessOrEqual(t, groups.target("cpu"), 5)
+		require.GreaterOrEqual(t, groups.target("cpu")+groups.target("gpu"), 2, "one call, one group")
 	})
 }
 
@@ -94,6 +102,7 @@ func FuzzExpander(f *testing.F) {
 	for _, options := range [][]*expanderprotos.Option{
 		nil, {option(f, "cpu", 1, false, "1")}, {option(f, "cpu", 2, true, "1", "2"), option(f, "other", 1, true)},
 		{option(f, "cpu", 1, false, "-1"), option(f, "gpu", 3, true, "0")}, {option(f, "cpu", -1, false)},
+		{option(f, "cpu", 1, true, "1e2147483647", "1"), option(f, "gpu", 1, false, "-1e9999")},
 	} {
 		raw, err := proto.Marshal(&expanderprotos.BestOptionsRequest{Options: options,
 			NodeMap: map[string]*corev1.Node{"cpu": Template(spec("cpu", 0, 5))}})

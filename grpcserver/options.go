@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
 // fieldProvisionTime is NodeGroupAutoscalingOptions.MaxNodeProvisionTime from CA 1.34.2 on, a protobuf Duration.
@@ -52,7 +54,7 @@ func provisionTime(o *protos.NodeGroupAutoscalingOptions) time.Duration {
 		return old.Duration
 	}
 	var d durationpb.Duration
-	if raw := unknownField(o, fieldProvisionTime); raw == nil || proto.Unmarshal(raw, &d) != nil || d.CheckValid() != nil {
+	if raw := wire.Field(o, fieldProvisionTime); raw == nil || proto.Unmarshal(raw, &d) != nil || d.CheckValid() != nil {
 		return 0
 	}
 	return d.AsDuration()

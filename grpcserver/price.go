@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -50,7 +51,7 @@ func (s *Server) PricingPodPrice(_ context.Context,
 		return nil, err
 	}
 	pod := req.GetPod()
-	if raw := unknownField(req, 4); pod == nil && raw != nil { // podBytes, from CA 1.35 on
+	if raw := wire.Field(req, 4); pod == nil && raw != nil { // podBytes, from CA 1.35 on
 		pod = &corev1.Pod{}
 		if err := pod.Unmarshal(raw); err != nil {
 			return nil, status.Errorf(codes.InvalidArgument, "price pod: it cannot be read: %v", err)
@@ -59,15 +60,7 @@ func (s *Server) PricingPodPrice(_ context.Context,
 	if pod == nil {
 		return nil, status.Error(codes.InvalidArgument, "price pod: there is none in the request")
 	}
-	requests := corev1.ResourceList{}
-	for _, c := range pod.Spec.Containers {
-		for name, quantity := range c.Resources.Requests {
-			sum := requests[name]
-			sum.Add(quantity)
-			requests[name] = sum
-		}
-	}
-	return &protos.PricingPodPriceResponse{Price: Weight(requests) * s.rate() * hours}, nil
+	return &protos.PricingPodPriceResponse{Price: Weight(requestsOf(pod)) * s.rate() * hours}, nil
 }
 
 // nodePrice is per hour.
@@ -123,7 +116,7 @@ func timeOf(first *metav1.Time, req proto.Message, field protowire.Number) time.
 		return first.Time
 	}
 	var second timestamppb.Timestamp
-	if raw := unknownField(req, field); raw == nil || proto.Unmarshal(raw, &second) != nil || second.CheckValid() != nil {
+	if raw := wire.Field(req, field); raw == nil || proto.Unmarshal(raw, &second) != nil || second.CheckValid() != nil {
 		return time.Time{}
 	}
 	return second.AsTime()

@@ -114,6 +114,24 @@ func TestPriceFactor(t *testing.T) {
 	require.InDelta(t, 3.5, cost, 1e-9)
 }
 
+// Kubernetes takes such quantities. Neither is a price infinite, nor does it take minutes to add them up.
+func TestPriceOfAnAbsurdPod(t *testing.T) {
+	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
+	container := func(cpu string) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}
+	}
+	for _, huge := range []string{"1e9999", "1e2147483647", "-1e9999"} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{container(huge)},
+			Containers: []corev1.Container{container(huge), container("1")}}}
+		pod.Spec.Overhead = container(huge).Resources.Requests
+		resp, err := c.PricingPodPrice(c.ctx(), &protos.PricingPodPriceRequest{Pod: pod,
+			StartTime: &metav1.Time{Time: periodBegins}, EndTime: &metav1.Time{Time: periodEnds}})
+		require.NoError(t, err, huge)
+		require.False(t, math.IsInf(resp.GetPrice(), 0) || resp.GetPrice() < 0, "%s: %v", huge, resp.GetPrice())
+	}
+}
+
 func TestPriceOfNothing(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
 	at := &metav1.Time{Time: periodBegins}

@@ -1,0 +1,39 @@
+// Package wire reads and writes fields of protobuf messages that their Go types do not know: those of the other wire
+// generation of Cluster Autoscaler's protocols.
+package wire
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Field is an unknown field that holds bytes or a message; nil when it is not there.
+func Field(m proto.Message, field protowire.Number) []byte {
+	if values := Fields(m, field); len(values) > 0 {
+		return values[0]
+	}
+	return nil
+}
+
+// Fields are all values of a repeated one. What cannot be read ends them.
+func Fields(m proto.Message, field protowire.Number) (values [][]byte) {
+	for raw := []byte(m.ProtoReflect().GetUnknown()); len(raw) > 0; {
+		number, kind, tag := protowire.ConsumeTag(raw)
+		n := protowire.ConsumeFieldValue(number, kind, raw[max(tag, 0):])
+		if tag < 0 || n < 0 {
+			break
+		}
+		if number == field && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(raw[tag:])
+			values = append(values, value)
+		}
+		raw = raw[tag+n:]
+	}
+	return values
+}
+
+// Append adds an unknown field that holds bytes or a message.
+func Append(m proto.Message, field protowire.Number, value []byte) {
+	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), field, protowire.BytesType)
+	m.ProtoReflect().SetUnknown(protowire.AppendBytes(raw, value))
+}
