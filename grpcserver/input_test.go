@@ -13,7 +13,7 @@ import (
 
 func TestBadInput(t *testing.T) {
 	f := newFake()
-	c := newClient(t, loaded(t, f, spec("cpu", 0, 5)))
+	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))
 	require.NoError(t, c.increase("cpu", 1))
 	own := c.ids("cpu")[0]
 	node := func(id string) []*protos.ExternalGrpcNode {
@@ -45,6 +45,7 @@ func TestBadInput(t *testing.T) {
 		{"increase by the most", codes.OutOfRange, func() error { return c.increase("cpu", math.MaxInt32) }},
 		{"decrease by 0", codes.InvalidArgument, func() error { return c.decrease("cpu", 0) }},
 		{"decrease by more", codes.InvalidArgument, func() error { return c.decrease("cpu", math.MaxInt32) }},
+		{"decrease with nothing on its way", codes.FailedPrecondition, func() error { return c.decrease("gpu", -1) }},
 		{"delete a foreign node", codes.InvalidArgument,
 			func() error { return c.remove("cpu", own, "kind://docker/kind/kind") }},
 		{"delete without providerID", codes.InvalidArgument, func() error { return c.remove("cpu", own, "") }},

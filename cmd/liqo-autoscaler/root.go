@@ -43,7 +43,7 @@ func newRoot() *cobra.Command {
 		"Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newAgent(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newCordon(c),
-		newUncordon(c), newDoctor(c), newTemporal(c), newConfig(), newProviderAccess())
+		newUncordon(c), newDoctor(c), newTemporal(c), newConfig(), newConformance(), newProviderAccess())
 	return root
 }
 

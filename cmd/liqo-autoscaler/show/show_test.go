@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -110,6 +111,17 @@ func cordoned() fleet.ProviderSnapshot {
 	return p
 }
 
+// checked is a provider of which a rule has each of the verdicts.
+func checked(group string, verdicts ...conformance.Verdict) show.Conformance {
+	c := show.Conformance{Address: "127.0.0.1:8086", Group: group}
+	for i, v := range verdicts {
+		c.Rules = append(c.Rules, conformance.Result{Verdict: v, Seen: "DeleteNodes answers OK:\n2 before, 2 after it",
+			Rule: conformance.Rule{ID: "rule-" + string(rune('a'+i)), Demands: "It works.", Source: "core/x.go: CA relies on it",
+				Fix: "make it work", Changes: group != ""}})
+	}
+	return c
+}
+
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]show.Document{
@@ -123,6 +135,8 @@ func TestGolden(t *testing.T) {
 		"offers-nothing":    show.OffersOf(nil, nil),
 		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil),
 		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
+		"conformance":       checked("standard", conformance.Passed, conformance.Failed, conformance.Skipped),
+		"conformance-read":  checked("", conformance.Passed),
 	}
 	for name, d := range documents {
 		for _, format := range show.Formats {

@@ -139,6 +139,38 @@ func TestS24DeadProviderIsReplaced(t *testing.T) {
 	}
 }
 
+// One group over two providers, in a cluster with many machines of its own: the dead nodes do not make the group
+// unhealthy for longer than budgets.unready, nor do they fill its max.
+func TestS24DeadNodesOfAGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		group       string
+		alive, dead int // nodes on turin and on milan
+	}{
+		"all are dead":         {"- {id: burst, max: 10}", 0, 4},
+		"half of them":         {"- {id: burst, max: 12}", 4, 4},
+		"they fill up its max": {"- {id: burst, max: 4}", 1, 3},
+	} {
+		for flags, change := range map[string]func(*caconfig.AutoscalingOptions){
+			"with the flags we ship": func(*caconfig.AutoscalingOptions) {}, "with CA's own": asByDefault,
+		} {
+			t.Run(name+", "+flags, func(t *testing.T) {
+				w := newWorld(t, c.group, offers(offer("milan", "north", c.dead, 1), offer("turin", "south", 9, 2)), change)
+				w.machines(28) // and the two that are there
+				w.pods("web", c.dead+c.alive)
+				require.Len(t, w.loops(2), 1)
+				require.Equal(t, c.dead, w.nodesOf("milan"), "the cheapest")
+				w.pass(time.Hour)
+				w.kill("milan")
+				w.pace = time.Minute
+				w.loops(12)
+				require.Zero(t, w.nodesOf("milan"))
+				require.Equal(t, map[string]int{"burst": c.dead + c.alive}, w.targets())
+				require.Zero(t, w.pending())
+			})
+		}
+	}
+}
+
 // A group whose workflow cannot take its config costs only itself.
 func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
 	for name, edited := range map[string]string{

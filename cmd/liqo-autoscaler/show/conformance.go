@@ -1,0 +1,54 @@
+package show
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
+)
+
+// Conformance is how a provider keeps to what Cluster Autoscaler takes for granted.
+type Conformance struct {
+	Address string               `json:"address"`
+	Group   string               `json:"group,omitempty"`
+	Rules   []conformance.Result `json:"rules"`
+}
+
+// Count is how many rules have a verdict.
+func (c Conformance) Count(verdict conformance.Verdict) (n int) {
+	for _, r := range c.Rules {
+		if r.Verdict == verdict {
+			n++
+		}
+	}
+	return n
+}
+
+// Table prints a line for each rule, and below them what to do about those that fail.
+func (c Conformance) Table(out io.Writer, look Look) error {
+	header := []string{"RULE", "VERDICT", "SEEN"}
+	if look.Wide {
+		header = []string{"RULE", "VERDICT", "DEMANDS", "SEEN"}
+	}
+	rows := make([][]string, len(c.Rules))
+	for i, r := range c.Rules {
+		rows[i] = []string{r.ID, string(r.Verdict), look.cut(r.Seen)}
+		if look.Wide {
+			rows[i] = []string{r.ID, string(r.Verdict), r.Demands, r.Seen}
+		}
+	}
+	if err := table(out, header, rows); err != nil {
+		return err
+	}
+	for _, r := range c.Rules {
+		if r.Verdict == conformance.Failed {
+			fmt.Fprintf(out, "\n%s: %s\n  seen: %s\n  why:  %s\n  fix:  %s\n", r.ID, r.Demands, oneLine(r.Seen), r.Source, r.Fix)
+		}
+	}
+	fmt.Fprintf(out, "\n%d rules: %d passed, %d failed, %d skipped\n", len(c.Rules), c.Count(conformance.Passed),
+		c.Count(conformance.Failed), c.Count(conformance.Skipped))
+	if c.Group == "" {
+		fmt.Fprintln(out, "Rules that change a node group were left out: --change --group ID checks them, too.")
+	}
+	return nil
+}

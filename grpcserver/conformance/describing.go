@@ -1,0 +1,312 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
+)
+
+func describingRules() []Rule {
+	return []Rule{
+		{ID: "template-in-both", Demands: "NodeGroupTemplateNodeInfo has the same Node in the fields 1 and 2.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go TemplateNodeInfo: CA up to 1.34.1 reads field 1 " +
+				"alone, from 1.35 on field 2 alone, and panics without it",
+			Fix:   "send nodeInfo = 1, and the same Node as bytes in nodeBytes = 2; never Unimplemented",
+			check: templateInBoth},
+		{ID: "template-resources", Demands: "The template's capacity and allocatable have cpu, memory and pods.",
+			Source: "simulator/node_info_utils.go: the scheduler fits no pod on a Node with room for 0 pods",
+			Fix:    "fill in capacity and allocatable as the real Nodes will have them", check: templateResources},
+		{ID: "template-labels", Demands: "The template's labels are valid, with kubernetes.io/os and kubernetes.io/arch.",
+			Source: "core/scaleup/orchestrator/orchestrator.go: pods select Nodes by the template's labels",
+			Fix:    "give the template every label that the real Nodes will have", check: templateLabels},
+		{ID: "template-is-counted", Demands: "The template has no label type=virtual-kubelet.",
+			Source: "core/utils/utils.go: CA leaves such Nodes out of all its sums",
+			Fix:    "take the label away, from the real Nodes too", check: templateIsCounted},
+		{ID: "gpu-label", Demands: "GPULabel answers; the empty label is one.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: an error is asked again for each Node",
+			Fix:    "answer OK, with \"\" when no label tells GPU Nodes", check: gpuLabel},
+		{ID: "gpu-types", Demands: "GetAvailableGPUTypes answers; none is an answer.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: an error is asked again in each loop",
+			Fix:    "answer OK, with an empty map when you have none", check: gpuTypes},
+		{ID: "gpu-label-means-gpu", Demands: "A template with the GPU label has a GPU.",
+			Source: "processors/customresources/gpu_processor.go, simulator/utilization/info.go: CA waits for the GPU, and " +
+				"takes a Node without one for idle",
+			Fix: "put the label on templates and Nodes with GPUs only", check: gpuLabelMeansGPU},
+		{ID: "options-complete", Demands: "Options for CA up to 1.34 are complete, or there are none.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go GetOptions (1.33): CA panics without a duration",
+			Fix:    "answer Unimplemented, or start from the defaults in the request and fill in every duration",
+			check:  optionsComplete},
+		{ID: "options-none", Demands: "There are no options for CA 1.35 and 1.36.",
+			Source: "kubernetes/autoscaler #10245: with any, CA takes Nodes that are not ready yet for unready, and buys again",
+			Fix:    "answer Unimplemented to requests whose defaults have the fields 8 to 10 and no 11; CA's flags hold",
+			check:  optionsNone},
+		{ID: "node-price", Demands: "PricingNodePrice is finite, and alike in both wire generations, or Unimplemented.",
+			Source: "expander/price/price.go: CA leaves out a group without a price, and grows nothing when all are",
+			Fix:    "price by a label of the group, with a finite default; read the times from the fields 2, 3 and 4, 5",
+			check:  again(nodePrice)},
+		{ID: "pod-price", Demands: "PricingPodPrice is finite, and alike in both wire generations, or Unimplemented.",
+			Source: "expander/price/price.go: CA leaves out a group with a pod that has no price",
+			Fix:    "read the pod from field 1 or as bytes from 4, the times from the fields 2, 3 or 5, 6",
+			check:  again(podPrice)},
+	}
+}
+
+// template reads a group's template as CA before and after 1.35 does.
+func (p *provider) template(ctx context.Context, group string) (first, second *corev1.Node, err error) {
+	resp, err := call(ctx, p, "NodeGroupTemplateNodeInfo", p.client.NodeGroupTemplateNodeInfo,
+		&protos.NodeGroupTemplateNodeInfoRequest{Id: group})
+	if err != nil {
+		return nil, nil, err
+	}
+	if raw := wire.Field(resp, 2); raw != nil {
+		second = &corev1.Node{}
+		if err := second.Unmarshal(raw); err != nil {
+			return nil, nil, fmt.Errorf("field 2 of the template is no Node: %w", err)
+		}
+	}
+	return resp.GetNodeInfo(), second, nil
+}
+
+func templateInBoth(ctx context.Context, p *provider) outcome {
+	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+		first, second, err := p.template(ctx, g.GetId())
+		switch {
+		case err != nil:
+			return failed("node group %s: %v", g.GetId(), err)
+		case first == nil || second == nil:
+			return failed("node group %s: field 1 is there: %t, field 2: %t", g.GetId(), first != nil, second != nil)
+		}
+		one, err1 := first.Marshal()
+		two, err2 := second.Marshal()
+		if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
+			return failed("node group %s: the Nodes in the fields 1 and 2 differ", g.GetId())
+		}
+		return passed("")
+	})
+}
+
+// eachTemplate is the first outcome that is not passed.
+func (p *provider) eachTemplate(ctx context.Context, check func(*corev1.Node) outcome) outcome {
+	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+		first, second, err := p.template(ctx, g.GetId())
+		if first == nil {
+			first = second
+		}
+		if err != nil || first == nil {
+			return skipped("node group %s has no template", g.GetId())
+		}
+		if seen := check(first); seen.verdict != Passed {
+			return outcome{seen.verdict, fmt.Sprintf("node group %s: %s", g.GetId(), seen.text)}
+		}
+		return passed("")
+	})
+}
+
+func templateResources(ctx context.Context, p *provider) outcome {
+	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+			capacity, allocatable := n.Status.Capacity[name], n.Status.Allocatable[name]
+			if capacity.Sign() <= 0 || allocatable.Sign() <= 0 || allocatable.Cmp(capacity) > 0 {
+				return failed("%s: capacity %s, allocatable %s", name, capacity.String(), allocatable.String())
+			}
+		}
+		return passed("")
+	})
+}
+
+func templateLabels(ctx context.Context, p *provider) outcome {
+	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+		for key, value := range n.Labels {
+			if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
+				return failed("%q=%q is no label", key, value)
+			}
+		}
+		for _, key := range []string{corev1.LabelOSStable, corev1.LabelArchStable} {
+			if n.Labels[key] == "" {
+				return failed("there is no label %s", key)
+			}
+		}
+		return passed("")
+	})
+}
+
+func templateIsCounted(ctx context.Context, p *provider) outcome {
+	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+		if n.Labels["type"] == "virtual-kubelet" {
+			return failed("it has the label")
+		}
+		return passed("")
+	})
+}
+
+func gpuLabel(ctx context.Context, p *provider) outcome {
+	resp, err := call(ctx, p, "GPULabel", p.client.GPULabel, &protos.GPULabelRequest{})
+	if err != nil {
+		return failed("%v", err)
+	}
+	return passed("%q", resp.GetLabel())
+}
+
+func gpuTypes(ctx context.Context, p *provider) outcome {
+	resp, err := call(ctx, p, "GetAvailableGPUTypes", p.client.GetAvailableGPUTypes, &protos.GetAvailableGPUTypesRequest{})
+	if err != nil {
+		return failed("%v", err)
+	}
+	return passed("%d types", len(resp.GetGpuTypes()))
+}
+
+// gpus are the resources that CA 1.36 takes for GPUs.
+var gpus = []corev1.ResourceName{"nvidia.com/gpu", "microsoft.com/directx", "amd.com/gpu", "gpu.intel.com/xe",
+	"habana.ai/gaudi"}
+
+func gpuLabelMeansGPU(ctx context.Context, p *provider) outcome {
+	resp, err := call(ctx, p, "GPULabel", p.client.GPULabel, &protos.GPULabelRequest{})
+	if err != nil {
+		return skipped("%v", err)
+	}
+	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+		if _, labelled := n.Labels[resp.GetLabel()]; !labelled {
+			return passed("")
+		}
+		for _, name := range gpus {
+			if amount := n.Status.Allocatable[name]; amount.Sign() > 0 {
+				return passed("")
+			}
+		}
+		return failed("it has the label %s and none of %v", resp.GetLabel(), gpus)
+	})
+}
+
+// options asks for a group's options; nil when there are none.
+func (p *provider) options(ctx context.Context, group string,
+	defaults *protos.NodeGroupAutoscalingOptions) (*protos.NodeGroupAutoscalingOptions, error) {
+	resp, err := call(ctx, p, "NodeGroupGetOptions", p.client.NodeGroupGetOptions,
+		&protos.NodeGroupAutoscalingOptionsRequest{Id: group, Defaults: defaults})
+	if unimplemented(err) {
+		return nil, nil //nolint:nilnil // none, and that is in order
+	}
+	return resp.GetNodeGroupAutoscalingOptions(), err
+}
+
+func optionsComplete(ctx context.Context, p *provider) outcome {
+	quarter := &metav1.Duration{Duration: 15 * time.Minute}
+	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+		got, err := p.options(ctx, g.GetId(), &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.5,
+			ScaleDownGpuUtilizationThreshold: 0.5, ScaleDownUnneededTime: quarter, ScaleDownUnreadyTime: quarter,
+			MaxNodeProvisionTime: quarter})
+		switch {
+		case err != nil:
+			return failed("node group %s: %v", g.GetId(), err)
+		case got == nil:
+			return passed("")
+		case got.GetScaleDownUnneededTime() == nil, got.GetScaleDownUnreadyTime() == nil,
+			got.GetMaxNodeProvisionTime() == nil || got.GetMaxNodeProvisionTime().Duration <= 0:
+			return failed("node group %s: one of the durations is missing in %v", g.GetId(), got)
+		}
+		return passed("")
+	})
+}
+
+func optionsNone(ctx context.Context, p *provider) outcome {
+	quarter, err := proto.Marshal(durationpb.New(15 * time.Minute))
+	if err != nil {
+		return skipped("%v", err)
+	}
+	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+		defaults := &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.5,
+			ScaleDownGpuUtilizationThreshold: 0.5}
+		wire.Append(defaults, 8, quarter)
+		wire.Append(defaults, 9, quarter)
+		wire.Append(defaults, 10, quarter)
+		got, err := p.options(ctx, g.GetId(), defaults)
+		if err != nil || got != nil {
+			return failed("node group %s: options %v, error %v", g.GetId(), got, err)
+		}
+		return passed("")
+	})
+}
+
+// agree compares a price in both wire generations.
+func agree(first, second float64, err1, err2 error) outcome {
+	switch {
+	case unimplemented(err1) && unimplemented(err2):
+		return passed("Unimplemented: CA's --expander=price grows nothing")
+	case err1 != nil || err2 != nil:
+		return failed("CA up to 1.34: %v, later: %v", err1, err2)
+	case math.IsNaN(first+second) || math.IsInf(first, 0) || math.IsInf(second, 0) || first < 0 || second < 0:
+		return failed("the price is %g and, for CA from 1.35 on, %g", first, second)
+	case math.Abs(first-second) > 1e-6*max(first, second):
+		return failed("the price is %g, and for CA from 1.35 on %g", first, second)
+	}
+	return passed("")
+}
+
+// hour is what prices are asked for.
+func hour() (start, end *metav1.Time, times [2][]byte, err error) {
+	from := time.Now().Truncate(time.Second)
+	to := from.Add(time.Hour)
+	for i, at := range []time.Time{from, to} {
+		if times[i], err = proto.Marshal(timestamppb.New(at)); err != nil {
+			return nil, nil, times, err
+		}
+	}
+	return &metav1.Time{Time: from}, &metav1.Time{Time: to}, times, nil
+}
+
+func nodePrice(ctx context.Context, p *provider) outcome {
+	start, end, times, err := hour()
+	if err != nil {
+		return skipped("%v", err)
+	}
+	var last outcome
+	seen := p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+		node := &protos.ExternalGrpcNode{Name: "template-node-1", Labels: n.Labels, Annotations: n.Annotations}
+		later := &protos.PricingNodePriceRequest{Node: node}
+		wire.Append(later, 4, times[0])
+		wire.Append(later, 5, times[1])
+		first, err1 := call(ctx, p, "PricingNodePrice", p.client.PricingNodePrice,
+			&protos.PricingNodePriceRequest{Node: node, StartTime: start, EndTime: end})
+		second, err2 := call(ctx, p, "PricingNodePrice", p.client.PricingNodePrice, later)
+		last = agree(first.GetPrice(), second.GetPrice(), err1, err2)
+		return last
+	})
+	if seen.verdict == Passed && last.text != "" {
+		return last
+	}
+	return seen
+}
+
+func podPrice(ctx context.Context, p *provider) outcome {
+	start, end, times, err := hour()
+	if err != nil {
+		return skipped("%v", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "conformance"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("500Mi")}}}}}}
+	raw, err := pod.Marshal()
+	if err != nil {
+		return skipped("%v", err)
+	}
+	later := &protos.PricingPodPriceRequest{}
+	wire.Append(later, 4, raw)
+	wire.Append(later, 5, times[0])
+	wire.Append(later, 6, times[1])
+	first, err1 := call(ctx, p, "PricingPodPrice", p.client.PricingPodPrice,
+		&protos.PricingPodPriceRequest{Pod: pod, StartTime: start, EndTime: end})
+	second, err2 := call(ctx, p, "PricingPodPrice", p.client.PricingPodPrice, later)
+	return agree(first.GetPrice(), second.GetPrice(), err1, err2)
+}

@@ -1,0 +1,287 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// bookedWithin is how long IncreaseSize may take. It books and does not wait for Nodes; CA gives up after 5 s.
+const bookedWithin = time.Second
+
+func growingRules() []Rule {
+	return []Rule{
+		{ID: "increase-in-target", Demands: "After IncreaseSize the target size is larger at once.",
+			Source: "core/scaleup/orchestrator/executor.go: CA reads it right after the call",
+			Fix:    "book the new units before IncreaseSize answers, and read your own writes", check: increaseInTarget},
+		{ID: "increase-in-nodes", Demands: "After IncreaseSize NodeGroupNodes lists an instance for each new unit at once.",
+			Source: "clusterstate/clusterstate.go: units without instances are never repaired, nor timed out",
+			Fix:    "list a placeholder, creating and without an error, from when IncreaseSize answers", check: increaseInNodes},
+		{ID: "increase-resolves", Demands: "NodeGroupForNode finds the group of an instance that has no Node yet.",
+			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: what has no group is never removed",
+			Fix:    "look up placeholders by their id, too", check: increaseResolves},
+		{ID: "increase-at-once", Demands: "IncreaseSize answers within a second.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: CA takes 5 s for a failure and backs off",
+			Fix:    "book durably and answer; make Nodes afterwards", check: increaseAtOnce},
+		{ID: "increase-of-nothing", Demands: "IncreaseSize by 0 or less is refused and changes nothing.",
+			Source: "cloudprovider/cloud_provider.go IncreaseSize: the delta must be positive",
+			Fix:    "answer InvalidArgument", check: increaseOfNothing},
+		{ID: "increase-over-max", Demands: "IncreaseSize over max is refused and changes nothing, or max rises with it.",
+			Source: "core/scaleup/orchestrator/orchestrator.go: max as CA was told may be old",
+			Fix:    "answer OutOfRange, all or nothing", check: increaseOverMax},
+		{ID: "increase-together", Demands: "IncreaseSize calls at the same time add what they answer, within max.",
+			Source: "two replicas of CA in a rolling update ask at the same time",
+			Fix:    "check max and book in one step", check: increaseTogether},
+		{ID: "increase-given-up", Demands: "An IncreaseSize whose caller has given up changes nothing.",
+			Source: "core/scaleup/orchestrator/executor.go: CA backs off, and buys elsewhere what comes here too",
+			Fix:    "look at the deadline before booking, with time for the answer", check: increaseGivenUp},
+		{ID: "refresh-keeps", Demands: "A Refresh forgets no instance that is on its way.",
+			Source: "clusterstate/clusterstate.go: a target that falls ends the scale-up as if it had worked",
+			Fix:    "read a state that has the last write in it, or fail Refresh", check: refreshKeeps},
+		{ID: "ids-not-reused", Demands: "Ids of instances are not used again.",
+			Source: "clusterstate/clusterstate.go: CA keeps failures and ages by id",
+			Fix:    "name each instance anew", check: idsNotReused},
+	}
+}
+
+// unable is why a rule cannot be checked that needs instances to begin with.
+func unable(err error) outcome { return skipped("no instance to try it on: %v", err) }
+
+func increaseInTarget(ctx context.Context, p *provider) outcome {
+	was, err := p.target(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	if err := p.increase(ctx, p.Group, 2); err != nil {
+		return failed("%v", err)
+	}
+	now, err := p.target(ctx, p.Group)
+	if err != nil || now != was+2 {
+		return failed("target size %d, and after IncreaseSize(2) %d, error %v", was, now, err)
+	}
+	return passed("")
+}
+
+func increaseInNodes(ctx context.Context, p *provider) outcome {
+	was, err := p.look(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	if err := p.increase(ctx, p.Group, 2); err != nil {
+		return skipped("%v", err)
+	}
+	now, err := p.look(ctx, p.Group)
+	if err != nil {
+		return failed("%v", err)
+	}
+	added := 0
+	for _, i := range now.list {
+		if slices.Contains(was.counted(), i.GetId()) || i.GetStatus().GetInstanceState() == deleting {
+			continue
+		}
+		added++
+		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" {
+			return skipped("the new instance failed at once: %s", code)
+		}
+	}
+	if added != 2 {
+		return failed("%d new instances are listed after IncreaseSize(2)", added)
+	}
+	return passed("")
+}
+
+func increaseResolves(ctx context.Context, p *provider) outcome {
+	ids, _, err := p.grow(ctx, 1)
+	if err != nil {
+		return unable(err)
+	}
+	got, err := p.groupOf(ctx, fake(ids[0]))
+	if err != nil || got.GetId() != p.Group {
+		return failed("instance %s: %s", ids[0], answered(got, err))
+	}
+	return passed("")
+}
+
+func increaseAtOnce(ctx context.Context, p *provider) outcome {
+	began := p.Clock()
+	err := p.increase(ctx, p.Group, 1)
+	took := p.Clock().Sub(began)
+	switch {
+	case err != nil && status.Code(err) != codes.DeadlineExceeded:
+		return unable(err)
+	case err != nil || took > bookedWithin:
+		return failed("it took %s, error %v", took.Round(time.Millisecond), err)
+	}
+	return passed("%s", took.Round(time.Millisecond))
+}
+
+// refused judges a call that must change nothing.
+func (p *provider) refused(ctx context.Context, was picture, what string, err error) outcome {
+	now, unread := p.look(ctx, p.Group)
+	switch {
+	case unread != nil:
+		return skipped("%v", unread)
+	case err == nil && now.sameAs(was):
+		return failed("%s is answered OK, as if it had done something", what)
+	case err == nil:
+		return failed("%s is answered OK: %v before, %v after it", what, was, now)
+	case !now.sameAs(was):
+		return failed("%s is refused, and yet: %v before, %v after it", what, was, now)
+	}
+	return passed("%s", status.Code(err))
+}
+
+func increaseOfNothing(ctx context.Context, p *provider) outcome {
+	was, err := p.look(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	return firstOf(p.refused(ctx, was, "IncreaseSize(0)", p.increase(ctx, p.Group, 0)),
+		p.refused(ctx, was, "IncreaseSize(-1)", p.increase(ctx, p.Group, -1)))
+}
+
+func increaseOverMax(ctx context.Context, p *provider) outcome {
+	was, err := p.look(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	g, err := p.group(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	delta := int(g.GetMaxSize()) - was.target + 1
+	if err := p.increase(ctx, p.Group, delta); err != nil {
+		return p.refused(ctx, was, "IncreaseSize over max", err)
+	}
+	return p.withinMax(ctx, was.target+delta)
+}
+
+// withinMax looks whether the target is as wanted and CA is told a max that allows it.
+func (p *provider) withinMax(ctx context.Context, wanted int) outcome {
+	if err := p.refresh(ctx); err != nil {
+		return skipped("%v", err)
+	}
+	now, err := p.look(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	g, err := p.group(ctx, p.Group)
+	switch {
+	case err != nil:
+		return skipped("%v", err)
+	case now.target != wanted:
+		return failed("the target size is %d, and %d by what was answered", now.target, wanted)
+	case now.target > int(g.GetMaxSize()):
+		return failed("the target size is %d with max %d", now.target, g.GetMaxSize())
+	}
+	return passed("max rose to %d", g.GetMaxSize())
+}
+
+func increaseTogether(ctx context.Context, p *provider) outcome {
+	was, err := p.look(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	delta := p.room/2 + 1
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = p.increase(ctx, p.Group, delta) })
+	}
+	wg.Wait()
+	wanted := was.target
+	for _, err := range errs {
+		if err == nil {
+			wanted += delta
+		}
+	}
+	if seen := p.withinMax(ctx, wanted); seen.verdict != Passed {
+		return seen
+	}
+	return passed("%d of 2 were booked", (wanted-was.target)/delta)
+}
+
+func increaseGivenUp(ctx context.Context, p *provider) outcome {
+	was, err := p.look(ctx, p.Group)
+	if err != nil {
+		return skipped("%v", err)
+	}
+	wanted, late := was.target, 0
+	for _, patience := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
+		impatient, cancel := context.WithTimeout(ctx, patience)
+		err := p.increase(impatient, p.Group, 1)
+		cancel()
+		if err == nil {
+			wanted++
+		} else {
+			late++
+		}
+	}
+	if err := p.settled(ctx); err != nil {
+		return skipped("%v", err)
+	}
+	now, err := p.look(ctx, p.Group)
+	switch {
+	case err != nil:
+		return skipped("%v", err)
+	case now.target != wanted || len(now.counted()) != wanted:
+		return failed("%d of 3 calls were given up, the target size should be %d: %v", late, wanted, now)
+	}
+	return passed("%d of 3 calls were given up", late)
+}
+
+// settled waits until the provider knows what became of calls that were given up.
+func (p *provider) settled(ctx context.Context) (err error) {
+	for range 30 {
+		select {
+		case <-time.After(p.Settle):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err = p.refresh(ctx); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func refreshKeeps(ctx context.Context, p *provider) outcome {
+	_, was, err := p.grow(ctx, 2)
+	if err != nil {
+		return unable(err)
+	}
+	if err := p.refresh(ctx); err != nil {
+		return skipped("%v", err)
+	}
+	now, err := p.look(ctx, p.Group)
+	switch {
+	case err != nil:
+		return skipped("%v", err)
+	case !now.sameAs(was):
+		return failed("%v before, %v after it", was, now)
+	}
+	return passed("")
+}
+
+func idsNotReused(ctx context.Context, p *provider) outcome {
+	ids, _, err := p.grow(ctx, 1)
+	if err == nil {
+		err = p.remove(ctx, p.Group, ids[0])
+	}
+	if err != nil {
+		return unable(err)
+	}
+	used := len(p.used)
+	again, _, err := p.grow(ctx, 1)
+	switch {
+	case err != nil:
+		return unable(err)
+	case len(p.used) == used:
+		return failed("%s was used before", again[0])
+	}
+	return passed("")
+}

@@ -1,0 +1,154 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// What a rule looks at, at most.
+const (
+	mostInstances = 50 // of a group, in rules with a call for each
+	mostCode      = 63 // characters of an error code
+)
+
+func instanceRules() []Rule {
+	rules := []Rule{
+		{ID: "instance-ids", Demands: "Instance ids are unique over all groups and have the form of a providerID.",
+			Source: "clusterstate/clusterstate.go getNotRegisteredNodes: CA finds the Node by id = spec.providerID",
+			Fix:    "use an id <scheme>://<name> for one instance ever, and set it as spec.providerID of its Node",
+			check:  again(instanceIDs)},
+		{ID: "instance-states", Demands: "Each instance has a state, and an errorInfo only while it is creating.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go, clusterstate/clusterstate.go: else it is ignored",
+			Fix:    "say creating, running or deleting; report an error with creating and an errorCode",
+			check:  instanceStates},
+		{ID: "error-codes", Demands: "An errorCode is a word of at most 63 characters.",
+			Source: "metrics/metrics.go: it is a label of failed_scale_ups_total",
+			Fix:    "use few fixed codes, and put the details in errorMessage", check: errorCodes},
+		{ID: "node-of-instance", Demands: "NodeGroupForNode finds each instance's group by providerID alone.",
+			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: an instance without a Node has a fake one",
+			Fix:    "look up spec.providerID; a fake has it as its name too, and neither labels nor a Node",
+			check:  again(nodeOfInstance)},
+		{ID: "node-bounds", Demands: "NodeGroupForNode tells the min and max that NodeGroups tells.",
+			Source: "core/scaledown/unneeded/nodes.go: CA scales in below a min that is missing here",
+			Fix:    "fill in minSize and maxSize in this answer, too", check: again(nodeBounds)},
+	}
+	for i := range rules {
+		rules[i].ofInstances = true
+	}
+	return rules
+}
+
+// eachInstance is the first outcome that is not passed; at most so many instances of a group are looked at.
+func (p *provider) eachInstance(ctx context.Context, most int,
+	check func(*protos.NodeGroup, *protos.Instance) outcome) outcome {
+	n := 0
+	seen := p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+		list, err := p.nodes(ctx, g.GetId())
+		if err != nil {
+			return skipped("%v", err)
+		}
+		for _, i := range list[:min(len(list), most)] {
+			n++
+			if seen := check(g, i); seen.verdict != Passed {
+				return seen
+			}
+		}
+		return passed("")
+	})
+	switch {
+	case seen.verdict != Passed:
+		return seen
+	case n == 0:
+		return skipped("no instances are listed")
+	default:
+		return passed("%d instances", n)
+	}
+}
+
+func instanceIDs(ctx context.Context, p *provider) outcome {
+	owner := map[string]string{}
+	return p.eachInstance(ctx, 1<<30, func(g *protos.NodeGroup, i *protos.Instance) outcome {
+		scheme, name, ok := strings.Cut(i.GetId(), "://")
+		if !ok || scheme == "" || name == "" {
+			return failed("node group %s has an instance %q", g.GetId(), i.GetId())
+		}
+		if other, twice := owner[i.GetId()]; twice {
+			return failed("instance %s is in node group %s and in %s", i.GetId(), other, g.GetId())
+		}
+		owner[i.GetId()] = g.GetId()
+		return passed("")
+	})
+}
+
+func instanceStates(ctx context.Context, p *provider) outcome {
+	return p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) outcome {
+		state, broken := i.GetStatus().GetInstanceState(), i.GetStatus().GetErrorInfo()
+		switch {
+		case state != creating && state != running && state != deleting:
+			return failed("instance %s has the state %v", i.GetId(), state)
+		case broken != nil && (state != creating || broken.GetErrorCode() == ""):
+			return failed("instance %s has an errorInfo with code %q in state %v", i.GetId(), broken.GetErrorCode(), state)
+		}
+		return passed("")
+	})
+}
+
+func errorCodes(ctx context.Context, p *provider) outcome {
+	return p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) outcome {
+		code := i.GetStatus().GetErrorInfo().GetErrorCode()
+		if len(code) > mostCode || strings.ContainsAny(code, " \t\n") {
+			return failed("instance %s has the code %q", i.GetId(), code)
+		}
+		return passed("")
+	})
+}
+
+func nodeOfInstance(ctx context.Context, p *provider) outcome {
+	return p.eachInstance(ctx, mostInstances, func(g *protos.NodeGroup, i *protos.Instance) outcome {
+		if i.GetStatus().GetInstanceState() == deleting {
+			return passed("")
+		}
+		for what, node := range nodesOf(g.GetId(), i.GetId()) {
+			got, err := p.groupOf(ctx, node)
+			if err != nil || got.GetId() != g.GetId() {
+				return failed("%s with providerID %s: %s", what, i.GetId(), answered(got, err))
+			}
+		}
+		return passed("")
+	})
+}
+
+// nodesOf are the Nodes that CA asks about an instance with.
+func nodesOf(group, id string) map[string]*protos.ExternalGrpcNode {
+	return map[string]*protos.ExternalGrpcNode{
+		"a fake Node": fake(id),
+		"a Node":      {Name: "conformance", ProviderID: id},
+		"the fake of an upcoming Node": {Name: "template-node-for-" + group + "-1-upcoming-0", ProviderID: id,
+			Labels:      map[string]string{"cluster-autoscaler.kubernetes.io/template-node": "true"},
+			Annotations: map[string]string{"cluster-autoscaler.k8s.io/upcoming-node": "true"}},
+	}
+}
+
+func answered(g *protos.NodeGroup, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("node group %q", g.GetId())
+}
+
+func nodeBounds(ctx context.Context, p *provider) outcome {
+	return p.eachInstance(ctx, 1, func(g *protos.NodeGroup, i *protos.Instance) outcome {
+		got, err := p.groupOf(ctx, fake(i.GetId()))
+		if err != nil || got.GetId() != g.GetId() {
+			return passed("") // node-of-instance tells
+		}
+		if got.GetMinSize() != g.GetMinSize() || got.GetMaxSize() != g.GetMaxSize() {
+			return failed("node group %s has min %d and max %d, and by its instance %s %d and %d", g.GetId(), g.GetMinSize(),
+				g.GetMaxSize(), i.GetId(), got.GetMinSize(), got.GetMaxSize())
+		}
+		return passed("")
+	})
+}

@@ -1,0 +1,166 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+)
+
+// giveBackFor bounds the deletion of what was made when the caller has ended the check.
+const giveBackFor = 15 * time.Second
+
+const (
+	running  = protos.InstanceStatus_instanceRunning
+	creating = protos.InstanceStatus_instanceCreating
+	deleting = protos.InstanceStatus_instanceDeleting
+)
+
+// provider is the provider that is checked, each call bounded as CA's are.
+type provider struct {
+	Options
+	client protos.CloudProviderClient
+
+	room   int             // of the group, when the check began
+	before picture         // of the group, then
+	used   map[string]bool // ids that were ever listed in the group
+}
+
+// picture is a node group as one look shows it.
+type picture struct {
+	target int
+	list   []*protos.Instance
+}
+
+// counted are the ids of instances that are not being deleted.
+func (p picture) counted() (ids []string) {
+	for _, i := range p.list {
+		if i.GetStatus().GetInstanceState() != deleting {
+			ids = append(ids, i.GetId())
+		}
+	}
+	return ids
+}
+
+// in counts the instances in a state.
+func (p picture) in(state protos.InstanceStatus_InstanceState) (n int) {
+	for _, i := range p.list {
+		if i.GetStatus().GetInstanceState() == state {
+			n++
+		}
+	}
+	return n
+}
+
+func (p picture) String() string {
+	return fmt.Sprintf("target %d, %d listed, %d of them deleting", p.target, len(p.list), p.in(deleting))
+}
+
+// sameAs reports whether target and counted instances are alike; their states may differ.
+func (p picture) sameAs(other picture) bool {
+	return p.target == other.target && slices.Equal(slices.Sorted(slices.Values(p.counted())),
+		slices.Sorted(slices.Values(other.counted())))
+}
+
+func newProvider(client protos.CloudProviderClient, o Options) *provider {
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.Settle <= 0 {
+		o.Settle = 2 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.began == nil {
+		o.began = func(string) {}
+	}
+	return &provider{Options: o, client: client, used: map[string]bool{}}
+}
+
+// prepare looks whether the group can be used.
+func (p *provider) prepare(ctx context.Context) error {
+	g, err := p.group(ctx, p.Group)
+	if err != nil {
+		return err
+	}
+	if p.before, err = p.look(ctx, p.Group); err != nil {
+		return err
+	}
+	if n := p.before.in(creating); n > 0 {
+		return fmt.Errorf("node group %s has %d instances on their way: use one at rest, which no Cluster Autoscaler uses",
+			p.Group, n)
+	}
+	p.room = int(g.GetMaxSize()) - p.before.target
+	if p.room < leastRoom || p.room > mostRoom {
+		return fmt.Errorf("node group %s has room for %d more: use one with room for %d to %d", p.Group, p.room, leastRoom,
+			mostRoom)
+	}
+	return nil
+}
+
+// giveBack deletes what the rules have made.
+func (p *provider) giveBack(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), giveBackFor)
+		defer cancel()
+	}
+	now, err := p.look(ctx, p.Group)
+	if err != nil {
+		return fmt.Errorf("what was made in node group %s cannot be listed, delete it yourself: %w", p.Group, err)
+	}
+	var made []string
+	for _, id := range now.counted() {
+		if !slices.Contains(p.before.counted(), id) {
+			made = append(made, id)
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	if err := p.remove(ctx, p.Group, made...); err != nil {
+		return fmt.Errorf("what was made in node group %s cannot be deleted, delete %v yourself: %w", p.Group, made, err)
+	}
+	return nil
+}
+
+// look reads target and instances of a group, in CA's order.
+func (p *provider) look(ctx context.Context, group string) (picture, error) {
+	target, err := p.target(ctx, group)
+	if err != nil {
+		return picture{}, err
+	}
+	list, err := p.nodes(ctx, group)
+	if group == p.Group {
+		for _, i := range list {
+			p.used[i.GetId()] = true
+		}
+	}
+	return picture{target, list}, err
+}
+
+// grow makes so many instances and returns their ids.
+func (p *provider) grow(ctx context.Context, n int) (ids []string, now picture, err error) {
+	was, err := p.look(ctx, p.Group)
+	if err == nil {
+		err = p.increase(ctx, p.Group, n)
+	}
+	if err == nil {
+		now, err = p.look(ctx, p.Group)
+	}
+	if err != nil {
+		return nil, now, err
+	}
+	for _, id := range now.counted() {
+		if !slices.Contains(was.counted(), id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) != n {
+		return nil, now, fmt.Errorf("IncreaseSize(%d) added %d instances", n, len(ids))
+	}
+	return ids, now, nil
+}
