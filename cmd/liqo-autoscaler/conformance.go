@@ -40,8 +40,8 @@ one rule a line, and of each that fails what was seen, where Cluster Autoscaler 
 the gRPC server as Cluster Autoscaler does and needs nothing else.
 
 Without --change it only reads. With --change it asks for new nodes in the node group --group and gives them back at
-once, some twenty times: use a group with room for 3 to 20 nodes, nothing on its way, and no Cluster Autoscaler that uses
-it meanwhile. A provider that breaks a rule may keep what it made; the last line says so.
+once, some twenty times: use a group with room for 3 to 20 nodes, nothing on its way, and no Cluster Autoscaler that
+uses it meanwhile. A provider that breaks a rule may keep what it made; the last line says so.
 
 It exits with 0 when no rule fails, and with 1 when one does or the provider cannot be reached.`,
 		Example: "  liqo-autoscaler conformance 127.0.0.1:8086\n" +
