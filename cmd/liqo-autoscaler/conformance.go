@@ -14,9 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
@@ -142,7 +144,8 @@ func (f conformanceFlags) reach(ctx context.Context, conn *grpc.ClientConn, clie
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
 	_, err := client.GPULabel(ctx, &protos.GPULabelRequest{})
-	if err != nil && conn.GetState() != connectivity.Ready {
+	away := status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded // else it is an answer
+	if away && conn.GetState() != connectivity.Ready {
 		return err
 	}
 	return nil
