@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // hurried are the budgets of the suite failover: long enough for a lab on a slow machine, short enough to see them end.
@@ -101,10 +100,6 @@ func (r *run) firstForgets(ctx context.Context) {
 	r.t.Helper()
 	first := r.s.providers[0]
 	forgotten := func(ctx context.Context) error { return clean(ctx, first) }
-	// Its word stays until it lifts it.
-	if phase, err := r.s.peeringPhase(ctx, first); err == nil && phase == fleet.Refusing {
-		require.NoError(r.t, setTenantCondition(ctx, first, "Active"))
-	}
 	r.peeringEnds(ctx, first)
 	r.until(ctx, "first provider clean", time.Minute, forgotten)
 	r.during(ctx, "first provider stays clean", 2*time.Second, forgotten)
