@@ -89,3 +89,16 @@ func TestJudge(t *testing.T) {
 	require.Contains(t, m.verdict()[0], "I1")
 	require.Contains(t, m.verdict()[1], "I6")
 }
+
+// Of two growths with an unknown outcome any may have come.
+func TestJudgeExplainsUnitsByAnyOfTheLost(t *testing.T) {
+	for _, c := range []struct{ extra, left, lost int }{{2, 0, 2}, {1, 0, 2}, {3, 0, 1}, {4, 1, 1}, {0, 0, 3}} {
+		g := &groupModel{}
+		for _, o := range []op{{kind: "grow", delta: 1}, {kind: "shrink", delta: 1}, {kind: "grow", delta: 2}} {
+			g.lost = append(g.lost, lost{op: o})
+		}
+		require.Equal(t, c.left, g.byLost(c.extra), c)
+		require.Len(t, g.lost, c.lost, c)
+		require.Contains(t, g.lost, lost{op: op{kind: "shrink", delta: 1}})
+	}
+}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -373,6 +374,26 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 	m.explain(g, fresh, left, sure, bad)
 }
 
+// byLost explains as many units as possible by some of the grows with an unknown outcome, each of which came whole or not
+// at all, forgets these, and returns how many units are left.
+func (g *groupModel) byLost(extra int) int {
+	best, sum, most := 0, 0, 0
+	for set := range 1 << min(len(g.lost), 12) {
+		units, ok := 0, true
+		for n, l := range g.lost {
+			if set&(1<<n) != 0 {
+				units, ok = units+l.delta, ok && l.kind == "grow"
+			}
+		}
+		if size := bits.OnesCount(uint(set)); ok && units <= extra && (units > sum || units == sum && size < most) {
+			best, sum, most = set, units, size
+		}
+	}
+	n := -1
+	g.lost = slices.DeleteFunc(g.lost, func(lost) bool { n++; return best&(1<<n) != 0 })
+	return extra - sum
+}
+
 // explain holds how many came and went against what was asked for.
 func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(string, ...any)) {
 	extra := fresh - g.grown
@@ -380,13 +401,7 @@ func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(stri
 		bad("I2, I7: %d of %d units answered with OK are not listed", -extra, g.grown)
 	}
 	g.grown = 0
-	for n := 0; extra > 0 && n < len(g.lost); n++ {
-		if l := g.lost[n]; l.kind == "grow" && l.delta <= extra {
-			extra -= l.delta
-			g.lost = slices.Delete(g.lost, n, n+1)
-			n--
-		}
-	}
+	extra = g.byLost(extra)
 	if extra > 0 {
 		use := min(extra, g.may)
 		extra, g.may = extra-use, g.may-use
