@@ -31,6 +31,7 @@ const (
 	ReasonProviderSelected Reason = "ProviderSelected" // the attempt asks this provider
 	ReasonJoining          Reason = "Joining"          // granted: slice and virtual node are being made
 	ReasonNodeReady        Reason = "NodeReady"
+	ReasonNodeDiffers      Reason = "NodeDiffers"      // from what Cluster Autoscaler was told
 	ReasonAttemptFailed    Reason = "AttemptFailed"    // the message begins with the failure's code
 	ReasonAttemptCancelled Reason = "AttemptCancelled" // nobody wants it any longer
 	ReasonAttemptUndone    Reason = "AttemptUndone"    // what it made is gone on both sides
@@ -53,8 +54,8 @@ const (
 // Warns reports whether somebody may have to do something.
 func (r Reason) Warns() bool {
 	switch r {
-	case ReasonAttemptFailed, ReasonLost, ReasonDrainFailed, ReasonInstanceFailed, ReasonInstanceStuck,
-		ReasonPeeringFailed:
+	case ReasonNodeDiffers, ReasonAttemptFailed, ReasonLost, ReasonDrainFailed, ReasonInstanceFailed,
+		ReasonInstanceStuck, ReasonPeeringFailed:
 		return true
 	case ReasonProviderSelected, ReasonJoining, ReasonNodeReady, ReasonAttemptCancelled, ReasonAttemptUndone,
 		ReasonDraining, ReasonDrained, ReasonReleased, ReasonPeeringEstablished, ReasonPeeringRemoved:

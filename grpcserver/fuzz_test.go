@@ -105,7 +105,7 @@ func FuzzExpander(f *testing.F) {
 		{option(f, "cpu", 1, true, "1e2147483647", "1"), option(f, "gpu", 1, false, "-1e9999")},
 	} {
 		raw, err := proto.Marshal(&expanderprotos.BestOptionsRequest{Options: options,
-			NodeMap: map[string]*corev1.Node{"cpu": Template(spec("cpu", 0, 5))}})
+			NodeMap: map[string]*corev1.Node{"cpu": spec("cpu", 0, 5).Template()}})
 		require.NoError(f, err)
 		f.Add(raw)
 	}

@@ -20,7 +20,7 @@ func TestTemplate(t *testing.T) {
 	s.Shape["nvidia.com/gpu"] = resource.MustParse("1")
 	s.Labels = map[string]string{"tier": "burst", corev1.LabelArchStable: "arm64"}
 	s.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
-	node := Template(s)
+	node := s.Template()
 
 	require.Equal(t, s.Shape, node.Status.Capacity)
 	require.Equal(t, s.Shape, node.Status.Allocatable)
@@ -78,7 +78,7 @@ func TestTemplateInBothWireGenerations(t *testing.T) {
 		fields[number] = value
 	}
 	require.Len(t, fields, 2)
-	want := Template(spec("cpu", 0, 5))
+	want := spec("cpu", 0, 5).Template()
 	for _, number := range []protowire.Number{1, fieldNodeBytes} {
 		var node corev1.Node
 		require.NoError(t, node.Unmarshal(fields[number]), "field %d", number)

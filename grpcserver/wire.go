@@ -17,7 +17,7 @@ const fieldNodeBytes protowire.Number = 2
 // templateResponse carries the template in both wire generations. The upstream message knows the first only, so the
 // second is written as an unknown field. The response is shared by all calls and must not be changed.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
-	node := Template(spec)
+	node := spec.Template()
 	raw, err := node.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("marshal template: %w", err)

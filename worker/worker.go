@@ -51,6 +51,8 @@ type Options struct {
 	ProbeURL string
 	// Conditions, if any, hears of what is wrong with providers.
 	Conditions *activities.Conditions
+	// Differing, if any, counts the Nodes that are not as Cluster Autoscaler was told.
+	Differing *nodewatch.Differing
 	// Notices, if any, shows people in the cluster what steps do.
 	Notices activities.Notices
 
@@ -185,7 +187,10 @@ func Run(parent context.Context, o Options) error {
 	}
 	if watcher, ok := o.Backend.(backend.Watcher); ok {
 		groups := factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}
-		watching.Go(func() { nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger}) })
+		watching.Go(func() {
+			nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger, Differing: o.Differing,
+				Notices: o.Notices})
+		})
 	}
 	<-ctx.Done()
 	if parent.Err() == nil {

@@ -209,7 +209,7 @@ func serveDev(
 			Temporal: t, Namespace: target.Namespace, Hub: hub, TaskQueue: c.taskQueue, Backend: p.backend,
 			Catalog: p.offers, Logger: logger, StopTimeout: 2 * time.Second,
 			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
-			Conditions: seen.conditions,
+			Conditions: seen.conditions, Differing: seen.differing,
 		})
 	})
 	g.Go(func() error {

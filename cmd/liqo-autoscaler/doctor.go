@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -76,7 +75,7 @@ named. It exits with 1 when it finds an error; warnings alone exit with 0.`,
 
 // read opens what is to be examined.
 func (f *doctorFlags) read(ctx context.Context, c *common) (in doctor.Installation, err error) {
-	in = doctor.Installation{Now: time.Now(), Template: grpcserver.Template, Flags: doctorsFlags}
+	in = doctor.Installation{Now: time.Now(), Flags: doctorsFlags}
 	if !f.noCluster {
 		access, err := personal(f.kubeconfig)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -106,7 +105,7 @@ anti-affinity, is not judged. It exits with 0 whatever the reason is, and with 1
 func addGroups(ctx context.Context, c *common, t client.Client, w *explain.World) (err error) {
 	groups := flow.NewGroups(t, c.hub, c.taskQueue)
 	w.Groups, err = flow.NewEntities(t, c.hub, c.taskQueue).Groups(ctx)
-	w.Template, w.Now = grpcserver.Template, time.Now()
+	w.Now = time.Now()
 	waits := map[string]string{}
 	for _, s := range w.Groups {
 		found := make([]string, len(s.Instances))

@@ -86,6 +86,7 @@ func metricRows(t *testing.T) []string {
 	_, err = work.observeExpiry(expiringBackend{ends: map[string]time.Time{"milan": time.Now()}})
 	require.NoError(t, err)
 	work.conditions.Set(map[string]string{"milan": ""}, time.Now())
+	work.differing.Set("cpu-e-1-1", "cpu", false)
 	var c client.Options
 	measured(&c)
 	var suite testsuite.WorkflowTestSuite

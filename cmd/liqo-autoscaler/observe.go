@@ -18,6 +18,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
 // observeFlags say where a process shows its metrics and its health.
@@ -45,7 +46,8 @@ type observer struct {
 	registry        *prometheus.Registry
 	metrics, health net.Listener // nil: not served
 	live, ready     []check
-	conditions      *activities.Conditions // of a worker
+	conditions      *activities.Conditions // of a worker, as differing
+	differing       *nodewatch.Differing
 	log             *slog.Logger
 }
 
@@ -118,6 +120,10 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 		}
 		o.conditions = &activities.Conditions{}
 		if _, err := metrics.NewConditions(o.registry, o.conditions.Of); err != nil {
+			return nil, err
+		}
+		o.differing = &nodewatch.Differing{}
+		if _, err := metrics.NewDiffering(o.registry, o.differing.Of); err != nil {
 			return nil, err
 		}
 	}

@@ -130,7 +130,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 			Temporal: t, Namespace: temporal.Namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
 			Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
-			ProbeURL: f.probeURL, Conditions: seen.conditions, Notices: shown, Version: version,
+			ProbeURL: f.probeURL, Conditions: seen.conditions, Differing: seen.differing, Notices: shown, Version: version,
 		})
 	})
 	return g.Wait()

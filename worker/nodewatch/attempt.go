@@ -25,6 +25,8 @@ type attempt struct {
 	stamped bool
 	// called is when its missing Node was last called back; zero while it is there.
 	called time.Time
+	// reported is what people were told of how its Node differs.
+	reported []string
 }
 
 // note records what was found, and reports whether it is new.

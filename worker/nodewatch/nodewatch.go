@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -31,6 +32,9 @@ type Options struct {
 	Groups  Groups
 	Logger  *slog.Logger     // nil means slog.Default()
 	Clock   func() time.Time // nil means time.Now
+	// Differing, if any, counts the Nodes that are not as CA was told; Notices, if any, shows them.
+	Differing *Differing
+	Notices   activities.Notices
 	// Parallel is how many Nodes are repaired at once, and how many groups are told something at once; neither is done
 	// twice at once for one attempt. Default 4.
 	Parallel int

@@ -9,14 +9,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// repair calls the attempt's Node back, or stamps it, if it needs that now. It returns false when that failed and is to
-// be tried again.
+// repair calls the attempt's Node back, or stamps it, if it needs that now, and reports in what it differs. It returns
+// false when one of the first two failed and is to be tried again.
 func (w *watch) repair(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
 		return true
 	}
 	log := w.log(a)
+	w.report(name, a, log)
 	called := w.callBack(ctx, name, a, log)
 	stamped := w.stamp(ctx, a, log)
 	w.passOn(name)

@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Provider is a provider cluster: its Liqo cluster id and where the access to it lies.
 type Provider struct {
@@ -44,4 +48,14 @@ type Found struct {
 	Ready       bool     `json:"ready"`       // the Node's Ready condition is True
 	Cordoned    bool     `json:"cordoned"`    // the Node is cordoned by us because its provider takes nothing new
 	Terminating bool     `json:"terminating"` // any of the three is terminating
+	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: GroupSpec.Differs. It is for
+	// people, decides nothing, and is not on the wire.
+	Differs []string `json:"-"`
+}
+
+// Compare fills Differs; everything else is known of the attempt. A booking that cannot be read promises nothing.
+func (f *Found) Compare(node *corev1.Node) {
+	if f.Stamped && f.Ready && f.Booking != nil && f.Booking.Spec.ID != "" {
+		f.Differs = f.Booking.Spec.Differs(node)
+	}
 }

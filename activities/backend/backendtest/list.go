@@ -34,6 +34,7 @@ func (s *suite) testList(t *testing.T) {
 	require.Equal(t, a.Provider.ID, f.Attempt.Provider.ID)
 	require.True(t, f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready, "%+v", f)
 	require.False(t, f.Terminating)
+	require.Empty(t, f.Differs, "it is what Cluster Autoscaler was told")
 
 	want := s.spec(a).Booking
 	require.NotNil(t, f.Booking)

@@ -77,7 +77,8 @@ func (b *Backend) findCredentials(ctx context.Context, self identity, found find
 	return nil
 }
 
-// findings collects what exists by object name, which is unique over all attempts.
+// findings collects what exists by object name, which is unique over all attempts: slices, then virtual nodes, then
+// Nodes, which are compared with what was booked.
 type findings map[string]*fleet.Found
 
 func (f findings) slice(slice *authv1beta1.ResourceSlice) {
@@ -101,6 +102,7 @@ func (f findings) node(node *corev1.Node) {
 		entry.Ready, _ = nodeReady(node)
 		entry.Cordoned = backend.IsCordoned(node)
 		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
+		entry.Compare(node)
 	}
 }
 

@@ -93,14 +93,17 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watchin
 			w.dirty.add(object.GetName())
 		}
 	}
-	for object, list := range map[client.Object]client.ObjectList{
-		&authv1beta1.ResourceSlice{}:     &authv1beta1.ResourceSliceList{},
-		&offloadingv1beta1.VirtualNode{}: &offloadingv1beta1.VirtualNodeList{},
-		&corev1.Node{}:                   &corev1.NodeList{},
+	for _, kind := range []struct { // in the order that findings wants
+		object client.Object
+		list   client.ObjectList
+	}{
+		{&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}},
+		{&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}},
+		{&corev1.Node{}, &corev1.NodeList{}},
 	} {
 		store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: listerWatcher(cluster, list, which),
-			ObjectType:    object,
+			ListerWatcher: listerWatcher(cluster, kind.list, which),
+			ObjectType:    kind.object,
 			Handler: cache.ResourceEventHandlerFuncs{
 				AddFunc:    note,
 				UpdateFunc: func(_, object any) { note(object) },

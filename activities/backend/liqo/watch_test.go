@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,6 +60,32 @@ func TestWatch(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	require.Empty(t, told, "and told once")
+}
+
+// A Node is compared with what was booked, whichever way it is found, and List and Watch say the same.
+func TestNodeIsComparedWithItsBooking(t *testing.T) {
+	t.Parallel()
+	booking, err := json.Marshal(fleet.Booking{Spec: fleet.GroupSpec{ID: "g", Max: 1, Shape: shape("3")}})
+	require.NoError(t, err)
+	objects := stampedNode()
+	objects[0].SetAnnotations(with(objects[0].GetAnnotations(),
+		map[string]string{backend.AnnotationBooking: string(booking)}))
+	c := newClusters(t, objects, nil)
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Contains(t, found[0].Differs, "allocatable cpu is 2 instead of 3")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	told, done := make(chan fleet.Found, 100), make(chan error, 1)
+	go func() { done <- c.Watch(ctx, func(f fleet.Found) { told <- f }) }()
+	select {
+	case f := <-told:
+		require.Equal(t, found[0], f)
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "nothing was told")
+	}
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
 }
 
 func TestRestamp(t *testing.T) {

@@ -61,6 +61,7 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 		f.Node, f.Ready, f.Cordoned = true, isReady(node), backend.IsCordoned(node)
 		f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || node.DeletionTimestamp != nil
+		f.Compare(node)
 	}
 	return f, ok
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
@@ -44,8 +43,6 @@ type Installation struct {
 	Providers  []Provider
 	// Flags are those that Cluster Autoscaler needs for a time in which all groups' nodes come.
 	Flags func(provision time.Duration) []Flag
-	// Template is what the next node of a group looks like.
-	Template func(fleet.GroupSpec) *corev1.Node
 	// Skew is how far the cluster's clock is ahead of ours.
 	Skew time.Duration
 	Now  time.Time

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,8 +28,9 @@ func (r *Report) nodes(in Installation, c *cluster) {
 			continue
 		}
 		compared++
-		if d := differences(in.Template(spec), node); d != "" {
-			r.add("node-differs", "Node "+node.Name, "it is not what Cluster Autoscaler was told of group %s: %s", spec.ID, d)
+		if d := spec.Differs(node); len(d) > 0 {
+			r.add("node-differs", "Node "+node.Name, "it is not what Cluster Autoscaler was told of group %s: %s", spec.ID,
+				strings.Join(d, "; "))
 		}
 	}
 	r.examined("%d virtual nodes against their templates", compared)
@@ -46,27 +46,4 @@ func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// differences are those that Cluster Autoscaler's simulation would stumble over. Labels that only the Node has do not
-// matter to it.
-func differences(template, node *corev1.Node) string {
-	var found []string
-	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
-		if got := node.Labels[key]; key != corev1.LabelHostname && got != template.Labels[key] {
-			found = append(found, "label "+key+" is "+got+" instead of "+template.Labels[key])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(template.Status.Allocatable)) {
-		want, got := template.Status.Allocatable[name], node.Status.Allocatable[name]
-		if got.Cmp(want) != 0 {
-			found = append(found, string(name)+" is "+got.String()+" instead of "+want.String())
-		}
-	}
-	for _, taint := range template.Spec.Taints {
-		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
-			found = append(found, "taint "+taint.ToString()+" is missing")
-		}
-	}
-	return strings.Join(found, "; ")
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -77,7 +76,7 @@ func healthy() *setup {
 		serverTLS: secret("server-tls"), clientTLS: secret("client-tls"), caConfig: secret("cloud-config"),
 		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 			Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}},
-		node:       grpcserver.Template(spec),
+		node:       spec.Template(),
 		kubernetes: "v1.33.1",
 		apis: []string{"core.liqo.io/v1", "authentication.liqo.io/v1", "offloading.liqo.io/v1",
 			"networking.liqo.io/v1"},
@@ -88,7 +87,7 @@ func healthy() *setup {
 	s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc:8086\ncert: /tls/tls.crt\nkey: /tls/tls.key\n")
 	s.node.Name, s.node.Spec.ProviderID = "std-a-1-1", "liqo://std/std-a-1"
 	s.in = doctor.Installation{
-		Now: time.Now(), Template: grpcserver.Template,
+		Now:   time.Now(),
 		Flags: func(time.Duration) []doctor.Flag { return []doctor.Flag{{"ok-total-unready-count", "1000", "Why."}} },
 		Temporal: &doctor.Temporal{Version: "1.29.1", Polled: true, Queue: "liqo-autoscaler",
 			Groups:    []fleet.Snapshot{group},

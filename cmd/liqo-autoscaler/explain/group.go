@@ -57,7 +57,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 		g.Verdict, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
 		return g
 	}
-	g.Misfits = misfits(w.Pod, w.Template(*s.Spec))
+	g.Misfits = misfits(w.Pod, s.Spec.Template())
 	if len(g.Misfits) > 0 {
 		g.Verdict, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
 		return g
@@ -129,10 +129,10 @@ func (w World) hint(misfits []Misfit, spec fleet.GroupSpec) string {
 	case w.Market == nil || spec.Provider != "":
 		return ""
 	}
-	only := &corev1.Node{Status: w.Template(spec).Status, Spec: w.Template(spec).Spec}
+	only := &corev1.Node{Status: spec.Template().Status, Spec: spec.Template().Spec}
 	for _, o := range w.Market.Offers {
 		only.Labels = map[string]string{"liqo.io/remote-cluster-id": o.Provider}
-		for _, from := range []map[string]string{w.Template(spec).Labels, o.Labels} {
+		for _, from := range []map[string]string{spec.Template().Labels, o.Labels} {
 			for key, value := range from {
 				only.Labels[key] = value
 			}

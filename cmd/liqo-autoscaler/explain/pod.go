@@ -42,8 +42,6 @@ type World struct {
 	Pod       *corev1.Pod
 	Namespace *corev1.Namespace
 	Groups    []fleet.Snapshot
-	// Template is what the next node of a group looks like.
-	Template func(fleet.GroupSpec) *corev1.Node
 	// Market is what the providers offer now; nil when that could not be read.
 	Market *market.Market
 	// Status is the text of Cluster Autoscaler's status ConfigMap, Events are those of the pod.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -36,7 +35,7 @@ func world() explain.World {
 			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}},
 	}
 	return explain.World{
-		Pod: pod, Template: grpcserver.Template, Now: time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC),
+		Pod: pod, Now: time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC),
 		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 			Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}},
 		Groups: []fleet.Snapshot{group("std")},

@@ -1,12 +1,10 @@
-package grpcserver
+package fleet
 
 import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // What Liqo puts on every virtual node by itself (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). Architecture is
@@ -24,9 +22,10 @@ const (
 )
 
 // Template is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
-// taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty.
-func Template(spec fleet.GroupSpec) *corev1.Node {
-	name := "template-" + spec.ID
+// taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty. The
+// Node is the caller's.
+func (s GroupSpec) Template() *corev1.Node {
+	name := "template-" + s.ID
 	labels := map[string]string{
 		corev1.LabelHostname:             name,
 		corev1.LabelOSStable:             nodeOS,
@@ -36,15 +35,15 @@ func Template(spec fleet.GroupSpec) *corev1.Node {
 		corev1.LabelNodeExcludeBalancers: "true",
 		excludeBalancers:                 "true",
 	}
-	maps.Copy(labels, spec.NodeLabels()) // as in Liqo, the virtual node's own labels win
+	maps.Copy(labels, s.NodeLabels()) // as in Liqo, the virtual node's own labels win
 	taints := append([]corev1.Taint{{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute}},
-		spec.NodeTaints()...)
+		s.NodeTaints()...)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: taints},
 		Status: corev1.NodeStatus{
-			Capacity:    spec.Shape.DeepCopy(),
-			Allocatable: spec.Shape.DeepCopy(),
+			Capacity:    s.Shape.DeepCopy(),
+			Allocatable: s.Shape.DeepCopy(),
 			Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Template", Message: "not a real node"},
 			},

@@ -1,0 +1,95 @@
+package nodewatch
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+)
+
+// Differing counts the Nodes that are not as Cluster Autoscaler was told. The zero value is ready for use, many may use
+// it at once, and nil counts nothing.
+type Differing struct {
+	mu    sync.Mutex
+	nodes map[string]compared // by name
+}
+
+type compared struct {
+	group   string
+	differs bool
+}
+
+// Of is how many Nodes of each group differ; 0 for a group whose Nodes are all alike, and none for one without Nodes.
+func (d *Differing) Of() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := map[string]int{}
+	for _, n := range d.nodes {
+		if n.differs {
+			of[n.group]++
+		} else {
+			of[n.group] += 0
+		}
+	}
+	return of
+}
+
+// Set counts the Node, by its name; on nil it does nothing.
+func (d *Differing) Set(node, group string, differs bool) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.nodes == nil {
+		d.nodes = map[string]compared{}
+	}
+	d.nodes[node] = compared{group, differs}
+}
+
+func (d *Differing) drop(node string) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.nodes, node)
+}
+
+// maxReported bounds the differences told of one Node, which somebody may keep changing.
+const maxReported = 50
+
+// report tells people in what the attempt's Node differs from its group's template, each difference once.
+func (w *watch) report(name string, a attempt, log *slog.Logger) {
+	f := a.found
+	switch {
+	case !f.Stamped || f.Terminating: // none of Cluster Autoscaler's, or not for long
+		w.Differing.drop(name)
+		return
+	case !f.Ready: // what was seen before holds
+		return
+	}
+	w.Differing.Set(name, f.Attempt.Group, len(f.Differs) > 0)
+	var fresh []string
+	for _, d := range f.Differs {
+		if len(a.reported)+len(fresh) < maxReported && !slices.Contains(a.reported, d) {
+			fresh = append(fresh, d)
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	text := strings.Join(fresh, "; ")
+	log.Warn("a node is not what Cluster Autoscaler was told", "node", name, "differences", text)
+	if w.Notices != nil {
+		w.Notices.Show(activities.Notice{Reason: activities.ReasonNodeDiffers, Node: name,
+			Message: "it is not what Cluster Autoscaler was told: " + text})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.attempts[name]; a != nil {
+		a.reported = slices.Concat(a.reported, fresh)
+	}
+}

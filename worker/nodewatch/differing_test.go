@@ -1,0 +1,141 @@
+package nodewatch_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// shown is an activities.Notices that remembers.
+type shown struct {
+	mu  sync.Mutex
+	all []activities.Notice
+}
+
+func (s *shown) Show(n activities.Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, n)
+}
+
+func (s *shown) messages() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.all {
+		all = append(all, fmt.Sprintf("%s %s: %s", n.Reason, n.Node, n.Message))
+	}
+	return all
+}
+
+// lines is what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) warnings() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), `level=WARN msg="a node is not what Cluster Autoscaler was told"`)
+}
+
+// differing is a scene whose reports are kept.
+type differing struct {
+	*scene
+	tell   func(...fleet.Found)
+	counts nodewatch.Differing
+	shown  shown
+	log    lines
+}
+
+func newDiffering(t *testing.T) *differing {
+	d := &differing{scene: newScene(t)}
+	d.tell = d.script(func(o *nodewatch.Options) {
+		o.Differing, o.Notices, o.Logger = &d.counts, &d.shown, slog.New(slog.NewTextHandler(&d.log, nil))
+	})
+	return d
+}
+
+func (d *differing) node(how ...string) fleet.Found {
+	found := d.ready("edge-t0-1")
+	found.Differs = how
+	return found
+}
+
+func TestDifferencesAreReportedOnce(t *testing.T) {
+	d := newDiffering(t)
+	const cpu, tier = "allocatable cpu is 1 instead of 2", "label tier is x instead of burst"
+	first := "NodeDiffers edge-t0-1-1: it is not what Cluster Autoscaler was told: " + cpu
+	d.tell(d.node())
+	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of(), "0, so that alerts see it come")
+	require.Empty(t, d.shown.messages())
+
+	d.tell(d.node(cpu))
+	d.tell(d.node(cpu))
+	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of())
+	require.Equal(t, []string{first}, d.shown.messages())
+	require.Equal(t, 1, d.log.warnings())
+
+	d.tell(d.node(tier, cpu), d.node(tier, cpu))
+	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of(), "one Node")
+	require.Equal(t, []string{first, strings.Replace(first, cpu, tier, 1)}, d.shown.messages(), "what is new alone")
+	require.Equal(t, 2, d.log.warnings())
+
+	d.tell(d.node(), d.node(cpu))
+	require.Equal(t, 2, d.log.warnings(), "it was told before")
+	d.tell(d.node())
+	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of())
+	require.Subset(t, d.groups.of("edge-t0-1"), []fleet.EventKind{fleet.Registered})
+	require.NotContains(t, d.groups.of("edge-t0-1"), fleet.Lost, "nothing is decided by it")
+}
+
+// Of a Node that is not ready what was seen before holds; one that is not Cluster Autoscaler's, or goes, counts no
+// longer.
+func TestOnlyNodesOfCACount(t *testing.T) {
+	const how = "label tier=burst is missing"
+	for name, test := range map[string]struct {
+		then func(*fleet.Found)
+		want int
+	}{
+		"not ready":      {func(f *fleet.Found) { f.Ready, f.Differs = false, nil }, 1},
+		"no longer ours": {func(f *fleet.Found) { f.Stamped, f.Differs, f.Marked = false, nil, false }, 0},
+		"going":          {func(f *fleet.Found) { f.Terminating = true }, 0},
+		"gone":           {func(f *fleet.Found) { *f = fleet.Found{Attempt: f.Attempt} }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDiffering(t)
+			d.tell(d.node(how))
+			require.Equal(t, map[string]int{"edge": 1}, d.counts.Of())
+			now := d.node(how)
+			test.then(&now)
+			d.tell(now)
+			require.Equal(t, test.want, d.counts.Of()["edge"])
+			require.Equal(t, 1, d.log.warnings())
+		})
+	}
+}
+
+// A Node that somebody keeps changing does not fill log and memory.
+func TestReportsOfANodeAreBounded(t *testing.T) {
+	d := newDiffering(t)
+	for n := range 60 {
+		d.tell(d.node(fmt.Sprintf("label tier is %d instead of burst", n)))
+	}
+	require.Equal(t, 50, d.log.warnings())
+	require.Len(t, d.shown.messages(), 50)
+	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of())
+}
