@@ -126,8 +126,8 @@ func TestAgentSchema(t *testing.T) {
 			require.Equal(t, "false", string(of.AdditionalProperties), key)
 		}
 	}
-	known := []string{"consumer", "hub", "name", "credentials", "cap", "maxNodes", "labels", "price", "lingerSeconds",
-		"unpeer"}
+	known := []string{"consumer", "hub", "name", "credentials", "cap", "maxNodes", "labels", "price", "prices",
+		"lingerSeconds", "unpeer"}
 	require.ElementsMatch(t, known, slices.Collect(maps.Keys(root.Definitions["offer"].Properties)))
 
 	for change, says := range map[string]string{

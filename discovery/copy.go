@@ -10,7 +10,7 @@ import (
 // CopyOffer is a deep copy, so that sources can hand out what they keep.
 func CopyOffer(o fleet.Offer) fleet.Offer {
 	o.Lendable = o.Lendable.DeepCopy()
-	o.Labels = maps.Clone(o.Labels)
+	o.Labels, o.Prices = maps.Clone(o.Labels), maps.Clone(o.Prices)
 	if o.Credentials.SecretRef != nil {
 		ref := *o.Credentials.SecretRef
 		o.Credentials.SecretRef = &ref

@@ -1,11 +1,13 @@
 package discovery_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -18,6 +20,7 @@ lendable: {cpu: 16, memory: 64Gi, pods: 110, nvidia.com/gpu: 0}
 maxNodes: 4
 labels: {country: it, example.com/tier: edge}
 price: 0.12
+prices: {cpu: 0.03, memory: 0.004, nvidia.com/gpu: 1.2}
 lingerSeconds: 0
 unpeer: never
 expires: 2027-01-01T00:00:00Z
@@ -35,6 +38,9 @@ func TestParseOfferKeepsAllFields(t *testing.T) {
 	require.Equal(t, 4, o.MaxNodes)
 	require.Equal(t, map[string]string{"country": "it", "example.com/tier": "edge"}, o.Labels)
 	require.InDelta(t, 0.12, o.Price, 1e-9)
+	require.Equal(t, map[corev1.ResourceName]float64{"cpu": 0.03, "memory": 0.004, "nvidia.com/gpu": 1.2}, o.Prices)
+	discovery.CopyOffer(o).Prices["cpu"], spec.Prices["cpu"] = 5, 5
+	require.InDelta(t, 0.03, o.Prices["cpu"], 0, "a copy is a copy")
 	require.Equal(t, time.Duration(0), o.Linger())
 	require.Equal(t, fleet.UnpeerNever, o.Unpeer)
 	require.Equal(t, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), o.Expires.UTC())
@@ -67,9 +73,17 @@ func TestParseOfferFaults(t *testing.T) {
 		"label number":       {"country: it", "country: 39", "labels.country: got 39, want text: put it in quotes"},
 		"price":              {"price: 0.12", "price: -1", "price: is -1: give at least 0"},
 		"price nan":          {"price: 0.12", "price: .nan", "NaN"},
-		"linger":             {"lingerSeconds: 0", "lingerSeconds: -5", "lingerSeconds: is -5: give at least 0"},
-		"unpeer":             {"unpeer: never", "unpeer: always", `unpeer: got "always", want one of linger, never`},
-		"expires":            {"2027-01-01T00:00:00Z", "tomorrow", `expires: got "tomorrow", want a time such as`},
+		"prices negative":    {"prices: {cpu: 0.03", "prices: {cpu: -1", "prices.cpu: is -1: give 0 to 1000000"},
+		"prices too high":    {"prices: {cpu: 0.03", "prices: {cpu: 1e300", "prices.cpu: is 1e+300: give 0 to 1000000"},
+		"prices infinite":    {"prices: {cpu: 0.03", "prices: {cpu: .inf", "Inf"},
+		"prices text":        {"prices: {cpu: 0.03", "prices: {cpu: cheap", `prices.cpu: got "cheap", want a number`},
+		"prices null":        {"prices: {cpu: 0.03", "prices: {cpu: null", "prices.cpu: "},
+		"prices resource":    {"nvidia.com/gpu: 1.2", "gpu: 1.2", "prices.gpu: not a resource Kubernetes knows"},
+		"prices a number": {"prices: {cpu: 0.03, memory: 0.004, nvidia.com/gpu: 1.2}", "prices: 3",
+			"prices: got 3, want a mapping"},
+		"linger":  {"lingerSeconds: 0", "lingerSeconds: -5", "lingerSeconds: is -5: give at least 0"},
+		"unpeer":  {"unpeer: never", "unpeer: always", `unpeer: got "always", want one of linger, never`},
+		"expires": {"2027-01-01T00:00:00Z", "tomorrow", `expires: got "tomorrow", want a time such as`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, goodOffer, c.old, "the case must change something")
@@ -78,6 +92,15 @@ func TestParseOfferFaults(t *testing.T) {
 			require.Len(t, strings.Split(err.Error(), "\n"), 1, "one fault, one line: %v", err)
 		})
 	}
+}
+
+func TestPricesOfAProgramAreChecked(t *testing.T) {
+	spec, err := discovery.ParseOffer([]byte(goodOffer))
+	require.NoError(t, err)
+	spec.Prices["cpu"] = math.NaN()
+	require.ErrorContains(t, spec.Check(), "prices.cpu: is NaN: give 0 to 1000000")
+	spec.Prices["cpu"] = math.Inf(1)
+	require.ErrorContains(t, spec.Check(), "prices.cpu: is +Inf: give 0 to 1000000")
 }
 
 func TestParseListsAllFaultsOfAllOffers(t *testing.T) {
@@ -126,7 +149,7 @@ func TestEpochIsOfTheContent(t *testing.T) {
 	same := strings.Replace(strings.Replace(goodOffer, "cpu: 16", "cpu: 16000m", 1),
 		"2027-01-01T00:00:00Z", "2027-01-01T01:00:00+01:00", 1)
 	require.Equal(t, discovery.Epoch(parse(goodOffer)), discovery.Epoch(parse(same)))
-	for _, change := range [][2]string{{"cpu: 16", "cpu: 17"}, {"price: 0.12", "price: 0.13"},
+	for _, change := range [][2]string{{"cpu: 16", "cpu: 17"}, {"price: 0.12", "price: 0.13"}, {"cpu: 0.03", "cpu: 0.04"},
 		{"country: it", "country: fr"}, {"name: milan}}", "name: rome}}"}} {
 		changed := strings.Replace(goodOffer, change[0], change[1], 1)
 		require.NotEqual(t, discovery.Epoch(parse(goodOffer)), discovery.Epoch(parse(changed)), change)

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 var rules = strictyaml.NewRules(map[string]strictyaml.Check{
@@ -73,7 +75,19 @@ func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 			faults.Add(path, "the value %q: %s", val, wrong[0])
 		}
 	}
-	return append(faults, s.Network.check(at)...)
+	return append(append(faults, s.checkPrices(at)...), s.Network.check(at)...)
+}
+
+func (s *Spec) checkPrices(at string) (faults strictyaml.Faults) {
+	for name, price := range s.Prices {
+		path := strictyaml.Join(at+"prices", string(name))
+		if wrong := resourceName(string(name)); wrong != "" {
+			faults.Add(path, "%s", wrong)
+		} else if math.IsNaN(price) || price < 0 || price > fleet.MaxUnitPrice {
+			faults.Add(path, "is %g: give 0 to %d", price, int(fleet.MaxUnitPrice))
+		}
+	}
+	return faults
 }
 
 // Requestable reports whether a pod can ask for the resource, so that an offer may have it.

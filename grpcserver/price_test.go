@@ -114,6 +114,39 @@ func TestPriceFactor(t *testing.T) {
 	require.InDelta(t, 3.5, cost, 1e-9)
 }
 
+// Where an offer has prices by resource, a node costs what its shape does, whatever the factor of its group.
+func TestPricesByResource(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 8, 0)
+	m.set(func() {
+		m.Offers[0].Prices = map[corev1.ResourceName]float64{"cpu": 0.05, "memory": 0.01}
+	})
+	small, large := spec("small", 0, 5), spec("large", 0, 5) // 4 CPUs and 8 GiB: 0.28
+	large.Shape, large.PriceFactor = times(4, large.Shape), 3.5
+	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{small, large}, Logger: quiet, Market: m.current})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	for group, want := range map[string]float64{"small": 0.56, "large": 2.24} { // for two hours
+		got, err := c.nodePrice(group)
+		require.NoError(t, err)
+		require.InDelta(t, want, got, 1e-9, group)
+	}
+	require.InDelta(t, 0.56, c.podPrice(small.Shape), 1e-9)
+	cost, _ := s.costOf(s.roster.Load().byID["large"], 2)
+	require.InDelta(t, 2.24, cost, 1e-9, "what the gRPC expander compares")
+
+	m.nodes("turin", 8, 0.2)
+	require.NoError(t, c.refresh())
+	cost, _ = s.costOf(s.roster.Load().byID["small"], 1)
+	require.InDelta(t, 0.2, cost, 1e-9, "turin is cheaper for a small node")
+	cost, _ = s.costOf(s.roster.Load().byID["large"], 1)
+	require.InDelta(t, 0.7, cost, 1e-9, "and for a large one")
+	dearest, err := c.nodePrice("large")
+	require.NoError(t, err)
+	require.InDelta(t, 2.24, dearest, 1e-9)
+}
+
 // Kubernetes takes such quantities. Neither is a price infinite, nor does it take minutes to add them up.
 func TestPriceOfAnAbsurdPod(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), specs("cpu")...))

@@ -60,9 +60,9 @@ func (s *Server) measure() {
 			f.ceiling = g.seen.Target + unknownRoom
 		}
 		if offers := fleet.Matching(g.spec, candidates, now); len(offers) > 0 {
-			f.price = g.spec.Price(offers[len(offers)-1].Price)
+			f.price = g.spec.Price(offers[len(offers)-1])
 			for _, o := range offers {
-				f.places = append(f.places, places{left[g.id][o.Provider], g.spec.Price(o.Price), peered[o.Provider]})
+				f.places = append(f.places, places{left[g.id][o.Provider], g.spec.Price(o), peered[o.Provider]})
 			}
 		}
 		figures[g.id] = f

@@ -7,7 +7,7 @@
 //	  provider: milan-1         # optional: the cluster id that the credentials must lead to
 //	  maxNodes: 4
 //	  labels: {country: it}
-//	  price: 0.12
+//	  price: 0.12               # per node and hour; or prices, by resource: {cpu: 0.03, memory: 0.004}
 //	  lingerSeconds: 60
 //	  unpeer: linger            # or never
 //	  expires: 2027-01-01T00:00:00Z

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -44,11 +45,12 @@ type Offer struct {
 	Free     corev1.ResourceList `json:"free"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	// Nodes is how many nodes hold a share of it.
-	Nodes   int               `json:"nodes,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"`
-	Price   float64           `json:"price,omitempty"`
-	Expires *time.Time        `json:"expires,omitempty"`
-	Epoch   string            `json:"epoch,omitempty"`
+	Nodes   int                             `json:"nodes,omitempty"`
+	Labels  map[string]string               `json:"labels,omitempty"`
+	Price   float64                         `json:"price,omitempty"`
+	Prices  map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	Expires *time.Time                      `json:"expires,omitempty"`
+	Epoch   string                          `json:"epoch,omitempty"`
 	// Peered says that the provider is peered with, so that a node comes sooner.
 	Peered bool `json:"peered,omitempty"`
 	// Cordoned: an operator wants nothing new there.
@@ -69,7 +71,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	}
 	return Offer{
 		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
-		Labels: o.Labels, Price: o.Price, Expires: o.Expires, Epoch: o.Epoch,
+		Labels: o.Labels, Price: o.Price, Prices: o.Prices, Expires: o.Expires, Epoch: o.Epoch,
 		Peered: state.Phase == fleet.Established || state.Phase == fleet.Lingering, Cordoned: c.Cordoned, Closed: closed,
 	}
 }
@@ -79,16 +81,24 @@ func (o Offer) Candidate() fleet.Candidate {
 	return fleet.Candidate{
 		Offer: fleet.Offer{
 			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
-			Expires: o.Expires, Epoch: o.Epoch,
+			Prices: o.Prices, Expires: o.Expires, Epoch: o.Epoch,
 		},
 		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Refusing: o.Closed, Cordoned: o.Cordoned,
 	}
 }
 
+// ordinary is a node by whose price offers are ordered: those by node and those by resource compare by a shape alone.
+var ordinary = fleet.GroupSpec{Shape: corev1.ResourceList{
+	corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+}}
+
+// price is what an ordinary node costs.
+func (o Offer) price() float64 { return ordinary.Price(fleet.Offer{Price: o.Price, Prices: o.Prices}) }
+
 // newMarket orders the offers by price, so that those that are cut are the dearest.
 func newMarket(offers []Offer, now time.Time) (Market, error) {
 	slices.SortFunc(offers, func(a, b Offer) int {
-		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Provider, b.Provider))
+		return cmp.Or(cmp.Compare(a.price(), b.price()), cmp.Compare(a.Provider, b.Provider))
 	})
 	n, size := 0, 0
 	for ; n < min(len(offers), maxOffers); n++ {

@@ -167,8 +167,12 @@ func TestPublishesDifferences(t *testing.T) {
 		w.set(func() { w.offers[0].Labels = map[string]string{"region": "north"} })
 		pass(4 * time.Second)
 		require.Equal(t, 4, w.written())
+		w.set(func() { w.offers[0].Prices = map[corev1.ResourceName]float64{"cpu": 0.03} })
+		pass(4 * time.Second)
+		require.Equal(t, 5, w.written())
+		require.Equal(t, w.offers[0].Prices, w.offer().Candidate().Offer.Prices, "as it is judged")
 		pass(61 * time.Second)
-		require.Equal(t, 5, w.written(), "once a minute, so that readers know that it is kept")
+		require.Equal(t, 6, w.written(), "once a minute, so that readers know that it is kept")
 	})
 }
 
@@ -337,6 +341,25 @@ func TestTheDearestOffersAreLeftOut(t *testing.T) {
 			require.Equal(t, "o1499", m.Offers[0].Name, "the cheapest")
 		})
 	}
+}
+
+// Offers that are priced by node and by resource compare by a node of 4 CPUs and 16 GiB.
+func TestOffersAreOrderedByPrice(t *testing.T) {
+	w := newWorld()
+	priced := func(name string, price float64, prices map[corev1.ResourceName]float64) fleet.Offer {
+		return fleet.Offer{Name: name, Provider: name, Lendable: list("8", "16Gi"), Price: price, Prices: prices}
+	}
+	w.offers = []fleet.Offer{priced("dear", 1, nil), priced("cpu", 0, map[corev1.ResourceName]float64{"cpu": 0.2}),
+		priced("memory", 0, map[corev1.ResourceName]float64{"memory": 0.02}), priced("cheap", 0.1, nil)}
+	w.run(t, func(func(time.Duration)) {
+		published, err := w.Load(t.Context())
+		require.NoError(t, err)
+		var names []string
+		for _, o := range published.Offers {
+			names = append(names, o.Name)
+		}
+		require.Equal(t, []string{"cheap", "memory", "cpu", "dear"}, names)
+	})
 }
 
 // Both stores, the same promises.

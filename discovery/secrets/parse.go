@@ -22,16 +22,17 @@ const keyInfo = "info"
 // info is the value of the Secret's key "info".
 type info struct {
 	// Name is written by some; the Secret's name rules.
-	Name          string                 `json:"name,omitempty"`
-	Resources     corev1.ResourceList    `json:"resources"`
-	Labels        map[string]text        `json:"labels,omitempty"`
-	HasNat        *bool                  `json:"hasNat,omitempty"`
-	MaxNodes      int                    `json:"maxNodes,omitempty"`
-	Price         float64                `json:"price,omitempty"`
-	LingerSeconds *int64                 `json:"lingerSeconds,omitempty"`
-	Unpeer        fleet.UnpeerPolicy     `json:"unpeer,omitempty"`
-	Network       *discovery.NetworkSpec `json:"network,omitempty"`
-	Expires       *time.Time             `json:"expires,omitempty"`
+	Name          string                          `json:"name,omitempty"`
+	Resources     corev1.ResourceList             `json:"resources"`
+	Labels        map[string]text                 `json:"labels,omitempty"`
+	HasNat        *bool                           `json:"hasNat,omitempty"`
+	MaxNodes      int                             `json:"maxNodes,omitempty"`
+	Price         float64                         `json:"price,omitempty"`
+	Prices        map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	LingerSeconds *int64                          `json:"lingerSeconds,omitempty"`
+	Unpeer        fleet.UnpeerPolicy              `json:"unpeer,omitempty"`
+	Network       *discovery.NetworkSpec          `json:"network,omitempty"`
+	Expires       *time.Time                      `json:"expires,omitempty"`
 	// Provider declares the cluster id that the kubeconfig must lead to.
 	Provider string `json:"provider,omitempty"`
 }
@@ -72,7 +73,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		Credentials: discovery.CredentialsSpec{SecretRef: &discovery.SecretRefSpec{
 			Namespace: secret.Namespace, Name: secret.Name, Key: discovery.DefaultKey,
 		}},
-		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price,
+		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price, Prices: in.Prices,
 		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
 		Network: in.network(),
 	}

@@ -26,7 +26,8 @@ import (
 
 const (
 	goodOffer = `{"name":"milan","credentials":{"secretRef":{"namespace":"lend","name":"milan"}},
-		"lendable":{"cpu":"16","memory":"64Gi","pods":"110"},"labels":{"country":"it"},"price":0.1}`
+		"lendable":{"cpu":"16","memory":"64Gi","pods":"110"},"labels":{"country":"it"},"price":0.1,
+		"prices":{"cpu":0.03,"nvidia.com/gpu":1.2}}`
 	tokenA, tokenB, tokenR = "token-of-a", "token-of-b", "token-of-r"
 )
 
@@ -172,6 +173,10 @@ func TestPutRefuses(t *testing.T) {
 		"twice a field": {body: with(`"price":0.1`, `"price":0.1,"price":0.2`), status: 422, path: "",
 			detail: `key "price" is given twice`},
 		"server's field": {body: with(`"price":0.1`, `"writer":"b"`), status: 422, path: "writer", detail: "unknown field"},
+		"bad price": {body: with(`"cpu":0.03`, `"cpu":-1`), status: 422, path: "prices.cpu",
+			detail: "is -1: give 0 to 1000000"},
+		"price of what": {body: with(`"nvidia.com/gpu":1.2`, `"gpu":1.2`), status: 422, path: "prices.gpu",
+			detail: "not a resource Kubernetes knows"},
 		"another name": {body: with(`"name":"milan","c`, `"name":"rome","c`), status: 422, path: "name",
 			detail: "not the name in the path"},
 		"no amount":   {body: with(`"16"`, `"lots"`), status: 422, path: "lendable.cpu", detail: "want a"},

@@ -32,10 +32,11 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.sizes.*.name":    "The size's name, part of its groups' ids. It must not change.",
 	"nodeGroups.*.sizes.*.shape":   "What each node has, as of a group; keys that are missing come from the defaults.",
 	"nodeGroups.*.sizes.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
-	"nodeGroups.*.sizes.*.priceFactor": "How many times an offer's price a node of this size costs. Default: once for " +
-		"the first size, and for the others in proportion to what their shapes weigh (0.03 per CPU, 0.004 per " +
-		"GiB, 1 per GPU).",
-	"nodeGroups.*.priceFactor":     "How many times an offer's price a node of the group costs. Default: once.",
+	"nodeGroups.*.sizes.*.priceFactor": "How many times an offer's price per node a node of this size costs. Default: " +
+		"once for the first size, and for the others in proportion to what their shapes weigh (0.03 per CPU, 0.004 per " +
+		"GiB, 1 per GPU). It does not apply to an offer's prices by resource.",
+	"nodeGroups.*.priceFactor": "How many times an offer's price per node a node of the group costs. Default: once. " +
+		"An offer's prices by resource know the shape, and it does not apply to them.",
 	"nodeGroups.*.labels":          "Labels of every node of the group.",
 	"nodeGroups.*.labels.*":        "A label value.",
 	"nodeGroups.*.taints":          "Taints of every node of the group, beside Liqo's own.",

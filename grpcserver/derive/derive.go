@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -44,7 +45,7 @@ type derived struct {
 	base      string // id of the configured group, with its size
 	value     string // the provider's id, or the label's value
 	labels    map[string]string
-	price     float64
+	price     float64 // of a node, for each unit of what its shape weighs: shapes differ
 	offeredAt time.Time
 }
 
@@ -150,6 +151,9 @@ func (g *Groups) now() time.Time {
 
 func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 
+// least is the weight of a shape that weighs nothing.
+const least = 1e-6
+
 // wanted are the groups that the offers make, each once, the cheapest first.
 func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*derived) {
 	candidates := make([]fleet.Candidate, len(m.Offers))
@@ -164,7 +168,8 @@ func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*deriv
 			value, labels, ok := valueOf(base.spec, o)
 			if ok && !seen[key{id, value}] {
 				seen[key{id, value}] = true
-				out = append(out, &derived{id: base.id(value), base: id, value: value, labels: labels, price: o.Price})
+				out = append(out, &derived{id: base.id(value), base: id, value: value, labels: labels,
+					price: base.spec.Price(o) / max(grpcserver.Weight(base.spec.Shape), least)})
 			}
 		}
 	}

@@ -126,6 +126,31 @@ func TestAtMostSoMany(t *testing.T) {
 	require.Equal(t, first, ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)})))
 }
 
+// What is cheap depends on the shape where offers are priced by resource.
+func TestTheCheapestByResourceAreKept(t *testing.T) {
+	perNode, perCPU := offer("node", "north", 0.2), offer("cpu", "north", 0)
+	perCPU.Prices = map[corev1.ResourceName]float64{"cpu": 0.03}
+	for want, spec := range map[string]fleet.GroupSpec{
+		"l-cpu":        base("l", PerProvider), // 2 CPUs: 0.06
+		"l-large-node": {ID: "l", Max: 3, Per: PerProvider, Sizes: []fleet.Size{{Name: "large", Shape: shape("16", "16Gi")}}},
+	} {
+		g := newWorld(perNode, perCPU).groups()
+		g.Max = 1
+		require.Equal(t, []string{want}, ids(g.Expand([]fleet.GroupSpec{spec})))
+	}
+}
+
+// With fewer groups than there could be, each size keeps its cheapest providers: large nodes cost more, and small ones
+// do not replace them.
+func TestEachSizeKeepsItsCheapest(t *testing.T) {
+	g := newWorld(offer("dear", "north", 1.5), offer("cheap", "north", 1)).groups()
+	g.Max = 2
+	spec := base("l", PerProvider)
+	spec.Shape, spec.Sizes = nil, []fleet.Size{{Name: "small", Shape: shape("2", "4Gi")},
+		{Name: "large", Shape: shape("4", "8Gi")}}
+	require.Equal(t, []string{"l-large-cheap", "l-small-cheap"}, ids(g.Expand([]fleet.GroupSpec{spec})))
+}
+
 // A clash refuses the newcomer and renames nobody.
 func TestClash(t *testing.T) {
 	w := newWorld(offer("b-c", "north", 1))

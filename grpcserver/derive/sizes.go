@@ -51,7 +51,7 @@ func rungs(s fleet.GroupSpec) (out []rung) {
 // whatever their nodes have room for, so only groups of one size may share it.
 func BalanceOf(value string, size fleet.Size) string { return value + "-" + size.Name }
 
-// factor is how many times an offer's price a node of the size costs.
+// factor is how many times an offer's price per node a node of the size costs.
 func factor(s fleet.GroupSpec, size fleet.Size) float64 {
 	if first := grpcserver.Weight(s.Sizes[0].Shape); size.PriceFactor == 0 && first > 0 {
 		return cmp.Or(s.PriceFactor, 1) * grpcserver.Weight(size.Shape) / first

@@ -78,8 +78,9 @@ func TestPriceFactorOfASize(t *testing.T) {
 	l.Sizes = append(l.Sizes, fleet.Size{Name: "huge", Shape: shape("32", "64Gi"), PriceFactor: 3})
 	specs := Sizes(l)
 	require.Equal(t, []float64{2, 8, 3}, []float64{specs[0].PriceFactor, specs[1].PriceFactor, specs[2].PriceFactor})
-	require.InDelta(t, 0.8, specs[1].Price(0.1), 1e-9)
-	require.InDelta(t, 0.1, base("b", "").Price(0.1), 1e-9, "without a factor it is the offer's")
+	tenth := fleet.Offer{Price: 0.1}
+	require.InDelta(t, 0.8, specs[1].Price(tenth), 1e-9)
+	require.InDelta(t, 0.1, base("b", "").Price(tenth), 1e-9, "without a factor it is the offer's")
 }
 
 // CA splits a scale-out evenly between groups that balance, so groups of different sizes do not.

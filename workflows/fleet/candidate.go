@@ -113,13 +113,14 @@ func Place(spec GroupSpec, n int, candidates []Candidate, now time.Time) {
 	}
 }
 
-// Matching are the offers that the group may use when they have room, by price.
+// Matching are the offers that the group may use when they have room, by what a node of it costs there.
 func Matching(spec GroupSpec, candidates []Candidate, now time.Time) (matching []Offer) {
-	for _, j := range judge(spec, candidates, nil, Rank{}, now) {
+	judged := judge(spec, candidates, nil, Rank{}, now)
+	slices.SortStableFunc(judged, func(a, b judgement) int { return cmp.Compare(a.verdict.Price, b.verdict.Price) })
+	for _, j := range judged {
 		if j.verdict.Fits || j.verdict.Filter == FilterFit || j.verdict.Filter == FilterMaxNodes {
 			matching = append(matching, j.candidate.Offer)
 		}
 	}
-	slices.SortStableFunc(matching, func(a, b Offer) int { return cmp.Compare(a.Price, b.Price) })
 	return matching
 }

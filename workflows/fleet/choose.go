@@ -46,7 +46,7 @@ type Verdict struct {
 	Filter Filter `json:"filter,omitempty"`
 	// Reason is a sentence with figures, at most 300 characters.
 	Reason string `json:"reason"`
-	// Price is what the fitting candidates are ordered by.
+	// Price is what a node costs there in an hour: the fitting candidates are ordered by it.
 	Price float64 `json:"price"`
 }
 
@@ -117,7 +117,7 @@ func judge(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, 
 	for _, c := range candidates {
 		filter, reason := c.verdict(spec, selector, broken, refused, now)
 		v := Verdict{
-			Provider: c.Offer.Provider, Offer: c.Offer.Name, Epoch: c.Offer.Epoch, Price: c.Offer.Price,
+			Provider: c.Offer.Provider, Offer: c.Offer.Name, Epoch: c.Offer.Epoch, Price: spec.Price(c.Offer),
 			Fits: filter == "", Filter: filter, Reason: shorten(reason, maxReason),
 		}
 		judged = append(judged, judgement{candidate: c, verdict: v})
@@ -232,7 +232,7 @@ func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken erro
 	if o.MaxNodes > 0 && c.Nodes >= o.MaxNodes {
 		return FilterMaxNodes, fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
 	}
-	return "", fmt.Sprintf("fits at price %g", o.Price)
+	return "", fmt.Sprintf("fits at price %.6g", spec.Price(o))
 }
 
 func countFilters(judged []judgement) map[string]int {

@@ -34,7 +34,7 @@ type GroupSpec struct {
 	Per string `json:"per,omitempty" validate:"omitempty,per"`
 	// MinPerGroup is the min of each derived group.
 	MinPerGroup int `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
-	// PriceFactor is how many times an offer's price a node of the group costs; 0 means once.
+	// PriceFactor is how many times an offer's price per node a node of the group costs; 0 means once.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 	Budgets     Budgets `json:"budgets,omitempty"`
 }
@@ -47,14 +47,6 @@ type Size struct {
 	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required"`
 	// PriceFactor is as a group's; 0 means in proportion to the shapes of the first size and this one.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
-}
-
-// Price is what a node of the group costs at an offer's price.
-func (s GroupSpec) Price(offered float64) float64 {
-	if s.PriceFactor > 0 {
-		return offered * s.PriceFactor
-	}
-	return offered
 }
 
 // Budgets bound how long an instance may take, from its booking.

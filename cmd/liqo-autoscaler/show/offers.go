@@ -32,9 +32,11 @@ type Offer struct {
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	Labels   map[string]string   `json:"labels,omitempty"`
-	// Price is per node and hour, in whatever currency all offers share.
-	Price   float64    `json:"price"`
-	Expires *time.Time `json:"expires,omitempty"`
+	// Price is per node and hour, in whatever currency all offers share; 0 leaves it to Prices.
+	Price float64 `json:"price"`
+	// Prices are per hour and CPU, GiB, or unit of any other resource.
+	Prices  map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	Expires *time.Time                      `json:"expires,omitempty"`
 	// Held sums the holds that wait or are granted; HeldNodes is their number.
 	Held      corev1.ResourceList `json:"held,omitempty"`
 	HeldNodes int                 `json:"heldNodes"`
@@ -94,7 +96,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer) Offers 
 
 func (o *Offer) take(offer fleet.Offer) {
 	o.Name, o.Lendable, o.MaxNodes, o.Labels = offer.Name, offer.Lendable, offer.MaxNodes, offer.Labels
-	o.Price, o.Expires = offer.Price, offer.Expires
+	o.Price, o.Prices, o.Expires = offer.Price, offer.Prices, offer.Expires
 }
 
 func providerOf(p fleet.ProviderSnapshot) Offer {
@@ -141,7 +143,7 @@ func (o Offers) Table(out io.Writer, look Look) error {
 	var rows [][]string
 	for _, p := range o.Offers {
 		row := []string{p.Name, p.Provider, look.resources(p.Lendable), p.nodes(), look.resources(p.Held),
-			strconv.FormatFloat(p.Price, 'f', -1, 64), p.peering(), look.age(p.Since)}
+			p.price(), p.peering(), look.age(p.Since)}
 		if asked {
 			row = append(row, strconv.FormatBool(*p.Current))
 		}
@@ -159,6 +161,19 @@ func (o Offer) nodes() string {
 		return strconv.Itoa(o.HeldNodes)
 	}
 	return strconv.Itoa(o.HeldNodes) + "/" + strconv.Itoa(o.MaxNodes)
+}
+
+// price is that of a node, or, where there is none, those by resource.
+func (o Offer) price() string {
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	if o.Price > 0 || len(o.Prices) == 0 {
+		return number(o.Price)
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(o.Prices)) {
+		parts = append(parts, string(name)+"="+number(o.Prices[name]))
+	}
+	return strings.Join(parts, ",")
 }
 
 // peering is its phase, as kubectl shows cordoned nodes.

@@ -71,7 +71,8 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 	expires := now.Add(6 * time.Hour)
 	milan := fleet.Offer{Name: "milan", Provider: "c-milan", Lendable: list("8", "16Gi", ""), Price: 0.08,
 		Labels: map[string]string{"country": "it", "city": "milan"}}
-	turin := fleet.Offer{Name: "turin", Provider: "c-turin", Lendable: list("16", "32Gi", "4"), MaxNodes: 1, Price: 0.1,
+	turin := fleet.Offer{Name: "turin", Provider: "c-turin", Lendable: list("16", "32Gi", "4"), MaxNodes: 1,
+		Prices:  map[corev1.ResourceName]float64{"memory": 0.004, "cpu": 0.03, "nvidia.com/gpu": 1.2},
 		Expires: &expires}
 	old, free := milan, list("4500m", "8Gi", "")
 	old.Price, free[corev1.ResourcePods] = 0.05, resource.MustParse("-110")

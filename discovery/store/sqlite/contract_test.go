@@ -32,6 +32,7 @@ func fullRecord(name, writer string) store.Record {
 					"nvidia.com/gpu": resource.MustParse("1")},
 				Labels:        map[string]string{"country": "it"},
 				Price:         0.25,
+				Prices:        map[corev1.ResourceName]float64{"nvidia.com/gpu": 1.2},
 				LingerSeconds: &linger,
 				Expires:       &expires,
 				Provider:      "milan",

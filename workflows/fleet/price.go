@@ -1,0 +1,53 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Bounds of prices, so that sums of them stay finite.
+const (
+	// MaxUnitPrice bounds each price by resource.
+	MaxUnitPrice = 1e6
+	// MaxPrice bounds what a node costs.
+	MaxPrice = 1e12
+)
+
+// Price is what a node of the group costs on an offer in an hour: the offer's price per node times the group's factor,
+// or, where it has none, what the shape costs by the offer's prices by resource. What these do not name costs nothing.
+// It is between 0 and MaxPrice, and 0 where nobody says what it costs.
+func (s GroupSpec) Price(o Offer) float64 {
+	if o.Price > 0 || len(o.Prices) == 0 {
+		return bounded(o.Price * cmp.Or(s.PriceFactor, 1))
+	}
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(o.Prices)) { // a sum of floats depends on their order
+		if each, amount := o.Prices[name], units(name, s.Shape); each != 0 && amount > 0 {
+			sum += each * amount
+		}
+	}
+	return bounded(sum)
+}
+
+// units is how much of a resource there is, in what it is priced by: GiB of what is measured in bytes.
+func units(name corev1.ResourceName, of corev1.ResourceList) float64 {
+	quantity := of[name]
+	amount := quantity.AsApproximateFloat64()
+	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+		return amount / (1 << 30)
+	}
+	return amount
+}
+
+func bounded(price float64) float64 {
+	if math.IsNaN(price) {
+		return MaxPrice
+	}
+	return min(max(price, 0), MaxPrice)
+}
