@@ -97,7 +97,7 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 // it is tried again; the next part of the suite does not wait for that: it closes the entity, which forgets it.
 func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 	r.t.Helper()
-	r.until(ctx, "peering with "+provider.name+" is over", 4*time.Minute, func(ctx context.Context) error {
+	r.until(ctx, "peering with "+provider.name+" is over", 7*time.Minute, func(ctx context.Context) error {
 		phase, err := r.s.peeringPhase(ctx, provider)
 		switch {
 		case err != nil || phase == fleet.Absent:
@@ -106,7 +106,7 @@ func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 			if err := r.s.cancel(ctx, "provider/"+provider.name); err != nil {
 				return err
 			}
-		case phase == fleet.Refusing: // its word stays until it lifts it, and it is asked a minute later
+		case phase == fleet.Refusing: // its word stays until it lifts it; it is asked after a minute, then every five
 			if err := setTenantCondition(ctx, provider, "Active"); err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ var failings = []failing{
 	{"APIServerHangs", backend.StageAPIServer, "cannot", stopped(lab.APIServer)},
 	{"APIServerDies", backend.StageAPIServer, "connection refused", apiServerDies},
 	{"TenantHangs", backend.StageTenant, "has not answered Tenant", tenantHangs},
-	{"TenantRefused", backend.StageTenant, "Cordoned", tenantRefused},
+	{"TenantRefused", "", "the provider has set our Tenant liqo-tenant-consumer/consumer to Cordoned", tenantRefused},
 	{"SliceHangs", backend.StageSliceAuth, "has not answered ResourceSlice", sliceHangs},
 	{"ReplicatorHangs", backend.StageSliceAuth, "ResourceSlice", replicatorHangs},
 	{"KubeletDies", backend.StageNode, "has not registered Node", kubeletDies},

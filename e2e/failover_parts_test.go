@@ -68,6 +68,7 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	require.NoError(t, undeploy(ctx, s.consumer, "more"))
 	r.scaledIn(ctx, append(ids, there...))
+	r.peeringEnds(ctx, first) // the next part wants it asked
 }
 
 // noneLeft: both providers stand still. The instance fails with a code of the fixed set and Liqo's words, CA backs off

@@ -41,8 +41,8 @@ func TestFailover(t *testing.T) {
 // failing is one way in which the first provider does not become a node.
 type failing struct {
 	name  string
-	stage backend.Stage
-	words string // Liqo's own, or what stands for it where it says nothing
+	stage backend.Stage // at which it is waited for; "" for a provider that says no
+	words string        // Liqo's own, or what stands for it where it says nothing
 	// sabotage prepares it. The test's end calls off what afterwards was not called for.
 	sabotage func(ctx context.Context, r *run) sabotage
 }
@@ -61,7 +61,11 @@ func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
 		sab.begun(ctx)
 	}
 	ids := r.readyOnSecond(ctx)
-	assert.NoError(t, r.named(ids[0], "waiting for "+string(f.stage)+":", f.words))
+	words := []string{f.words}
+	if f.stage != "" {
+		words = append(words, "waiting for "+string(f.stage)+":")
+	}
+	assert.NoError(t, r.named(ids[0], words...))
 	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error {
 		return running(ctx, s.consumer, "work", 2)
 	})
