@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -99,7 +100,9 @@ func (f *doctorFlags) read(ctx context.Context, c *common) (in doctor.Installati
 		in.Providers = append(in.Providers, p)
 	}
 	found := doctor.Temporal{Queue: c.hub.TaskQueue(c.taskQueue)}
-	found.Err = c.ask(ctx, func(t client.Client) error { return readTemporal(ctx, c, t, &found) })
+	found.Err = c.askAt(ctx, func(t client.Client, target *connect.Target) error {
+		return readTemporal(ctx, c, t, target.Namespace, &found)
+	})
 	in.Temporal = &found
 	return in, nil
 }
@@ -131,11 +134,10 @@ func skew(ctx context.Context, access *rest.Config) (time.Duration, error) {
 		return 0, err
 	}
 	defer answer.Body.Close()
-	there, err := http.ParseTime(answer.Header.Get("Date"))
-	if err != nil {
-		return 0, fmt.Errorf("when it answered: %w", err)
+	if there, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		return time.Until(there), nil
 	}
-	return time.Until(there), nil
+	return 0, nil // a gateway that says no date says nothing about clocks
 }
 
 func aProvider(path string) (p doctor.Provider, err error) {
@@ -146,14 +148,16 @@ func aProvider(path string) (p doctor.Provider, err error) {
 	access.Timeout = marketTimeout
 	p = doctor.Provider{Name: filepath.Base(path), End: account.End(access)}
 	if _, name, err := account.Of(access.BearerToken); err == nil {
-		p.ConsumerID = strings.TrimPrefix(name, "consumer-")
+		if id, ok := strings.CutPrefix(name, provider.Account("")); ok {
+			p.ConsumerID = id
+		}
 	}
 	p.Kube, err = kubernetes.NewForConfig(access)
 	return p, err
 }
 
 // readTemporal reads what the doctor wants to know of Temporal.
-func readTemporal(ctx context.Context, c *common, t client.Client, found *doctor.Temporal) error {
+func readTemporal(ctx context.Context, c *common, t client.Client, namespace string, found *doctor.Temporal) error {
 	info, err := t.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
 		return err
@@ -171,10 +175,6 @@ func readTemporal(ctx context.Context, c *common, t client.Client, found *doctor
 		return err
 	}
 	found.Polled = len(queue.GetPollers()) > 0
-	target, err := c.temporal.Open(slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	found.Missing, err = searchattr.Missing(ctx, t, target.Namespace)
+	found.Missing, err = searchattr.Missing(ctx, t, namespace)
 	return err
 }

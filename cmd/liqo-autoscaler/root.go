@@ -152,6 +152,11 @@ func (c *common) dial(logger *slog.Logger,
 
 // ask runs a command that is over soon: when Temporal does not answer it says at once why.
 func (c *common) ask(ctx context.Context, do func(t client.Client) error) error {
+	return c.askAt(ctx, func(t client.Client, _ *connect.Target) error { return do(t) })
+}
+
+// askAt is ask for those who want to know whom.
+func (c *common) askAt(ctx context.Context, do func(t client.Client, target *connect.Target) error) error {
 	t, target, err := c.dial(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -160,5 +165,5 @@ func (c *common) ask(ctx context.Context, do func(t client.Client) error) error 
 	if err := target.Reach(ctx); err != nil {
 		return err
 	}
-	return target.Explain(ctx, do(t))
+	return target.Explain(ctx, do(t, target))
 }

@@ -168,26 +168,12 @@ func cleanup(ctx context.Context, p *provider) outcome {
 	if _, err := call(ctx, p, "Cleanup", p.client.Cleanup, &protos.CleanupRequest{}); err != nil {
 		return failed("%v", err)
 	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case !now.sameAs(was):
-		return failed("%v before, %v after it", was, now)
-	}
-	return passed("")
+	return p.unchanged(ctx, was)
 }
 
 func givesBack(ctx context.Context, p *provider) outcome {
 	if err := p.refresh(ctx); err != nil {
 		return skipped("%v", err)
 	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case !now.sameAs(p.before):
-		return failed("%v at first, %v now", p.before, now)
-	}
-	return passed("")
+	return p.unchanged(ctx, p.before)
 }

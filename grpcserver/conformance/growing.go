@@ -119,6 +119,18 @@ func increaseAtOnce(ctx context.Context, p *provider) outcome {
 	return passed("%s", took.Round(time.Millisecond))
 }
 
+// unchanged judges what must have changed nothing.
+func (p *provider) unchanged(ctx context.Context, was picture) outcome {
+	now, err := p.look(ctx, p.Group)
+	switch {
+	case err != nil:
+		return skipped("%v", err)
+	case !now.sameAs(was):
+		return failed("%v before, %v after it", was, now)
+	}
+	return passed("")
+}
+
 // refused judges a call that must change nothing.
 func (p *provider) refused(ctx context.Context, was picture, what string, err error) outcome {
 	now, unread := p.look(ctx, p.Group)
@@ -257,14 +269,7 @@ func refreshKeeps(ctx context.Context, p *provider) outcome {
 	if err := p.refresh(ctx); err != nil {
 		return skipped("%v", err)
 	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case !now.sameAs(was):
-		return failed("%v before, %v after it", was, now)
-	}
-	return passed("")
+	return p.unchanged(ctx, was)
 }
 
 func idsNotReused(ctx context.Context, p *provider) outcome {

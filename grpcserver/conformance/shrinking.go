@@ -37,23 +37,30 @@ func decreaseSign(ctx context.Context, p *provider) outcome {
 		p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1)))
 }
 
-// cameMeanwhile reports whether all instances have their Nodes, so that there is nothing to cancel any longer.
-func cameMeanwhile(now picture) bool { return now.in(creating) == 0 }
+// cancel calls DecreaseTargetSize and looks. It is refused rightly when all instances have their Nodes meanwhile.
+func (p *provider) cancel(ctx context.Context, delta int) (picture, outcome) {
+	refused := p.decrease(ctx, p.Group, delta)
+	now, err := p.look(ctx, p.Group)
+	switch {
+	case err != nil:
+		return now, skipped("%v", err)
+	case refused != nil && now.in(creating) == 0:
+		return now, skipped("the Nodes came too soon")
+	case refused != nil:
+		return now, failed("%d instances are on their way: %v", now.in(creating), refused)
+	}
+	return now, passed("")
+}
 
 func decreasePending(ctx context.Context, p *provider) outcome {
 	_, was, err := p.grow(ctx, 2)
 	if err != nil {
 		return unable(err)
 	}
-	refused := p.decrease(ctx, p.Group, -1)
-	now, err := p.look(ctx, p.Group)
+	now, seen := p.cancel(ctx, -1)
 	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case refused != nil && cameMeanwhile(now):
-		return skipped("the Nodes came too soon")
-	case refused != nil:
-		return failed("%d instances are on their way: %v", now.in(creating), refused)
+	case seen.verdict != Passed:
+		return seen
 	case now.target != was.target-1 || len(now.counted()) != now.target:
 		return failed("%v before, %v after it", was, now)
 	}
@@ -65,15 +72,10 @@ func decreaseClamped(ctx context.Context, p *provider) outcome {
 	if err != nil {
 		return unable(err)
 	}
-	refused := p.decrease(ctx, p.Group, -(was.target + 2))
-	now, err := p.look(ctx, p.Group)
+	now, seen := p.cancel(ctx, -(was.target + 2))
 	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case refused != nil && cameMeanwhile(now):
-		return skipped("the Nodes came too soon")
-	case refused != nil:
-		return failed("%d instances are on their way: %v", now.in(creating), refused)
+	case seen.verdict != Passed:
+		return seen
 	case now.target < was.in(running) || now.target >= was.target || now.in(creating) > 0:
 		return failed("%v before, with %d running; %v after it", was, was.in(running), now)
 	}
@@ -121,12 +123,5 @@ func decreaseThenDelete(ctx context.Context, p *provider) outcome {
 	if err := p.remove(ctx, p.Group, cancelled...); err != nil {
 		return failed("instance %s: %v", cancelled[0], err)
 	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case !now.sameAs(was):
-		return failed("%v before, %v after it", was, now)
-	}
-	return passed("")
+	return p.unchanged(ctx, was)
 }

@@ -27,12 +27,17 @@ func (p process) where() string {
 
 // flag is the value of --name; ok is false when it is not set. One without a value is "true".
 func (p process) flag(name string) (value string, ok bool) {
-	for _, arg := range slices.Concat(p.container.Command, p.container.Args) {
+	args := slices.Concat(p.container.Command, p.container.Args)
+	for n, arg := range args {
 		key, v, has := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 		if !strings.HasPrefix(arg, "-") || key != name {
 			continue
 		}
-		if !has {
+		switch {
+		case has:
+		case n+1 < len(args) && !strings.HasPrefix(args[n+1], "-"): // --name value
+			v = args[n+1]
+		default:
 			v = "true"
 		}
 		value, ok = v, true
@@ -65,11 +70,8 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	c := &cluster{kube: in.Kube, offloaded: -1}
 	if v, err := in.Kube.Discovery().ServerVersion(); err != nil {
 		r.skipped("version of the consumer's Kubernetes", err)
-	} else {
-		c.version = version.MustParseGeneric("0.0.0")
-		if parsed, err := version.ParseGeneric(v.GitVersion); err == nil {
-			c.version = parsed
-		}
+	} else if c.version, err = version.ParseGeneric(v.GitVersion); err != nil {
+		r.skipped("version of the consumer's Kubernetes", err)
 	}
 	if list, err := in.Kube.Discovery().ServerGroups(); err != nil {
 		r.skipped("APIs of the consumer cluster", err)

@@ -2,7 +2,11 @@ package doctor_test
 
 import (
 	"bytes"
+	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,6 +138,34 @@ func TestFindings(t *testing.T) {
 			require.Contains(t, out.String(), "["+string(id)+"]\n    do: ")
 		})
 	}
+}
+
+// Flags in both spellings, a version that is none, and credentials of somebody else's account are no findings.
+func TestNoFalseAlarm(t *testing.T) {
+	s := healthy()
+	main(s.autoscaler).Command = []string{"./cluster-autoscaler", "--cloud-provider", "externalgrpc", "--v"}
+	main(s.autoscaler).Args = []string{"--cloud-config", "/config/cloud-config.yaml", "--ok-total-unready-count=1000"}
+	s.kubernetes, s.in.Providers[0].ConsumerID = "unknown", ""
+	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // not one of ours
+	s.forbidden["provider/tenants"] = true
+	r := s.examine(t)
+	require.Empty(t, r.Findings)
+	require.Len(t, r.NotExamined, 2)
+}
+
+// Whatever is reported is known: with an id, a severity and a remedy.
+func TestReportedIsKnown(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	reported := map[doctor.ID]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`r\.(?:add|ready)\((?:p, )?"([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
+			reported[doctor.ID(m[1])] = true
+		}
+	}
+	require.ElementsMatch(t, doctor.Known(), slices.Collect(maps.Keys(reported)))
 }
 
 // Each finding has a section of docs/doctor.md.

@@ -7,6 +7,3 @@ func Known() (ids []ID) {
 	}
 	return ids
 }
-
-// ProviderRights are asked for at a provider.
-var ProviderRights = providerRights

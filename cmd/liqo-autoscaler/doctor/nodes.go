@@ -23,8 +23,9 @@ func (r *Report) nodes(in Installation, c *cluster) {
 	compared := 0
 	for n := range c.nodes {
 		node := &c.nodes[n]
-		spec, ok := specs[groupOf(node)]
-		if !ok || !isReady(node) {
+		group, _, ours := fleet.ParseInstanceID(node.Spec.ProviderID)
+		spec, known := specs[group]
+		if !ours || !known || !isReady(node) {
 			continue
 		}
 		compared++
@@ -34,12 +35,6 @@ func (r *Report) nodes(in Installation, c *cluster) {
 		}
 	}
 	r.examined("%d virtual nodes against their templates", compared)
-}
-
-// groupOf is the group in a Node's id (liqo://group/instance).
-func groupOf(node *corev1.Node) string {
-	group, _, _ := strings.Cut(strings.TrimPrefix(node.Spec.ProviderID, "liqo://"), "/")
-	return group
 }
 
 func isReady(node *corev1.Node) bool {

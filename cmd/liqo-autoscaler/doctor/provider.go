@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -46,8 +47,15 @@ func (r *Report) provider(ctx context.Context, p Provider, now time.Time) {
 		r.add("provider-liqo-missing", where, "it does not know Liqo's API authentication.liqo.io")
 		return
 	}
+	if p.ConsumerID == "" {
+		r.skipped("permissions at "+where, errNoConsumer)
+		return
+	}
 	r.providerMay(ctx, p, where)
 }
+
+var errNoConsumer = errors.New("the credentials are not those of an account that provider-access makes, so its " +
+	"tenant namespace is not known")
 
 func (r *Report) providerMay(ctx context.Context, p Provider, where string) {
 	var lacking []string

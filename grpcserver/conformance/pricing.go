@@ -1,0 +1,88 @@
+package conformance
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
+)
+
+// agree compares a price in both wire generations.
+func agree(first, second float64, err1, err2 error) outcome {
+	switch {
+	case unimplemented(err1) && unimplemented(err2):
+		return passed("Unimplemented: CA's --expander=price grows nothing")
+	case err1 != nil || err2 != nil:
+		return failed("CA up to 1.34: %v, later: %v", err1, err2)
+	case math.IsNaN(first+second) || math.IsInf(first, 0) || math.IsInf(second, 0) || first < 0 || second < 0:
+		return failed("the price is %g and, for CA from 1.35 on, %g", first, second)
+	case math.Abs(first-second) > 1e-6*max(first, second):
+		return failed("the price is %g, and for CA from 1.35 on %g", first, second)
+	}
+	return passed("")
+}
+
+// hour is what prices are asked for.
+func hour() (start, end *metav1.Time, times [2][]byte, err error) {
+	from := time.Now().Truncate(time.Second)
+	to := from.Add(time.Hour)
+	for i, at := range []time.Time{from, to} {
+		if times[i], err = proto.Marshal(timestamppb.New(at)); err != nil {
+			return nil, nil, times, err
+		}
+	}
+	return &metav1.Time{Time: from}, &metav1.Time{Time: to}, times, nil
+}
+
+func nodePrice(ctx context.Context, p *provider) outcome {
+	start, end, times, err := hour()
+	if err != nil {
+		return skipped("%v", err)
+	}
+	var last outcome
+	seen := p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+		node := &protos.ExternalGrpcNode{Name: "template-node-1", Labels: n.Labels, Annotations: n.Annotations}
+		later := &protos.PricingNodePriceRequest{Node: node}
+		wire.Append(later, 4, times[0])
+		wire.Append(later, 5, times[1])
+		first, err1 := call(ctx, p, "PricingNodePrice", p.client.PricingNodePrice,
+			&protos.PricingNodePriceRequest{Node: node, StartTime: start, EndTime: end})
+		second, err2 := call(ctx, p, "PricingNodePrice", p.client.PricingNodePrice, later)
+		last = agree(first.GetPrice(), second.GetPrice(), err1, err2)
+		return last
+	})
+	if seen.verdict == Passed && last.text != "" {
+		return last
+	}
+	return seen
+}
+
+func podPrice(ctx context.Context, p *provider) outcome {
+	start, end, times, err := hour()
+	if err != nil {
+		return skipped("%v", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "conformance"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("500Mi")}}}}}}
+	raw, err := pod.Marshal()
+	if err != nil {
+		return skipped("%v", err)
+	}
+	later := &protos.PricingPodPriceRequest{}
+	wire.Append(later, 4, raw)
+	wire.Append(later, 5, times[0])
+	wire.Append(later, 6, times[1])
+	first, err1 := call(ctx, p, "PricingPodPrice", p.client.PricingPodPrice,
+		&protos.PricingPodPriceRequest{Pod: pod, StartTime: start, EndTime: end})
+	second, err2 := call(ctx, p, "PricingPodPrice", p.client.PricingPodPrice, later)
+	return agree(first.GetPrice(), second.GetPrice(), err1, err2)
+}
