@@ -26,7 +26,8 @@ func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	p := s.first()
 	s.unpeered(t, p)
 	s.established(t, p)
-	undo, err := s.World.PutSlice(s.ctx(t), p, "someone-else-"+s.epoch)
+	// The group too: two processes that begin within a second have one epoch.
+	undo, err := s.World.PutSlice(s.ctx(t), p, s.Group+"-someone-else-"+s.epoch)
 	require.NoError(t, err)
 	s.undoLater(t, "PutSlice", undo)
 	before := s.objects(t, p)
