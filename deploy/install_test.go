@@ -121,7 +121,7 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 		_, err = virtuals.Create(t.Context(), forge("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"},
 			reference), metav1.CreateOptions{})
 		return err == nil
-	}, 30*time.Second, 200*time.Millisecond, "the last answer: %v", &err)
+	}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
 	require.NoError(t, virtuals.Delete(t.Context(), "x", metav1.DeleteOptions{}))
 	require.NoError(t, slices.Delete(t.Context(), "x", metav1.DeleteOptions{}))
 	require.True(t, apierrors.IsForbidden(virtuals.DeleteCollection(t.Context(), metav1.DeleteOptions{},

@@ -97,7 +97,7 @@ func judge(t *testing.T, attempts []attempt) {
 			require.Eventually(t, func() bool { // each policy by itself
 				err = a.try(t.Context())
 				return a.denied == "" && err == nil || a.denied != "" && byPolicy(err, a.denied)
-			}, 30*time.Second, 200*time.Millisecond, "want %q: %v", a.denied, &err)
+			}, 2*time.Minute, 200*time.Millisecond, "want %q: %v", a.denied, &err)
 		})
 	}
 }
@@ -135,7 +135,7 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 			_, err = admin.Resource(resource).Namespace(namespace).Create(t.Context(),
 				forge(name, map[string]any{"tenantCondition": condition}), metav1.CreateOptions{})
 			return err == nil
-		}, 30*time.Second, 200*time.Millisecond, "the last answer: %v", &err)
+		}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
 	}
 	tenants := h.liqo.Resource(resource).Namespace(namespace)
 	secret := func(change func(*corev1.Secret)) func(context.Context) error {

@@ -32,7 +32,7 @@ func TestHealthFollowsTheView(t *testing.T) {
 	}
 	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, check(""))
 	f.set(func(f *fakeGroups) { f.down = false })
-	require.Eventually(t, func() bool { return check("") == healthpb.HealthCheckResponse_SERVING }, 30*time.Second,
+	require.Eventually(t, func() bool { return check("") == healthpb.HealthCheckResponse_SERVING }, 2*time.Minute,
 		20*time.Millisecond)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING,
 		check("clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"))

@@ -62,7 +62,7 @@ func TestInterruptEndsARead(t *testing.T) {
 			select {
 			case err := <-ended:
 				require.EqualError(t, err, "signal: interrupt")
-			case <-time.After(30 * time.Second):
+			case <-time.After(2 * time.Minute):
 				require.Fail(t, "Ctrl-C does not end a read")
 			}
 		})
@@ -87,13 +87,13 @@ func readFrom(pipe string) {
 func untilRead(t *testing.T, pipe string) *os.File {
 	t.Helper()
 	var in *os.File
-	testkit.Until(t, 30*time.Second, "somebody reads", func() (err error) {
+	testkit.Until(t, 2*time.Minute, "somebody reads", func() (err error) {
 		in, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err
 	})
 	_, err := in.WriteString("x")
 	require.NoError(t, err)
-	testkit.Until(t, 30*time.Second, "what is written is read", func() error {
+	testkit.Until(t, 2*time.Minute, "what is written is read", func() error {
 		left, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ) //nolint:gosec // a descriptor fits
 		if err == nil && left > 0 {
 			return fmt.Errorf("%d bytes are left", left)

@@ -74,7 +74,7 @@ func names(t *testing.T, s *secrets.Source) []string {
 
 func eventually(t *testing.T, what func() bool) {
 	t.Helper()
-	require.Eventually(t, what, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, what, 2*time.Minute, 5*time.Millisecond)
 }
 
 func TestTheOriginalFormatIsRead(t *testing.T) {

@@ -61,7 +61,7 @@ func TestGateways(t *testing.T) {
 	require.Equal(t, spaces, gatewaySpaces(t, l, provider), "a container comes back into its pod's network")
 
 	liqoctl(ctx, t, l, "unpeer", "--remote-kubeconfig", l.Kubeconfig(provider))
-	require.Eventually(t, func() bool { return members(t, spaces) == 0 }, 30*time.Second, 100*time.Millisecond,
+	require.Eventually(t, func() bool { return members(t, spaces) == 0 }, 2*time.Minute, 100*time.Millisecond,
 		"no process is left in the pods' networks")
 
 	swapped(ctx, t, l, "network", "connect", "--gw-server-service-type", "NodePort", "--wait")
@@ -83,7 +83,7 @@ func killed(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote strin
 	require.Eventually(t, func() bool {
 		again, err := l.Pid(process)
 		return err == nil && again != first
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 	back := time.Now()
 	step(l, "killed-to-started", began)
 	// The status of a dead gateway stays; the time of the measured latency, in whole seconds, goes on.
@@ -224,7 +224,7 @@ func balanced(ctx context.Context, t *testing.T, l *lab.Lab, c kubernetes.Interf
 	make("third", "203.0.113.7")
 	require.Eventually(t, func() bool {
 		return address("first") != "" && address("second") != "" && address("third") != ""
-	}, 10*time.Second, 100*time.Millisecond)
+	}, 2*time.Minute, 100*time.Millisecond)
 	require.NotEqual(t, address("first"), address("second"))
 	require.Equal(t, "203.0.113.7", address("third"))
 }

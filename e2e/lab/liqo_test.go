@@ -43,7 +43,7 @@ func TestPeering(t *testing.T) {
 	require.Eventually(t, func() bool {
 		again, err := l.Pid(process)
 		return err == nil && again != first
-	}, 30*time.Second, 100*time.Millisecond, "a kubelet starts a crashed container again")
+	}, 2*time.Minute, 100*time.Millisecond, "a kubelet starts a crashed container again")
 
 	offloaded(ctx, t, l, consumer)
 

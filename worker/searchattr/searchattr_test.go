@@ -164,7 +164,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	o, _ := options(f, searchattr.Auto)
 	ended := make(chan error, 1)
 	go func() { _, err := searchattr.Open(ctx, o); ended <- err }()
-	require.Eventually(t, func() bool { return f.questions() > 1 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.questions() > 1 }, 2*time.Minute, time.Millisecond)
 	cancel()
 	require.Error(t, <-ended)
 }
@@ -184,16 +184,16 @@ func TestWatch(t *testing.T) {
 			has = keywords()
 		}
 		f.set(has)
-		require.Eventually(t, func() bool { return g.Registered() == want }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return g.Registered() == want }, 2*time.Minute, time.Millisecond)
 		seen := f.questions()
-		require.Eventually(t, func() bool { return f.questions() > seen+3 }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return f.questions() > seen+3 }, 2*time.Minute, time.Millisecond)
 	}
 	f.mu.Lock()
 	f.list = []error{serviceerror.NewUnavailable("down"), denied()}
 	f.count = denied()
 	f.mu.Unlock()
 	seen := f.questions()
-	require.Eventually(t, func() bool { return f.questions() > seen+3 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.questions() > seen+3 }, 2*time.Minute, time.Millisecond)
 	require.True(t, g.Registered(), "no answer changes nothing")
 	cancel()
 	done.Wait()

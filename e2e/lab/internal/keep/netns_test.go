@@ -173,7 +173,7 @@ func TestContainer(t *testing.T) {
 		[]string{"VARIABLE=value"})
 	require.NoError(t, err)
 	t.Cleanup(p.Kill)
-	require.Eventually(t, func() bool { return strings.HasSuffix(proc.Tail(p.Log, 5), "value") }, 10*time.Second,
+	require.Eventually(t, func() bool { return strings.HasSuffix(proc.Tail(p.Log, 5), "value") }, 2*time.Minute,
 		10*time.Millisecond, "%s", proc.Tail(p.Log, 5))
 	require.Equal(t, "overlaid\n0\npid 1\n1\nvalue", proc.Tail(p.Log, 5), "an empty /var/run, and only loopback")
 	after, err := os.ReadFile("/proc/self/mounts")
@@ -184,7 +184,7 @@ func TestContainer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, members(t, "pid", space), "the shell and what it started")
 	p.Kill()
-	require.Eventually(t, func() bool { return members(t, "pid", space) == 0 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return members(t, "pid", space) == 0 }, 2*time.Minute, 10*time.Millisecond)
 }
 
 // members is how many processes are in a namespace.
