@@ -1,0 +1,64 @@
+package workflows_test
+
+import (
+	"encoding/base64"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// onTheWire is what one build writes and another one may read: the state that continue-as-new carries, memos, the
+// inputs of workflows, updates, signals and activities, and what activities answer.
+var onTheWire = map[string]any{
+	// state and memos, which fleet.Encode compresses, and what starts an entity
+	"Ledger": fleet.Ledger{}, "ProviderState": fleet.ProviderState{}, "Snapshot": fleet.Snapshot{},
+	"ProviderSnapshot": fleet.ProviderSnapshot{}, "EntityInput": workflows.EntityInput{},
+	// other workflows' inputs
+	"DriverInput": fleet.DriverInput{}, "UndoInput": fleet.UndoInput{}, "PeeringInput": fleet.PeeringInput{},
+	// updates and signals
+	"Request": fleet.Request{}, "Change": fleet.Change{}, "View": fleet.View{}, "Fact": fleet.Fact{},
+	"HoldRequest": fleet.HoldRequest{}, "PeeringReport": fleet.PeeringReport{}, "Differences": fleet.Differences{},
+	"Order": fleet.Order{}, "Answer": fleet.Answer{},
+	// activities
+	"Task": activities.Task{}, "Result": fleet.Result{}, "Round": activities.Round{}, "TellInput": activities.TellInput{},
+	"DiscoverInput": activities.DiscoverInput{}, "DiscoverOutput": activities.DiscoverOutput{},
+	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
+	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
+	"Provider": fleet.Provider{}, "Evidence": fleet.Evidence{}, "Outlook": fleet.Outlook{}, "Found": fleet.Found{},
+	"Beat": activities.Beat{},
+	// what objects of ours carry
+	"Booking": fleet.Booking{},
+}
+
+// What earlier builds wrote is read, whole.
+func TestWire(t *testing.T) {
+	for name, zero := range onTheWire {
+		golden.Wire(t, "testdata/wire", name, zero, reflect.TypeFor[fleet.Founds]())
+	}
+	files, err := os.ReadDir("testdata/wire")
+	require.NoError(t, err)
+	for _, f := range files {
+		name, _, _ := strings.Cut(f.Name(), ".")
+		require.Contains(t, onTheWire, name, "%s: nothing reads it", f.Name())
+	}
+}
+
+// packed is what fleet.Encode made of {"group":"red","epoch":"t0","nextSeq":3}: the compression is part of the wire.
+const packed = "H4sIAAAAAAAA/6pWSi3IT85QslIqMVDSUUovyi8tULJSKkpNUdJRykutKAlOLVSyMq4FBAAA///9OmAOKAAAAA=="
+
+func TestPackedState(t *testing.T) {
+	raw, err := base64.StdEncoding.DecodeString(packed)
+	require.NoError(t, err)
+	var l fleet.Ledger
+	require.NoError(t, fleet.Decode(raw, &l))
+	require.Equal(t, "red", l.Group)
+	require.Equal(t, 3, l.NextSeq)
+}
