@@ -41,9 +41,10 @@ func (s *scene) temporalOf(address, dir string) (stop func()) {
 	return stop
 }
 
-// Temporal's database is lost as a whole while one node is Ready, one is being drained, one is on its way, and the
-// group is paused. What exists comes back as it was: the Ready node under its id, the drained one on its way out, the
-// new one Ready or undone. The pause is forgotten, and so is every name that nothing carries; none is given twice.
+// Temporal's database is lost as a whole while one node is Ready, one is being drained, one is on its way, the group is
+// paused and its only provider cordoned. What exists comes back as it was: the Ready node under its id, the drained one
+// on its way out, the new one Ready or undone. Pause and cordon are forgotten, so there is another node, and so is every
+// name that nothing carries; none is given twice.
 func TestLostDatabase(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
@@ -67,6 +68,9 @@ func TestLostDatabase(t *testing.T) {
 	s.grow(1)
 	s.counts("another node is on its way", func(c sim.Counts) bool { return c.Nodes == 3 })
 	require.NoError(t, s.pause("first", "true"))
+	_, err = flow.NewEntities(s.temporal, s.hub, s.queue).Cordon(s.ctx, s.providers[0], true)
+	require.NoError(t, err)
+	s.provider(0, "is cordoned", func(p fleet.ProviderSnapshot) bool { return !p.Cordoned.IsZero() })
 
 	kill()
 	stop()
