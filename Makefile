@@ -54,7 +54,8 @@ test-ci: temporal $(BIN)/gotestsum # every test once; the last lines say how man
 	$(BIN)/gotestsum --format pkgname --packages '$(PACKAGES)' -- $(TESTFLAGS)
 
 .PHONY: everything
-everything: check verify test-all chaos deploy-check e2e-all ## all there is to run; some two hours
+everything: check verify test-all chaos deploy-check e2e-all ## all there is to run; some two and a half hours
+	@$(MAKE) chaos SUITE=crash
 
 .PHONY: check
 check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
@@ -70,7 +71,7 @@ check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting
 
 .PHONY: e2e
 SUITE ?= all
-e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, first-node, failover, provider, watch, foreign, production or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, first-node, failover, provider, watch, foreign, crash, production or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE)
 
 .PHONY: e2e-all
@@ -81,9 +82,11 @@ e2e-all: ## every suite of e2e, one after the other
 DURATION ?= 90s
 CHAOS_short := Chaos
 CHAOS_overload := Overload
-chaos: temporal ## kill, hang, cut off and overload everything, and check what must always be true: DURATION=90s SEED=n; SUITE=short without overload, SUITE=overload alone
+CHAOS_crash := Crash
+KILLS ?= 200
+chaos: temporal ## kill, hang, cut off and overload everything, and check what must always be true: DURATION=90s SEED=n; SUITE=short without overload, SUITE=overload alone, SUITE=crash: a kill before and after each side effect, at least KILLS=200
 	go test ./worker/chaos -run '^Test$(or $(CHAOS_$(SUITE)),(Chaos|Overload))$$' -count=1 -v -timeout 60m \
-		-chaos $(DURATION) -chaos-seed $(SEED) -overload
+		-chaos $(DURATION) -chaos-seed $(SEED) -overload -crash $(KILLS)
 
 .PHONY: deploy-check
 deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server

@@ -17,6 +17,7 @@
 //	TestFailover        the first provider refuses, hangs or dies at each stage; both do
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours
+//	TestCrash           the worker killed before and after each write to an API server; the test plays CA
 //
 // Packages production and upgrade below are two more suites, without clusters: Temporal as people run it, and two
 // builds of the worker.

@@ -52,10 +52,15 @@ type stack struct {
 
 	restarted time.Time // an API server, see young
 	market    bool      // the worker publishes the offers, and grpcserver reads them
+	alone     bool      // without Cluster Autoscaler, which the test plays
+	doors     *doors    // through which the worker reaches the clusters, if any
 }
 
 // withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
 func withMarket(s *stack) { s.market = true }
+
+// withoutCA leaves Cluster Autoscaler and the proxy before the server out.
+func withoutCA(s *stack) { s.alone = true }
 
 // envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
@@ -74,8 +79,12 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
 	require.NoError(t, os.MkdirAll(bin, 0o755))
 	s.binary = buildProduct(ctx, t, bin)
-	loop, err := ca.Build(ctx, bin)
-	require.NoError(t, err)
+	loop := ""
+	if !s.alone {
+		var err error
+		loop, err = ca.Build(ctx, bin)
+		require.NoError(t, err)
+	}
 	timing.done("build")
 
 	network := cmp.Or(os.Getenv(envNetwork), string(fleet.NetworkNone))
@@ -105,6 +114,9 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	s.authority = newAuthority(t)
 	s.serverTLS, s.clientTLS = newMount(t, serverSecret(t, s.authority)), newMount(t, clientSecret(t, s.authority, caName,
 		s.authority))
+	if s.doors != nil {
+		s.doors.open(s)
+	}
 	s.startWorker()
 	s.startServer(ctx)
 	timing.done("product up")
@@ -113,21 +125,29 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	s.client = protos.NewCloudProviderClient(conn)
-	// CA meets at the proxy what it would meet at our server
-	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
-	require.NoError(t, err)
-	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
-		Client: s.clientTLS.credentials()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.proxy.Close()) })
-	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
-		CloudConfig: s.cloudConfig(ctx, "cloud-config", s.proxy.Address, s.clientTLS)})
-	require.NoError(t, err)
-	s.stopAtEnd(p)
-	timing.done("cluster autoscaler up")
+	if !s.alone {
+		s.startCA(ctx, loop)
+		timing.done("cluster autoscaler up")
+	}
 	t.Cleanup(s.keepEvidence) // runs second, while everything still does
 	t.Cleanup(s.nothingForbidden)
 	return s
+}
+
+// startCA starts Cluster Autoscaler's loop, and the proxy between it and grpcserver.
+func (s *stack) startCA(ctx context.Context, loop string) {
+	s.t.Helper()
+	// CA meets at the proxy what it would meet at our server
+	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
+	require.NoError(s.t, err)
+	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
+		Client: s.clientTLS.credentials()})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { require.NoError(s.t, s.proxy.Close()) })
+	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
+		CloudConfig: s.cloudConfig(ctx, "cloud-config", s.proxy.Address, s.clientTLS)})
+	require.NoError(s.t, err)
+	s.stopAtEnd(p)
 }
 
 // buildProduct compiles our binary from the sources beside this module.

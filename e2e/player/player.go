@@ -47,7 +47,12 @@ func New(t *testing.T, group string, addresses ...string) *Player {
 			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}}))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Player{T: t, group: group, client: protos.NewCloudProviderClient(conn)}
+	return Of(t, group, protos.NewCloudProviderClient(conn))
+}
+
+// Of plays over a connection that is there.
+func Of(t *testing.T, group string, client protos.CloudProviderClient) *Player {
+	return &Player{T: t, group: group, client: client}
 }
 
 // Picture is what CA sees of its group.

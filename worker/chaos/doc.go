@@ -10,6 +10,10 @@
 //   - the judge holds what CA is told against the model after each step, and at quiet points what exists on both sides
 //     (model_test.go, quiet_test.go).
 //
+// TestCrash is another run, without monkey: a worker or a gRPC server, which are this test binary run again, dies
+// before and after each side effect that the life of an instance was seen to have (crash_test.go, testkit/failpoint).
+// The same on real Liqo is TestCrash of package e2e.
+//
 // `make chaos` runs it; a seed that failed is run again with -chaos-seed. Processes do not interleave the same way
 // twice, so a seed repeats what the monkey and the driver want, not what comes of it.
 package chaos

@@ -82,7 +82,7 @@ func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op)
 	life := d.s.servers[n].lives()
 	if !d.refresh(ctx, n) {
 		if d.rng.IntN(3) == 0 {
-			d.active = 1 - d.active
+			d.active = d.other(n)
 		}
 		return nil
 	}
@@ -100,13 +100,16 @@ func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op)
 		all.Wait()
 		seen = d.look(ctx, n, life, false)
 	}
-	if other := 1 - n; d.rng.IntN(5) == 0 {
+	if other := d.other(n); d.rng.IntN(5) == 0 {
 		if life := d.s.servers[other].lives(); d.refresh(ctx, other) {
 			d.look(ctx, other, life, true)
 		}
 	}
 	return seen
 }
+
+// other is the other one of two servers; a single one is its own.
+func (d *driver) other(n int) int { return len(d.conns) - 1 - n }
 
 // refresh is the one call that may fail for want of data.
 func (d *driver) refresh(ctx context.Context, n int) bool {

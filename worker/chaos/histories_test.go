@@ -47,7 +47,7 @@ const stoppedTask = "TMPRL1101"
 // listAll lists every run of every workflow.
 func (s *stack) listAll(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	var all []*workflowpb.WorkflowExecutionInfo
-	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: "default", PageSize: 200}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: s.namespace, PageSize: 200}
 	for {
 		resp, err := s.api.ListWorkflow(ctx, request)
 		if err != nil {

@@ -36,16 +36,21 @@ func drawn() uint64 {
 // newRun starts everything and returns once it is at rest.
 func newRun(ctx context.Context, t *testing.T, with uint64, l layout) *run {
 	t.Helper()
-	r := &run{t: t, seed: with, dir: place(t)}
-	path := *binary
+	dir, path := place(t), *binary
 	if path == "" {
-		path = build(ctx, t, r.dir)
+		path = build(ctx, t, dir)
 	}
+	return runOn(ctx, t, with, newStack(ctx, t, dir, path, l))
+}
+
+// runOn is newRun on a stack that has been started.
+func runOn(ctx context.Context, t *testing.T, with uint64, s *stack) *run {
+	t.Helper()
+	r := &run{t: t, seed: with, dir: s.dir, s: s}
 	var err error
 	r.timeline, err = os.Create(filepath.Join(r.dir, "timeline.log"))
 	require.NoError(t, err)
 	t.Cleanup(func() { r.timeline.Close() })
-	r.s = newStack(ctx, t, r.dir, path, l)
 	r.m = newModel(r.s.groups, r.timeline)
 	d, hangUp, err := newDriver(r.s, r.m, rand.New(rand.NewPCG(with, 1)))
 	require.NoError(t, err)

@@ -27,6 +27,7 @@ import (
 type process struct {
 	name string
 	argv []string
+	env  []string // added to ours
 	log  string
 
 	mu      sync.Mutex
@@ -45,8 +46,11 @@ func (p *process) start() error {
 	}
 	defer out.Close()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), p.env...)
+	if _, err = cmd.StdinPipe(); err == nil { // which ends with us
+		err = cmd.Start()
+	}
+	if err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	ended := make(chan struct{})
@@ -84,6 +88,16 @@ func (p *process) lives() int {
 	return p.life
 }
 
+// pid is that of its present life, 0 when it has none.
+func (p *process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
 // died tells whether it ended without being killed by us.
 func (p *process) died() bool {
 	p.mu.Lock()
@@ -109,6 +123,7 @@ type stack struct {
 	workers   []*process
 	servers   []*process
 	addresses []string // of the servers
+	namespace string   // of Temporal
 	api       client.Client
 }
 
@@ -129,26 +144,11 @@ type layout struct {
 // newStack starts everything; what it starts ends with the test.
 func newStack(ctx context.Context, t *testing.T, dir, binary string, l layout) *stack {
 	t.Helper()
-	cli, err := devserver.CLI()
-	require.NoError(t, err)
 	ports := testkit.FreePorts(t, 3)
-	s := &stack{dir: dir, groups: l.most, addresses: ports[1:]}
-	for _, p := range l.providers {
-		s.providers = append(s.providers, p.Name)
-	}
+	s := &stack{dir: dir, groups: l.most, addresses: ports[1:], namespace: client.DefaultNamespace}
+	s.files(t, l)
 	in := func(name string) string { return filepath.Join(dir, name) }
-	s.world = simworld.New(t, dir, l.delays, l.providers...)
-	require.NoError(t, os.WriteFile(in("nodegroups.yaml"), []byte(l.groups), 0o600))
-
-	_, port, err := net.SplitHostPort(ports[0])
-	require.NoError(t, err)
-	s.temporal = &process{name: "temporal", log: in("temporal.log"), argv: []string{
-		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename", in("temporal.db"),
-		"--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
-	}}
-	for _, attribute := range workflows.SearchAttributes() {
-		s.temporal.argv = append(s.temporal.argv, "--search-attribute", attribute+"=Keyword")
-	}
+	s.temporal = temporalAt(t, ports[0], dir)
 	common := []string{"--temporal-address", ports[0], "--metrics-listen", "", "--health-listen", ""}
 	for i := range l.workers {
 		name := fmt.Sprintf("worker%d", i)
@@ -161,19 +161,59 @@ func newStack(ctx context.Context, t *testing.T, dir, binary string, l layout) *
 		s.servers = append(s.servers, &process{name: name, log: in(name + ".log"), argv: append([]string{binary,
 			"grpcserver", "--config", in("nodegroups.yaml"), "--listen", address, "--insecure-plaintext"}, common...)})
 	}
+	startAll(t, s.all()...)
+	s.connect(ctx, t, ports[0])
+	return s
+}
+
+// files writes the world, the offers and the node groups.
+func (s *stack) files(t *testing.T, l layout) {
+	t.Helper()
+	for _, p := range l.providers {
+		s.providers = append(s.providers, p.Name)
+	}
+	s.world = simworld.New(t, s.dir, l.delays, l.providers...)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "nodegroups.yaml"), []byte(l.groups), 0o600))
+}
+
+// temporalAt is a dev server with its database in dir; more are its other flags.
+func temporalAt(t *testing.T, address, dir string, more ...string) *process {
+	t.Helper()
+	cli, err := devserver.CLI()
+	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	argv := []string{
+		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
+		filepath.Join(dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
+	}
+	for _, attribute := range workflows.SearchAttributes() {
+		argv = append(argv, "--search-attribute", attribute+"=Keyword")
+	}
+	return &process{name: "temporal", log: filepath.Join(dir, "temporal.log"), argv: append(argv, more...)}
+}
+
+// startAll starts processes that end with the test.
+func startAll(t *testing.T, all ...*process) {
+	t.Helper()
 	t.Cleanup(func() {
-		for _, p := range s.all() {
+		for _, p := range all {
 			p.kill()
 		}
 	})
-	for _, p := range s.all() {
+	for _, p := range all {
 		require.NoError(t, p.start())
 	}
-	s.api, err = client.NewLazyClient(client.Options{HostPort: ports[0], Logger: devserver.Quiet()})
+}
+
+// connect makes the client of Temporal, and waits until it serves the namespace.
+func (s *stack) connect(ctx context.Context, t *testing.T, address string) {
+	t.Helper()
+	var err error
+	s.api, err = client.NewLazyClient(client.Options{HostPort: address, Namespace: s.namespace, Logger: devserver.Quiet()})
 	require.NoError(t, err)
 	t.Cleanup(s.api.Close)
 	require.NoError(t, until(ctx, 3*time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
-	return s
 }
 
 // answers tells whether Temporal serves the namespace.
@@ -181,7 +221,7 @@ func (s *stack) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := s.api.WorkflowService().DescribeNamespace(ctx,
-		&workflowservice.DescribeNamespaceRequest{Namespace: "default"})
+		&workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
 	return err
 }
 

@@ -129,9 +129,7 @@ func (w *World) write(set map[string]json.RawMessage) error {
 		err = w.file.Truncate(w.read)
 	}
 	if err == nil {
-		line = append(line, '\n')
-		w.willWrite(w.file, w.read, line)
-		_, err = w.file.WriteAt(line, w.read)
+		err = w.writeAt(w.file, w.read, append(line, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("write world: %w", err)
@@ -162,9 +160,7 @@ func (w *World) replace(s *State) error {
 	if err != nil {
 		return fmt.Errorf("write world: %w", err)
 	}
-	w.willWrite(f, 0, line)
-	_, err = f.Write(line)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(w.writeAt(f, 0, line), f.Close()); err != nil {
 		return fmt.Errorf("write world: %w", err)
 	}
 	if err := os.Rename(f.Name(), w.path); err != nil {

@@ -115,7 +115,7 @@ func TestMemoryIsFile(t *testing.T) {
 	p := provider(t, w, "one")
 	other, err := Open(w.path) // which reads along
 	require.NoError(t, err)
-	w.willWrite = func(*os.File, int64, []byte) {
+	w.Intercept(func(_ []byte, write func() error) error {
 		if writes++; w.first != first {
 			anew, first = anew+1, w.first
 		}
@@ -126,7 +126,8 @@ func TestMemoryIsFile(t *testing.T) {
 		got, err := json.Marshal(w.state)
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(got))
-	}
+		return write()
+	})
 	life(t, w, p)
 	require.Greater(t, writes, 15)
 	require.Greater(t, anew, 2, "the file was not written anew")

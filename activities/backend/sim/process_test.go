@@ -120,13 +120,15 @@ func TestChildLife(t *testing.T) {
 	w, err := Open(os.Getenv(envWorld))
 	require.NoError(t, err)
 	w.compactBeyond = -10_000 // far less than four first lines: anew now and then
-	w.willWrite = func(f *os.File, at int64, content []byte) {
+	whole := w.writeAt
+	w.writeAt = func(f *os.File, at int64, content []byte) error {
 		if left--; left == 0 {
 			_, err := f.WriteAt(content[:len(content)/2], at)
 			require.NoError(t, err)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
+		return whole(f, at, content)
 	}
 	life(t, w, fleet.Provider{ID: "one", Credentials: fleet.Credentials{KubeconfigFile: os.Getenv(envCredentials)}})
 }

@@ -38,7 +38,7 @@ type World struct {
 	failed  error            // of the last look
 
 	compactBeyond int64
-	willWrite     func(f *os.File, at int64, content []byte) // tests die here
+	writeAt       func(f *os.File, at int64, content []byte) error // tests die here
 }
 
 // Open opens the world at path, and makes an empty one with default delays when there is none; its directory is made
@@ -49,7 +49,11 @@ func Open(path string) (*World, error) {
 	}
 	w := &World{
 		path: path, turn: make(chan struct{}, 1), touched: map[string]int64{},
-		compactBeyond: compactBeyond, willWrite: func(*os.File, int64, []byte) {},
+		compactBeyond: compactBeyond,
+		writeAt: func(f *os.File, at int64, content []byte) error {
+			_, err := f.WriteAt(content, at)
+			return err
+		},
 	}
 	w.turn <- struct{}{}
 	// The first change makes the file.
@@ -57,6 +61,17 @@ func Open(path string) (*World, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// Intercept has around called in the place of each later write of this handle, with the line to be written, which write
+// writes. It is for tests in which a process ends there. Around must not use the World.
+func (w *World) Intercept(around func(line []byte, write func() error) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inner := w.writeAt
+	w.writeAt = func(f *os.File, at int64, content []byte) error {
+		return around(content, func() error { return inner(f, at, content) })
+	}
 }
 
 // Path is the world file's path.

@@ -1,0 +1,209 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
+)
+
+// envSeed is the seed of the crash matrix; unset or 0 draws one.
+const envSeed = "LIQO_AUTOSCALER_E2E_SEED"
+
+// A provider each for two groups: one life on each at a time.
+const crashGroups = `
+hub: lab
+nodeGroups:
+- id: for-provider1
+  max: 3
+  shape: {cpu: "2", memory: 4Gi, pods: "20", ephemeral-storage: 10Gi}
+  selector: {matchLabels: {lives: on-provider1}}
+- id: for-provider2
+  max: 3
+  shape: {cpu: "2", memory: 4Gi, pods: "20", ephemeral-storage: 10Gi}
+  selector: {matchLabels: {lives: on-provider2}}
+`
+
+const crashOffers = `
+offers:
+- name: first
+  credentials: {kubeconfigFile: $ACCOUNTS/provider1.kubeconfig}
+  lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
+  labels: {lives: on-provider1}
+  lingerSeconds: 0
+  maxNodes: $MAX_NODES
+  network: {mode: $NETWORK}
+- name: second
+  credentials: {kubeconfigFile: $ACCOUNTS/provider2.kubeconfig}
+  lendable: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
+  labels: {lives: on-provider2}
+  lingerSeconds: 0
+  maxNodes: $MAX_NODES
+  network: {mode: $NETWORK}
+`
+
+// lifeLimit bounds the way to a Node, and the way back; convergence itself is what is looked for.
+const lifeLimit = 5 * time.Minute
+
+// TestCrash is the crash matrix on real Liqo: the worker dies by SIGKILL before and after each write to an API server,
+// consumer's or provider's, that the life of a node from its peering to nothing was seen to have. A kill hits the lives
+// on both providers.
+func TestCrash(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 55*time.Minute)
+	defer cancel()
+	seed, err := strconv.ParseUint(os.Getenv(envSeed), 10, 64)
+	if err != nil || seed == 0 {
+		seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	t.Logf("seed %d, to be had again with SEED=%d", seed, seed)
+	d := &doors{}
+	s := newStack(ctx, t, "crash", crashGroups, crashOffers, withoutCA, withDoors(d))
+	offload(ctx, newSteps(t), s.consumer)
+	c := &crash{s: s, doors: d, matrix: failpoint.New(seed, 0)}
+	began := time.Now()
+	c.lives(t, "Undisturbed", func(t *testing.T, p *cluster) {
+		require.NoError(t, deploy(ctx, s.consumer, "work-"+p.name, 1, "100m", map[string]string{labelProvider: p.name}))
+		for range 2 {
+			life := failpoint.Undisturbed()
+			c.undisturbed(life)
+			c.live(ctx, t, p, life)
+		}
+	})
+	require.False(t, t.Failed(), "the way without kills")
+	c.matrix.Derive("liqo", c.seen...)
+	t.Logf("%d effects: %s", len(c.seen[0].Effects()), strings.Join(c.seen[0].Effects(), ", "))
+	c.lives(t, "Killed", func(t *testing.T, p *cluster) {
+		for !t.Failed() {
+			life := c.matrix.Deal("liqo", 3)
+			if life == nil {
+				return
+			}
+			c.live(ctx, t, p, life)
+		}
+	})
+	points, kills := c.matrix.Count()
+	unreached := c.matrix.Unreached()
+	fmt.Printf("CRASH liqo failpoints=%d kills=%d lives=%d converged=%d lost=%d leaked=%d double=%d unreached=%d seed=%d "+
+		"all=%.0fs\n", points, kills, c.count, c.count-c.lost-c.leaked-c.double, c.lost, c.leaked, c.double, len(unreached),
+		seed, time.Since(began).Seconds())
+	t.Logf("nobody was killed at %s", strings.Join(unreached, "; "))
+	require.GreaterOrEqual(t, points, 20, "the lives had hardly any effects")
+}
+
+// crash is one run of the matrix.
+type crash struct {
+	s      *stack
+	doors  *doors
+	matrix *failpoint.Matrix
+
+	mu                          sync.Mutex
+	seen                        []*failpoint.Life
+	count, lost, leaked, double int
+}
+
+func (c *crash) undisturbed(life *failpoint.Life) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, life)
+}
+
+// lives has what is done on a provider done on both at once.
+func (c *crash) lives(t *testing.T, name string, do func(*testing.T, *cluster)) {
+	t.Run(name, func(t *testing.T) {
+		for _, p := range c.s.providers {
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				do(t, p)
+			})
+		}
+	})
+}
+
+// live plays a life on a provider: CA wants one node, and then none.
+func (c *crash) live(ctx context.Context, t *testing.T, p *cluster, life *failpoint.Life) {
+	t.Helper()
+	c.doors.begin(p.name, life)
+	defer c.doors.begin(p.name, nil)
+	began := time.Now()
+	a := player.Of(t, "for-"+p.name, c.s.client)
+	a.Wanted = 1
+	var seen player.Picture
+	there := c.until(ctx, a, &seen, func(ctx context.Context) error {
+		if len(seen.Running) == 0 {
+			return fmt.Errorf("%v", seen)
+		}
+		for id := range seen.Running {
+			if _, err := c.s.consumer.node(ctx, id); err != nil {
+				return err
+			}
+		}
+		return running(ctx, c.s.consumer, "work-"+p.name, 1)
+	})
+	double := len(seen.Listed) > 1 || p.count(ctx, resourceSlices, 1) != nil
+	ready := time.Since(began)
+	a.Wanted = 0
+	empty := c.until(ctx, a, &seen, func(ctx context.Context) error {
+		if seen.Target > 0 || len(seen.Listed) > 0 {
+			return fmt.Errorf("%v", seen)
+		}
+		return errors.Join(clean(ctx, p), onlyOf(p.name, clean(ctx, c.s.consumer)))
+	})
+	t.Logf("a life on %s: %.1f s to its node, %.1f s in all", p.name, ready.Seconds(), time.Since(began).Seconds())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	switch {
+	case there != nil:
+		c.lost++
+		t.Errorf("lost: no node in %s: %v", lifeLimit, there)
+	case double:
+		c.double++
+		t.Errorf("double: %v, and on the provider: %v", seen, p.count(ctx, resourceSlices, 1))
+	case empty != nil:
+		c.leaked++
+		t.Errorf("leaked: something is left after %s: %v", lifeLimit, empty)
+	}
+}
+
+// until has CA loop until the condition holds.
+func (c *crash) until(ctx context.Context, a *player.Player, seen *player.Picture,
+	condition func(context.Context) error) error {
+	return testkit.Poll(ctx, lifeLimit, pollEvery, func(ctx context.Context) (err error) {
+		if *seen, err = a.Look(); err != nil {
+			return err
+		}
+		if len(seen.Failed) > 0 {
+			return a.Remove(seen.Failed)
+		}
+		if err := a.Loop(); err != nil {
+			return err
+		}
+		return condition(ctx)
+	})
+}
+
+// onlyOf is what of these complaints is about a provider.
+func onlyOf(provider string, all error) error {
+	if all == nil {
+		return nil
+	}
+	var found []error
+	for line := range strings.SplitSeq(all.Error(), "\n") {
+		if strings.Contains(line, provider) || !strings.HasPrefix(line, lab.Consumer+": ") {
+			found = append(found, errors.New(line))
+		}
+	}
+	return errors.Join(found...)
+}

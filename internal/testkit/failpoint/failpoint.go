@@ -1,0 +1,172 @@
+// Package failpoint chooses where in a life a process is killed. Nobody picks the places: each side effect that an
+// undisturbed life was seen to have, such as a write to an API server or a call to Temporal, gives two, one before the
+// effect and one after it. Only tests import it; who sees the effects, and who kills, is theirs.
+package failpoint
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+)
+
+// Point is a side effect of a kind of life, and the side of it on which a process dies.
+type Point struct {
+	Kind   string // of the life
+	Effect string // with its number among those of the same name in that life: "create nodes #1"
+	After  bool   // it has been done, and its process has not heard of it
+}
+
+// String reads as in "plain: create nodes #1, after".
+func (p Point) String() string {
+	side := "before"
+	if p.After {
+		side = "after"
+	}
+	return fmt.Sprintf("%s: %s, %s", p.Kind, p.Effect, side)
+}
+
+// tries is in how many lives a point is waited for: with timing the numbers of effects differ.
+const tries = 3
+
+// Matrix is all points of some kinds of lives. Its methods, and those of its lives, are safe for concurrent use.
+type Matrix struct {
+	mu     sync.Mutex
+	rng    *rand.Rand
+	wanted int             // kills
+	state  map[Point]*fate // of each point
+	kills  int
+}
+
+type fate struct{ kills, tries int }
+
+// New makes a Matrix that asks for at least so many kills. The seed decides which points meet in a life.
+func New(seed uint64, wanted int) *Matrix {
+	return &Matrix{rng: rand.New(rand.NewPCG(seed, 3)), wanted: wanted, state: map[Point]*fate{}}
+}
+
+// Derive makes the points of a kind of life: of each effect that all of these lives had.
+func (m *Matrix) Derive(kind string, lives ...*Life) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, effect := range lives[0].Effects() {
+		if slices.ContainsFunc(lives, func(l *Life) bool { return !slices.Contains(l.Effects(), effect) }) {
+			continue
+		}
+		for _, after := range []bool{false, true} {
+			m.state[Point{kind, effect, after}] = &fate{}
+		}
+	}
+}
+
+// Undisturbed is a life in which nobody is killed.
+func Undisturbed() *Life { return &Life{seen: map[string]int{}} }
+
+// Deal gives a life of the kind its points, at most n, those first at which fewest were killed. It returns nil when all
+// points have had their kill, or their tries, and there were as many kills as wanted, or when none of the kind can be
+// reached.
+func (m *Matrix) Deal(kind string, n int) *Life {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var open []Point
+	done := true
+	for p, f := range m.state {
+		if p.Kind == kind && (!f.over() || f.kills > 0) {
+			open = append(open, p)
+		}
+		done = done && f.over()
+	}
+	if done && m.kills >= m.wanted || len(open) == 0 {
+		return nil
+	}
+	slices.SortFunc(open, func(a, b Point) int { return cmp.Compare(a.String(), b.String()) })
+	m.rng.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+	slices.SortStableFunc(open, func(a, b Point) int { return cmp.Compare(m.state[a].kills, m.state[b].kills) })
+	l := &Life{kind: kind, matrix: m, seen: map[string]int{}}
+	for _, p := range open[:min(n, len(open))] {
+		m.state[p].tries++
+		l.armed = append(l.armed, p)
+	}
+	return l
+}
+
+func (f *fate) over() bool { return f.kills > 0 || f.tries >= tries }
+
+func (m *Matrix) killed(p Point) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kills++
+	m.state[p].kills++
+}
+
+// Count tells at how many points somebody was killed, and how often in all.
+func (m *Matrix) Count() (points, kills int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.state {
+		if f.kills > 0 {
+			points++
+		}
+	}
+	return points, m.kills
+}
+
+// Unreached are the points at which nobody was killed, in order.
+func (m *Matrix) Unreached() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for p, f := range m.state {
+		if f.kills == 0 {
+			all = append(all, p.String())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Life is one life: the effects it has had, over all its processes, and where one of these is to be killed.
+type Life struct {
+	kind   string
+	matrix *Matrix
+
+	mu      sync.Mutex
+	seen    map[string]int
+	effects []string
+	armed   []Point
+}
+
+// Before is asked when an effect of that name is about to be done, and answers with its number in the life. With die
+// the process must be killed now: the kill is counted.
+func (l *Life) Before(name string) (effect string, die bool) {
+	l.mu.Lock()
+	l.seen[name]++
+	effect = fmt.Sprintf("%s #%d", name, l.seen[name])
+	l.effects = append(l.effects, effect)
+	l.mu.Unlock()
+	return effect, l.reach(effect, false)
+}
+
+// After is asked when the effect has been done and its process has not heard of it yet.
+func (l *Life) After(effect string) (die bool) { return l.reach(effect, true) }
+
+func (l *Life) reach(effect string, after bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := Point{l.kind, effect, after}
+	at := slices.Index(l.armed, p)
+	if at < 0 {
+		return false
+	}
+	l.armed = slices.Delete(l.armed, at, at+1)
+	l.matrix.killed(p)
+	return true
+}
+
+// Effects are those of the life up to now, in order.
+func (l *Life) Effects() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.effects)
+}

@@ -1,0 +1,231 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
+)
+
+var crashes = flag.Int("crash", 0, "kills of the crash matrix, at least; 0: TestCrash is skipped")
+
+// Kinds of lives of the matrix: the same one, in which the first provider refuses what is made there or does not.
+const (
+	plain    = "plain"
+	failover = "failover"
+)
+
+// kindsOfLives has a place for each fleet of the matrix, which is killed by itself.
+var kindsOfLives = []string{plain, plain, plain, failover, failover, failover, failover, failover}
+
+// A worker or a gRPC server dies by SIGKILL before and after each side effect that the life of an instance was seen to
+// have, at two of them in each life. Each life still comes to its Node and then to nothing.
+func TestCrash(t *testing.T) {
+	if *crashes <= 0 {
+		t.Skip("run make chaos SUITE=crash")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Minute)
+	defer cancel()
+	began, c := time.Now(), newCrash(ctx, t, drawn())
+	c.each(func(f *crashFleet) {
+		if f.first { // its very first life has effects that never come again
+			lives := []*failpoint.Life{failpoint.Undisturbed(), failpoint.Undisturbed(), failpoint.Undisturbed()}
+			for _, life := range lives {
+				f.live(ctx, life)
+			}
+			c.matrix.Derive(f.kind, lives[1:]...)
+		}
+	})
+	t.Logf("derived %d points", len(c.matrix.Unreached()))
+	c.each(func(f *crashFleet) {
+		for len(f.m.verdict()) == 0 {
+			life := c.matrix.Deal(f.kind, 2)
+			if life == nil {
+				break
+			}
+			f.live(ctx, life)
+		}
+		f.end(ctx, f.s.namespace)
+	})
+	points, kills := c.matrix.Count()
+	unreached := c.matrix.Unreached()
+	t.Log("nobody was killed at ", strings.Join(unreached, "; "))
+	t.Logf("CRASH failpoints=%d kills=%d lives=%d converged=%d lost=%d leaked=%d double=%d unreached=%d seed=%d all=%.0fs",
+		points, kills, c.lives, c.lives-c.lost-c.leaked-c.double, c.lost, c.leaked, c.double, len(unreached), c.seed,
+		time.Since(began).Seconds())
+	require.GreaterOrEqual(t, kills, *crashes)
+	require.GreaterOrEqual(t, points, 40, "the lives had hardly any effects")
+}
+
+// crash is one run of the matrix.
+type crash struct {
+	seed   uint64
+	matrix *failpoint.Matrix
+	fleets []*crashFleet
+
+	mu                          sync.Mutex
+	lives, lost, leaked, double int
+}
+
+// newCrash starts Temporal and, in a namespace each, the fleets.
+func newCrash(ctx context.Context, t *testing.T, seed uint64) *crash {
+	t.Helper()
+	c := &crash{seed: seed, matrix: failpoint.New(seed, *crashes)}
+	dir := place(t)
+	t.Logf("seed %d, to be had again with: make chaos SUITE=crash SEED=%d; remains of a failure: %s", seed, seed, dir)
+	ports := testkit.FreePorts(t, 1+len(kindsOfLives))
+	var namespaces []string
+	for n := range kindsOfLives {
+		namespaces = append(namespaces, "--namespace", namespaceOf(n))
+	}
+	temporal := temporalAt(t, ports[0], dir, namespaces...)
+	startAll(t, temporal)
+	known := map[string]bool{}
+	for n, kind := range kindsOfLives {
+		f := newFleet(ctx, t, filepath.Join(dir, namespaceOf(n)), temporal, ports[0], ports[1+n])
+		f.run = runOn(ctx, t, seed+uint64(n), f.stack)
+		f.c, f.kind, f.first = c, kind, !known[kind]
+		known[kind] = true
+		if kind == failover {
+			require.NoError(t, f.s.world.SetKnobs(ctx, "p1", sim.Knobs{Refuse: backend.StageResources, Message: "not today"}))
+		}
+		c.fleets = append(c.fleets, f)
+	}
+	return c
+}
+
+func namespaceOf(n int) string { return fmt.Sprintf("fleet%d", n) }
+
+func (c *crash) each(do func(*crashFleet)) {
+	var all sync.WaitGroup
+	for _, f := range c.fleets {
+		all.Go(func() { do(f) })
+	}
+	all.Wait()
+}
+
+// ended counts a life, and its fault if it has one.
+func (c *crash) ended(fault *int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lives++
+	if fault != nil {
+		*fault++
+	}
+}
+
+// crashed are fleets in which there is always room for the instance.
+var crashed = layout{
+	groups: `defaults:
+  shape: {cpu: "2", memory: 4Gi, pods: "110"}
+  budgets: {peer: 60s, network: 60s, join: 60s, total: 4m, drain: 5s}
+nodeGroups:
+- {id: red, min: 0, max: 4}
+`,
+	most: map[string]int{"red": 4},
+	providers: []simworld.Provider{
+		{Name: "p1", Offer: "lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 1, lingerSeconds: 0"},
+		{Name: "p2", Offer: "lendable: {cpu: 16, memory: 32Gi, pods: 880}, price: 2, lingerSeconds: 0"},
+	},
+	delays: sim.Delays{
+		Peer: 60 * time.Millisecond, Join: 60 * time.Millisecond, Leave: 40 * time.Millisecond,
+		Unpeer: 40 * time.Millisecond, Register: 500 * time.Millisecond,
+	},
+}
+
+// crashFleet is one worker, one gRPC server and their world. One life after the other is lived there.
+type crashFleet struct {
+	*run
+	c     *crash
+	stack *stack
+	kind  string
+	first bool // of its kind
+	gate  *gate
+}
+
+// newFleet starts a fleet in a namespace of Temporal that has the name of its folder.
+func newFleet(ctx context.Context, t *testing.T, dir string, temporal *process, address, listen string) *crashFleet {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	s := &stack{dir: dir, groups: crashed.most, addresses: []string{listen}, namespace: filepath.Base(dir),
+		temporal: temporal}
+	s.files(t, crashed)
+	s.connect(ctx, t, address)
+	g := newGate(t)
+	for _, role := range []string{roleWorker, roleServer} {
+		p := &process{name: s.namespace + " " + role, log: filepath.Join(dir, role+".log"), argv: []string{os.Args[0]},
+			env: []string{envRole + "=" + role, envParent + "=" + g.url, envTemporal + "=" + address, envListen + "=" + listen,
+				envNamespace + "=" + s.namespace, envWorld + "=" + s.world.Path(), envOffers + "=" + s.world.Offers(),
+				envGroups + "=" + filepath.Join(dir, "nodegroups.yaml")}}
+		g.processes[role] = p
+	}
+	s.workers, s.servers = []*process{g.processes[roleWorker]}, []*process{g.processes[roleServer]}
+	startAll(t, g.processes[roleWorker], g.processes[roleServer])
+	return &crashFleet{stack: s, gate: g}
+}
+
+// live has CA want one instance, and then none: the fleet ends as it began.
+func (f *crashFleet) live(ctx context.Context, life *failpoint.Life) {
+	f.gate.begin(life, f.m)
+	defer f.gate.begin(nil, f.m)
+	if err := f.grown(ctx); err != nil {
+		f.m.violate("lost: no Node after %s: %v", restLimit, err)
+		f.c.ended(&f.c.lost)
+		return
+	}
+	err := f.d.empty(ctx, restLimit)
+	if err == nil {
+		err = until(ctx, restLimit, func() error { return f.s.closed(ctx) })
+	}
+	f.s.healthy(f.m)
+	told := strings.Join(f.m.verdict(), "\n")
+	switch {
+	case strings.Contains(told, "nobody asked for"), strings.Contains(told, "both carry"):
+		f.c.ended(&f.c.double)
+	case err != nil:
+		f.m.violate("leaked: something is left after %s: %v", restLimit, err)
+		f.c.ended(&f.c.leaked)
+	case told != "":
+		f.c.ended(&f.c.lost)
+	default:
+		f.c.ended(nil)
+	}
+	f.m.note("test", "end of a life")
+}
+
+// grown has CA ask until it has its Node, and returns once all is at rest.
+func (f *crashFleet) grown(ctx context.Context) error {
+	return testkit.Poll(ctx, restLimit, 100*time.Millisecond, func(ctx context.Context) error {
+		f.s.healthy(f.m)
+		seen := f.d.loop(ctx, func(seen map[string]listing) []op {
+			if ops := asked(seen, func(i listed) bool { return i.failed }); len(ops) > 0 {
+				return ops
+			}
+			if v, listed := seen["red"]; listed && v.target == 0 {
+				return []op{{group: "red", kind: "grow", delta: 1, room: f.d.m.room("red", 1)}}
+			}
+			return nil
+		})
+		switch {
+		case len(f.m.verdict()) > 0:
+			return nil // it ends there
+		case len(seen) == 0 || seen["red"].target == 0:
+			return errors.New("CA has asked for no Node, or has no good Refresh")
+		}
+		return f.s.whole(seen)
+	})
+}

@@ -1,0 +1,208 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// The environment of a child: this test binary, run again as a worker or as a gRPC server, which asks its parent before
+// and after each of its side effects whether it goes on.
+const (
+	envRole      = "CRASH_ROLE" // roleWorker or roleServer
+	envParent    = "CRASH_PARENT"
+	envTemporal  = "CRASH_TEMPORAL"
+	envNamespace = "CRASH_NAMESPACE"
+	envWorld     = "CRASH_WORLD"
+	envOffers    = "CRASH_OFFERS"
+	envGroups    = "CRASH_GROUPS"
+	envListen    = "CRASH_LISTEN"
+
+	roleWorker = "worker"
+	roleServer = "grpcserver"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envRole) == "" {
+		os.Exit(m.Run())
+	}
+	go func() { // a parent that dies takes it along
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	fmt.Fprintln(os.Stderr, child(context.Background()))
+	os.Exit(1) // it ends by SIGKILL alone
+}
+
+// child runs until it is killed.
+func child(ctx context.Context) error {
+	asks := &asker{role: os.Getenv(envRole), parent: os.Getenv(envParent)}
+	t, err := client.NewLazyClient(client.Options{HostPort: os.Getenv(envTemporal), Namespace: os.Getenv(envNamespace),
+		Logger: devserver.Quiet(), ConnectionOptions: client.ConnectionOptions{
+			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(asks.call)}}})
+	if err != nil {
+		return err
+	}
+	if asks.role == roleServer {
+		return serve(ctx, t)
+	}
+	world, err := sim.Open(os.Getenv(envWorld))
+	if err != nil {
+		return err
+	}
+	world.Intercept(asks.write)
+	offers, err := file.Open(os.Getenv(envOffers))
+	if err != nil {
+		return err
+	}
+	b := sim.New(world, sim.Options{})
+	return worker.Run(ctx, worker.Options{Temporal: t, Namespace: os.Getenv(envNamespace), Backend: b,
+		Catalog: discovery.Resolve(offers, b, discovery.Options{})})
+}
+
+func serve(ctx context.Context, t client.Client) error {
+	_, cfg, err := config.Open(os.Getenv(envGroups))
+	if err != nil {
+		return err
+	}
+	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""), Specs: cfg.NodeGroups})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", os.Getenv(envListen))
+	if err != nil {
+		return err
+	}
+	return grpcserver.Serve(ctx, listener, server, grpcserver.ServeOptions{})
+}
+
+// asker asks the parent at each side effect. A parent that means death does not answer.
+type asker struct {
+	role, parent string
+	tasks        sync.Map // what Temporal has handed out, by task token: the type of workflow or activity
+}
+
+// ask returns what the parent says; without a parent the child ends.
+func (a *asker) ask(when, what string) string {
+	said, err := http.PostForm(a.parent, url.Values{"role": {a.role}, "when": {when}, "what": {what},
+		"pid": {strconv.Itoa(os.Getpid())}})
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(said.Body)
+		err = errors.Join(err, said.Body.Close())
+	}
+	if err != nil {
+		slog.Error("the parent is gone", "error", err)
+		os.Exit(1)
+	}
+	return string(text)
+}
+
+// write is a change of the simulated world.
+func (a *asker) write(line []byte, write func() error) error {
+	effect := a.ask(before, "write "+kindsIn(line))
+	err := write()
+	a.ask(after, effect)
+	return err
+}
+
+// kindsIn are the kinds of objects that a line of the world's file sets or, with a dash, removes.
+func kindsIn(line []byte) string {
+	var r struct {
+		World string
+		Set   map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return err.Error()
+	}
+	if r.World != "" {
+		return "the world anew"
+	}
+	kinds := map[string]bool{}
+	for key, value := range r.Set {
+		kind, _, _ := strings.Cut(key, "/")
+		if string(value) == "null" {
+			kind = "-" + kind
+		}
+		kinds[kind] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(kinds)), " ")
+}
+
+// call is one to Temporal.
+func (a *asker) call(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
+	what := a.effect(req)
+	if what == "" {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		a.learn(reply)
+		return err
+	}
+	effect := a.ask(before, method[strings.LastIndex(method, "/")+1:]+" "+what)
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	a.ask(after, effect)
+	a.learn(reply)
+	return err
+}
+
+// effect is what a call changes, "" for those that change nothing.
+func (a *asker) effect(req any) string {
+	switch r := req.(type) {
+	case interface{ GetTaskToken() []byte }: // what became of a task, and heartbeats
+		of, _ := a.tasks.Load(string(r.GetTaskToken()))
+		return fmt.Sprint(of)
+	case *workflowservice.SignalWithStartWorkflowExecutionRequest:
+		return r.GetWorkflowType().GetName() + " " + r.GetSignalName()
+	case *workflowservice.StartWorkflowExecutionRequest:
+		return r.GetWorkflowType().GetName()
+	case *workflowservice.SignalWorkflowExecutionRequest:
+		return r.GetSignalName()
+	case *workflowservice.UpdateWorkflowExecutionRequest:
+		return r.GetRequest().GetInput().GetName()
+	case *workflowservice.ExecuteMultiOperationRequest, *workflowservice.TerminateWorkflowExecutionRequest,
+		*workflowservice.RequestCancelWorkflowExecutionRequest, *workflowservice.CreateScheduleRequest:
+		return "asked"
+	}
+	return ""
+}
+
+// learn remembers what a task is of.
+func (a *asker) learn(reply any) {
+	switch r := reply.(type) {
+	case *workflowservice.PollWorkflowTaskQueueResponse:
+		a.tasks.Store(string(r.GetTaskToken()), r.GetWorkflowType().GetName())
+	case *workflowservice.PollActivityTaskQueueResponse:
+		a.tasks.Store(string(r.GetTaskToken()), r.GetActivityType().GetName())
+	case *workflowservice.RespondWorkflowTaskCompletedResponse:
+		a.learn(r.GetWorkflowTask())
+		for _, eager := range r.GetActivityTasks() {
+			a.learn(eager)
+		}
+	}
+}
