@@ -89,27 +89,6 @@ func TestLevers(t *testing.T) {
 	}
 }
 
-// The tests that docs/operations.md names are there.
-func TestNamedTestsExist(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	var code strings.Builder
-	for _, folder := range []string{".", "../workflows/fleet"} {
-		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		require.NoError(t, err)
-		for _, file := range files {
-			part, err := os.ReadFile(file)
-			require.NoError(t, err)
-			code.Write(part)
-		}
-	}
-	named := regexp.MustCompile("`(Test[A-Za-z]+)").FindAllStringSubmatch(string(text), -1)
-	require.NotEmpty(t, named)
-	for _, name := range named {
-		require.Contains(t, code.String(), "func "+name[1]+"(")
-	}
-}
-
 func cancelPeering(t *testing.T, l *levers) {
 	s := newScene(t, 2).work()
 	l.pull(s, "temporal operator search-attribute create --namespace default --name LiqoGroup --type Keyword "+

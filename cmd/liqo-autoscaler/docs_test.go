@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -33,13 +36,15 @@ func document(t *testing.T, path string) string {
 }
 
 var (
-	fenced   = regexp.MustCompile("(?s)\n *```[a-z]*\n(.*?)\n *```")
-	inline   = regexp.MustCompile("`([^`]+)`")
-	ours     = regexp.MustCompile(`(?:^|[;|(&] ?)(?:bin/)?liqo-autoscaler ((?:[a-z]|--).*)`)
-	link     = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^)]*))?\)`)
-	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	ends     = regexp.MustCompile(` (?:#|>|\||\\$|&&|\.\.\.).*$| \\$`)
-	noAnchor = regexp.MustCompile("[^a-z0-9 _-]")
+	fenced    = regexp.MustCompile("(?s)\n *```[a-z]*\n(.*?)\n *```")
+	inline    = regexp.MustCompile("`([^`]+)`")
+	ours      = regexp.MustCompile(`(?:^|[;|(&] ?)(?:bin/)?liqo-autoscaler ((?:[a-z]|--).*)`)
+	link      = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^)]*))?\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	ends      = regexp.MustCompile(` (?:#|>|\||\\$|&&|\.\.\.).*$| \\$`)
+	testFunc  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	namedTest = regexp.MustCompile(`\bTest[A-Z]\w*\*?`)
+	noAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
 // commands are the command lines of ours in a document: those of its blocks, joined where they go on, and in its text.
@@ -113,6 +118,39 @@ func TestDocumentedLinks(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 100)
+}
+
+// Every test that a document names exists; with a star, one whose name begins so.
+func TestDocumentedTests(t *testing.T) {
+	var names []string
+	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // what others leave here meanwhile
+			return nil
+		case err != nil:
+			return err
+		case entry.IsDir() && len(entry.Name()) > 2 && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllSubmatch(source, -1) {
+			names = append(names, string(m[1]))
+		}
+		return err
+	}))
+	found := 0
+	for _, path := range documents(t) {
+		for _, name := range namedTest.FindAllString(document(t, path), -1) {
+			prefix, isPrefix := strings.CutSuffix(name, "*")
+			require.True(t, slices.ContainsFunc(names, func(n string) bool {
+				return n == name || isPrefix && strings.HasPrefix(n, prefix)
+			}), "%s names %s", path, name)
+			found++
+		}
+	}
+	require.Greater(t, found, 300)
 }
 
 // anchor is what GitHub makes of a heading.

@@ -3,6 +3,7 @@ package secrets_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -293,6 +295,31 @@ func TestABrokenWatchIsReportedWhileOldOffersServe(t *testing.T) {
 	down = nil
 	mu.Unlock()
 	eventually(t, func() bool { _, problems, _ := s.List(t.Context()); return len(problems) == 0 })
+}
+
+// The prototype states no maximum of clusters.
+func TestAThousandSecrets(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	client := fake.NewClientset()
+	client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		all := &corev1.SecretList{}
+		for n := range 1000 {
+			all.Items = append(all.Items, *secret(fmt.Sprint("p", n)))
+		}
+		return true, all, nil
+	})
+	s, err := secrets.New(client, secrets.Options{Namespace: namespace, SyncWait: 10 * time.Minute})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	offers, problems, err := s.List(ctx)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Len(t, offers, 1000)
+	cancel()
+	require.NoError(t, <-ended)
 }
 
 func TestListBeforeTheFirstSyncFails(t *testing.T) {
