@@ -115,6 +115,10 @@ fuzz: ## feed random bytes to every decoder of requests and to the config loader
 	@for f in $(FUZZERS); do go test ./$${f%/*} -run '^$$' -fuzz "^$${f##*/}$$" -parallel 1 -fuzzminimizetime 10x \
 		-fuzztime $$(($(SECONDS) / $(words $(FUZZERS))))s || exit 1; done
 
+.PHONY: docs-check
+docs-check: temporal $(BIN)/helm ## run the steps of README and the guides that are marked as run here, in a copy, and compare what they print
+	go test ./cmd/liqo-autoscaler -run '^TestGuides$$' -count=1 -v -timeout 90m -args -docs-check
+
 .PHONY: mutate
 N ?= 150
 mutate: ## change the code at random, and list what no fast test notices: N=150 SEED=n
