@@ -205,7 +205,7 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 	return nil
 }
 
-// catalogBound is how long a caller that can do without an offer waits for the catalog.
+// catalogBound limits optional lookups in the catalog.
 const catalogBound = 2 * time.Second
 
 // offerOf is what the provider offers now; nil when it offers nothing, or nobody can tell.

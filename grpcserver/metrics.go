@@ -144,8 +144,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectPicture tells of one group's instances. What can be and is not is 0 rather than absent, so that alerts see it
-// come.
+// collectPicture exports one group's instances. Known label values are exported as 0, so that alerts can see an increase.
 func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	type where struct {
 		phase fleet.Phase

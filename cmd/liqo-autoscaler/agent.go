@@ -26,9 +26,9 @@ func newAgent(c *common) *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run in a provider cluster: measure what is free, and offer it at the discovery server",
-		Long: `Run in a provider cluster: measure what is free there, and keep it offered at the discovery server while the agent
-lives. It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease and, with --grant-slices, the
+		Short: "Run in a provider cluster: measure free capacity and publish offers to the discovery server",
+		Long: `Run in a provider cluster: measure its free capacity, and publish offers to the discovery server while the agent runs.
+It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease and, with --grant-slices, the
 answers to slices. The config, the token and the CA file are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c, f) },
@@ -36,7 +36,7 @@ answers to slices. The config, the token and the CA file are read again when the
 	cmd.Flags().StringVar(&f.config, "config", "", "YAML file: what to offer to whom (required)")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the provider cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.namespace, "lease-namespace", "liqo-autoscaler",
-		"namespace of the Lease "+agent.Lease+", by which one agent of several works")
+		"namespace of the Lease "+agent.Lease+" that elects one of several agents")
 	cmd.Flags().StringVar(&f.server.URL, "discovery-url", "", "the discovery server, https://host:port (required)")
 	cmd.Flags().StringVar(&f.server.CAFile, "discovery-ca", "",
 		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")

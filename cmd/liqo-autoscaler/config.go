@@ -19,7 +19,7 @@ import (
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check and show the node-group config, and make Cluster Autoscaler's",
+		Short: "Check and show the node-group config, and generate Cluster Autoscaler's",
 		Args:  cobra.NoArgs,
 		// or cobra lets a misspelt command pass
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -35,7 +35,7 @@ func endAtOnce(*cobra.Command, []string) { signal.Reset(os.Interrupt, syscall.SI
 func newConfigValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Check a node-group config; fails with everything that is wrong, one complaint a line",
+		Short: "Check a node-group config; fails with all errors, one per line",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0])

@@ -36,14 +36,14 @@ func newConformance() *cobra.Command {
 	var f conformanceFlags
 	cmd := &cobra.Command{
 		Use:   "conformance ADDRESS",
-		Short: "Check any externalgrpc provider for what Cluster Autoscaler takes for granted",
-		Long: `Check an externalgrpc provider, this one or any other, for what Cluster Autoscaler takes for granted and does not check:
-one rule a line, and of each that fails what was seen, where Cluster Autoscaler relies on it, and what to do. It calls
-the gRPC server as Cluster Autoscaler does and needs nothing else.
+		Short: "Check any externalgrpc provider against what Cluster Autoscaler assumes",
+		Long: `Check an externalgrpc provider, this one or any other, against what Cluster Autoscaler assumes and does not check. Print
+one rule a line, and for each failure what was seen, where Cluster Autoscaler relies on it, and what to do. It calls the
+gRPC server as Cluster Autoscaler does and needs nothing else.
 
-Without --change it only reads. With --change it asks for new nodes in the node group --group and gives them back at
-once, some twenty times: use a group with room for 3 to 20 nodes, nothing on its way, and no Cluster Autoscaler that
-uses it meanwhile. A provider that breaks a rule may keep what it made; the last line says so.
+Without --change it only reads. With --change it requests new nodes in the node group --group and releases them at
+once, some twenty times: use a group with room for 3 to 20 nodes and no pending instances, and stop the Cluster
+Autoscaler that uses it. A provider that breaks a rule may keep nodes; the last line says so.
 
 It exits with 0 when no rule fails, and with 1 when one does or the provider cannot be reached.`,
 		Example: "  liqo-autoscaler conformance 127.0.0.1:8086\n" +

@@ -14,10 +14,10 @@ import (
 func newCordon(c *common) *cobra.Command {
 	return cordonCommand(c, true, &cobra.Command{
 		Use:   "cordon provider ID",
-		Short: "Have nothing new made on a provider",
-		Long: `Have nothing new made on a provider until it is uncordoned, across restarts. Its nodes stay, and those with a grant are
-made to the end; who waits for it goes to another provider, and nothing is held against it. Needs a worker. Cordoning a
-cordoned provider changes nothing; one that nobody has used yet is remembered too.`,
+		Short: "Stop creating nodes on a provider",
+		Long: `Stop creating nodes on a provider until it is uncordoned, also across restarts. Its nodes stay, and attempts that have a
+grant continue. Instances that wait for it switch to another provider, which does not count as a failure. Needs a
+worker. Cordoning a cordoned provider changes nothing; a provider that has not been used yet can be cordoned too.`,
 		Example: "  liqo-autoscaler cordon provider milan",
 	})
 }

@@ -34,7 +34,7 @@ func newDemo(c *common) *cobra.Command {
 		Short: "Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would",
 		Long: `Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would, and show each phase as the node
 group publishes it. Fails unless the node group, and the simulated world with --world, end as empty as they began.
-With --keep it ends with the scale-out, so that there is a node to look at; --return gives back what is ready.`,
+With --keep it ends after the scale-out, so that you can inspect the node; --return releases what is ready.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -46,7 +46,7 @@ With --keep it ends with the scale-out, so that there is a node to look at; --re
 	cmd.Flags().StringVar(&f.address, "address", "127.0.0.1:8086", "address of the gRPC server")
 	cmd.Flags().StringVar(&f.group, "group", "standard", "node group to scale")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "only scale out, and keep the node")
-	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: give back every ready instance of the group")
+	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: release every ready instance of the group")
 	cmd.MarkFlagsMutuallyExclusive("keep", "return")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, to check that it ends empty")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "give up after this long")
@@ -223,6 +223,6 @@ func (d *demonstration) clean(ctx context.Context, world string) error {
 	}); err != nil {
 		return err
 	}
-	d.say("the simulated world is empty: no peering, slice, virtual node or node of ours on either side")
+	d.say("the simulated world is empty: no peering, slice, virtual node or node is left on either side")
 	return nil
 }

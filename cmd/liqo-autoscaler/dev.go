@@ -39,10 +39,10 @@ func newDev(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine, with simulated Liqo",
-		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State lies in
---dir and outlives the process; remove the directory to start anew. Edit nodegroups.yaml and offers.yaml there, or give
-files of your own: they are read again when they have changed. Each offer is one simulated provider, named as the offer;
-its credentials are ignored.`,
+		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State is kept
+in --dir and outlives the process; remove the directory to start from scratch. Edit nodegroups.yaml and offers.yaml
+there, or pass your own files: they are read again when they change. Each offer is one simulated provider with the
+offer's name; its credentials are ignored.`,
 		Example: "  liqo-autoscaler dev\n  liqo-autoscaler dev --config nodegroups.yaml --offers offers.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), c, f, cmd.OutOrStdout()) },

@@ -22,20 +22,20 @@ type mishap struct {
 }
 
 var mishaps = []mishap{
-	{verb: "break", short: "Cut a simulated provider off: nobody reaches it",
+	{verb: "break", short: "Cut off a simulated provider: it cannot be reached",
 		said: "does not answer any longer: new instances go elsewhere once their attempt has used up its time, and its " +
 			"nodes are given up after budgets.unready",
 		knobs: sim.Knobs{Unreachable: true}},
-	{verb: "slow", short: "Let a simulated provider hang: it takes requests for a peering and never answers",
+	{verb: "slow", short: "Make a simulated provider hang: it accepts requests for a peering and never answers",
 		said: "hangs: its next peering does not come about, and instances that wait for it move on after budgets.peer, or " +
 			"at once by temporal workflow cancel -w peering/%[1]s",
 		knobs: sim.Knobs{Hang: backend.StageTenant}},
-	{verb: "refuse", short: "Let a simulated provider refuse: it says no to every node",
+	{verb: "refuse", short: "Make a simulated provider refuse every node",
 		said:  "refuses: an instance that chooses it moves on at once",
 		knobs: sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
-	{verb: "fill", short: "Let others fill a simulated provider: it has less room than it offers",
+	{verb: "fill", short: "Fill a simulated provider: it has less room than it offers",
 		said: "has no room: it grants nothing new", full: true},
-	{verb: "heal", short: "Make a simulated provider well again", said: "is well again"},
+	{verb: "heal", short: "Repair a simulated provider", said: "is well again"},
 }
 
 // newMishap makes one of the commands under dev.
@@ -44,8 +44,8 @@ func newMishap(m mishap) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   m.verb + " PROVIDER",
 		Short: m.short,
-		Long: m.short + `. It works on the simulated world of a liqo-autoscaler dev that runs in --dir, at once; heal
-takes it back. Providers are named as the offers are.`,
+		Long: m.short + `. It changes the simulated world of a running liqo-autoscaler dev in --dir at once; heal
+reverts it. A provider has the name of its offer.`,
 		Example: "  liqo-autoscaler dev " + m.verb + " milan",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {

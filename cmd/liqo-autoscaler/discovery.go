@@ -31,8 +31,8 @@ func newDiscovery(c *common) *cobra.Command {
 	var observe observeFlags
 	cmd := &cobra.Command{
 		Use:   "discovery",
-		Short: "Serve the discovery API, where providers put their offers and workers list them",
-		Long: `Serve the discovery API over HTTPS: providers put their offers, workers list them. It describes itself at
+		Short: "Serve the discovery API, to which providers publish offers, and where workers list them",
+		Long: `Serve the discovery API over HTTPS: providers publish offers, workers list them. Its description is at
 /v1/openapi.yaml. The certificate and the writers file are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

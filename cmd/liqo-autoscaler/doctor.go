@@ -36,11 +36,11 @@ func newDoctor(c *common) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with an installation",
-		Long: `Look for what is wrong with an installation: processes, permissions, certificates and Cluster Autoscaler's flags in the
+		Short: "Check an installation for errors",
+		Long: `Check an installation for errors: processes, permissions, certificates and Cluster Autoscaler's flags in the
 consumer cluster, with your kubeconfig; Temporal, node groups and offers; and the other side of each provider whose
-kubeconfig you name. It changes nothing, and reads certificates, never keys. What it may not read is left out, and
-named. It exits with 1 when it finds an error; warnings alone exit with 0.`,
+kubeconfig you name. It changes nothing, and reads certificates, never keys. It lists what it may not read. It
+exits with 1 if it finds an error; warnings alone exit with 0.`,
 		Example: "  liqo-autoscaler doctor\n  liqo-autoscaler doctor --provider-kubeconfig milan.kubeconfig -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,9 +65,9 @@ named. It exits with 1 when it finds an error; warnings alone exit with 0.`,
 	}
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
-	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "look at Temporal and the providers alone")
+	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "check only Temporal and the providers")
 	cmd.Flags().StringArrayVar(&f.providers, "provider-kubeconfig", nil,
-		"the credentials of an offer, to look at that provider's side; repeatable")
+		"the credentials of an offer, to check that provider too; repeatable")
 	f.market.register(cmd)
 	registerExplained(cmd, &f.output)
 	c.registerHub(cmd)

@@ -21,7 +21,7 @@ import (
 func newExplain(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Say why a pending pod gets no node, or what became of an instance",
+		Short: "Explain why a pending pod gets no node, or what happened to an instance",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("want pod NAMESPACE/NAME, or instance NAME")
@@ -56,11 +56,11 @@ func newExplainPod(c *common) *cobra.Command {
 	var f explainPodFlags
 	cmd := &cobra.Command{
 		Use:   "pod NAMESPACE/NAME",
-		Short: "Say why a pending pod gets no node",
-		Long: `Say why a pending pod gets no node: what keeps it away from each node group's nodes, or why that group does not grow.
+		Short: "Explain why a pending pod gets no node",
+		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
 It reads the pod, its namespace and events, Cluster Autoscaler's status and the published market with your kubeconfig,
-and the node groups from Temporal. What it may not read is left out, and named. What depends on other pods, as
-anti-affinity, is not judged. It exits with 0 whatever the reason is, and with 1 when there is no such pod.`,
+and the node groups from Temporal. It lists what it may not read. It does not judge what depends on other pods,
+such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.`,
 		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -124,8 +124,8 @@ func newExplainInstance(c *common) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "instance NAME",
-		Short: "Say where an instance is, and what became of each attempt to get it",
-		Long: `Say where an instance is, and what became of each attempt to get it: what was chosen and why not another, what the
+		Short: "Show where an instance is, and what happened in each attempt",
+		Long: `Show where an instance is, and what happened in each attempt: what was chosen and why not another, what the
 providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. Needs
 Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
 		Example: "  liqo-autoscaler explain instance standard-towb8j-1",

@@ -26,8 +26,8 @@ func newGRPCServer(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
-		Long: `Serve Cluster Autoscaler's externalgrpc calls. The config is read again when it has changed, at Cluster Autoscaler's next
-Refresh; a broken version is logged and the old one stays in force.`,
+		Long: `Serve Cluster Autoscaler's externalgrpc calls. A changed config is read at Cluster Autoscaler's next Refresh; an
+invalid version is logged, and the previous one stays in force.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := c.logger(os.Stderr)

@@ -25,10 +25,10 @@ func newOffers(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "offers",
 		Short: "Show the offers, what is held of them, and the peerings",
-		Long: `Show the offers, what is held of them, and the peerings. It shows what the worker has published, read with your
-kubeconfig, and in CURRENT whether an offer is there now. Where that cannot be read it shows the providers that were
-ever asked for a node, each with the offer it was asked by; that needs Temporal alone. With the worker's flags for
-sources of offers it asks these instead, as the worker does.`,
+		Long: `Show the offers, what is held of them, and the peerings. It reads what the worker has published, with your kubeconfig;
+CURRENT says whether an offer exists now. If that cannot be read it shows the providers that have been used so far, each
+with its offer at that time, which needs only Temporal. With the worker's flags for sources of offers it queries these
+instead, as the worker does.`,
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
 			"-o wide",
 		Args: cobra.NoArgs,

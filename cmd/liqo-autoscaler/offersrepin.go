@@ -22,8 +22,8 @@ func newOffersRepin(c *common) *cobra.Command {
 		Use:   "repin NAME",
 		Short: "Accept a provider that was rebuilt or has a new certificate authority",
 		Long: `Accept a provider that was rebuilt or has a new certificate authority. NAME is the offer's name or the provider's cluster
-id. A peering pins the authorities that it was made over, and a cluster with the same id and other ones is refused: be
-sure that it is the provider, and nobody who says so.`,
+id. A peering pins the certificate authorities that it was created with, and refuses a cluster with the same id and
+other authorities. Make sure that it really is the provider.`,
 		Example: "  liqo-autoscaler offers repin milan --kubeconfig consumer.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

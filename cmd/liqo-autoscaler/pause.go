@@ -13,10 +13,10 @@ import (
 func newPause(c *common) *cobra.Command {
 	return pauseCommand(c, true, &cobra.Command{
 		Use:   "pause group ID",
-		Short: "Have a node group start nothing more",
-		Long: `Have a node group start nothing more until it is resumed, across restarts. What no provider has granted yet fails at
-once; what has a grant goes on, and so does scale-in. Cluster Autoscaler is told that the group cannot grow, and uses
-others. Pausing a paused group changes nothing.`,
+		Short: "Stop a node group from starting instances",
+		Long: `Stop a node group from starting instances until it is resumed, also across restarts. Instances without a grant fail at
+once; instances with a grant continue, and so does scale-in. Cluster Autoscaler is told that the group cannot grow, and
+uses others. Pausing a paused group changes nothing.`,
 		Example: "  liqo-autoscaler pause group standard",
 	})
 }
@@ -24,8 +24,8 @@ others. Pausing a paused group changes nothing.`,
 func newResume(c *common) *cobra.Command {
 	return pauseCommand(c, false, &cobra.Command{
 		Use:     "resume group ID",
-		Short:   "Have a paused node group go on",
-		Long:    `Have a paused node group go on. Resuming one that is not paused changes nothing.`,
+		Short:   "Resume a paused node group",
+		Long:    `Resume a paused node group. Resuming a group that is not paused changes nothing.`,
 		Example: "  liqo-autoscaler resume group standard",
 	})
 }

@@ -35,10 +35,10 @@ func newProviderAccess() *cobra.Command {
 	var noPolicy bool
 	cmd := &cobra.Command{
 		Use:   "provider-access",
-		Short: "Print what a provider applies to let a consumer in",
-		Long: `Print what a provider applies to let a consumer in, and no further than its own tenant namespace: namespaces,
-account, roles, and the admission policies that keep the account from making itself more. Run it with the provider's
-kubectl; then make the kubeconfig of the account, which is the credentials of an offer.`,
+		Short: "Print what a provider applies to give a consumer access",
+		Long: `Print what a provider applies to give a consumer access that is limited to its own tenant namespace: namespaces, account,
+roles, and the admission policies that keep the account from gaining more permissions. Apply it with the provider's
+kubectl; then create the account's kubeconfig, the credentials of an offer.`,
 		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
 			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
 			"milan.kubeconfig",

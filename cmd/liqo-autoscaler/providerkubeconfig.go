@@ -33,8 +33,8 @@ func newProviderKubeconfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print a kubeconfig of the account that a consumer has on a provider",
-		Long: `Print a kubeconfig of the account that a consumer has on a provider, which is the credentials of an offer. Its token
-ends, and provider-access renew makes a new one with it. Run it with the rights of the provider's administrator.`,
+		Long: `Print a kubeconfig of the account that a consumer has on a provider: the credentials of an offer. Its token expires;
+provider-access renew replaces it while it is valid. Run this command as the provider's administrator.`,
 		Example: "  liqo-autoscaler provider-access kubeconfig --consumer-id munich " +
 			"--server https://milan.example.com:6443 > milan.kubeconfig",
 		Args: cobra.NoArgs,

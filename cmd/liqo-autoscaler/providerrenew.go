@@ -34,9 +34,9 @@ func newProviderRenew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew",
 		Short: "Give a provider's kubeconfig a new token",
-		Long: `Give a provider's kubeconfig a new token, which its own token is used to ask for, and write it back to the file or
-Secret that it came from; the worker takes it up at once. The old token lasts as long as it did. Once it has ended only
-the provider can make another: provider-access kubeconfig. Run it by hand or on a schedule.`,
+		Long: `Request a new token with a provider's kubeconfig, and write it back to the file or Secret that holds it; the worker uses
+it at once. The old token stays valid until it expires. After that only the provider can issue another one, with
+provider-access kubeconfig. Run this by hand or on a schedule.`,
 		Example: "  liqo-autoscaler provider-access renew --secret liqo-autoscaler/milan\n" +
 			"  liqo-autoscaler provider-access renew --file milan.kubeconfig --duration 720h",
 		Args: cobra.NoArgs,

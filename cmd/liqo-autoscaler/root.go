@@ -36,11 +36,11 @@ func newRoot() *cobra.Command {
 	}
 	c := &common{}
 	f := root.PersistentFlags()
-	f.StringVar(&c.logLevel, "log-level", "info", "least level that is logged: debug, info, warn, error")
+	f.StringVar(&c.logLevel, "log-level", "info", "minimum level that is logged: debug, info, warn, error")
 	f.StringVar(&c.logFormat, "log-format", "", "text or json; text on a terminal, json elsewhere")
 	c.temporal.Register(root)
 	f.StringVar(&c.taskQueue, "task-queue", "",
-		"Temporal task queue; -<hub> comes behind it unless that is the default one (default liqo-autoscaler)")
+		"Temporal task queue; -<hub> is appended for hubs other than the default (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newAgent(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newCordon(c),
 		newUncordon(c), newDoctor(c), newTemporal(c), newConfig(), newConformance(), newProviderAccess())

@@ -32,8 +32,9 @@ func newStatus(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the node groups and their instances",
-		Long: `Show the node groups and their instances as the groups last published them, and what is wrong with providers. Needs Temporal, but no worker and no cluster.
-With --watch it goes on with each change until it is interrupted; -o json then prints one line per change.`,
+		Long: `Show the node groups and their instances as the groups last published them, and the conditions of providers. It needs
+Temporal, but no worker and no cluster. With --watch it prints each change until it is interrupted; with -o json one
+line per change.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +53,7 @@ With --watch it goes on with each change until it is interrupted; -o json then p
 	c.registerHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on with each change")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print each change")
 	return cmd
 }
 

@@ -25,7 +25,7 @@ import (
 func newTemporal(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "temporal",
-		Short: "Prepare a Temporal service for liqo-autoscaler, and tell it which version of the workers is current",
+		Short: "Prepare a Temporal service for liqo-autoscaler, and set the workers' current version",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -40,8 +40,8 @@ func newTemporalSetup(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the namespace and the search attributes, where they are missing",
-		Long: `Create the namespace and the search attributes, where they are missing. What is there stays as it is, so it may run
-again at any time.`,
+		Long: `Create the namespace and the search attributes, where they are missing. It does not change what exists, so you
+can run it again at any time.`,
 		Example: "  liqo-autoscaler temporal setup --temporal-address temporal:7233 --temporal-namespace autoscaling " +
 			"--retention 168h",
 		Args: cobra.NoArgs,
@@ -51,7 +51,7 @@ again at any time.`,
 	}
 	cmd.Flags().DurationVar(&f.retention, "retention", 72*time.Hour,
 		"how long a new namespace keeps workflows that have ended; at least 24h")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long a Temporal that does not answer is waited for")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a Temporal that does not answer")
 	return cmd
 }
 

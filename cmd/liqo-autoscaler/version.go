@@ -65,10 +65,9 @@ func newSetCurrentVersion(c *common) *cobra.Command {
 	var f setCurrentFlags
 	cmd := &cobra.Command{
 		Use:   "set-current-version",
-		Short: "Have Temporal give all new work to one version of the workers, and show all versions",
-		Long: `Have Temporal give all new work to one version of the workers, and show all versions. What is pinned to another
-version (scale-outs and peerings under way) ends with the workers of that one, which must stay until it is drained. It
-may run again at any time.`,
+		Short: "Make one version of the workers the current one, and show all versions",
+		Long: `Make one version of the workers the current one, which gets all new work, and show all versions. Scale-outs and peerings
+under way stay pinned to their version; its workers must stay until it is drained. You can run it again at any time.`,
 		Example: "  liqo-autoscaler temporal set-current-version --deployment-name liqo-autoscaler --wait 5m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,7 +93,7 @@ may run again at any time.`,
 	f.version.register(cmd)
 	c.registerHub(cmd)
 	cmd.Flags().BoolVar(&f.unversioned, "unversioned", false, "give all new work to workers without --deployment-name")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long workers of that version are waited for")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for workers of that version")
 	return cmd
 }
 

@@ -45,7 +45,7 @@ func newWorker(c *common) *cobra.Command {
 	c.registerHub(cmd)
 	registerSearchAttributes(cmd, &f.searchAttributes)
 	cmd.Flags().IntVar(&f.slots, "slots", 200,
-		"how many nodes and peerings this worker makes at once; a provider gets at most 20, and half of them")
+		"how many nodes and peerings this worker creates at once; at most 20, and half of them, for one provider")
 	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
 		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
 			"Cluster Autoscaler")

@@ -32,7 +32,7 @@ func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]
 // Describe implements prometheus.Collector.
 func (c *Conditions) Describe(out chan<- *prometheus.Desc) { out <- descCondition }
 
-// Collect implements prometheus.Collector. What can be and is not is 0 rather than absent, so that alerts see it come.
+// Collect implements prometheus.Collector. Known conditions that do not hold are exported as 0.
 func (c *Conditions) Collect(out chan<- prometheus.Metric) {
 	of := c.of(time.Now())
 	providers := slices.Sorted(maps.Keys(of))

@@ -44,8 +44,7 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 
 func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// refused is access for credentials that are tried for the first time: that the provider does not take them is a fault
-// of theirs.
+// refused is access, but reports 401 and 403 as ErrInvalid: on first use bad credentials are a configuration error.
 func refused(err error) error {
 	if notLetIn(err) {
 		return say(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
