@@ -86,6 +86,7 @@ func installs(t *testing.T, c *cluster, set string) {
 	mayNot(t, c, nameOf(set)+"-grpcserver", namespace, "get", "/configmaps", nameOf(set)+"-nodegroups")
 	if set == "plaintext" {
 		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
+		showsEvents(t, c, account)
 	}
 	t.Run("policies", func(t *testing.T) { workerDenies(t, escalation{c.holder(t, namespace, account)}) })
 	if set == "certmanager" { // nothing runs here, and the account has its rights
