@@ -22,6 +22,8 @@ type fakeGroups struct {
 
 	down       bool             // Temporal does not answer
 	failing    map[string]error // by group: what its reads and Configure answer
+	hangs      string           // a group whose reads get no answer before their caller gives up
+	slow       time.Duration    // of each Configure
 	runningErr error
 	delay      time.Duration // of each mutation, before it commits
 	lose       lose          // what becomes of the next mutation's answer
@@ -92,7 +94,11 @@ func (f *fakeGroups) broken(group string) error {
 }
 
 func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
-	f.set(func(f *fakeGroups) { f.calls["configure"]++ })
+	var slow time.Duration
+	f.set(func(f *fakeGroups) { f.calls["configure"]++; slow = f.slow })
+	if slow > 0 && !pause(ctx, slow) {
+		return fleet.Change{}, fmt.Errorf("configure %s: %w: %w", spec.ID, fleet.ErrOutcomeUnknown, ctx.Err())
+	}
 	return f.retry(ctx, func() (fleet.Change, error) {
 		if err := f.broken(spec.ID); err != nil {
 			return fleet.Change{}, err
@@ -108,9 +114,15 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, seen f
 	})
 }
 
-func (f *fakeGroups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
+func (f *fakeGroups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.hangs == group {
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		return fleet.Snapshot{}, fmt.Errorf("describe group %s: %w", group, ctx.Err())
+	}
 	f.calls["snapshot"]++
 	if err := f.broken(group); err != nil {
 		return fleet.Snapshot{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 // Times of a Refresh.
 const (
 	refreshParallel = 32
+	// readTimeout bounds the reading of all groups: one that Temporal does not answer for leaves time to configure others.
+	readTimeout = 3 * time.Second
 	// configureTimeout bounds how long a Refresh waits for one group to start: its first recovery takes one to two
 	// seconds.
 	configureTimeout = 3 * time.Second
@@ -40,7 +43,7 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 }
 
 // refresh reads all groups, and configures those that do not run or run another spec. Its error says that Temporal
-// could not be asked, or that the outcome of an operation is unknown; any other problem concerns its group alone.
+// answered for no group, or that the outcome of an operation is unknown; any other problem concerns its group alone.
 // byCA reports whether CA asks: only then is the config the newest one (see reread) and may replace another.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	ctx, cancel := early(ctx) // so that CA learns the reason
@@ -49,14 +52,17 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	began := time.Now()
 	list := s.roster.Load().list
 	errs, configure := make([]error, len(list)), make([]bool, len(list))
-	inParallel(len(list), func(i int) { configure[i], errs[i] = s.readGroup(ctx, list[i], byCA) })
+	reading, stop := context.WithTimeout(ctx, readTimeout)
+	defer stop()
+	inParallel(len(list), func(i int) { configure[i], errs[i] = s.readGroup(reading, list[i], byCA) })
 	inParallel(len(list), func(i int) {
 		if configure[i] {
 			errs[i] = s.configure(ctx, list[i], errs[i])
 		}
 	})
+	away := !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, fleet.ErrTemporal) })
 	for i, g := range list {
-		errs[i] = s.judge(g, errs[i])
+		errs[i] = s.judge(g, errs[i], away)
 	}
 	s.measure()
 	if err := summary(list, errs); err != nil {
@@ -128,9 +134,10 @@ func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, err
 	return false, nil
 }
 
-// judge returns the problem of a group that fails Refresh; any other problem it records for the group alone.
-func (s *Server) judge(g *group, err error) error {
-	if errors.Is(err, fleet.ErrTemporal) {
+// judge returns the problem of a group that fails Refresh; any other problem it records for the group alone. away:
+// Temporal has answered for no group, which says nothing against one.
+func (s *Server) judge(g *group, err error, away bool) error {
+	if away {
 		return err
 	}
 	if since, settlesAt := g.dirty(); !since.IsZero() && time.Since(since) < unknownFor {

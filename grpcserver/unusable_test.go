@@ -88,15 +88,54 @@ func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
 	})
 }
 
+// Temporal may answer for some groups alone, as while it moves one of its shards, or is slow about one: that is the
+// others' affair no more than any other fault of a group. When it answers for none, it is away.
 func TestTemporalDownFailsRefresh(t *testing.T) {
-	f := newFake()
-	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))
-	require.NoError(t, c.increase("cpu", 2))
-	f.set(func(f *fakeGroups) { f.failing["gpu"] = fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable) })
-	err := c.refresh()
-	requireCode(t, codes.Unavailable, err)
-	require.ErrorContains(t, err, "cannot read gpu: gpu: Temporal does not answer")
-	require.EqualValues(t, 5, c.groups()["gpu"].GetMaxSize(), "nothing is known against the group")
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		d.s = loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+		require.NoError(t, d.increase(time.Second, 2))
+		most := func(group string) int { return d.s.most(d.s.roster.Load(), d.s.roster.Load().byID[group]) }
+		away := fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable)
+		for _, how := range []func(f *fakeGroups){
+			func(f *fakeGroups) { f.failing["cpu"] = away },
+			func(f *fakeGroups) { f.hangs = "cpu" },
+		} {
+			f.set(how)
+			require.NoError(t, d.refresh())
+			require.True(t, d.s.Fresh())
+			require.Equal(t, 2, d.target(), "as it was read last")
+			require.Equal(t, 2, most("cpu"))
+			require.Equal(t, 5, most("gpu"))
+			requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
+			f.set(func(f *fakeGroups) { f.failing, f.hangs = map[string]error{}, "" })
+			require.NoError(t, d.refresh())
+			require.Equal(t, 5, most("cpu"))
+		}
+
+		f.set(func(f *fakeGroups) { f.failing["cpu"], f.failing["gpu"] = away, away })
+		err := d.refresh()
+		requireCode(t, codes.Unavailable, err)
+		require.ErrorContains(t, err, "cannot read cpu, gpu: cpu: Temporal does not answer")
+		require.Equal(t, 5, most("cpu"), "nothing is known against the group")
+	})
+}
+
+// A group that Temporal does not answer for leaves time to put the changed config of another in force.
+func TestGroupThatHangsLeavesTimeToConfigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, config := newFake(), &fakeConfig{}
+		s, err := New(config.options(f, specs("cpu", "gpu")...))
+		require.NoError(t, err)
+		d := direct{t, s}
+		require.NoError(t, d.refresh())
+		f.set(func(f *fakeGroups) { f.hangs, f.slow = "cpu", 900*time.Millisecond })
+		config.write("v2", spec("cpu", 0, 5), spec("gpu", 0, 9), spec("disk", 0, 5))
+		began := time.Now()
+		require.NoError(t, d.refresh())
+		require.Less(t, time.Since(began), 5*time.Second)
+		require.Equal(t, 9, f.published("gpu").Max)
+		require.Contains(t, f.runs(), "disk")
+	})
 }
 
 // The outcome of an operation may stay unknown because its group cannot be read: that stops CA for two minutes, no

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,10 +74,12 @@ func (w *world) addNode(n *corev1.Node) {
 	require.NoError(w.t, err)
 }
 
-// removeNode removes a Node; what ran there is pending again, as its Deployment makes it anew.
+// removeNode removes a Node, if it is there; what ran there is pending again, as its Deployment makes it anew.
 func (w *world) removeNode(name string) {
 	w.clear(name)
-	require.NoError(w.t, w.kube.CoreV1().Nodes().Delete(w.ctx, name, metav1.DeleteOptions{}))
+	if err := w.kube.CoreV1().Nodes().Delete(w.ctx, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		require.NoError(w.t, err)
+	}
 }
 
 func (w *world) clear(node string) {

@@ -4,12 +4,14 @@ package inprocess
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
@@ -188,6 +190,43 @@ func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
 			require.Zero(t, w.pending())
 		})
 	}
+}
+
+// A group that cannot be read for hours is served as it was read last. CA gives up on its instance that does not come and
+// on its Node that is gone, which it is refused, and goes on with the other group all the while.
+func TestAStaleGroupStopsNoOther(t *testing.T) {
+	w := newWorld(t, "- {id: aaa, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
+	w.pods("web", 2, selecting(cluster, "milan"))
+	require.Equal(t, []string{"aaa-milan +2"}, w.loops(2))
+	w.hanging["aaa-milan"] = true
+	w.pods("late", 1, selecting(cluster, "milan"))
+	require.Equal(t, []string{"aaa-milan +1"}, w.loops(1))
+	w.groups.set(func(g *groups) { g.silent = "aaa-milan" })
+	w.fails = true
+	for _, n := range w.listNodes() {
+		if n.Labels[cluster] == "milan" {
+			w.removeNode(n.Name)
+			break
+		}
+	}
+	since := w.proxy.Last()
+	for n, age := range []time.Duration{0, time.Hour, time.Hour} {
+		w.pass(age)
+		w.pods(fmt.Sprint("turin-", n), 1, selecting(cluster, "turin"))
+		asked := slices.DeleteFunc(w.loops(6), func(a string) bool { return strings.HasPrefix(a, "aaa-milan") })
+		require.Equal(t, []string{"aaa-turin +1"}, asked)
+	}
+	require.Equal(t, 3, w.targets()["aaa-milan"])
+	failed := w.proxy.Calls(func(c ca.Call) bool { return c.Seq > since && !c.OK() && c.Code != "Unimplemented" })
+	require.NotEmpty(t, failed)
+	for _, c := range failed {
+		require.Equal(t, "NodeGroupDeleteNodes", c.Method, "%s", c)
+	}
+
+	w.groups.set(func(g *groups) { g.silent = "" })
+	require.Contains(t, w.loops(3), "aaa-milan releases 2", "what CA had given up on")
+	require.Equal(t, 1, w.targets()["aaa-milan"])
+	require.Equal(t, 1, w.nodesOf("milan"))
 }
 
 // A group that leaves the config while it has nodes only shrinks.

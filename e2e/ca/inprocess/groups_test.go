@@ -23,6 +23,7 @@ type groups struct {
 	count  int
 	wedged string // the group whose workflow tasks fail
 	down   bool   // Temporal does not answer
+	silent string // the group that Temporal does not answer for
 }
 
 func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
@@ -59,7 +60,7 @@ func (g *groups) operate(verb fleet.Verb, id string, r fleet.Request) (fleet.Cha
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.by[id]
-	if g.down {
+	if g.down || g.silent == id {
 		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrTemporal, fleet.ErrUnavailable)
 	}
 	if l == nil {
@@ -83,7 +84,7 @@ func (g *groups) set(change func(*groups)) {
 func (g *groups) Snapshot(_ context.Context, id string) (fleet.Snapshot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.down {
+	if g.down || g.silent == id {
 		return fleet.Snapshot{}, fmt.Errorf("group %s: %w: %w", id, fleet.ErrTemporal, fleet.ErrUnavailable)
 	}
 	if l := g.by[id]; l != nil {
