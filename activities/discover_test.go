@@ -1,9 +1,13 @@
 package activities_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -184,6 +188,53 @@ func TestTakenByTheGroupItself(t *testing.T) {
 func TestDiscoverWithoutACatalog(t *testing.T) {
 	a := &activities.Activities{Catalog: offering{err: errors.New("no such file")}, Entities: &entities{}}
 	require.ErrorContains(t, ended(t, a.Discover, activities.DiscoverInput{Spec: spec}), "list offers: no such file")
+}
+
+// books is a source of offers that counts how often it is asked, and how often their clusters are.
+type books struct {
+	mu            sync.Mutex
+	listed, asked int
+}
+
+func (b *books) Name() string { return "books" }
+
+func (b *books) List(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listed++
+	return []fleet.Offer{{Name: "m", Lendable: cpu("400"),
+		Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "ns", Name: "m", Key: "kubeconfig"}}}}, nil, nil
+}
+
+func (b *books) Identify(context.Context, fleet.Credentials) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	return "milan", nil
+}
+
+// A burst of scale-outs asks neither the sources nor the providers for each of them: while the market is published,
+// which asks every three seconds, none does.
+func TestABurstAsksNoSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &books{}
+		shared := discovery.Share(discovery.Resolve(b, b, discovery.Options{}))
+		_, _, err := shared.Within(0).Offers(t.Context()) // the market is published
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second)
+		a := &activities.Activities{Catalog: shared.Within(discovery.Recent), Entities: &entities{}, Now: time.Now}
+		var burst sync.WaitGroup
+		for n := range 100 {
+			burst.Go(func() {
+				out, err := a.Discover(t.Context(), activities.DiscoverInput{Instance: fmt.Sprint("a-t0-", n), Spec: spec})
+				if err != nil || len(out.Candidates) != 1 {
+					t.Errorf("instance %d: %v, %v", n, out, err)
+				}
+			})
+		}
+		burst.Wait()
+		require.Equal(t, []int{1, 1}, []int{b.listed, b.asked})
+	})
 }
 
 // What a discovery leaves in the history is bounded.

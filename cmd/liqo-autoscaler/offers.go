@@ -109,7 +109,7 @@ func (f workerFlags) published(ctx context.Context, hub workflows.Hub, from publ
 		return nil
 	}
 	if m.Dropped > 0 {
-		fmt.Fprintf(notes, "note: %d dearer offers are not in the market, which has no room for them\n", m.Dropped)
+		fmt.Fprintf(notes, "note: %d offers are not in the market, which has no room for them\n", m.Dropped)
 	}
 	offered := []fleet.Offer{}
 	for _, o := range m.Offers {

@@ -13,6 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
@@ -91,6 +92,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
+	shared := discovery.Share(offers)
 	store, shown, err := f.publishes(ctx, c.hub, consumer)
 	if err != nil {
 		return err
@@ -119,7 +121,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	g.Go(func() error { warn(ctx); return nil })
 	g.Go(func() error {
 		entities := flow.NewEntities(t, c.hub, c.taskQueue)
-		publish(ctx, market.Publisher{Catalog: offers, Entities: entities, Store: store, Logger: logger})
+		publish(ctx, market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger})
 		return nil
 	})
 	g.Go(func() error {
@@ -127,8 +129,8 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 			return err
 		}
 		return worker.Run(ctx, worker.Options{
-			Temporal: t, Namespace: temporal.Namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b, Catalog: offers,
-			Logger: logger, Started: polls,
+			Temporal: t, Namespace: temporal.Namespace, Hub: c.hub, TaskQueue: c.taskQueue, Backend: b,
+			Catalog: shared.Within(discovery.Recent), Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
 			ProbeURL: f.probeURL, Conditions: seen.conditions, Differing: seen.differing, Notices: shown, Version: version,
 		})

@@ -6,17 +6,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // smallShare of an offer may come and go without being published.
 const smallShare = 0.1
 
 // differ reports whether readers must hear of the new market. A change of what is free that is small, and less than a
-// node of any shape, is none: every other would be a write.
-func differ(old, now Market, shapes []corev1.ResourceList) bool {
+// node of any group, is none: every other would be a write.
+func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	return now.Dropped != old.Dropped || !slices.EqualFunc(old.Offers, now.Offers, func(a, b Offer) bool {
-		return a.sameTerms(b) && !moved(a.Free, b.Free, b.Lendable, shapes) &&
-			!moved(a.Lendable, b.Lendable, b.Lendable, shapes)
+		return a.sameTerms(b) && !moved(a.Free, b.Free, b.Lendable, groups) &&
+			!moved(a.Lendable, b.Lendable, b.Lendable, groups)
 	})
 }
 
@@ -28,7 +30,7 @@ func (o Offer) sameTerms(b Offer) bool {
 		equality.Semantic.DeepEqual(o.Expires, b.Expires)
 }
 
-func moved(old, now, whole corev1.ResourceList, shapes []corev1.ResourceList) bool {
+func moved(old, now, whole corev1.ResourceList, groups []fleet.GroupSpec) bool {
 	if len(old) != len(now) {
 		return true
 	}
@@ -45,8 +47,8 @@ func moved(old, now, whole corev1.ResourceList, shapes []corev1.ResourceList) bo
 		if change > smallShare*all.AsApproximateFloat64() {
 			return true
 		}
-		for _, shape := range shapes {
-			if each, ok := shape[name]; ok && change >= each.AsApproximateFloat64() {
+		for _, g := range groups {
+			if each, ok := g.Shape[name]; ok && change >= each.AsApproximateFloat64() {
 				return true
 			}
 		}

@@ -20,11 +20,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Bounds of what is published: the cheapest offers are kept. A ConfigMap has room for a MiB; what would not fit
-// would not be written at all, and soon nobody would believe the market any longer.
+// Bounds of what is published: the best offers of each node group are kept, and then the cheapest. A ConfigMap has room
+// for a MiB; what would not fit would not be written at all, and soon nobody would believe the market any longer.
 const (
 	maxOffers = 1000
 	maxBytes  = 900 << 10 // of the offers, as JSON
+	bestOf    = 50        // offers of each group
 )
 
 // Market is all offers at one moment.
@@ -32,7 +33,7 @@ type Market struct {
 	// At is when it was written. Readers do not compare it with their clocks, see Reader.
 	At     time.Time `json:"at"`
 	Offers []Offer   `json:"offers"`
-	// Dropped is how many dearer offers were left out.
+	// Dropped is how many offers were left out.
 	Dropped int `json:"dropped,omitempty"`
 }
 
@@ -95,22 +96,57 @@ var ordinary = fleet.GroupSpec{Shape: corev1.ResourceList{
 // price is what an ordinary node costs.
 func (o Offer) price() float64 { return ordinary.Price(fleet.Offer{Price: o.Price, Prices: o.Prices}) }
 
-// newMarket orders the offers by price, so that those that are cut are the dearest.
-func newMarket(offers []Offer, now time.Time) (Market, error) {
-	slices.SortFunc(offers, func(a, b Offer) int {
+// newMarket orders the offers by price. Of more than fit it keeps those that the groups need, and then the cheapest;
+// groups are asked for only then.
+func newMarket(offers []Offer, groups func() ([]fleet.GroupSpec, error), now time.Time) (Market, error) {
+	byPrice := func(a, b Offer) int {
 		return cmp.Or(cmp.Compare(a.price(), b.price()), cmp.Compare(a.Provider, b.Provider))
-	})
-	n, size := 0, 0
-	for ; n < min(len(offers), maxOffers); n++ {
+	}
+	slices.SortFunc(offers, byPrice)
+	n, err := fitting(offers)
+	if err == nil && n < len(offers) {
+		var specs []fleet.GroupSpec
+		if specs, err = groups(); err == nil {
+			needed := bestOffers(offers, specs, now)
+			slices.SortStableFunc(offers, func(a, b Offer) int { return cmp.Compare(needed[b.Provider], needed[a.Provider]) })
+			n, err = fitting(offers)
+			slices.SortFunc(offers[:n], byPrice)
+		}
+	}
+	if err != nil {
+		return Market{}, err
+	}
+	return Market{At: now, Offers: offers[:n], Dropped: len(offers) - n}, nil
+}
+
+// fitting is how many of the offers, from the first on, there is room for.
+func fitting(offers []Offer) (n int, err error) {
+	for size := 0; n < min(len(offers), maxOffers); n++ {
 		raw, err := json.Marshal(offers[n])
 		if err != nil {
-			return Market{}, fmt.Errorf("write offer %s: %w", offers[n].Name, err)
+			return 0, fmt.Errorf("write offer %s: %w", offers[n].Name, err)
 		}
 		if size += len(raw) + 1; size > maxBytes {
 			break
 		}
 	}
-	return Market{At: now, Offers: offers[:n], Dropped: len(offers) - n}, nil
+	return n, nil
+}
+
+// bestOffers marks with 1 the providers of the offers that are the cheapest of a group.
+func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
+	candidates := make([]fleet.Candidate, len(offers))
+	for i, o := range offers {
+		candidates[i] = o.Candidate()
+	}
+	best := map[string]int{}
+	for _, g := range groups {
+		matching := fleet.Matching(g, candidates, now)
+		for _, o := range matching[:min(len(matching), bestOf)] {
+			best[o.Provider] = 1
+		}
+	}
+	return best
 }
 
 // Store keeps the document of one hub.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -341,6 +342,47 @@ func TestTheDearestOffersAreLeftOut(t *testing.T) {
 			require.Equal(t, "o1499", m.Offers[0].Name, "the cheapest")
 		})
 	}
+}
+
+// Of too many offers each group keeps its best, however dear: else a group for GPUs would have none.
+func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
+	w := newWorld()
+	w.offers = nil
+	for n := range 1200 {
+		o := fleet.Offer{Name: "o" + strconv.Itoa(n), Provider: "p" + strconv.Itoa(n), Lendable: list("100", "200Gi"),
+			Price: float64(n)}
+		if n >= 1100 {
+			o.Labels = map[string]string{"gpu": "true"}
+		}
+		w.offers = append(w.offers, o)
+	}
+	w.groups = append(w.groups, fleet.Snapshot{Group: "gpu", Spec: &fleet.GroupSpec{ID: "gpu", Shape: list("4", "8Gi"),
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}}})
+	w.run(t, func(func(time.Duration)) {
+		published, err := w.Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 200, published.Dropped)
+		var prices []float64
+		for _, o := range published.Offers {
+			prices = append(prices, o.Price)
+		}
+		require.True(t, slices.IsSorted(prices))
+		require.Equal(t, []float64{949, 1100, 1149}, []float64{prices[949], prices[950], prices[999]},
+			"950 cheap ones and 50 with a GPU")
+	})
+}
+
+// Whatever moves, and however fast: at most one write a second.
+func TestWritesAreBounded(t *testing.T) {
+	w := newWorld()
+	w.run(t, func(pass func(time.Duration)) {
+		for n := range 600 {
+			w.set(func() { w.offers[0].Price = float64(n) })
+			pass(100 * time.Millisecond)
+		}
+		require.LessOrEqual(t, w.written(), 60)
+		require.Greater(t, w.written(), 1)
+	})
 }
 
 // Offers that are priced by node and by resource compare by a node of 4 CPUs and 16 GiB.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
@@ -71,11 +70,11 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 		if equality.Semantic.DeepEqual(last.Offers, now.Offers) {
 			return last, nil
 		}
-		shapes, err := p.shapes(ctx)
+		groups, err := p.groups(ctx)
 		if err != nil {
 			return last, err
 		}
-		if !differ(last, now, shapes) {
+		if !differ(last, now, groups) {
 			return last, nil
 		}
 	}
@@ -98,16 +97,16 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 		}
 		offers = append(offers, offerOf(o, state))
 	}
-	return newMarket(offers, time.Now())
+	return newMarket(offers, func() ([]fleet.GroupSpec, error) { return p.groups(ctx) }, time.Now())
 }
 
-// shapes are those of the groups that run.
-func (p Publisher) shapes(ctx context.Context) (shapes []corev1.ResourceList, err error) {
+// groups are those that run.
+func (p Publisher) groups(ctx context.Context) (specs []fleet.GroupSpec, err error) {
 	groups, err := p.Entities.Groups(ctx)
 	for _, g := range groups {
 		if g.Spec != nil {
-			shapes = append(shapes, g.Spec.Shape)
+			specs = append(specs, *g.Spec)
 		}
 	}
-	return shapes, err
+	return specs, err
 }

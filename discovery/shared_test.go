@@ -1,0 +1,125 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// asked is a catalog that takes a second to answer, and counts.
+type asked struct {
+	mu    sync.Mutex
+	times int
+	err   error
+}
+
+func (a *asked) Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.times++
+	return []fleet.Offer{offer("milan")}, []discovery.Problem{{Offer: "rome", Message: "broken"}}, a.err
+}
+
+func (a *asked) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.times
+}
+
+func (a *asked) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+}
+
+// However many ask, the catalog is asked once in a while.
+func TestSharedCatalog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &asked{}
+		shared := discovery.Share(c)
+		burst := func(catalog discovery.Catalog) {
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() {
+					offers, problems, err := catalog.Offers(t.Context())
+					if err != nil || len(offers) != 1 || len(problems) != 1 {
+						t.Errorf("got %v, %v, %v", offers, problems, err)
+						return
+					}
+					delete(offers[0].Lendable, "cpu") // the caller's own
+					problems[0].Message = ""
+				})
+			}
+			all.Wait()
+		}
+		burst(shared.Within(discovery.Recent))
+		require.Equal(t, 1, c.count(), "they share one answer")
+		time.Sleep(discovery.Recent - 2*time.Second) // the bubble's clock
+		burst(shared.Within(discovery.Recent))
+		require.Equal(t, 1, c.count())
+		offers, problems, err := shared.Within(discovery.Recent).Offers(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, offer("milan").Lendable, offers[0].Lendable)
+		require.Equal(t, "broken", problems[0].Message)
+
+		burst(shared.Within(0))
+		require.Equal(t, 2, c.count(), "who wants it new gets it new")
+		burst(shared.Within(discovery.Recent))
+		require.Equal(t, 2, c.count(), "and all others have use of it")
+		time.Sleep(discovery.Recent)
+		burst(shared.Within(discovery.Recent))
+		require.Equal(t, 3, c.count())
+	})
+}
+
+func TestSharedCatalogThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &asked{}
+		c.fail(errors.New("no such file"))
+		catalog := discovery.Share(c).Within(discovery.Recent)
+		for range 10 {
+			_, _, err := catalog.Offers(t.Context())
+			require.EqualError(t, err, "no such file")
+		}
+		require.Equal(t, 1, c.count(), "a source that fails is not asked the more")
+		c.fail(nil)
+		time.Sleep(discovery.Recent)
+		_, _, err := catalog.Offers(t.Context())
+		require.NoError(t, err)
+	})
+}
+
+// One who gives up takes nobody's answer away.
+func TestSharedCatalogOutlivesWhoAsksFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &asked{}
+		catalog := discovery.Share(c).Within(discovery.Recent)
+		impatient, cancel := context.WithCancel(t.Context())
+		gaveUp, answered := make(chan error, 1), make(chan error, 1)
+		ask := func(ctx context.Context, done chan<- error) {
+			_, _, err := catalog.Offers(ctx)
+			done <- err
+		}
+		go ask(impatient, gaveUp)
+		synctest.Wait()
+		go ask(t.Context(), answered)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-gaveUp, context.Canceled)
+		require.NoError(t, <-answered)
+		require.Equal(t, 1, c.count())
+	})
+}
