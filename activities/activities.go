@@ -32,8 +32,8 @@ const (
 	NameRemovePeering = "RemovePeering"
 )
 
-// Catalog lists the offers, read a moment ago (discovery.Recent): a burst must not ask the sources for each instance. It
-// blocks for the time that these need, and reports offers it had to skip as problems.
+// Catalog lists the offers, read a moment ago (discovery.Recent): a burst must not ask the sources for each instance.
+// It blocks for the time that these need, and reports offers it had to skip as problems.
 type Catalog interface {
 	Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error)
 }

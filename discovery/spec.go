@@ -26,11 +26,14 @@ type Spec struct {
 	MaxNodes int `json:"maxNodes,omitempty" validate:"gte=0,lte=1000"`
 	// Labels are what node groups select offers by: Kubernetes label syntax.
 	Labels map[string]string `json:"labels,omitempty" validate:"max=64"`
-	// Price is per node and hour, in whatever currency all offers share; 0 or absent leaves it to Prices.
+	// Price is per node and hour; 0 or absent leaves it to Prices.
 	Price float64 `json:"price,omitempty" validate:"gte=0"`
 	// Prices are per hour and CPU, GiB of memory, ephemeral storage or huge pages, or unit of any other resource; what
 	// they do not name costs nothing.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty" validate:"max=64"`
+	// Currency is that of Price and Prices, an ISO 4217 code; absent means that of the consumer's node groups. In another
+	// one the offer is not used, because its price compares with no other.
+	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
 	// LingerSeconds is how long an unused peering is kept; absent means 60.
 	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
 	// Unpeer is linger (default) or never.
@@ -106,6 +109,7 @@ func (s Spec) Offer() fleet.Offer {
 		Labels:        s.Labels,
 		Price:         s.Price,
 		Prices:        maps.Clone(s.Prices),
+		Currency:      s.Currency,
 		LingerSeconds: s.LingerSeconds,
 		Unpeer:        s.Unpeer,
 		Network:       s.Network.network(),

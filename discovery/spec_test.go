@@ -21,6 +21,7 @@ maxNodes: 4
 labels: {country: it, example.com/tier: edge}
 price: 0.12
 prices: {cpu: 0.03, memory: 0.004, nvidia.com/gpu: 1.2}
+currency: EUR
 lingerSeconds: 0
 unpeer: never
 expires: 2027-01-01T00:00:00Z
@@ -39,6 +40,7 @@ func TestParseOfferKeepsAllFields(t *testing.T) {
 	require.Equal(t, map[string]string{"country": "it", "example.com/tier": "edge"}, o.Labels)
 	require.InDelta(t, 0.12, o.Price, 1e-9)
 	require.Equal(t, map[corev1.ResourceName]float64{"cpu": 0.03, "memory": 0.004, "nvidia.com/gpu": 1.2}, o.Prices)
+	require.Equal(t, "EUR", o.Currency)
 	discovery.CopyOffer(o).Prices["cpu"], spec.Prices["cpu"] = 5, 5
 	require.InDelta(t, 0.03, o.Prices["cpu"], 0, "a copy is a copy")
 	require.Equal(t, time.Duration(0), o.Linger())
@@ -52,7 +54,7 @@ func TestParseOfferFaults(t *testing.T) {
 		"bad name": {"name: milan", "name: Milan_1", `name: "Milan_1" is not a DNS-1123 subdomain`},
 		"provider": {"maxNodes: 4", "provider: Milan", `provider: "Milan" is not a DNS-1123 label`},
 		"unknown field": {"maxNodes: 4", "lender: milan",
-			"line 5: lender: unknown field: remove it, or use one of credentials, expires,"},
+			"line 5: lender: unknown field: remove it, or use one of credentials, currency, expires,"},
 		"no credentials": {"credentials: {secretRef: {namespace: liqo-autoscaler, name: milan}}", "",
 			"credentials: give exactly one of"},
 		"both credentials":  {"{secretRef:", "{kubeconfigFile: a, secretRef:", "credentials: give exactly one of"},
@@ -81,6 +83,8 @@ func TestParseOfferFaults(t *testing.T) {
 		"prices resource":    {"nvidia.com/gpu: 1.2", "gpu: 1.2", "prices.gpu: not a resource Kubernetes knows"},
 		"prices a number": {"prices: {cpu: 0.03, memory: 0.004, nvidia.com/gpu: 1.2}", "prices: 3",
 			"prices: got 3, want a mapping"},
+		"currency": {"currency: EUR", "currency: euro",
+			`currency: got "euro", want a currency by its ISO 4217 code, such as EUR`},
 		"linger":  {"lingerSeconds: 0", "lingerSeconds: -5", "lingerSeconds: is -5: give at least 0"},
 		"unpeer":  {"unpeer: never", "unpeer: always", `unpeer: got "always", want one of linger, never`},
 		"expires": {"2027-01-01T00:00:00Z", "tomorrow", `expires: got "tomorrow", want a time such as`},

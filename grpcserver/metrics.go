@@ -81,9 +81,11 @@ var (
 	descGivenUp = desc("group_provision_time_short",
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
-		"1 while Temporal has answered for all node groups within the last minute, which is when the server is ready.")
+		"1 while Temporal has answered within the last minute, for one node group at least: then the server is ready.")
 	descNotDerived = desc("groups_not_derived",
 		"Node groups that the offers would make and that are not listed: their id is taken, or there are as many as may be.")
+	descForeign = desc("offers_in_another_currency",
+		"Offers that are not used because their price is in another currency than the node groups'.")
 	descBroken = desc("config_broken",
 		"1 when the newest version of the config is refused and an older one is in force.")
 	descConfigAt = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")
@@ -94,7 +96,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
 		descDirty, descPaused, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken, descConfigAt,
-		descNotDerived,
+		descNotDerived, descForeign,
 	} {
 		out <- d
 	}
@@ -112,6 +114,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		gauge(descBroken, bit(c.Broken != ""))
 		gauge(descConfigAt, seconds(c.Since))
 	}
+	gauge(descForeign, float64(m.server.foreign.Load()))
 	if d := m.server.derived; d != nil {
 		gauge(descNotDerived, float64(len(d.Refused())))
 	}

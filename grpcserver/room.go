@@ -40,6 +40,7 @@ func (s *Server) measure() {
 	figures := make(map[string]figure, len(list))
 	m, known := s.market()
 	candidates := subtract(m, list)
+	s.countForeign(list, m)
 	for _, g := range list { // what waits takes its places first, each by its own shape
 		fleet.Place(g.spec, g.waiting(), candidates, now)
 	}
@@ -68,6 +69,20 @@ func (s *Server) measure() {
 		figures[g.id] = f
 	}
 	s.figures.Store(&figures)
+}
+
+// countForeign counts the offers that are priced in another currency than the groups', which all have the same one.
+func (s *Server) countForeign(list []stand, m market.Market) {
+	var names []string
+	for _, o := range m.Offers {
+		if len(list) > 0 && list[0].spec.Incomparable(o.Candidate().Offer) != "" {
+			names = append(names, o.Name+" ("+o.Currency+")")
+		}
+	}
+	if was := s.foreign.Swap(int64(len(names))); len(names) > 0 && was != int64(len(names)) {
+		s.log.Warn("offers are not used: their price is in another currency than the node groups'", "offers", names,
+			"currency", list[0].spec.CurrencyOrDefault())
+	}
 }
 
 // stand is a group as it is at one moment: instances are booked while figures are worked out.

@@ -90,6 +90,25 @@ func TestMaxIsWhatIsOffered(t *testing.T) {
 	require.Equal(t, 6, c.max("cpu"))
 }
 
+// An offer in another currency is no room, and no price: it is counted, so that somebody asks why.
+func TestOffersInAnotherCurrency(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 2, 1)
+	m.nodes("turin", 3, 0.1)
+	m.set(func() { m.Offers[0].Currency, m.Offers[1].Currency = "USD", "EUR" })
+	dollars := spec("cpu", 0, 10)
+	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{dollars}, Logger: quiet, Market: m.current})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	require.Equal(t, 2, c.max("cpu"))
+	has(t, scrape(t, NewMetrics(s)), "offers_in_another_currency 1")
+	m.set(func() { m.Offers[1].Currency = "" })
+	require.NoError(t, c.refresh())
+	require.Equal(t, 5, c.max("cpu"))
+	has(t, scrape(t, NewMetrics(s)), "offers_in_another_currency 0")
+}
+
 // Groups that could use the same room are each told all of it, until others wait for places in it.
 func TestRoomIsShared(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}

@@ -73,6 +73,7 @@ type Server struct {
 
 	market  func() (market.Market, bool)
 	figures atomic.Pointer[map[string]figure] // see measure; nil without a market
+	foreign atomic.Int64                      // offers in another currency, see countForeign
 	// measuring orders those who work figures out.
 	measuring sync.Mutex
 

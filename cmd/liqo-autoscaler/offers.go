@@ -66,6 +66,7 @@ func printOffers(out, errOut io.Writer, output string, document show.Offers) err
 // lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
 func (f workerFlags) lent(ctx context.Context, c *common, market published, notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
+	var group *fleet.GroupSpec
 	var unread error
 	if err := c.ask(ctx, func(t client.Client) (err error) {
 		providers := flow.NewEntities(t, c.hub, c.taskQueue)
@@ -74,15 +75,24 @@ func (f workerFlags) lent(ctx context.Context, c *common, market published, note
 			states, unread = readAll(names, true,
 				func(name string) (fleet.ProviderSnapshot, error) { return providers.Status(ctx, name) })
 		}
+		if err != nil {
+			return err
+		}
+		groups, err := providers.Groups(ctx)
+		for _, g := range groups {
+			if g.Spec != nil {
+				group = g.Spec
+			}
+		}
 		return err
 	}); err != nil {
 		return show.Offers{}, err
 	}
 	if !f.sources.given() {
-		return show.OffersOf(states, f.published(ctx, c.hub, market, notes)), unread
+		return show.OffersOf(states, f.published(ctx, c.hub, market, notes), group), unread
 	}
 	offered, problems, err := f.offered(ctx, c.hub)
-	document := show.OffersOf(states, offered)
+	document := show.OffersOf(states, offered, group)
 	document.Problems = problems
 	return document, errors.Join(unread, err)
 }

@@ -26,7 +26,7 @@ func differ(old, now Market, groups []fleet.GroupSpec) bool {
 func (o Offer) sameTerms(b Offer) bool {
 	return o.Name == b.Name && o.Provider == b.Provider && o.Price == b.Price && o.MaxNodes == b.MaxNodes &&
 		o.Nodes == b.Nodes && o.Closed == b.Closed && o.Peered == b.Peered && o.Cordoned == b.Cordoned &&
-		maps.Equal(o.Labels, b.Labels) && maps.Equal(o.Prices, b.Prices) &&
+		o.Currency == b.Currency && maps.Equal(o.Labels, b.Labels) && maps.Equal(o.Prices, b.Prices) &&
 		equality.Semantic.DeepEqual(o.Expires, b.Expires)
 }
 

@@ -46,12 +46,14 @@ type Offer struct {
 	Free     corev1.ResourceList `json:"free"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	// Nodes is how many nodes hold a share of it.
-	Nodes   int                             `json:"nodes,omitempty"`
-	Labels  map[string]string               `json:"labels,omitempty"`
-	Price   float64                         `json:"price,omitempty"`
-	Prices  map[corev1.ResourceName]float64 `json:"prices,omitempty"`
-	Expires *time.Time                      `json:"expires,omitempty"`
-	Epoch   string                          `json:"epoch,omitempty"`
+	Nodes  int                             `json:"nodes,omitempty"`
+	Labels map[string]string               `json:"labels,omitempty"`
+	Price  float64                         `json:"price,omitempty"`
+	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	// Currency is that of both; empty means the node groups'.
+	Currency string     `json:"currency,omitempty"`
+	Expires  *time.Time `json:"expires,omitempty"`
+	Epoch    string     `json:"epoch,omitempty"`
 	// Peered says that the provider is peered with, so that a node comes sooner.
 	Peered bool `json:"peered,omitempty"`
 	// Cordoned: an operator wants nothing new there.
@@ -72,7 +74,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	}
 	return Offer{
 		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
-		Labels: o.Labels, Price: o.Price, Prices: o.Prices, Expires: o.Expires, Epoch: o.Epoch,
+		Labels: o.Labels, Price: o.Price, Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 		Peered: state.Phase == fleet.Established || state.Phase == fleet.Lingering, Cordoned: c.Cordoned, Closed: closed,
 	}
 }
@@ -82,7 +84,7 @@ func (o Offer) Candidate() fleet.Candidate {
 	return fleet.Candidate{
 		Offer: fleet.Offer{
 			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
-			Prices: o.Prices, Expires: o.Expires, Epoch: o.Epoch,
+			Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 		},
 		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Refusing: o.Closed, Cordoned: o.Cordoned,
 	}

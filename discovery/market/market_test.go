@@ -172,8 +172,12 @@ func TestPublishesDifferences(t *testing.T) {
 		pass(4 * time.Second)
 		require.Equal(t, 5, w.written())
 		require.Equal(t, w.offers[0].Prices, w.offer().Candidate().Offer.Prices, "as it is judged")
+		w.set(func() { w.offers[0].Currency = "EUR" })
+		pass(4 * time.Second)
+		require.Equal(t, 6, w.written())
+		require.Equal(t, "EUR", w.offer().Candidate().Offer.Currency)
 		pass(61 * time.Second)
-		require.Equal(t, 6, w.written(), "once a minute, so that readers know that it is kept")
+		require.Equal(t, 7, w.written(), "once a minute, so that readers know that it is kept")
 	})
 }
 

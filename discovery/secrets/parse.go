@@ -29,6 +29,7 @@ type info struct {
 	MaxNodes      int                             `json:"maxNodes,omitempty"`
 	Price         float64                         `json:"price,omitempty"`
 	Prices        map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	Currency      string                          `json:"currency,omitempty"`
 	LingerSeconds *int64                          `json:"lingerSeconds,omitempty"`
 	Unpeer        fleet.UnpeerPolicy              `json:"unpeer,omitempty"`
 	Network       *discovery.NetworkSpec          `json:"network,omitempty"`
@@ -74,7 +75,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 			Namespace: secret.Namespace, Name: secret.Name, Key: discovery.DefaultKey,
 		}},
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price, Prices: in.Prices,
-		LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
+		Currency: in.Currency, LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
 		Network: in.network(),
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {

@@ -133,7 +133,8 @@ func TestYAMLAndOurOwnKeys(t *testing.T) {
 	s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {
 		s.Data["info"] = []byte("name: milan\nresources: {cpu: 16, memory: 64Gi, pods: 110}\nlabels: {hasGPU: true, zone: " +
 			"39}\n" +
-			"price: 0.5\nprices: {cpu: 0.03}\nmaxNodes: 1\nlingerSeconds: 0\nunpeer: never\nexpires: 2030-01-01T00:00:00Z\n")
+			"price: 0.5\nprices: {cpu: 0.03}\ncurrency: EUR\n" +
+			"maxNodes: 1\nlingerSeconds: 0\nunpeer: never\nexpires: 2030-01-01T00:00:00Z\n")
 	})))
 	offers, problems, err := s.List(t.Context())
 	require.NoError(t, err)
@@ -142,6 +143,7 @@ func TestYAMLAndOurOwnKeys(t *testing.T) {
 	require.Equal(t, map[string]string{"hasGPU": "true", "zone": "39"}, o.Labels)
 	require.InDelta(t, 0.5, o.Price, 1e-9)
 	require.Equal(t, map[corev1.ResourceName]float64{"cpu": 0.03}, o.Prices)
+	require.Equal(t, "EUR", o.Currency)
 	require.Equal(t, 1, o.MaxNodes)
 	require.Zero(t, o.Linger())
 	require.Equal(t, fleet.UnpeerNever, o.Unpeer)

@@ -37,6 +37,8 @@ var about = withDefaultsToo(map[string]string{
 		"GiB, 1 per GPU). It does not apply to an offer's prices by resource.",
 	"nodeGroups.*.priceFactor": "How many times an offer's price per node a node of the group costs. Default: once. " +
 		"An offer's prices by resource know the shape, and it does not apply to them.",
+	"nodeGroups.*.currency": "The currency of all prices, an ISO 4217 code, the same for all groups: give it in the " +
+		"defaults. Offers that name another one are not used. Default: USD.",
 	"nodeGroups.*.labels":          "Labels of every node of the group.",
 	"nodeGroups.*.labels.*":        "A label value.",
 	"nodeGroups.*.taints":          "Taints of every node of the group, beside Liqo's own.",

@@ -38,6 +38,7 @@ type Defaults struct {
 	GroupTaint corev1.TaintEffect    `json:"groupTaint,omitempty"`
 	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
 	Per        string                `json:"per,omitempty"`
+	Currency   string                `json:"currency,omitempty"`
 	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
 }
 

@@ -142,6 +142,8 @@ func constrain(s map[string]any, tags string) {
 			s["maxItems"] = n
 		case "groupid", "sizename":
 			s["pattern"], s["maxLength"] = namePattern, fleet.MaxGroupID
+		case "iso4217":
+			s["pattern"] = "^[A-Z]{3}$"
 		case "hub":
 			s["pattern"], s["maxLength"] = namePattern, fleet.MaxHub
 		}

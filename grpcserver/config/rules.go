@@ -50,6 +50,10 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 		} else {
 			first[g.ID] = i
 		}
+		if a, b := cfg.NodeGroups[0].CurrencyOrDefault(), g.CurrencyOrDefault(); a != b {
+			faults.Add(at+".currency", "is %s, and that of nodeGroups[0] is %s: prices of groups are compared, so give it "+
+				"once, in defaults", b, a)
+		}
 		checkGroup(at, g, &faults)
 	}
 	checkIDs(cfg, faults.Add)

@@ -77,6 +77,8 @@ func (r *Rules) message(f validator.FieldError) string {
 		return fmt.Sprintf("is %v, above %s: lower it, or raise %s", f.Value(), other, other)
 	case "max":
 		return "is too long: give at most " + f.Param()
+	case "iso4217":
+		return fmt.Sprintf("got %q, want a currency by its ISO 4217 code, such as EUR", f.Value())
 	case "oneof":
 		return fmt.Sprintf("got %q, want one of %s", f.Value(), strings.ReplaceAll(f.Param(), " ", ", "))
 	default: // a tag without a message

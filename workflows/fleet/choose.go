@@ -32,6 +32,7 @@ const (
 	FilterRefusing Filter = "refusing" // the provider refuses this cluster
 	FilterCordoned Filter = "cordoned" // an operator cordoned the provider
 	FilterSelector Filter = "selector" // its labels are not those the group selects
+	FilterCurrency Filter = "currency" // its price is not comparable with the others'
 	FilterFit      Filter = "fit"      // the shape is larger than what is free
 	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
 )
@@ -226,13 +227,22 @@ func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken erro
 	if !selector.Matches(labels.Set(o.Labels)) {
 		return FilterSelector, fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), selector)
 	}
+	return c.fits(spec)
+}
+
+// fits judges what a selected offer has, and what it costs.
+func (c Candidate) fits(spec GroupSpec) (Filter, string) {
+	o := c.Offer
+	if why := spec.Incomparable(o); why != "" {
+		return FilterCurrency, why
+	}
 	if lacks := Lacks(spec.Shape, o.Lendable, c.free()); lacks != "" {
 		return FilterFit, lacks
 	}
 	if o.MaxNodes > 0 && c.Nodes >= o.MaxNodes {
 		return FilterMaxNodes, fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
 	}
-	return "", fmt.Sprintf("fits at price %.6g", spec.Price(o))
+	return "", fmt.Sprintf("fits at price %.6g %s", spec.Price(o), spec.CurrencyOrDefault())
 }
 
 func countFilters(judged []judgement) map[string]int {

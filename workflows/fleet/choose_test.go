@@ -56,19 +56,20 @@ func TestChooseFilters(t *testing.T) {
 		filter  fleet.Filter
 		reason  string
 	}{
-		"fits":            {reason: "fits at price 0.5"},
-		"fits exactly":    {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")), reason: "fits at price 0.5"},
-		"not expired yet": {change: at(time.Second), reason: "fits at price 0.5"},
+		"fits": {reason: "fits at price 0.5 USD"},
+		"fits exactly": {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")),
+			reason: "fits at price 0.5 USD"},
+		"not expired yet": {change: at(time.Second), reason: "fits at price 0.5 USD"},
 		"expired now": {change: at(0), filter: fleet.FilterExpired,
 			reason: "the offer expired at 2026-11-20T12:00:00Z"},
 		"refused":            {refused: []string{"p"}, filter: fleet.FilterRefused, reason: "it failed this instance before"},
-		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5"},
+		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5 USD"},
 		"cordoned": {change: func(c *fleet.Candidate) { c.Cordoned = true }, filter: fleet.FilterCordoned,
 			reason: "an operator cordoned the provider"},
 		"labels": {change: func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
 			filter: fleet.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
 		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil },
-			change: func(c *fleet.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5"},
+			change: func(c *fleet.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5 USD"},
 		"broken selector": {spec: func(s *fleet.GroupSpec) {
 			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 		}, filter: fleet.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
@@ -88,16 +89,21 @@ func TestChooseFilters(t *testing.T) {
 			change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50", "nvidia.com/gpu", "4")),
 			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
 		"zero gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") },
-			reason: "fits at price 0.5"},
+			reason: "fits at price 0.5 USD"},
 		"unlimited disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
-			reason: "fits at price 0.5"},
+			reason: "fits at price 0.5 USD"},
 		"too little disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
 			change: func(c *fleet.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") },
 			filter: fleet.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
 		"all nodes taken": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
 			filter: fleet.FilterMaxNodes, reason: "its maxNodes is 1, 1 taken"},
 		"one node is left": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 2, 1 },
-			reason: "fits at price 0.5"},
+			reason: "fits at price 0.5 USD"},
+		"its currency is the default one": {change: func(c *fleet.Candidate) { c.Offer.Currency = "USD" },
+			reason: "fits at price 0.5 USD"},
+		"its currency is the groups'": {spec: func(s *fleet.GroupSpec) { s.Currency = "EUR" },
+			change: func(c *fleet.Candidate) { c.Offer.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
+		"it names no currency": {spec: func(s *fleet.GroupSpec) { s.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
 		"filters in order": {
 			change:  func(c *fleet.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
 			refused: []string{"p"}, filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
@@ -125,6 +131,22 @@ func TestChooseFilters(t *testing.T) {
 			require.Equal(t, map[string]int{string(c.filter): 1}, d.Counts)
 		})
 	}
+}
+
+// A number in another currency compares with no other: the offer is left out, whichever is the larger. One that costs
+// nothing is in no currency.
+func TestAnotherCurrency(t *testing.T) {
+	euros := func(c *fleet.Candidate) { c.Offer.Currency = "EUR" }
+	free := func(c *fleet.Candidate) { c.Offer.Currency, c.Offer.Price = "EUR", 0 }
+	d := fleet.Choose(chooseSpec, []fleet.Candidate{candidate("euros", 0.1, euros), candidate("dollars", 0.5)}, nil,
+		fleet.Rank{}, chooseAt)
+	require.Equal(t, "dollars", d.Chosen)
+	require.Equal(t, fleet.Verdict{Provider: "euros", Offer: "offer-euros", Epoch: "e1", Filter: fleet.FilterCurrency,
+		Reason: "its price is in EUR, and the node groups' currency is USD"}, d.Verdicts[1])
+	require.Empty(t, fleet.Matching(chooseSpec, []fleet.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
+	require.Empty(t, fleet.Room(chooseSpec, []fleet.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
+	require.Equal(t, "free", fleet.Choose(chooseSpec, []fleet.Candidate{candidate("free", 0.1, free)}, nil, fleet.Rank{},
+		chooseAt).Chosen)
 }
 
 func TestChooseTakesTheCheapestThatFits(t *testing.T) {
@@ -207,7 +229,7 @@ func TestDecisionWireFormat(t *testing.T) {
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"chosen":"a","considered":2,"counts":{"selector":1},"verdicts":[
-		{"provider":"a","offer":"offer-a","epoch":"e1","fits":true,"reason":"fits at price 1","price":1},
+		{"provider":"a","offer":"offer-a","epoch":"e1","fits":true,"reason":"fits at price 1 USD","price":1},
 		{"provider":"b","offer":"offer-b","epoch":"e1","fits":false,"filter":"selector","reason":"labels {} do not match the group's selector country=it","price":0}]}`, string(raw))
 }
 

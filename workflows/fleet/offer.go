@@ -47,10 +47,12 @@ type Offer struct {
 	// MaxNodes bounds the number of nodes; 0 means no bound. 1 for providers with Liqo up to 1.1 (Liqo #3257).
 	MaxNodes int               `json:"maxNodes,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	// Price is per node and hour, in whatever currency all offers share; 0 leaves it to Prices.
+	// Price is per node and hour; 0 leaves it to Prices.
 	Price float64 `json:"price,omitempty"`
 	// Prices are per hour and CPU, GiB of what is measured in bytes, or unit of any other resource.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	// Currency is that of both, an ISO 4217 code; empty means the node groups'.
+	Currency string `json:"currency,omitempty"`
 	// LingerSeconds is how long the Peering is kept unused; nil means DefaultLinger.
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`

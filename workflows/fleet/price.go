@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -18,10 +19,27 @@ const (
 	MaxPrice = 1e12
 )
 
+// DefaultCurrency is that of node groups that name none, an ISO 4217 code.
+const DefaultCurrency = "USD"
+
+// CurrencyOrDefault is the currency of the group's prices.
+func (s GroupSpec) CurrencyOrDefault() string { return cmp.Or(s.Currency, DefaultCurrency) }
+
+// Incomparable is why the offer's price compares with no other: it is in another currency; empty when it does compare.
+func (s GroupSpec) Incomparable(o Offer) string {
+	if o.Currency == "" || o.Currency == s.CurrencyOrDefault() || o.Price == 0 && len(o.Prices) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its price is in %s, and the node groups' currency is %s", o.Currency, s.CurrencyOrDefault())
+}
+
 // Price is what a node of the group costs on an offer in an hour: the offer's price per node times the group's factor,
 // or, where it has none, what the shape costs by the offer's prices by resource. What these do not name costs nothing.
-// It is between 0 and MaxPrice, and 0 where nobody says what it costs.
+// It is between 0 and MaxPrice, and 0 where nobody says what it costs in the group's currency.
 func (s GroupSpec) Price(o Offer) float64 {
+	if s.Incomparable(o) != "" {
+		return 0
+	}
 	if o.Price > 0 || len(o.Prices) == 0 {
 		return bounded(o.Price * cmp.Or(s.PriceFactor, 1))
 	}

@@ -75,10 +75,10 @@ func TestChooseByWhatTheShapeCosts(t *testing.T) {
 		want   string
 		reason string
 	}{
-		"small": {shape: amounts("cpu", "2", "memory", "4Gi", "pods", "50"), want: "b", reason: "fits at price 0.076"},
-		"large": {shape: amounts("cpu", "8", "memory", "16Gi", "pods", "50"), want: "a", reason: "fits at price 0.2"},
+		"small": {shape: amounts("cpu", "2", "memory", "4Gi", "pods", "50"), want: "b", reason: "fits at price 0.076 USD"},
+		"large": {shape: amounts("cpu", "8", "memory", "16Gi", "pods", "50"), want: "a", reason: "fits at price 0.2 USD"},
 		"large, at twice the price": {shape: amounts("cpu", "8", "memory", "16Gi", "pods", "50"), factor: 2, want: "b",
-			reason: "fits at price 0.304"},
+			reason: "fits at price 0.304 USD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := chooseSpec

@@ -36,7 +36,10 @@ type GroupSpec struct {
 	MinPerGroup int `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
 	// PriceFactor is how many times an offer's price per node a node of the group costs; 0 means once.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
-	Budgets     Budgets `json:"budgets,omitempty"`
+	// Currency is that of all prices, an ISO 4217 code and the same for all groups; empty means DefaultCurrency. Offers
+	// that are priced in another one are not used: nobody can say which is the cheaper.
+	Currency string  `json:"currency,omitempty" validate:"omitempty,iso4217"`
+	Budgets  Budgets `json:"budgets,omitempty"`
 }
 
 // Size is one of the shapes that a group's entry stands for.

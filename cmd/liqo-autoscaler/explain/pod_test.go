@@ -166,7 +166,7 @@ func TestWhatOthersSaid(t *testing.T) {
 node group std: NotAskedYet, target size 1 of 5
   it fits and may grow; Cluster Autoscaler has not asked for a node yet
   failed: std-a-1: Timeout: it took too long
-  offer of milan: fits at price 0
+  offer of milan: fits at price 0 USD
 not considered: namespace shop: forbidden
 `, text.String())
 }

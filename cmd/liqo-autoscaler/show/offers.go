@@ -32,11 +32,15 @@ type Offer struct {
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	Labels   map[string]string   `json:"labels,omitempty"`
-	// Price is per node and hour, in whatever currency all offers share; 0 leaves it to Prices.
+	// Price is per node and hour; 0 leaves it to Prices.
 	Price float64 `json:"price"`
 	// Prices are per hour and CPU, GiB, or unit of any other resource.
-	Prices  map[corev1.ResourceName]float64 `json:"prices,omitempty"`
-	Expires *time.Time                      `json:"expires,omitempty"`
+	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
+	// Currency is that of both; empty means the node groups'.
+	Currency string `json:"currency,omitempty"`
+	// Unused is why no node group uses the offer, whatever it has.
+	Unused  string     `json:"unused,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
 	// Held sums the holds that wait or are granted; HeldNodes is their number.
 	Held      corev1.ResourceList `json:"held,omitempty"`
 	HeldNodes int                 `json:"heldNodes"`
@@ -61,7 +65,8 @@ type Hold struct {
 }
 
 // OffersOf joins the providers that are known with what a source offers now; offered is nil when no source was asked.
-func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer) Offers {
+// group is any node group, which tells the currency of all; nil when none runs.
+func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *fleet.GroupSpec) Offers {
 	byProvider := map[string]Offer{}
 	for _, p := range providers {
 		byProvider[p.ID] = providerOf(p)
@@ -78,6 +83,9 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer) Offers 
 			o = Offer{Provider: offer.Provider, Peering: fleet.Absent}
 		}
 		o.take(offer)
+		if group != nil {
+			o.Unused = group.Incomparable(offer)
+		}
 		current := true
 		o.Current = &current
 		byProvider[offer.Provider] = o
@@ -96,7 +104,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer) Offers 
 
 func (o *Offer) take(offer fleet.Offer) {
 	o.Name, o.Lendable, o.MaxNodes, o.Labels = offer.Name, offer.Lendable, offer.MaxNodes, offer.Labels
-	o.Price, o.Prices, o.Expires = offer.Price, offer.Prices, offer.Expires
+	o.Price, o.Prices, o.Currency, o.Expires = offer.Price, offer.Prices, offer.Currency, offer.Expires
 }
 
 func providerOf(p fleet.ProviderSnapshot) Offer {
@@ -167,13 +175,13 @@ func (o Offer) nodes() string {
 func (o Offer) price() string {
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	if o.Price > 0 || len(o.Prices) == 0 {
-		return number(o.Price)
+		return strings.TrimSpace(number(o.Price) + " " + o.Currency)
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(o.Prices)) {
 		parts = append(parts, string(name)+"="+number(o.Prices[name]))
 	}
-	return strings.Join(parts, ",")
+	return strings.TrimSpace(strings.Join(parts, ",") + " " + o.Currency)
 }
 
 // peering is its phase, as kubectl shows cordoned nodes.
@@ -202,6 +210,9 @@ func (o Offer) why() string {
 			text += " until " + o.Refusing.Until.UTC().Format(time.RFC3339)
 		}
 		return text + ": " + o.Refusing.Reason
+	}
+	if o.Unused != "" {
+		return "not used: " + o.Unused
 	}
 	if o.Condition != nil {
 		return o.Condition.Name + ": " + o.Condition.Message

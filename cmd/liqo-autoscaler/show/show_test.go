@@ -72,8 +72,8 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 	milan := fleet.Offer{Name: "milan", Provider: "c-milan", Lendable: list("8", "16Gi", ""), Price: 0.08,
 		Labels: map[string]string{"country": "it", "city": "milan"}}
 	turin := fleet.Offer{Name: "turin", Provider: "c-turin", Lendable: list("16", "32Gi", "4"), MaxNodes: 1,
-		Prices:  map[corev1.ResourceName]float64{"memory": 0.004, "cpu": 0.03, "nvidia.com/gpu": 1.2},
-		Expires: &expires}
+		Prices:   map[corev1.ResourceName]float64{"memory": 0.004, "cpu": 0.03, "nvidia.com/gpu": 1.2},
+		Currency: "EUR", Expires: &expires}
 	old, free := milan, list("4500m", "8Gi", "")
 	old.Price, free[corev1.ResourcePods] = 0.05, resource.MustParse("-110")
 	return []fleet.ProviderSnapshot{
@@ -131,10 +131,10 @@ func TestGolden(t *testing.T) {
 		"status-refused":    show.Status{Groups: show.StatusOf(snapshots()[1]).Groups, Refusing: show.RefusingOf(providers)},
 		"status-idle":       show.StatusOf(snapshots()[1]),
 		"status-nothing":    show.StatusOf(),
-		"offers":            show.OffersOf(providers, nil),
-		"offers-source":     show.OffersOf(providers, offered),
-		"offers-nothing":    show.OffersOf(nil, nil),
-		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil),
+		"offers":            show.OffersOf(providers, nil, &fleet.GroupSpec{}),
+		"offers-source":     show.OffersOf(providers, offered, &fleet.GroupSpec{}),
+		"offers-nothing":    show.OffersOf(nil, nil, nil),
+		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil, nil),
 		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
 		"conformance":       checked("standard", conformance.Passed, conformance.Failed, conformance.Skipped),
 		"conformance-read":  checked("", conformance.Passed),

@@ -33,6 +33,7 @@ func fullRecord(name, writer string) store.Record {
 				Labels:        map[string]string{"country": "it"},
 				Price:         0.25,
 				Prices:        map[corev1.ResourceName]float64{"nvidia.com/gpu": 1.2},
+				Currency:      "EUR",
 				LingerSeconds: &linger,
 				Expires:       &expires,
 				Provider:      "milan",

@@ -192,8 +192,8 @@ func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
 	}
 }
 
-// A group that cannot be read for hours is served as it was read last. CA gives up on its instance that does not come and
-// on its Node that is gone, which it is refused, and goes on with the other group all the while.
+// A group that cannot be read for hours is served as it was read last. CA gives up on its instance that does not come
+// and on its Node that is gone, which it is refused, and goes on with the other group all the while.
 func TestAStaleGroupStopsNoOther(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
 	w.pods("web", 2, selecting(cluster, "milan"))
