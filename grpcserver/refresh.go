@@ -24,6 +24,8 @@ const (
 	// configureTimeout bounds how long a Refresh waits for one group to start: its first recovery takes one to two
 	// seconds.
 	configureTimeout = 3 * time.Second
+	// loadFor bounds how long after its start the server is not ready because it could not read a group yet.
+	loadFor = 2 * time.Minute
 	// unknownFor bounds how long the unknown outcome of an operation fails Refresh.
 	unknownFor = 2 * time.Minute
 )
@@ -137,7 +139,7 @@ func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, err
 // judge returns the problem of a group that fails Refresh; any other problem it records for the group alone. away:
 // Temporal has answered for no group, which says nothing against one.
 func (s *Server) judge(g *group, err error, away bool) error {
-	if away {
+	if away || s.loading(g, err) {
 		return err
 	}
 	if since, settlesAt := g.dirty(); !since.IsZero() && time.Since(since) < unknownFor {
@@ -161,6 +163,14 @@ func (s *Server) judge(g *group, err error, away bool) error {
 		}
 	}
 	return nil
+}
+
+// loading reports whether a group could not be read yet since the server began, for a reason that may pass: for a while
+// the server is not ready without it, or CA would take its nodes for somebody else's.
+func (s *Server) loading(g *group, err error) bool {
+	passes := errors.Is(err, fleet.ErrTemporal) || errors.Is(err, fleet.ErrOutcomeUnknown) ||
+		errors.Is(err, context.DeadlineExceeded)
+	return passes && g.picture.Load() == nil && s.freshAt.Load() == nil && time.Since(s.madeAt) < loadFor
 }
 
 // configure puts the configured spec in force. It takes the group's turn, so that no mutation is judged by two specs.

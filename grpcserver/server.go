@@ -66,6 +66,7 @@ type Server struct {
 	found     atomic.Bool               // groups that run but are not configured have been looked for, see findRetired
 	growing   chan struct{}             // only the holder of the token may grow a group while limits bind all
 	unlimited atomic.Int64              // groups that grow without the token: there were no limits when they began
+	madeAt    time.Time                 // see loading
 	loaded    chan struct{}             // closed by the first good refresh
 	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
 	triedAt   atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
@@ -92,8 +93,8 @@ func New(o Options) (*Server, error) {
 	if o.Groups == nil {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
-	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1), loaded: make(chan struct{}),
-		derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig, market: o.Market}
+	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1),
+		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig, market: o.Market}
 	s.growing <- struct{}{}
 	s.calledAt.Store(time.Now().UnixNano())
 	if s.log == nil {

@@ -68,6 +68,27 @@ func TestGroupThatWasNeverReadIsNotListed(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 1))
 }
 
+// A server that has just begun waits a while for each group that may still be read, and then goes on without it.
+func TestGroupThatIsReadLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu")})
+		require.NoError(t, err)
+		d := direct{t, s}
+		f.failing["gpu"] = fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable)
+		requireCode(t, codes.Unavailable, d.refresh())
+		require.False(t, s.Fresh())
+		f.set(func(f *fakeGroups) { f.failing, f.slow = map[string]error{}, time.Minute }) // it does not run yet
+		requireCode(t, codes.Unavailable, d.refresh())
+		require.False(t, s.Fresh())
+
+		time.Sleep(loadFor)
+		f.set(func(f *fakeGroups) { f.failing["gpu"], f.slow = fleet.ErrTemporal, 0 })
+		require.NoError(t, d.refresh())
+		require.True(t, s.Fresh())
+	})
+}
+
 // A group that does not take a changed spec keeps its size until it does, also when others than CA refresh.
 func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
