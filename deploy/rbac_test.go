@@ -18,7 +18,8 @@ import (
 // use.
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
-		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket} {
+		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
+		"../worker/podwatch": needsOfPods} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
 		for _, site := range sites {
@@ -40,7 +41,7 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 func needed(where ...string) []right {
 	set := map[right]bool{}
 	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfEvents,
-		needsOfRenewal} {
+		needsOfRenewal, needsOfPods} {
 		for _, rights := range table {
 			for _, r := range rights {
 				if slices.Contains(where, r.where) {

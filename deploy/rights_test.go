@@ -67,6 +67,11 @@ var needsOfMarket = map[string][]right{
 	},
 }
 
+// needsOfPods are the rights to look for pods that Cluster Autoscaler misjudges.
+var needsOfPods = map[string][]right{
+	"podwatch.go look w.Pods.Pods(metav1.NamespaceAll).List": on("cluster", "list", "/pods"),
+}
+
 // needsOfLease is what client-go's leaderelection does.
 var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "writer", verb: "create", resource: "coordination.k8s.io/leases"},
@@ -186,6 +191,7 @@ var needs = map[string][]right{
 	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
 	"remoteslice.go removeRemote deleteThis":         on("tenant", "delete", slice),
 
+	"restamp.go retag mergePatch":       on("cluster", "patch", virtual),
 	"restamp.go isStamped a.local.List": on("cluster", "list", "/nodes"),
 	"restamp.go stamp a.local.Get":      on("cluster", "get", "/nodes"),
 	"restamp.go stamp mergePatch":       on("cluster", "patch", "/nodes"),

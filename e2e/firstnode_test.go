@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,9 @@ func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 		extra, err := sameAsTemplate(first, node)
 		require.NoError(t, err)
 		t.Logf("labels on the node only: %v", extra)
+		for _, label := range extra { // the group is over any provider
+			require.Truef(t, undeclared(label) || strings.HasPrefix(label, labelProvider+"="), "the template lacks %s", label)
+		}
 	})
 
 	way := []activities.Reason{activities.ReasonProviderSelected, activities.ReasonJoining, activities.ReasonNodeReady}

@@ -200,13 +200,16 @@ func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][
 
 // noneOfOurs wants no object with our labels; what others have does not matter.
 func noneOfOurs(ctx context.Context, clusters ...*cluster) error {
-	ours := metav1.ListOptions{LabelSelector: backend.LabelManagedBy + "=" + backend.ManagedBy}
 	kinds := []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities,
 		{Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "nodes"}}
 	var found []error
 	for _, c := range clusters {
 		for _, r := range kinds {
-			l, err := c.liqo.Resource(r).List(ctx, ours)
+			ours := backend.LabelManagedBy + "=" + backend.ManagedBy
+			if r.Resource == "nodes" {
+				ours = backend.LabelGroup
+			}
+			l, err := c.liqo.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: ours})
 			if err != nil {
 				return fmt.Errorf("list %s of %s: %w", r.Resource, c.name, err)
 			}

@@ -118,9 +118,9 @@ func thereAndBackOn(ctx context.Context, t *testing.T, s *stack, n int, selector
 	r.scaledIn(ctx, ids)
 }
 
-// undeclared reports whether a Node may carry a label that its template lacks: what the kubelet and Liqo set by
-// themselves, and what tells our instances apart.
+// undeclared reports whether a Node may carry a label that its template lacks: what Kubernetes and Liqo set by
+// themselves.
 func undeclared(label string) bool {
-	return slices.ContainsFunc([]string{"beta.kubernetes.io/", "storage.liqo.io/available=", "liqo-autoscaler.io/"},
+	return slices.ContainsFunc([]string{"beta.kubernetes.io/", "storage.liqo.io/available="},
 		func(prefix string) bool { return strings.HasPrefix(label, prefix) })
 }

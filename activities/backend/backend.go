@@ -25,7 +25,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Labels on every object we make, and the annotations that recovery needs.
+// Labels on every object we make, and the annotations that recovery needs. A Node has only LabelGroup as a label, and
+// all of them as annotations: CA takes a group's Nodes for alike as long as their labels are.
 const (
 	LabelManagedBy = "liqo-autoscaler.io/managed-by" // always ManagedBy
 	LabelHub       = "liqo-autoscaler.io/hub"

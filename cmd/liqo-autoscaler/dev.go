@@ -200,7 +200,7 @@ func serveDev(
 	g.Go(func() error { offered.run(run); return nil })
 	g.Go(func() error {
 		entities := flow.NewEntities(t, hub, c.taskQueue)
-		publish(run, market.Publisher{Catalog: p.offers, Entities: entities, Store: store, Logger: logger})
+		publish(run, market.Publisher{Catalog: p.offers, Entities: entities, Store: store, Logger: logger}, seen)
 		return nil
 	})
 	working := make(chan struct{})

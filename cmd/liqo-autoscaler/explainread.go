@@ -22,8 +22,7 @@ type explainPodFlags struct {
 }
 
 func (f *explainPodFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
-		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
+	registerKubeconfig(cmd, &f.kubeconfig)
 	f.market.register(cmd)
 	cmd.Flags().StringVar(&f.caNamespace, "ca-namespace", "", "namespace of the ConfigMap cluster-autoscaler-status "+
 		"(default: "+defaultNamespace+", then kube-system)")

@@ -86,14 +86,21 @@ func (o offered) run(ctx context.Context) {
 	}
 }
 
-// publish writes the market until ctx ends; in a cluster only while this process holds the Lease.
-func publish(ctx context.Context, p market.Publisher) {
+// publish writes the market, and what the worker has found, until ctx ends; in a cluster only while this process holds
+// the Lease.
+func publish(ctx context.Context, p market.Publisher, seen *observer) {
+	p.Findings, seen.pods.Groups = seen.findings, p.Entities.Groups
+	run := func(ctx context.Context) {
+		defer seen.pods.Forget()
+		p.Run(ctx)
+	}
 	switch store := p.Store.(type) {
 	case nil:
 	case market.ConfigMap:
-		store.Lead(ctx, p.Logger, p.Run)
+		seen.pods.Pods = store.Client.CoreV1()
+		store.Lead(ctx, p.Logger, run)
 	default:
-		p.Run(ctx)
+		run(ctx)
 	}
 }
 

@@ -18,13 +18,17 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -86,7 +90,8 @@ func metricRows(t *testing.T) []string {
 	_, err = work.observeExpiry(expiringBackend{ends: map[string]time.Time{"milan": time.Now()}})
 	require.NoError(t, err)
 	work.conditions.Set(map[string]string{"milan": ""}, time.Now())
-	work.differing.Set("cpu-e-1-1", "cpu", false)
+	work.differing.Set("cpu-e-1-1", "cpu", nil)
+	misjudge(t, work.pods)
 	var c client.Options
 	measured(&c)
 	var suite testsuite.WorkflowTestSuite
@@ -132,6 +137,21 @@ func metricRows(t *testing.T) []string {
 		out = append(out, fmt.Sprintf(rows[name], of[name]))
 	}
 	return out
+}
+
+// misjudge has a pod that selects one of two providers.
+func misjudge(t *testing.T, w *podwatch.Watch) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}}
+	pod.Spec.NodeSelector = map[string]string{"liqo.io/remote-cluster-id": "milan"}
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable}}
+	w.Pods = fake.NewClientset(pod).CoreV1()
+	w.Groups = func(context.Context) ([]fleet.Snapshot, error) {
+		return []fleet.Snapshot{{Group: "cpu", Spec: &fleet.GroupSpec{ID: "cpu"}}}, nil
+	}
+	require.Len(t, w.Look(t.Context(), []market.Offer{{Provider: "milan"}, {Provider: "turin"}}), 1)
 }
 
 func observed(t *testing.T) *observer {

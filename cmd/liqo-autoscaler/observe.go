@@ -17,8 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
 )
 
 // observeFlags say where a process shows its metrics and its health.
@@ -48,6 +50,7 @@ type observer struct {
 	live, ready     []check
 	conditions      *activities.Conditions // of a worker, as differing
 	differing       *nodewatch.Differing
+	pods            *podwatch.Watch
 	log             *slog.Logger
 }
 
@@ -122,8 +125,9 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 		if _, err := metrics.NewConditions(o.registry, o.conditions.Of); err != nil {
 			return nil, err
 		}
-		o.differing = &nodewatch.Differing{}
-		if _, err := metrics.NewDiffering(o.registry, o.differing.Of); err != nil {
+		o.differing, o.pods = &nodewatch.Differing{}, &podwatch.Watch{Logger: o.log}
+		if err := errors.Join(metrics.NewDiffering(o.registry, o.differing.Of),
+			metrics.NewMisjudged(o.registry, o.pods.Of)); err != nil {
 			return nil, err
 		}
 	}
@@ -133,6 +137,11 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 			options.Interceptors = append(options.Interceptors, measure)
 		}
 	}, nil
+}
+
+// findings is what a worker tells people beside the offers.
+func (o *observer) findings(ctx context.Context, offers []market.Offer) market.Findings {
+	return market.Findings{Nodes: o.differing.Nodes(), Pods: o.pods.Look(ctx, offers)}
 }
 
 // serve answers until ctx ends, and then lets requests under way finish. It closes the listeners.

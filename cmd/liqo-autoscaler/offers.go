@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -97,24 +96,9 @@ func (f workerFlags) lent(ctx context.Context, c *common, market published, note
 	return document, errors.Join(unread, err)
 }
 
-// published is what is offered by the market; nil when that cannot be read. Without access to a cluster nobody asked
-// for it.
+// published is what is offered by the market; nil when that cannot be read.
 func (f workerFlags) published(ctx context.Context, hub workflows.Hub, from published, notes io.Writer) []fleet.Offer {
-	var kube kubernetes.Interface
-	if from.file == "" {
-		access, err := personal(f.kubeconfig)
-		if err != nil {
-			return nil
-		}
-		if kube, err = kubernetes.NewForConfig(access); err != nil {
-			fmt.Fprintln(notes, "not shown:", err)
-			return nil
-		}
-	}
-	m, note := from.read(ctx, kube, string(hub))
-	if note != "" {
-		fmt.Fprintln(notes, "note:", note)
-	}
+	m := from.ask(ctx, f.kubeconfig, string(hub), notes)
 	if m == nil {
 		return nil
 	}

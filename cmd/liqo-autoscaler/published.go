@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,11 @@ func (p *published) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.file, "market-file", "", "file for the same, where all processes run on one machine")
 }
 
+func registerKubeconfig(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "kubeconfig", "",
+		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
+}
+
 // personal is the access of the person who runs the command.
 func personal(kubeconfig string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -40,6 +46,27 @@ func personal(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config): %w", err)
 	}
 	return access, nil
+}
+
+// ask reads the market with the access of the person who runs the command, and writes to notes what is wrong with it.
+// It is nil when it cannot be read; without access to a cluster nobody asked for it, and there is no note.
+func (p published) ask(ctx context.Context, kubeconfig, hub string, notes io.Writer) *market.Market {
+	var kube kubernetes.Interface
+	if p.file == "" {
+		access, err := personal(kubeconfig)
+		if err != nil {
+			return nil
+		}
+		if kube, err = kubernetes.NewForConfig(access); err != nil {
+			fmt.Fprintln(notes, "not shown:", err)
+			return nil
+		}
+	}
+	m, note := p.read(ctx, kube, hub)
+	if note != "" {
+		fmt.Fprintln(notes, "note:", note)
+	}
+	return m
 }
 
 // read reads the market. note says why it is not there, or is not to be believed. kube is not asked when a file is

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -22,9 +23,11 @@ import (
 const readTimeout = 30 * time.Second
 
 type statusFlags struct {
-	groups []string
-	output string
-	watch  bool
+	groups     []string
+	output     string
+	watch      bool
+	kubeconfig string
+	market     published
 }
 
 func newStatus(c *common) *cobra.Command {
@@ -33,8 +36,10 @@ func newStatus(c *common) *cobra.Command {
 		Use:   "status",
 		Short: "Show the node groups and their instances",
 		Long: `Show the node groups and their instances as the groups last published them, and the conditions of providers. It needs
-Temporal, but no worker and no cluster. With --watch it prints each change until it is interrupted; with -o json one
-line per change.`,
+Temporal, but no worker and no cluster. With access to the cluster it also shows what makes Cluster Autoscaler misjudge node
+groups, as the worker published it: nodes that differ from what it was told, and pending pods that select by a label that
+differs among a group's providers. With --watch it prints each change until it is interrupted; with -o json one line per
+change.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,13 +51,21 @@ line per change.`,
 				if f.watch {
 					return watchStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
-				return printStatus(cmd.Context(), groups, flow.NewEntities(t, c.hub, c.taskQueue), f, cmd.OutOrStdout())
+				ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+				defer cancel()
+				var found market.Findings
+				if m := f.market.ask(ctx, f.kubeconfig, string(c.hub), cmd.ErrOrStderr()); m != nil {
+					found = m.Findings
+				}
+				return printStatus(ctx, groups, flow.NewEntities(t, c.hub, c.taskQueue), f, found, cmd.OutOrStdout())
 			})
 		},
 	}
 	c.registerHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	registerKubeconfig(cmd, &f.kubeconfig)
+	f.market.register(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print each change")
 	return cmd
 }
@@ -66,9 +79,7 @@ func (f statusFlags) check() error {
 
 // printStatus prints what can be read; what cannot is the error.
 func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
-	out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
+	found market.Findings, out io.Writer) error {
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {
 		return err
@@ -77,6 +88,7 @@ func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entiti
 	status := show.StatusOf(snapshots...).With(providers)
 	waits(ctx, groups, status.Instances)
 	status.Refusing = show.RefusingOf(providers)
+	status.Findings = found.Of(f.groups)
 	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err, unread)
 }
 

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -68,17 +71,34 @@ func newStage(t *testing.T) *stage {
 // cli runs a command against the stage's Temporal and returns what it printed.
 func (s *stage) cli(args ...string) string {
 	s.t.Helper()
-	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.c.temporal.Address)...)
-	require.NoError(s.t, err, errOut)
-	require.Empty(s.t, errOut)
+	out, err := s.try(args...)
+	require.NoError(s.t, err)
 	return out
+}
+
+// try is cli where a command may fail for a while.
+func (s *stage) try(args ...string) (string, error) {
+	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.c.temporal.Address)...)
+	if err == nil && errOut != "" {
+		err = errors.New(errOut)
+	}
+	return out, err
 }
 
 func (s *stage) status(args ...string) show.Status {
 	s.t.Helper()
-	var out show.Status
-	require.NoError(s.t, json.Unmarshal([]byte(s.cli(append([]string{"status", "-o", "json"}, args...)...)), &out))
+	out, err := s.tryStatus(args...)
+	require.NoError(s.t, err)
 	return out
+}
+
+// tryStatus is status before all groups have begun.
+func (s *stage) tryStatus(args ...string) (status show.Status, err error) {
+	out, err := s.try(append([]string{"status", "-o", "json"}, args...)...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &status)
+	}
+	return status, err
 }
 
 func (s *stage) refresh() {
@@ -113,10 +133,11 @@ func (s *stage) until(want func(show.Status) bool) show.Status {
 	s.t.Helper()
 	var last show.Status
 	testkit.Until(s.t, 2*time.Minute, "status as wanted", func() error {
-		if last = s.status(); !want(last) {
-			return fmt.Errorf("%+v", last)
+		var err error
+		if last, err = s.tryStatus(); err == nil && !want(last) {
+			err = fmt.Errorf("%+v", last)
 		}
-		return nil
+		return err
 	})
 	return last
 }
@@ -152,6 +173,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Equal(t, 3, lent.Offers[0].HeldNodes)
 	require.Equal(t, fleet.Established, lent.Offers[0].Peering)
 
+	s.relabel(ready.Instances[0].Node)
 	explained := s.cli("explain", "instance", ready.Instances[0].Name)
 	require.Contains(t, explained, "instance "+ready.Instances[0].Name+": Ready, attempt 1 on ")
 	require.Contains(t, explained, ": the node is Ready\n")
@@ -221,6 +243,35 @@ func TestStatusOffersAndReload(t *testing.T) {
 		require.Contains(t, watched(), phase)
 	}
 	stop()
+}
+
+// relabel is what somebody does to a node who then thinks better of it: status shows it meanwhile.
+func (s *stage) relabel(node string) {
+	s.t.Helper()
+	world, err := sim.Open(filepath.Join(s.flags.dir, "world.json"))
+	require.NoError(s.t, err)
+	published := filepath.Join(s.flags.dir, "market.json")
+	for _, c := range []struct {
+		arch string
+		want []market.DifferentNode
+	}{
+		{"arm64", []market.DifferentNode{{Node: node, Group: "two",
+			Differs: "label kubernetes.io/arch is arm64 instead of amd64"}}},
+		{"amd64", nil},
+	} {
+		require.NoError(s.t, world.Edit(s.ctx, func(w *sim.State) error {
+			w.Consumer.Nodes[node].Labels["kubernetes.io/arch"] = c.arch
+			return nil
+		}))
+		testkit.Until(s.t, 2*time.Minute, "status shows how the node differs", func() error {
+			status, err := s.tryStatus("--market-file", published)
+			if err == nil && !slices.Equal(c.want, status.Findings.Nodes) {
+				err = fmt.Errorf("%+v", status.Findings)
+			}
+			return err
+		})
+	}
+	require.Empty(s.t, s.status("--group", "one", "--market-file", published).Findings)
 }
 
 // An instance that is on its way for long: status says what it waits for.

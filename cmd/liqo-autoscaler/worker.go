@@ -121,7 +121,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	g.Go(func() error { warn(ctx); return nil })
 	g.Go(func() error {
 		entities := flow.NewEntities(t, c.hub, c.taskQueue)
-		publish(ctx, market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger})
+		publish(ctx, market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger}, seen)
 		return nil
 	})
 	g.Go(func() error {

@@ -2,6 +2,7 @@ package market
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,10 @@ const smallShare = 0.1
 // differ reports whether readers must hear of the new market. A change of what is free that is small, and less than a
 // node of any group, is none: every other would be a write.
 func differ(old, now Market, groups []fleet.GroupSpec) bool {
-	return now.Dropped != old.Dropped || !slices.EqualFunc(old.Offers, now.Offers, func(a, b Offer) bool {
+	if now.Dropped != old.Dropped || !reflect.DeepEqual(old.Findings, now.Findings) {
+		return true
+	}
+	return !slices.EqualFunc(old.Offers, now.Offers, func(a, b Offer) bool {
 		return a.sameTerms(b) && !moved(a.Free, b.Free, b.Lendable, groups) &&
 			!moved(a.Lendable, b.Lendable, b.Lendable, groups)
 	})

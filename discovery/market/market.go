@@ -35,6 +35,8 @@ type Market struct {
 	Offers []Offer   `json:"offers"`
 	// Dropped is how many offers were left out.
 	Dropped int `json:"dropped,omitempty"`
+	// Findings are for people.
+	Findings Findings `json:"findings,omitzero"`
 }
 
 // Offer is what one provider offers now, and what is left of it. It says nothing of credentials.

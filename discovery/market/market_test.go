@@ -135,9 +135,14 @@ func (w *world) hold(cpu, memory string, keys ...string) {
 // run publishes for a while, in a bubble where that takes no time.
 func (w *world) run(t *testing.T, during func(pass func(time.Duration))) {
 	t.Helper()
+	w.runWith(t, w.publisher(), during)
+}
+
+func (w *world) runWith(t *testing.T, p market.Publisher, during func(pass func(time.Duration))) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		go w.publisher().Run(ctx)
+		go p.Run(ctx)
 		synctest.Wait()
 		during(func(d time.Duration) {
 			time.Sleep(d) // the bubble's clock
@@ -179,6 +184,61 @@ func TestPublishesDifferences(t *testing.T) {
 		pass(61 * time.Second)
 		require.Equal(t, 7, w.written(), "once a minute, so that readers know that it is kept")
 	})
+}
+
+// What the worker has found is published with the offers, and is news; a flood of it is cut.
+func TestFindingsArePublished(t *testing.T) {
+	w := newWorld()
+	p := w.publisher()
+	var found market.Findings
+	p.Findings = func(_ context.Context, offers []market.Offer) market.Findings {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(offers) != 1 {
+			return market.Findings{}
+		}
+		return found
+	}
+	read := func() market.Findings {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.market.Findings
+	}
+	w.runWith(t, p, func(pass func(time.Duration)) {
+		require.Zero(t, read())
+		one := market.Findings{Nodes: []market.DifferentNode{{Node: "n", Group: "g", Differs: "cpu"}}}
+		w.set(func() { found = one })
+		pass(4 * time.Second)
+		require.Equal(t, one, read())
+		require.Equal(t, 2, w.written())
+		pass(30 * time.Second)
+		require.Equal(t, 2, w.written(), "it is the same")
+
+		many := market.Findings{Nodes: []market.DifferentNode{{Differs: strings.Repeat("é", 400)}}}
+		for n := range 70 {
+			many.Pods = append(many.Pods, market.MisjudgedPod{Pod: strconv.Itoa(n), Fits: make([]string, 11+n)})
+		}
+		w.set(func() { found = many })
+		pass(4 * time.Second)
+		require.Equal(t, 3, w.written())
+		require.Len(t, read().Pods, 50)
+		require.Equal(t, 20, read().MorePods)
+		require.Len(t, read().Pods[9].Fits, 11)
+		require.Len(t, many.Pods[9].Fits, 20, "the finder's own stays whole")
+		require.Equal(t, strings.Repeat("é", 300)+"…", read().Nodes[0].Differs)
+		w.set(func() { found = market.Findings{} })
+		pass(4 * time.Second)
+		require.Zero(t, read())
+	})
+}
+
+func TestFindingsOfAGroup(t *testing.T) {
+	all := market.Findings{
+		Nodes: []market.DifferentNode{{Node: "a", Group: "one"}, {Node: "b", Group: "two"}},
+		Pods:  []market.MisjudgedPod{{Pod: "c", Group: "one"}, {Pod: "d", Group: "two"}}, MorePods: 3,
+	}
+	require.Equal(t, all, all.Of(nil))
+	require.Equal(t, market.Findings{Nodes: all.Nodes[1:], Pods: all.Pods[1:]}, all.Of([]string{"two"}))
 }
 
 // A provider that takes nothing new has no room, whatever its offer says: the published market tells so.

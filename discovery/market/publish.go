@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -32,6 +33,8 @@ type Publisher struct {
 	Entities Entities
 	Store    Store
 	Logger   *slog.Logger
+	// Findings, if any, are published with the offers; it may block.
+	Findings func(ctx context.Context, offers []Offer) Findings
 }
 
 // Run publishes until ctx ends. What fails is logged and tried again.
@@ -67,7 +70,7 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 		return last, err
 	}
 	if !last.At.IsZero() && now.At.Sub(last.At) < writeEvery {
-		if equality.Semantic.DeepEqual(last.Offers, now.Offers) {
+		if equality.Semantic.DeepEqual(last.Offers, now.Offers) && reflect.DeepEqual(last.Findings, now.Findings) {
 			return last, nil
 		}
 		groups, err := p.groups(ctx)
@@ -97,7 +100,11 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 		}
 		offers = append(offers, offerOf(o, state))
 	}
-	return newMarket(offers, func() ([]fleet.GroupSpec, error) { return p.groups(ctx) }, time.Now())
+	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return p.groups(ctx) }, time.Now())
+	if err == nil && p.Findings != nil {
+		m.Findings = p.Findings(ctx, offers).cut()
+	}
+	return m, err
 }
 
 // groups are those that run.

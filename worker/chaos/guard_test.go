@@ -49,7 +49,7 @@ func (g *guard) watch(world *sim.World, m *model) {
 		if _, known := g.nodes[name]; known || node.Spec.ProviderID == "" || !isReady(node) {
 			continue
 		}
-		instance := node.Labels[backend.LabelInstance]
+		instance := node.Annotations[backend.LabelInstance]
 		if g.given[instance] {
 			continue
 		}
@@ -122,7 +122,7 @@ func (g *guard) instances(w *sim.State, group string) []string {
 	defer g.mu.Unlock()
 	var names []string
 	for _, node := range w.Consumer.Nodes {
-		instance := node.Labels[backend.LabelInstance]
+		instance := node.Annotations[backend.LabelInstance]
 		if node.Labels[backend.LabelGroup] == group && node.Spec.ProviderID != "" && isReady(node) && !g.given[instance] {
 			names = append(names, instance)
 		}

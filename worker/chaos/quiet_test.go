@@ -28,7 +28,7 @@ func (s *stack) stamps() error {
 		if id == "" {
 			continue
 		}
-		if want := fleet.InstanceID(node.Labels[backend.LabelGroup], node.Labels[backend.LabelInstance]); id != want {
+		if want := fleet.InstanceID(node.Labels[backend.LabelGroup], node.Annotations[backend.LabelInstance]); id != want {
 			return fmt.Errorf("I2: Node %s carries %s instead of %s", name, id, want)
 		}
 		if other := carries[id]; other != "" {

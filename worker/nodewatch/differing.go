@@ -2,14 +2,16 @@ package nodewatch
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 )
 
-// Differing counts the Nodes that are not as Cluster Autoscaler was told. The zero value is ready for use, many may use
+// Differing knows the Nodes that are not as Cluster Autoscaler was told. The zero value is ready for use, many may use
 // it at once, and nil counts nothing.
 type Differing struct {
 	mu    sync.Mutex
@@ -18,7 +20,7 @@ type Differing struct {
 
 type compared struct {
 	group   string
-	differs bool
+	differs []string
 }
 
 // Of is how many Nodes of each group differ; 0 for a group whose Nodes are all alike, and none for one without Nodes.
@@ -27,7 +29,7 @@ func (d *Differing) Of() map[string]int {
 	defer d.mu.Unlock()
 	of := map[string]int{}
 	for _, n := range d.nodes {
-		if n.differs {
+		if len(n.differs) > 0 {
 			of[n.group]++
 		} else {
 			of[n.group] += 0
@@ -36,8 +38,20 @@ func (d *Differing) Of() map[string]int {
 	return of
 }
 
+// Nodes are those that differ, by name.
+func (d *Differing) Nodes() (nodes []market.DifferentNode) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(d.nodes)) {
+		if n := d.nodes[name]; len(n.differs) > 0 {
+			nodes = append(nodes, market.DifferentNode{Node: name, Group: n.group, Differs: strings.Join(n.differs, "; ")})
+		}
+	}
+	return nodes
+}
+
 // Set counts the Node, by its name; on nil it does nothing.
-func (d *Differing) Set(node, group string, differs bool) {
+func (d *Differing) Set(node, group string, differs []string) {
 	if d == nil {
 		return
 	}
@@ -71,7 +85,7 @@ func (w *watch) report(name string, a attempt, log *slog.Logger) {
 	case !f.Ready: // what was seen before holds
 		return
 	}
-	w.Differing.Set(name, f.Attempt.Group, len(f.Differs) > 0)
+	w.Differing.Set(name, f.Attempt.Group, f.Differs)
 	var fresh []string
 	for _, d := range f.Differs {
 		if len(a.reported)+len(fresh) < maxReported && !slices.Contains(a.reported, d) {

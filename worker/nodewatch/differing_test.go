@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -92,6 +93,8 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 
 	d.tell(d.node(tier, cpu), d.node(tier, cpu))
 	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of(), "one Node")
+	require.Equal(t, []market.DifferentNode{{Node: "edge-t0-1-1", Group: "edge", Differs: tier + "; " + cpu}},
+		d.counts.Nodes(), "as it is now")
 	require.Equal(t, []string{first, strings.Replace(first, cpu, tier, 1)}, d.shown.messages(), "what is new alone")
 	require.Equal(t, 2, d.log.warnings())
 
@@ -99,6 +102,7 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 	require.Equal(t, 2, d.log.warnings(), "it was told before")
 	d.tell(d.node())
 	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of())
+	require.Empty(t, d.counts.Nodes())
 	require.Subset(t, d.groups.of("edge-t0-1"), []fleet.EventKind{fleet.Registered})
 	require.NotContains(t, d.groups.of("edge-t0-1"), fleet.Lost, "nothing is decided by it")
 }

@@ -11,15 +11,26 @@ import (
 // fixed there too. Left out, because they differ between the providers a group spans: liqo.io/remote-cluster-id and
 // storage.liqo.io/available (true only where the provider offers storage classes, reconciler.go).
 const (
-	liqoTaint        = "virtual-node.liqo.io/not-allowed"
-	liqoTypeLabel    = "liqo.io/type"
-	liqoTypeVirtual  = "virtual-node"
+	liqoTaint       = "virtual-node.liqo.io/not-allowed"
+	liqoTypeLabel   = "liqo.io/type"
+	liqoTypeVirtual = "virtual-node"
+
+	liqoProviderLabel = "liqo.io/remote-cluster-id"
+
 	roleLabel        = "kubernetes.io/role"
 	roleAgent        = "agent"
 	excludeBalancers = "alpha.service-controller.kubernetes.io/exclude-balancer"
 	nodeOS           = "linux"
 	nodeArch         = "amd64"
 )
+
+// NodeOn is the Template of a group for the offer's provider alone: with that provider's id and labels.
+func (s GroupSpec) NodeOn(o Offer) *corev1.Node {
+	node := s.Template()
+	node.Labels[liqoProviderLabel] = o.Provider
+	maps.Copy(node.Labels, o.Labels)
+	return node
+}
 
 // Template is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
 // taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty. The

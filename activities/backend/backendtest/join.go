@@ -1,6 +1,9 @@
 package backendtest
 
 import (
+	"maps"
+	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,12 +100,19 @@ func (s *suite) testJoinMakesNode(t *testing.T) {
 	}
 }
 
-// requireLooks fails unless the node has the spec's labels and taints. It may have more of both.
+// requireLooks fails unless the node has the labels of its group's template, those that Liqo and Kubernetes set by
+// themselves, and no other: CA compares them. It has the spec's taints, and may have more.
 func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	t.Helper()
-	for key, value := range spec.Labels {
-		require.Equal(t, value, node.Labels[key], "label %s", key)
-	}
+	labels := maps.Clone(node.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return key == "storage.liqo.io/available" || strings.HasPrefix(key, "beta.kubernetes.io/")
+	})
+	want := spec.Booking.Spec.Template().Labels
+	want[corev1.LabelHostname], want["liqo.io/remote-cluster-id"] = node.Name, spec.Attempt.Provider.ID
+	require.Equal(t, want, labels)
+	require.Equal(t, []string{spec.Attempt.Instance, strconv.Itoa(spec.Attempt.Number)},
+		[]string{node.Annotations[backend.LabelInstance], node.Annotations[backend.LabelAttempt]}, "what is not on a label")
 	for _, want := range spec.Taints {
 		n := 0
 		for _, got := range node.Spec.Taints {

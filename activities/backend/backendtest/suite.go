@@ -63,14 +63,13 @@ func (s *suite) attempt(instance, number int, p fleet.Provider) fleet.Attempt {
 }
 
 func (s *suite) spec(a fleet.Attempt) backend.NodeSpec {
-	labels := map[string]string{"contract.example.org/group": s.Group}
-	taints := []corev1.Taint{{Key: "contract.example.org/taint", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	group := fleet.GroupSpec{
+		ID: s.Group, Max: 5, Shape: s.Shape, Labels: map[string]string{"contract.example.org/group": s.Group},
+		Taints: []corev1.Taint{{Key: "contract.example.org/taint", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
+	}
 	return backend.NodeSpec{
-		Attempt: a, Shape: s.Shape, Labels: labels, Taints: taints,
-		Booking: fleet.Booking{
-			Spec:     fleet.GroupSpec{ID: s.Group, Max: 5, Shape: s.Shape, Labels: labels, Taints: taints},
-			BookedAt: time.Unix(1_700_000_000, 0).UTC(),
-		},
+		Attempt: a, Shape: s.Shape, Labels: group.NodeLabels(), Taints: group.NodeTaints(),
+		Booking: fleet.Booking{Spec: group, BookedAt: time.Unix(1_700_000_000, 0).UTC()},
 	}
 }
 

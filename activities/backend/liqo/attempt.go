@@ -30,7 +30,7 @@ func (a *attempt) name() string { return a.ObjectName() }
 
 func (a *attempt) labels() map[string]string { return a.attemptLabels(a.self.id, a.Attempt) }
 
-func (a *attempt) mine(object client.Object) bool { return carries(object, a.labels()) }
+func (a *attempt) mine(object client.Object) bool { return carries(tags(object), a.labels()) }
 
 // slice finds this attempt's slice, wherever it lies; NotFound when there is none.
 func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {

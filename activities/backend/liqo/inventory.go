@@ -20,7 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// List finds the attempts of this hub by the labels of their slices, virtual nodes and Nodes on the consumer.
+// List finds the attempts of this hub by the labels of their slices and virtual nodes on the consumer, and the
+// annotations of their Nodes.
 func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
@@ -33,8 +34,11 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	var slicesFound authv1beta1.ResourceSliceList
 	var virtualFound offloadingv1beta1.VirtualNodeList
 	var nodesFound corev1.NodeList
-	for _, list := range []client.ObjectList{&slicesFound, &virtualFound, &nodesFound} {
-		if err := b.local.List(ctx, list, which); err != nil {
+	for _, kind := range []struct {
+		list  client.ObjectList
+		which client.ListOption
+	}{{&slicesFound, which}, {&virtualFound, which}, {&nodesFound, nodesOf(group)}} {
+		if err := b.local.List(ctx, kind.list, kind.which); err != nil {
 			return nil, fmt.Errorf("list attempts: %w", err)
 		}
 	}
@@ -46,7 +50,9 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 		found.virtual(&virtualFound.Items[i])
 	}
 	for i := range nodesFound.Items {
-		found.node(&nodesFound.Items[i])
+		if b.isOurs(self.id, &nodesFound.Items[i]) {
+			found.node(&nodesFound.Items[i])
+		}
 	}
 	if err := b.findCredentials(ctx, self, found); err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func (f findings) node(node *corev1.Node) {
 	}
 }
 
-// of returns the entry that the object belongs to, or nil when the object's name does not match its labels: then it is
+// of returns the entry that the object belongs to, or nil when the object's name does not match its tags: then it is
 // not owned by us.
 func (f findings) of(object client.Object) *fleet.Found {
 	attempt, ok := attemptOf(object)
@@ -123,13 +129,13 @@ func (f findings) of(object client.Object) *fleet.Found {
 }
 
 func attemptOf(object client.Object) (fleet.Attempt, bool) {
-	labels := object.GetLabels()
-	number, err := strconv.Atoi(labels[backend.LabelAttempt])
+	has := tags(object)
+	number, err := strconv.Atoi(has[backend.LabelAttempt])
 	attempt := fleet.Attempt{
-		Group:    labels[backend.LabelGroup],
-		Instance: labels[backend.LabelInstance],
+		Group:    has[backend.LabelGroup],
+		Instance: has[backend.LabelInstance],
 		Number:   number,
-		Provider: fleet.Provider{ID: labels[consts.RemoteClusterID]},
+		Provider: fleet.Provider{ID: object.GetLabels()[consts.RemoteClusterID]},
 	}
 	return attempt, err == nil && attempt.ObjectName() == object.GetName()
 }

@@ -22,8 +22,9 @@ func TestList(t *testing.T) {
 	otherHub := accepted("2")
 	otherHub.Name, otherHub.Labels = "g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3",
 		backend.LabelHub: "other"})
-	nodeOnly := readyNode("g-abc-1-2", "2")
-	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, removing()}, nil)
+	nodeOnly, theirs := readyNode("g-abc-1-2", "2"), readyNode("g-abc-1-3", "3")
+	theirs.Annotations[backend.LabelHub] = "other"
+	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, theirs, removing()}, nil)
 	found, err := c.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, found, 2)

@@ -108,8 +108,8 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 	if taint := stillTainted(j.node); taint != "" {
 		return false, fmt.Sprintf("Node %s has the taint %s still", j.name(), taint), nil
 	}
-	if !carries(j.node, j.spec.Labels) {
-		return false, fmt.Sprintf("Node %s does not have its labels yet", j.name()), nil
+	if !carries(j.node.Labels, j.spec.Labels) || !j.mine(j.node) {
+		return false, fmt.Sprintf("Node %s does not have its labels and annotations yet", j.name()), nil
 	}
 	for _, taint := range j.spec.Taints {
 		if !slices.ContainsFunc(j.node.Spec.Taints, func(have corev1.Taint) bool {

@@ -52,8 +52,10 @@ func running() *offloadingv1beta1.VirtualNode {
 }
 
 func readyNode(name, attempt string) *corev1.Node {
+	meta := named("", name, of(peer), map[string]string{backend.LabelGroup: "g"})
+	meta.Annotations = labelsOf(attempt)
 	return &corev1.Node{
-		ObjectMeta: named("", name, labelsOf(attempt), of(peer)),
+		ObjectMeta: meta,
 		Status: corev1.NodeStatus{
 			Allocatable: shape("2"),
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -88,7 +90,7 @@ func TestJoinSlice(t *testing.T) {
 		require.Equal(t, backend.StageSliceAuth, stage.Stage)
 		var slice authv1beta1.ResourceSlice
 		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
-		require.True(t, carries(&slice, with(labelsOf("1"), outgoing(peer), of(peer))))
+		require.True(t, carries(slice.Labels, with(labelsOf("1"), outgoing(peer), of(peer))))
 		require.NotContains(t, slice.Annotations, consts.CreateVirtualNodeAnnotation, "Liqo must not make the virtual node")
 		require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
 		found, err := c.List(t.Context(), "g")
@@ -145,8 +147,9 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 		var virtual offloadingv1beta1.VirtualNode
 		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
 		require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
-		require.Equal(t, "ours", virtual.Spec.Labels["color"])
-		require.NotContains(t, virtual.Spec.Labels, "zone", "a label that the group does not declare")
+		require.Equal(t, map[string]string{"color": "ours", backend.LabelGroup: "g", consts.RemoteClusterID: peer},
+			virtual.Spec.Labels, "none that the group does not declare")
+		require.Equal(t, labelsOf("1"), virtual.Spec.Annotations)
 		require.Equal(t, spec().Taints, virtual.Spec.Taints)
 		require.Equal(t, "g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
 		require.Equal(t, "ResourceSlice", virtual.OwnerReferences[0].Kind)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -26,10 +27,10 @@ func (b *Backend) ours(self string) client.MatchingLabels {
 
 // isOurs reports whether a peering's object is ours.
 func (b *Backend) isOurs(self string, object client.Object) bool {
-	return carries(object, b.ours(self))
+	return carries(tags(object), b.ours(self))
 }
 
-// attemptLabels are the labels of one attempt's objects.
+// attemptLabels are the tags of one attempt's objects.
 func (b *Backend) attemptLabels(self string, attempt fleet.Attempt) client.MatchingLabels {
 	labels := b.ours(self)
 	labels[backend.LabelGroup] = attempt.Group
@@ -38,9 +39,24 @@ func (b *Backend) attemptLabels(self string, attempt fleet.Attempt) client.Match
 	return labels
 }
 
-func carries(object client.Object, labels map[string]string) bool {
-	have := object.GetLabels()
-	for key, value := range labels {
+// tags are what says whose an object is: its labels, by which it is selected, but a Node's annotations.
+func tags(object client.Object) map[string]string {
+	if _, node := object.(*corev1.Node); node {
+		return object.GetAnnotations()
+	}
+	return object.GetLabels()
+}
+
+// nodesOf selects Nodes by the one label of ours that they have: those of a group, or with "" of all groups of any hub.
+func nodesOf(group string) client.ListOption {
+	if group == "" {
+		return client.HasLabels{backend.LabelGroup}
+	}
+	return client.MatchingLabels{backend.LabelGroup: group}
+}
+
+func carries(have, want map[string]string) bool {
+	for key, value := range want {
 		if have[key] != value {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,9 @@ func (a *attempt) restamp(ctx context.Context) error {
 	if virtual.DeletionTimestamp != nil || !a.marks(virtual) {
 		return nil
 	}
+	if err := a.retag(ctx, virtual); err != nil {
+		return err
+	}
 	node, err := a.node(ctx, virtual)
 	if apierrors.IsNotFound(err) {
 		return a.callBack(ctx, virtual)
@@ -40,26 +44,50 @@ func (a *attempt) restamp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if node.DeletionTimestamp != nil || node.Spec.ProviderID == a.InstanceID() {
+	switch {
+	case node.DeletionTimestamp != nil || node.Spec.ProviderID == a.InstanceID():
 		return nil
-	}
-	if node.Spec.ProviderID != "" {
+	case node.Spec.ProviderID != "":
 		return taken(node)
 	}
+	return a.stampOnce(ctx, node)
+}
+
+// stampOnce stamps a Node that had no instance id when it was read.
+func (a *attempt) stampOnce(ctx context.Context, node *corev1.Node) error {
 	if stamped, err := a.isStamped(ctx, node); stamped || err != nil {
 		return err
 	}
 	return a.stamp(ctx, node)
 }
 
-// isStamped lists the instance's Nodes anew and reports whether the Node carries the instance id by now, because Join
+// retag moves the tags of a Node of before from labels to annotations. It changes the virtual node, and Liqo its Node:
+// a label taken off the Node alone would come back (Liqo pkg/virtualKubelet/liqoNodeProvider/utils.go).
+func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
+	off := map[string]any{}
+	for key := range a.labels() {
+		if _, on := virtual.Spec.Labels[key]; on && key != backend.LabelGroup {
+			off[key] = nil
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	err := mergePatch(ctx, a.local, virtual, map[string]any{
+		"spec": map[string]any{"labels": off, "annotations": a.labels()},
+	})
+	if err != nil {
+		return fmt.Errorf("take labels off virtual node: %w", err)
+	}
+	return nil
+}
+
+// isStamped lists the group's Nodes anew and reports whether the Node carries the instance id by now, because Join
 // or another worker was faster. When another Node carries it the error is ErrConflict.
 func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error) {
 	var nodes corev1.NodeList
-	siblings := a.ours(a.self.id)
-	siblings[backend.LabelInstance] = a.Instance
-	if err := a.local.List(ctx, &nodes, siblings); err != nil {
-		return false, fmt.Errorf("list nodes of instance %s: %w", a.Instance, err)
+	if err := a.local.List(ctx, &nodes, nodesOf(a.Group)); err != nil {
+		return false, fmt.Errorf("list nodes of group %s: %w", a.Group, err)
 	}
 	for i := range nodes.Items {
 		switch {

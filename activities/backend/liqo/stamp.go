@@ -66,8 +66,8 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 		return "", fmt.Errorf("list virtual nodes of instance %s: %w", j.Instance, err)
 	}
 	var nodes corev1.NodeList
-	if err := j.local.List(ctx, &nodes, siblings); err != nil {
-		return "", fmt.Errorf("list nodes of instance %s: %w", j.Instance, err)
+	if err := j.local.List(ctx, &nodes, nodesOf(j.Group)); err != nil {
+		return "", fmt.Errorf("list nodes of group %s: %w", j.Group, err)
 	}
 	alive := map[string]bool{} // the marked ones, by name
 	for i := range virtuals.Items {

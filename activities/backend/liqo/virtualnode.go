@@ -92,8 +92,8 @@ func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 
 // forgeVirtualNode makes what Liqo's own creator makes of a slice (Liqo virtualnodecreator_controller.go), plus taints,
 // and with the group's labels in place of the provider's: by labels of its choice a provider could attract pods, and
-// its nodes would not be what the group's template says. The node's size is the shape itself: a provider may grant
-// kinds of resources that were not asked for.
+// its nodes would not be what the group's template says. Whose the Node is stands in its annotations. Its size is the
+// shape itself: a provider may grant kinds of resources that were not asked for.
 func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice,
 	kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
 	options := forge.VirtualNodeOptionsFromResourceSlice(slice, kubeconfig, nil)
@@ -114,7 +114,8 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	}
 	annotations[backend.AnnotationBooking] = string(booking)
 	virtual.Annotations = with(virtual.Annotations, annotations)
-	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, j.labels())
+	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, map[string]string{backend.LabelGroup: j.Group})
+	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels())
 	virtual.Spec.Taints = j.spec.Taints
 	if j.Provider.Network.ModeOrDefault() == fleet.NetworkNone {
 		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business

@@ -78,13 +78,14 @@ type watching struct {
 	informers []cache.Controller
 	stores    []cache.Indexer
 	dirty     *dirtySet
+	which     client.MatchingLabels    // tags of what is ours
 	known     map[string]fleet.Attempt // told and not told gone
 }
 
 const byName = "name"
 
 func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watching {
-	w := &watching{dirty: newDirtySet(), known: map[string]fleet.Attempt{}}
+	w := &watching{dirty: newDirtySet(), which: which, known: map[string]fleet.Attempt{}}
 	note := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
@@ -96,13 +97,14 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watchin
 	for _, kind := range []struct { // in the order that findings wants
 		object client.Object
 		list   client.ObjectList
+		which  client.ListOption
 	}{
-		{&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}},
-		{&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}},
-		{&corev1.Node{}, &corev1.NodeList{}},
+		{&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}, which},
+		{&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}, which},
+		{&corev1.Node{}, &corev1.NodeList{}, nodesOf("")},
 	} {
 		store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: listerWatcher(cluster, kind.list, which),
+			ListerWatcher: listerWatcher(cluster, kind.list, kind.which),
 			ObjectType:    kind.object,
 			Handler: cache.ResourceEventHandlerFuncs{
 				AddFunc:    note,
@@ -119,7 +121,7 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watchin
 	return w
 }
 
-func listerWatcher(cluster client.WithWatch, list client.ObjectList, which client.MatchingLabels) cache.ListerWatcher {
+func listerWatcher(cluster client.WithWatch, list client.ObjectList, which client.ListOption) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, consumerTimeout) // the client has none, for the watch's sake
@@ -150,7 +152,9 @@ func (w *watching) found(name string) (found fleet.Found, news bool) {
 			case *offloadingv1beta1.VirtualNode:
 				all.virtual(object)
 			case *corev1.Node:
-				all.node(object)
+				if carries(tags(object), w.which) {
+					all.node(object)
+				}
 			}
 		}
 	}

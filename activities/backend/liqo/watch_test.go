@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -19,7 +21,9 @@ import (
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-labels", "7")), nil)
+	theirs := readyNode("g-abc-1-3", "3")
+	theirs.Annotations[backend.LabelHub] = "other"
+	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-tags", "7"), theirs), nil)
 	var watches atomic.Int32
 	c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
 		Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
@@ -117,6 +121,22 @@ func TestRestamp(t *testing.T) {
 		})
 	}
 	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
+}
+
+// A Node that was made with all tags as labels, which CA compares, is known by its virtual node, loses them and gets
+// them as annotations.
+func TestRestampTakesLabelsOff(t *testing.T) {
+	t.Parallel()
+	virtual := stampedNode()[0].DeepCopyObject().(*offloadingv1beta1.VirtualNode)
+	virtual.Spec.Labels = with(labelsOf("1"), of(peer), map[string]string{"color": "ours"})
+	c := newClusters(t, []client.Object{virtual, readyNode("g-abc-1-1", "1")}, nil)
+	for range 2 {
+		require.NoError(t, c.Restamp(t.Context(), someAttempt(1)))
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(virtual), virtual))
+		require.Equal(t, map[string]string{backend.LabelGroup: "g", "color": "ours", consts.RemoteClusterID: peer},
+			virtual.Spec.Labels)
+		require.Equal(t, labelsOf("1"), virtual.Spec.Annotations)
+	}
 }
 
 // Join, or another worker, stamps the Node between a restamp's two looks: that is no conflict.

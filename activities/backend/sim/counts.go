@@ -40,7 +40,7 @@ func (s *State) Counts() Counts {
 		add(&c.VirtualNodes, virtual.Labels)
 	}
 	for name, node := range s.Consumer.Nodes {
-		if !add(&c.Nodes, node.Labels) {
+		if !add(&c.Nodes, node.Annotations) {
 			continue
 		}
 		if isReady(node) {

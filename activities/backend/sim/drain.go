@@ -24,7 +24,7 @@ func (b *Backend) drain(s *State, a fleet.Attempt, force bool) *waiting {
 		delete(virtual.Annotations, backend.AnnotationStamp)
 	}
 	node := s.Consumer.Nodes[name]
-	if node == nil || !b.of(node.Labels, a) {
+	if node == nil || !b.of(node.Annotations, a) {
 		return nil
 	}
 	node.Spec.Unschedulable = true

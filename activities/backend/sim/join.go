@@ -144,7 +144,7 @@ func (b *Backend) otherAttempt(s *State, a fleet.Attempt) (*waiting, error) {
 		virtual := s.Consumer.Virtuals[other]
 		lost := virtual == nil || virtual.Deleting != nil || n.DeletionTimestamp != nil ||
 			virtual.Annotations[backend.AnnotationStamp] != id
-		if !lost || !b.ours(n.Labels) {
+		if !lost || !b.ours(n.Annotations) {
 			return nil, fmt.Errorf("join %s: node %s is the instance %s: it is stamped and not lost: %w",
 				name, other, id, backend.ErrConflict)
 		}

@@ -31,12 +31,12 @@ func (b *Backend) ourLabels() map[string]string {
 	return map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: b.opts.Hub}
 }
 
-// ours reports whether an object with these labels is this hub's.
+// ours reports whether an object with these labels is this hub's; a Node has them as annotations.
 func (b *Backend) ours(labels map[string]string) bool {
 	return labels[backend.LabelManagedBy] == backend.ManagedBy && labels[backend.LabelHub] == b.opts.Hub
 }
 
-// attemptLabels are on every object of the attempt.
+// attemptLabels are on every object of the attempt, on a Node as annotations.
 func (b *Backend) attemptLabels(a fleet.Attempt) map[string]string {
 	labels := b.ourLabels()
 	labels[backend.LabelGroup] = a.Group
@@ -104,13 +104,13 @@ func (b *Backend) newNode(spec backend.NodeSpec, now time.Time) (*corev1.Node, e
 		"alpha.service-controller.kubernetes.io/exclude-balancer": "true",
 	}
 	maps.Copy(labels, spec.Labels)
-	maps.Copy(labels, b.attemptLabels(spec.Attempt))
+	labels[backend.LabelGroup] = spec.Attempt.Group
 	taints := append([]corev1.Taint{{
 		Key: "virtual-node.liqo.io/not-allowed", Value: "true", Effect: corev1.TaintEffectNoExecute,
 	}}, spec.Taints...)
 
 	node := &corev1.Node{}
-	node.Name, node.UID, node.Labels = name, uidOf(object), labels
+	node.Name, node.UID, node.Labels, node.Annotations = name, uidOf(object), labels, b.attemptLabels(spec.Attempt)
 	node.CreationTimestamp = kubeTime(now)
 	node.Spec.Taints = taints
 	node.Status.Capacity, node.Status.Allocatable = spec.Shape.DeepCopy(), spec.Shape.DeepCopy()

@@ -29,7 +29,7 @@ func (b *Backend) restamp(s *State, a fleet.Attempt) error {
 			s.Consumer.Kubelets[name].Missing = &time.Time{} // long enough
 		}
 		return nil
-	case node.DeletionTimestamp != nil || !b.of(node.Labels, a) || node.Spec.ProviderID == id:
+	case node.DeletionTimestamp != nil || !b.of(node.Annotations, a) || node.Spec.ProviderID == id:
 		return nil
 	case node.Spec.ProviderID != "":
 		return fmt.Errorf("stamp node %s again: it has the providerID %q: %w", name, node.Spec.ProviderID,

@@ -62,7 +62,7 @@ func (b *Backend) nodeObjects(s *State, a fleet.Attempt) (virtual *Object, node 
 	if v := s.Consumer.Virtuals[name]; v != nil && b.of(v.Labels, a) {
 		virtual = v
 	}
-	if n := s.Consumer.Nodes[name]; n != nil && b.of(n.Labels, a) {
+	if n := s.Consumer.Nodes[name]; n != nil && b.of(n.Annotations, a) {
 		node = n
 	}
 	return virtual, node

@@ -23,7 +23,7 @@ func (b *Backend) conflict(s *State, a fleet.Attempt) error {
 	if o := s.Consumer.Virtuals[name]; o != nil && !b.of(o.Labels, a) {
 		return taken("virtual node")
 	}
-	if o := s.Consumer.Nodes[name]; o != nil && !b.of(o.Labels, a) {
+	if o := s.Consumer.Nodes[name]; o != nil && !b.of(o.Annotations, a) {
 		return taken("node")
 	}
 	return nil

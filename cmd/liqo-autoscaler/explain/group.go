@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -22,7 +21,7 @@ type Group struct {
 	// Told is max as Cluster Autoscaler saw it last.
 	Told *int `json:"told,omitempty"`
 	// Misfits are why the pod does not fit on a node of the group.
-	Misfits []Misfit `json:"misfits,omitempty"`
+	Misfits []fit.Misfit `json:"misfits,omitempty"`
 	// OnTheirWay are nodes that are being made.
 	OnTheirWay []Coming `json:"onTheirWay,omitempty"`
 	// Failed are instances that Cluster Autoscaler has not deleted yet, the newest last.
@@ -57,7 +56,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 		g.Verdict, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
 		return g
 	}
-	g.Misfits = misfits(w.Pod, s.Spec.Template())
+	g.Misfits = fit.Misfits(w.Pod, s.Spec.Template())
 	if len(g.Misfits) > 0 {
 		g.Verdict, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
 		return g
@@ -121,7 +120,7 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int) (Verdict, string) 
 }
 
 // hint says what to do where a label is asked for that offers have and the group's nodes do not promise.
-func (w World) hint(misfits []Misfit, spec fleet.GroupSpec) string {
+func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
 	case strings.Contains(misfits[0].Reason, liqoTaint):
 		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
@@ -129,15 +128,8 @@ func (w World) hint(misfits []Misfit, spec fleet.GroupSpec) string {
 	case w.Market == nil || spec.Provider != "":
 		return ""
 	}
-	only := &corev1.Node{Status: spec.Template().Status, Spec: spec.Template().Spec}
 	for _, o := range w.Market.Offers {
-		only.Labels = map[string]string{"liqo.io/remote-cluster-id": o.Provider}
-		for _, from := range []map[string]string{spec.Template().Labels, o.Labels} {
-			for key, value := range from {
-				only.Labels[key] = value
-			}
-		}
-		if len(selectors(w.Pod, only)) == 0 {
+		if len(fit.Selectors(w.Pod, spec.NodeOn(o.Candidate().Offer))) == 0 {
 			return "; nodes on " + o.Provider + " would have it: give pods that select by it a group with `per: provider`"
 		}
 	}

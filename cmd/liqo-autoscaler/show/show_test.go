@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -112,6 +113,19 @@ func cordoned() fleet.ProviderSnapshot {
 	return p
 }
 
+// misjudged is a group whose nodes differ, and which pods are misjudged for.
+func misjudged() show.Status {
+	s := show.StatusOf(snapshots()[1])
+	s.Findings = market.Findings{
+		Nodes: []market.DifferentNode{{Node: "gpu-10-abc-1-1", Group: "gpu-10", Differs: "label tier is x instead of burst; " +
+			"taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
+		Pods: []market.MisjudgedPod{{Pod: "shop/web-0", Group: "gpu-10", Labels: []string{"region"},
+			Fits: []string{"milan", "turin"}}},
+		MorePods: 12,
+	}
+	return s
+}
+
 // checked is a provider of which a rule has each of the verdicts.
 func checked(group string, verdicts ...conformance.Verdict) show.Conformance {
 	c := show.Conformance{Address: "127.0.0.1:8086", Group: group}
@@ -136,6 +150,7 @@ func TestGolden(t *testing.T) {
 		"offers-nothing":    show.OffersOf(nil, nil, nil),
 		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil, nil),
 		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
+		"status-findings":   misjudged(),
 		"conformance":       checked("standard", conformance.Passed, conformance.Failed, conformance.Skipped),
 		"conformance-read":  checked("", conformance.Passed),
 	}

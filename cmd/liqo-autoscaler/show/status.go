@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -19,6 +20,8 @@ type Status struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Refusing are the providers that refuse this cluster, by id.
 	Refusing []Refusing `json:"refusing,omitempty"`
+	// Findings are what has Cluster Autoscaler misjudge groups, where it was read.
+	Findings market.Findings `json:"findings,omitzero"`
 }
 
 // Refusing is a provider that refuses this cluster.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,8 @@ func (s Status) Table(out io.Writer, look Look) error {
 	for _, more := range []struct {
 		rows  int
 		print func(io.Writer, Look) error
-	}{{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable}} {
+	}{{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
+		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable}} {
 		if more.rows == 0 {
 			continue
 		}
@@ -62,6 +64,30 @@ func (s Status) refusingTable(out io.Writer, look Look) error {
 		rows = append(rows, []string{r.Provider, string(r.Kind), look.age(r.Since), until, look.cut(r.Reason)})
 	}
 	return table(out, []string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, rows)
+}
+
+func (s Status) differentTable(out io.Writer, look Look) error {
+	var rows [][]string
+	for _, n := range s.Findings.Nodes {
+		rows = append(rows, []string{n.Node, n.Group, look.cut(n.Differs)})
+	}
+	return tableAndMore(out, []string{"DIFFERENT NODE", "GROUP", "HOW"}, rows, s.Findings.MoreNodes)
+}
+
+func (s Status) misjudgedTable(out io.Writer, look Look) error {
+	var rows [][]string
+	for _, p := range s.Findings.Pods {
+		rows = append(rows, []string{p.Pod, p.Group, look.cut(strings.Join(p.Labels, ",")),
+			look.cut(strings.Join(p.Fits, ","))})
+	}
+	return tableAndMore(out, []string{"MISJUDGED POD", "GROUP", "SELECTS BY", "FITS ONLY ON"}, rows, s.Findings.MorePods)
+}
+
+func tableAndMore(out io.Writer, header []string, rows [][]string, more int) error {
+	if more > 0 {
+		rows = append(rows, append([]string{fmt.Sprintf("and %d more", more)}, make([]string, len(header)-1)...))
+	}
+	return table(out, header, rows)
 }
 
 func (s Status) instanceTable(out io.Writer, look Look) error {

@@ -35,16 +35,28 @@ func TestS31GroupsOfAnotherValueDoNotBalance(t *testing.T) {
 	require.Contains(t, []map[string]int{{"aaa": 3, "bbb": 3}, {"ccc": 6}}, w.targets())
 }
 
-// Why the values do not leave it to CA's own comparison and a list of labels to ignore: it works until the first nodes.
-func TestS31CAsOwnComparisonEndsWithTheFirstNodes(t *testing.T) {
-	w := newWorld(t, "- {id: aaa, provider: milan}\n- {id: bbb, provider: turin}",
-		offers(offer("milan", "north", 9, 1), offer("turin", "south", 9, 1)), func(o *caconfig.AutoscalingOptions) {
-			o.BalancingLabels = nil
-			o.BalancingExtraIgnoredLabels = []string{cluster, "liqo-autoscaler.io/group"}
+// CA's own comparison, with the labels to ignore that tell groups and providers apart: Nodes have none that tell
+// instances apart. The values need no list, and do not mind what Liqo adds to a real Node and a template lacks.
+func TestS31CAsOwnComparison(t *testing.T) {
+	for name, c := range map[string]struct {
+		first int // pods, before the two that are to be dealt out
+		want  int // groups that share them
+	}{
+		"no node yet":       {0, 2},
+		"one has a node":    {1, 1},
+		"each has its node": {2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "- {id: aaa, provider: milan}\n- {id: bbb, provider: turin}",
+				offers(offer("milan", "north", 9, 1), offer("turin", "south", 9, 1)), func(o *caconfig.AutoscalingOptions) {
+					o.BalancingLabels = nil
+					o.BalancingExtraIgnoredLabels = []string{cluster, "liqo-autoscaler.io/group"}
+				})
+			w.pods("first", c.first)
+			require.Len(t, w.loops(2), c.first)
+			w.pass(2 * time.Minute)
+			w.pods("more", 2)
+			require.Len(t, w.loops(2), c.want)
 		})
-	w.pods("one", 2)
-	require.ElementsMatch(t, []string{"aaa +1", "bbb +1"}, w.loops(2))
-	w.pass(2 * time.Minute)
-	w.pods("two", 2)
-	require.Len(t, w.loops(2), 1, "both in one group")
+	}
 }

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"k8s.io/autoscaler/cluster-autoscaler/utils/taints"
 )
@@ -40,17 +38,14 @@ func machine(name, cpu string, created time.Time) *corev1.Node {
 }
 
 // virtualNode is the Node that the worker and Liqo make of an instance (activities/backend/liqo/virtualnode.go, Liqo
-// pkg/virtualKubelet/liqoNodeProvider/setup.go): it carries all labels of its provider.
-func virtualNode(e *fleet.Entry, o market.Offer, created time.Time) *corev1.Node {
+// pkg/virtualKubelet/liqoNodeProvider/setup.go): of its provider's labels it carries those that the group declares.
+func virtualNode(e *fleet.Entry, provider string, created time.Time) *corev1.Node {
 	l := map[string]string{
-		"kubernetes.io/role": "agent", "liqo.io/type": "virtual-node", cluster: o.Provider,
+		"kubernetes.io/role": "agent", "liqo.io/type": "virtual-node", cluster: provider,
 		"storage.liqo.io/available":      "false",
 		corev1.LabelNodeExcludeBalancers: "true", "alpha.service-controller.kubernetes.io/exclude-balancer": "true",
 	}
-	maps.Copy(l, o.Labels)
 	maps.Copy(l, e.Spec.NodeLabels())
-	maps.Copy(l, map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: fleet.DefaultHub,
-		"liqo-autoscaler.io/consumer": "munich", backend.LabelInstance: e.Name, backend.LabelAttempt: "1"})
 	n := newNode(nodeName(e.Name), created, l, e.Spec.Shape.DeepCopy())
 	n.Spec.ProviderID = e.ID()
 	n.Spec.Taints = append([]corev1.Taint{liqoTaint}, e.Spec.NodeTaints()...)

@@ -18,18 +18,18 @@ func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	require.Empty(t, w.loops(4))
 }
 
-// What `per: any` must not be used for: CA takes the group's one node, in the north, for its shape, and buys again and
-// again what comes in the south.
+// What `per: any` must not be used for: CA takes the group's one node, on milan, for its shape, and buys again and
+// again what comes on turin.
 func TestPerAnyBuysAgainAndAgainForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("first", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(2))
 	require.Equal(t, 1, w.nodesOf("milan"))
 
-	w.pods("north", 1, selecting(region, "north"))
+	w.pods("milan", 1, selecting(cluster, "milan"))
 	asked := w.loops(30)
 	require.Greater(t, len(asked), 2, "one pod: %v", asked)
-	require.Greater(t, w.nodesOf("turin"), 2, "none of them is in the north")
+	require.Greater(t, w.nodesOf("turin"), 2, "none of them is on milan")
 	require.Equal(t, 1, w.pending())
 }
 

@@ -96,7 +96,7 @@ func (w *world) scaleOut(e *fleet.Entry, generation fleet.Generation) []fleet.Vi
 	offer := w.offers[n].Candidate().Offer
 	v.Phase, v.Attempt, v.Offer = fleet.Ready, 1, &offer
 	w.holds[e.Name] = hold{offer.Provider, e.Spec.Shape}
-	w.addNode(virtualNode(e, w.offers[n], w.now()))
+	w.addNode(virtualNode(e, w.offers[n].Provider, w.now()))
 	return []fleet.View{v}
 }
 

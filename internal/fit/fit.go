@@ -1,4 +1,6 @@
-package explain
+// Package fit says why a pod does not fit on an empty node, as the scheduler and Cluster Autoscaler's simulation would.
+// What depends on other pods, as anti-affinity and topology spread, is not judged.
+package fit
 
 import (
 	"fmt"
@@ -12,7 +14,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Misfit is a field of the pod that keeps it away from a node group's nodes.
+// Misfit is a field of the pod that keeps it away from a node.
 type Misfit struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
@@ -20,10 +22,13 @@ type Misfit struct {
 
 func (m Misfit) String() string { return m.Field + ": " + m.Reason }
 
-// misfits are what CA's simulation, and later the scheduler, would say of the pod on an empty node of the group. What
-// depends on other pods, as anti-affinity and topology spread, is not judged.
-func misfits(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
-	out = append(out, selectors(pod, node)...)
+// Misfits are all reasons: Selectors, then Besides.
+func Misfits(pod *corev1.Pod, node *corev1.Node) []Misfit {
+	return append(Selectors(pod, node), Besides(pod, node)...)
+}
+
+// Besides are the reasons that no label is to blame for: taints and size.
+func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	hard := func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}
@@ -43,31 +48,52 @@ func misfits(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-func selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
+// Selectors are the reasons in the pod's node selector and its required node affinity.
+func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		if got, ok := node.Labels[key]; !ok || got != pod.Spec.NodeSelector[key] {
 			out = append(out, Misfit{"spec.nodeSelector",
 				fmt.Sprintf("%s=%s is asked for, %s", key, pod.Spec.NodeSelector[key], has(node, key))})
 		}
 	}
-	only := pod.DeepCopy()
-	only.Spec.NodeSelector = nil
+	only := &corev1.Pod{Spec: corev1.PodSpec{Affinity: pod.Spec.Affinity}}
 	match, err := nodeaffinity.GetRequiredNodeAffinity(only).Match(node)
 	switch {
 	case err != nil:
 		out = append(out, Misfit{affinityField, err.Error()})
 	case !match:
-		out = append(out, Misfit{affinityField, whichTerms(pod.Spec.Affinity.NodeAffinity, node)})
+		out = append(out, Misfit{affinityField, whichTerms(required(pod), node)})
 	}
 	return out
+}
+
+// Keys are the labels that the pod selects nodes by, in order.
+func Keys(pod *corev1.Pod) []string {
+	keys := slices.Collect(maps.Keys(pod.Spec.NodeSelector))
+	for _, term := range required(pod) {
+		for _, e := range term.MatchExpressions {
+			keys = append(keys, e.Key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// required are the terms of the pod's required node affinity, of which one would do.
+func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
 const affinityField = "spec.affinity.nodeAffinity"
 
 // whichTerms names, of each term, the first expression that the node does not meet. One term would do.
-func whichTerms(a *corev1.NodeAffinity, node *corev1.Node) string {
+func whichTerms(terms []corev1.NodeSelectorTerm, node *corev1.Node) string {
 	var why []string
-	for _, term := range a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range terms {
 		for _, e := range term.MatchExpressions {
 			alone := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 				{MatchExpressions: []corev1.NodeSelectorRequirement{e}}}}

@@ -1,0 +1,85 @@
+package market
+
+import "slices"
+
+// Findings are what has Cluster Autoscaler misjudge node groups. The worker that publishes has found them; they are for
+// people, and decide nothing.
+type Findings struct {
+	Nodes []DifferentNode `json:"nodes,omitempty"`
+	Pods  []MisjudgedPod  `json:"pods,omitempty"`
+	// MoreNodes and MorePods are how many were left out.
+	MoreNodes int `json:"moreNodes,omitempty"`
+	MorePods  int `json:"morePods,omitempty"`
+}
+
+// DifferentNode is a Ready Node that is not as Cluster Autoscaler was told by its group's template.
+type DifferentNode struct {
+	Node  string `json:"node"`
+	Group string `json:"group"`
+	// Differs is in what, for people.
+	Differs string `json:"differs"`
+}
+
+// MisjudgedPod is a pending pod that selects nodes by labels that differ among the providers of a node group, whose
+// nodes Cluster Autoscaler takes for alike.
+type MisjudgedPod struct {
+	Pod   string `json:"pod"` // namespace/name
+	Group string `json:"group"`
+	// Labels are the keys that it selects by and that differ.
+	Labels []string `json:"labels"`
+	// Fits are the providers whose nodes it could run on.
+	Fits []string `json:"fits"`
+}
+
+// Of are the findings of some groups, by id; of all when none is named. What was left out is then not known.
+func (f Findings) Of(groups []string) Findings {
+	if len(groups) == 0 {
+		return f
+	}
+	of := Findings{}
+	for _, n := range f.Nodes {
+		if slices.Contains(groups, n.Group) {
+			of.Nodes = append(of.Nodes, n)
+		}
+	}
+	for _, p := range f.Pods {
+		if slices.Contains(groups, p.Group) {
+			of.Pods = append(of.Pods, p)
+		}
+	}
+	return of
+}
+
+// Bounds of what is published of each kind of finding, so that the document stays small.
+const (
+	maxFindings = 50
+	maxWords    = 300 // characters of one text
+	maxNames    = 10  // of labels, and of providers
+)
+
+// cut keeps the first findings, and what is short of each.
+func (f Findings) cut() Findings {
+	if n := len(f.Nodes); n > maxFindings {
+		f.Nodes, f.MoreNodes = f.Nodes[:maxFindings], n-maxFindings
+	}
+	if n := len(f.Pods); n > maxFindings {
+		f.Pods, f.MorePods = f.Pods[:maxFindings], n-maxFindings
+	}
+	f.Nodes, f.Pods = slices.Clone(f.Nodes), slices.Clone(f.Pods) // they are the finders'
+	for n := range f.Nodes {
+		if text := []rune(f.Nodes[n].Differs); len(text) > maxWords {
+			f.Nodes[n].Differs = string(text[:maxWords]) + "…"
+		}
+	}
+	for n := range f.Pods {
+		f.Pods[n].Labels, f.Pods[n].Fits = few(f.Pods[n].Labels), few(f.Pods[n].Fits)
+	}
+	return f
+}
+
+func few(names []string) []string {
+	if len(names) > maxNames {
+		return append(names[:maxNames:maxNames], "…")
+	}
+	return names
+}
