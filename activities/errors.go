@@ -30,6 +30,8 @@ func failureOf(provider string, err error) *fleet.Failure {
 // code says which code an error of the backend is.
 func code(err error) fleet.Code {
 	switch {
+	case errors.Is(err, backend.ErrFull):
+		return fleet.CodeNoCapacity
 	case isVerdict(err):
 		return fleet.CodeRefused
 	case errors.Is(err, backend.ErrUnreachable):
@@ -43,8 +45,8 @@ func code(err error) fleet.Code {
 
 // isVerdict reports whether trying the same again is pointless: the provider said no.
 func isVerdict(err error) bool {
-	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrShort) || errors.Is(err, backend.ErrInvalid) ||
-		errors.Is(err, backend.ErrConflict)
+	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrShort) || errors.Is(err, backend.ErrFull) ||
+		errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrConflict)
 }
 
 // refused is the error of a step that its provider said no to; its third detail is the refusal, if the provider refuses

@@ -37,6 +37,7 @@ func TestVerdictOf(t *testing.T) {
 		code  fleet.Code
 		stage string
 	}{
+		"no room":  {of(fails(backend.ErrFull)), fleet.Refused, fleet.CodeNoCapacity, ""},
 		"denied":   {of(fails(backend.ErrDenied)), fleet.Refused, fleet.CodeRefused, ""},
 		"short":    {of(fails(short)), fleet.Refused, fleet.CodeRefused, "resources"},
 		"conflict": {of(fails(backend.ErrConflict)), fleet.Refused, fleet.CodeRefused, ""},

@@ -53,6 +53,7 @@ func TestJoinEnds(t *testing.T) {
 			verb: fails(&backend.RefusingError{ProviderRefusal: cordoned}), holds: refusing, final: true, kind: fleet.Refused,
 		},
 		"granted too little":       {verb: fails(backend.ErrShort), final: true, kind: fleet.Refused},
+		"no room":                  {verb: fails(backend.ErrFull), final: true, kind: fleet.Refused},
 		"fails, and may try again": {verb: fails(backend.ErrUnreachable), spent: 9 * time.Second},
 		"fails at the end": {
 			verb: fails(backend.ErrUnreachable), spent: 10 * time.Second, final: true, kind: fleet.GaveUp,

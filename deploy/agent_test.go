@@ -52,6 +52,9 @@ func TestAgentChart(t *testing.T) {
 				require.Equal(t, "nvidia.com/gpu", config.NodeTolerations[0].Key)
 				require.Equal(t, "16", config.Offers[0].Cap.Cpu().String())
 				require.Len(t, config.Offers, 2)
+				require.Equal(t, []string{"standard", "nginx", "metallb"}, slices.Concat(config.StorageClasses,
+					config.IngressClasses, config.LoadBalancerClasses))
+				require.Equal(t, agent.SharesWeights, config.Shares)
 			}
 			pod := one[appsv1.Deployment](t, o, namespace, name).Spec.Template.Spec
 			require.Len(t, pod.Containers, 1)
@@ -126,7 +129,7 @@ func TestAgentSchema(t *testing.T) {
 			require.Equal(t, "false", string(of.AdditionalProperties), key)
 		}
 	}
-	known := []string{"consumer", "hub", "name", "credentials", "cap", "maxNodes", "labels", "price", "prices",
+	known := []string{"consumer", "hub", "name", "credentials", "cap", "weight", "maxNodes", "labels", "price", "prices",
 		"lingerSeconds", "unpeer"}
 	require.ElementsMatch(t, known, slices.Collect(maps.Keys(root.Definitions["offer"].Properties)))
 

@@ -38,6 +38,8 @@ type Spec struct {
 	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
 	// Unpeer is linger (default) or never.
 	Unpeer fleet.UnpeerPolicy `json:"unpeer,omitempty" validate:"omitempty,oneof=linger never"`
+	// Class is that of the ResourceSlices to ask for: liqo-autoscaler where the agent grants them. Absent means Liqo's.
+	Class string `json:"class,omitempty" validate:"omitempty,dnslabel"`
 	// Network is how traffic between the clusters comes about; absent means gateways with their defaults.
 	Network *NetworkSpec `json:"network,omitempty"`
 	// Expires is when the offer ends, RFC 3339; absent means never.
@@ -112,6 +114,7 @@ func (s Spec) Offer() fleet.Offer {
 		Currency:      s.Currency,
 		LingerSeconds: s.LingerSeconds,
 		Unpeer:        s.Unpeer,
+		Class:         s.Class,
 		Network:       s.Network.network(),
 		Expires:       s.Expires,
 	}

@@ -24,6 +24,7 @@ prices: {cpu: 0.03, memory: 0.004, nvidia.com/gpu: 1.2}
 currency: EUR
 lingerSeconds: 0
 unpeer: never
+class: gold
 expires: 2027-01-01T00:00:00Z
 `
 
@@ -45,6 +46,7 @@ func TestParseOfferKeepsAllFields(t *testing.T) {
 	require.InDelta(t, 0.03, o.Prices["cpu"], 0, "a copy is a copy")
 	require.Equal(t, time.Duration(0), o.Linger())
 	require.Equal(t, fleet.UnpeerNever, o.Unpeer)
+	require.Equal(t, "gold", o.Class)
 	require.Equal(t, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), o.Expires.UTC())
 }
 
@@ -54,7 +56,7 @@ func TestParseOfferFaults(t *testing.T) {
 		"bad name": {"name: milan", "name: Milan_1", `name: "Milan_1" is not a DNS-1123 subdomain`},
 		"provider": {"maxNodes: 4", "provider: Milan", `provider: "Milan" is not a DNS-1123 label`},
 		"unknown field": {"maxNodes: 4", "lender: milan",
-			"line 5: lender: unknown field: remove it, or use one of credentials, currency, expires,"},
+			"line 5: lender: unknown field: remove it, or use one of class, credentials, currency, expires,"},
 		"no credentials": {"credentials: {secretRef: {namespace: liqo-autoscaler, name: milan}}", "",
 			"credentials: give exactly one of"},
 		"both credentials":  {"{secretRef:", "{kubeconfigFile: a, secretRef:", "credentials: give exactly one of"},
@@ -85,6 +87,7 @@ func TestParseOfferFaults(t *testing.T) {
 			"prices: got 3, want a mapping"},
 		"currency": {"currency: EUR", "currency: euro",
 			`currency: got "euro", want a currency by its ISO 4217 code, such as EUR`},
+		"class":   {"class: gold", "class: a/b", `class: "a/b" is not a DNS-1123 label`},
 		"linger":  {"lingerSeconds: 0", "lingerSeconds: -5", "lingerSeconds: is -5: give at least 0"},
 		"unpeer":  {"unpeer: never", "unpeer: always", `unpeer: got "always", want one of linger, never`},
 		"expires": {"2027-01-01T00:00:00Z", "tomorrow", `expires: got "tomorrow", want a time such as`},

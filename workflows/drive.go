@@ -167,7 +167,7 @@ func (d *driver) activity(ctx workflow.Context, step fleet.Step, view fleet.View
 		return d.choose(ctx, view, ev)
 	case fleet.StepJoin:
 		in := activities.JoinInput{View: view, Node: backend.NodeSpec{
-			Attempt: at, Shape: d.Spec.Shape, Labels: d.Spec.NodeLabels(), Taints: d.Spec.NodeTaints(),
+			Attempt: at, Shape: d.Spec.Shape, Class: i.Offer.Class, Labels: d.Spec.NodeLabels(), Taints: d.Spec.NodeTaints(),
 			Booking: fleet.Booking{Spec: d.Spec, BookedAt: i.BookedAt},
 		}}
 		ctx = join(ctx, "wait for virtual node "+at.ObjectName())

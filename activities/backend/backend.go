@@ -54,9 +54,11 @@ type Progress func(stage Stage, message string)
 type NodeSpec struct {
 	Attempt fleet.Attempt       `json:"attempt"`
 	Shape   corev1.ResourceList `json:"shape"`
-	Labels  map[string]string   `json:"labels,omitempty"`
-	Taints  []corev1.Taint      `json:"taints,omitempty"`
-	Booking fleet.Booking       `json:"booking"`
+	// Class is the offer's: by whom the provider has it decided; "" means whom it has by default.
+	Class   string            `json:"class,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Taints  []corev1.Taint    `json:"taints,omitempty"`
+	Booking fleet.Booking     `json:"booking"`
 }
 
 // Peerings makes and removes the relation with a Provider, shared by all attempts on it.
@@ -105,8 +107,8 @@ type Nodes interface {
 	// and then the Node's providerID is the instance id. It neither marks nor stamps while another Node carries the
 	// instance id or another attempt's virtual node is marked; when another attempt has both and is not lost, that one is
 	// the instance: ErrConflict. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
-	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrConflict (also when the name or
-	// providerID is taken), ErrUnreachable, *StageError.
+	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrFull (whoever decides
+	// for Class has no room), ErrConflict (also when the name or providerID is taken), ErrUnreachable, *StageError.
 	Join(ctx context.Context, spec NodeSpec, progress Progress) (Node, error)
 	// Drain removes the mark, cordons the Node and evicts its pods (DaemonSet and mirror pods apart), honouring
 	// disruption budgets, until none is left. With force it first puts TaintToBeDeleted on the Node, and then deletes

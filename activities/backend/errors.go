@@ -17,6 +17,7 @@ var (
 	ErrDenied      = errors.New("denied by the provider")
 	ErrInUse       = errors.New("peering in use")
 	ErrShort       = errors.New("granted less than asked")
+	ErrFull        = errors.New("no room at the provider") // nothing is held against it
 	ErrConflict    = errors.New("conflict")
 	ErrNotPeered   = errors.New("not peered") // Join without an established peering: Establish first
 )

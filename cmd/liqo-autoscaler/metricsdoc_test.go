@@ -106,8 +106,8 @@ func metricRows(t *testing.T) []string {
 
 	provider := observed(t)
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-	agent.NewMetrics(metrics.Namespace, provider.registry).
-		Measured(map[string]corev1.ResourceList{"milan": amounts}, amounts)
+	each := map[string]corev1.ResourceList{"milan": amounts}
+	agent.NewMetrics(metrics.Namespace, provider.registry).Measured(each, each, amounts)
 
 	rows := map[string]string{} // by name
 	for _, process := range []struct {

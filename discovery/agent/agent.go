@@ -108,11 +108,13 @@ func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	measured := map[string]corev1.ResourceList{}
 	var offers []api.Posted
 	for _, o := range config.Offers {
-		free := world.Free(Holder{Consumer: o.Consumer, Hub: o.Hub}, config.Reserve)
-		posted := o.Post(config.Provider, free)
+		posted := config.Measure(world, o)
+		if a.options.GrantsSlices {
+			posted.Class = Class
+		}
 		measured[o.Name] = posted.Lendable
 		offers = append(offers, posted)
 	}
-	a.options.Metrics.Measured(measured, world.Largest())
+	a.options.Metrics.Measured(measured, world.Granted(), world.Largest())
 	return offers, config.TTL()
 }

@@ -25,8 +25,15 @@ type Config struct {
 	// NodeTolerations are those that the consumers' pods have: nodes with other taints, such as the control plane's, are
 	// not offered.
 	NodeTolerations []corev1.Toleration `json:"nodeTolerations,omitempty"`
+	// Shares are none (default), equal or by weights.
+	Shares Shares `json:"shares,omitempty"`
 	// NodeLabels are on the virtual nodes of the slices that the agent grants.
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+	// StorageClasses, IngressClasses and LoadBalancerClasses are those of this cluster that pods, Ingresses and Services
+	// brought by a slice that the agent grants may use; the first of each is the default one.
+	StorageClasses      []string `json:"storageClasses,omitempty"`
+	IngressClasses      []string `json:"ingressClasses,omitempty"`
+	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
 	// TTLSeconds is how long an offer lives that is not renewed; default 60. It is renewed three times as often.
 	TTLSeconds int `json:"ttlSeconds,omitempty"`
 	// Offers has one for each consumer.
@@ -41,6 +48,8 @@ type OfferConfig struct {
 	Hub string `json:"hub,omitempty"`
 	// Cap bounds what is offered, by resource.
 	Cap corev1.ResourceList `json:"cap,omitempty"`
+	// Weight is the consumer's with Shares by weights; default 1. That of its first offer counts.
+	Weight int `json:"weight,omitempty"`
 	discovery.Spec
 }
 
@@ -50,6 +59,7 @@ const (
 	minTTL     = 10
 	maxTTL     = 24 * 60 * 60
 	maxOffers  = 100
+	maxWeight  = 1000
 )
 
 // TTL is how long an offer lives that is not renewed.
@@ -87,11 +97,18 @@ func (c *Config) check() (faults strictyaml.Faults) {
 		faults.Add("offers", "is too long: give at most %d", maxOffers)
 	}
 	negative(&faults, "reserve", c.Reserve)
+	if c.Shares != SharesNone && c.Shares != SharesEqual && c.Shares != SharesWeights {
+		faults.Add("shares", "%q is not known: write equal or weights, or leave it out", c.Shares)
+	}
 	for key, val := range c.NodeLabels {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(val)) > 0 {
 			faults.Add(strictyaml.Join("nodeLabels", key), "%q is no label: see Kubernetes' label syntax", key+"="+val)
 		}
 	}
+	return append(faults, c.checkOffers()...)
+}
+
+func (c *Config) checkOffers() (faults strictyaml.Faults) {
 	names := map[string]int{}
 	for i, offer := range c.Offers {
 		path := fmt.Sprintf("offers[%d].", i)
@@ -100,6 +117,9 @@ func (c *Config) check() (faults strictyaml.Faults) {
 			faults.Add(path+"name", "%q is also the name of offers[%d]", offer.Name, first)
 		}
 		names[offer.Name] = i
+		if offer.Weight != 0 && c.Shares != SharesWeights {
+			faults.Add(path+"weight", "is for shares: weights only")
+		}
 	}
 	return faults
 }
@@ -116,6 +136,12 @@ func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 	}
 	if o.Expires != nil {
 		faults.Add(path+"expires", "is not yours to give: an offer ends ttlSeconds after the agent")
+	}
+	if o.Class != "" {
+		faults.Add(path+"class", "is not yours to give: --grant-slices has the agent serve its own")
+	}
+	if o.Weight < 0 || o.Weight > maxWeight {
+		faults.Add(path+"weight", "is %d: give 1 to %d", o.Weight, maxWeight)
 	}
 	if o.Provider != "" {
 		faults.Add(path+"provider", "stands once, at the top")
@@ -147,16 +173,31 @@ func negative(faults *strictyaml.Faults, path string, amounts corev1.ResourceLis
 	}
 }
 
-// Post is the offer with what is free, bounded by Cap. What no pod can ask for is left out.
+// Measure is the offer with what its consumer may have now, its own holds included: what is free, at most its cap and
+// its share, less what it was granted beside those holds.
+func (c Config) Measure(w World, o OfferConfig) api.Posted {
+	to := Holder{Consumer: o.Consumer, Hub: o.Hub}
+	free, most := w.Free(to, c.Reserve), c.bound(w, o)
+	for _, s := range w.Slices {
+		if s.Labels[labelOrigin] == o.Consumer && !s.heldBy(to) {
+			subtract(most, s.Granted())
+		}
+	}
+	for name, amount := range most {
+		if free.Name(name, amount.Format).Cmp(amount) > 0 {
+			free[name] = amount
+		}
+	}
+	return o.Post(c.Provider, free)
+}
+
+// Post is the offer with what is free. What no pod can ask for is left out, and no amount is negative.
 func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted {
 	spec := o.Spec
 	spec.Provider = provider
 	spec.Lendable = nothing()
 	for name, amount := range free {
-		if most, ok := o.Cap[name]; ok && most.Cmp(amount) < 0 {
-			amount = most
-		}
-		if _, always := spec.Lendable[name]; always || amount.Sign() > 0 && discovery.Requestable(name) {
+		if amount.Sign() > 0 && (has(spec.Lendable, name) || discovery.Requestable(name)) {
 			spec.Lendable[name] = amount.DeepCopy()
 		}
 	}

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "default", c.Offers[0].Hub)
 
 	posted := c.Offers[0].Post(c.Provider, corev1.ResourceList{
-		"cpu": resource.MustParse("12"), "memory": resource.MustParse("8Gi"), gpu: resource.MustParse("0"),
+		"cpu": resource.MustParse("10"), "memory": resource.MustParse("8Gi"), gpu: resource.MustParse("0"),
 		"hugepages-2Mi": resource.MustParse("0"), "attachable-volumes": resource.MustParse("3"),
 		"fpga.example.com/x": resource.MustParse("2"),
 	})
@@ -42,6 +42,7 @@ func TestParseSaysAllThatIsWrong(t *testing.T) {
 	_, err := Parse([]byte(`
 provider: Milan
 ttlSeconds: 1
+shares: fair
 reserve: {cpu: "-1"}
 offers:
 - consumer: munich
@@ -53,6 +54,8 @@ offers:
   name: milan
   provider: x
   expires: 2030-01-01T00:00:00Z
+  class: default
+  weight: 1001
   cap: {cpu: "-2"}
   credentials: {secretRef: {namespace: lend, name: milan}}
 typo: 1
@@ -60,7 +63,9 @@ typo: 1
 	for _, says := range []string{`provider: "Milan" is no Liqo cluster id`, "ttlSeconds: is 1: give 10 to 86400",
 		"reserve.cpu: must not be negative", "offers[0].lendable: is measured", "offers[0].credentials.kubeconfigFile",
 		`offers[0].labels["a b"]`, "offers[1].consumer", `offers[1].name: "milan" is also the name of offers[0]`,
-		"offers[1].provider: stands once", "offers[1].expires", "offers[1].cap.cpu: must not be negative", "typo"} {
+		"offers[1].provider: stands once", "offers[1].expires", `shares: "fair" is not known`,
+		"offers[1].class: is not yours", "offers[1].weight: is 1001", "offers[1].weight: is for shares: weights only",
+		"offers[1].cap.cpu: must not be negative", "typo"} {
 		require.ErrorContains(t, err, says)
 	}
 	require.NotContains(t, err.Error(), "offers[1].labels")

@@ -70,6 +70,20 @@ func (w World) Largest() corev1.ResourceList {
 	return largest
 }
 
+// Granted is what the slices of each consumer were granted.
+func (w World) Granted() map[string]corev1.ResourceList {
+	granted := map[string]corev1.ResourceList{}
+	for _, s := range w.Slices {
+		if consumer := s.Labels[labelOrigin]; s.Incoming() {
+			if granted[consumer] == nil {
+				granted[consumer] = corev1.ResourceList{}
+			}
+			add(granted[consumer], s.Granted())
+		}
+	}
+	return granted
+}
+
 // allocatable is what the usable nodes have, together and each.
 func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.ResourceList) {
 	all, each = corev1.ResourceList{}, map[string]corev1.ResourceList{}
@@ -78,11 +92,7 @@ func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.Re
 			continue
 		}
 		each[node.Name] = maps.Clone(node.Status.Allocatable)
-		for name, amount := range node.Status.Allocatable {
-			sum := all[name].DeepCopy()
-			sum.Add(amount)
-			all[name] = sum
-		}
+		add(all, node.Status.Allocatable)
 	}
 	return all, each
 }
@@ -116,6 +126,14 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return all
+}
+
+func add(to, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
+		sum := to[name].DeepCopy()
+		sum.Add(amount)
+		to[name] = sum
+	}
 }
 
 // subtract takes from what there is; what there is none of stays absent. Nothing is added by an amount that somebody

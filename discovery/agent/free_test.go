@@ -58,6 +58,15 @@ func slice(consumer, hub string, granted corev1.ResourceList, change ...func(*Sl
 	return s
 }
 
+func TestGranted(t *testing.T) {
+	w := World{Slices: []Slice{slice("munich", "", amounts("2", "4Gi")), slice("munich", "east", amounts("1", "1Gi")),
+		waiting("turin", amounts("1", "1Gi")), slice("", "", amounts("9", "9Gi"))}}
+	granted := w.Granted()
+	require.Len(t, granted, 2)
+	require.Equal(t, "cpu=3, memory=5Gi", show(granted["munich"]))
+	require.Empty(t, granted["turin"])
+}
+
 // Two nodes of 8 CPUs; each case adds something, and says what CPU and GPUs are free for consumer munich then.
 func TestFree(t *testing.T) {
 	asks := amounts("2", "4Gi")

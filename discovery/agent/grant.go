@@ -2,10 +2,14 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Class is that of the slices which the agent grants or denies. Liqo leaves every class but its own to others.
@@ -26,7 +30,7 @@ type Verdict struct {
 // Reasons of a Verdict.
 const (
 	reasonGranted  = "ResourceSliceResourcesAccepted" // as Liqo says it
-	reasonFull     = "NoCapacity"
+	reasonFull     = string(fleet.CodeNoCapacity)     // which consumers know
 	reasonInvalid  = "InvalidResources"
 	reasonUnknown  = "NotOffered"
 	reasonRefusing = "TenantNotActive"
@@ -43,7 +47,7 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
 	if tenant.Condition != tenantActive {
 		return Verdict{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
 	}
-	at := slices.IndexFunc(c.Offers, func(o OfferConfig) bool { return o.Consumer == tenant.ClusterID })
+	at := c.first(tenant.ClusterID)
 	if at < 0 {
 		return Verdict{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
 	}
@@ -57,18 +61,14 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
 	if missing := lacking(free, asks); missing != "" {
 		return Verdict{Reason: reasonFull, Message: "not free here: " + missing}
 	}
-	left := c.Offers[at].Cap.DeepCopy()
+	left := c.bound(w, c.Offers[at])
 	for _, other := range w.Slices {
 		if other.Namespace == s.Namespace {
 			subtract(left, other.Granted())
 		}
 	}
-	bounded := corev1.ResourceList{}
-	for name := range left {
-		if amount, ok := asks[name]; ok {
-			bounded[name] = amount
-		}
-	}
+	bounded := maps.Clone(asks)
+	maps.DeleteFunc(bounded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(left, name) })
 	if missing := lacking(left, bounded); missing != "" {
 		return Verdict{Reason: reasonFull, Message: "beyond what is offered to " + tenant.ClusterID + ": " + missing}
 	}

@@ -94,7 +94,7 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 		}
 		verdict := config.Judge(world, s, tenant)
 		g.unsure[s.UID] = true
-		switch err := g.write(ctx, objects[n], verdict, config.NodeLabels); {
+		switch err := g.write(ctx, objects[n], verdict, config); {
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err): // nothing of ours will take effect on what was read
 			delete(g.unsure, s.UID)
 			again = true
@@ -181,8 +181,7 @@ func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 }
 
 // write puts the verdict into the slice as it was read: when anybody has changed it since, that is a conflict.
-func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v Verdict,
-	labels map[string]string) error {
+func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v Verdict, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
 	object := read.DeepCopy()
@@ -199,10 +198,13 @@ func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v 
 		value = accepted
 		status["resources"], _, _ = unstructured.NestedFieldCopy(object.Object, "spec", "resources")
 		nodeLabels := map[string]any{}
-		for key, label := range labels {
+		for key, label := range config.NodeLabels {
 			nodeLabels[key] = label
 		}
 		status["nodeLabels"] = nodeLabels
+		status["storageClasses"] = classes("storageClassName", config.StorageClasses)
+		status["ingressClasses"] = classes("ingressClassName", config.IngressClasses)
+		status["loadBalancerClasses"] = classes("loadBalancerClassName", config.LoadBalancerClasses)
 	}
 	status["conditions"] = append(conditions, runtime.DeepCopyJSONValue(map[string]any{
 		"type": conditionResources, "status": value, "reason": v.Reason, "message": v.Message,
@@ -212,4 +214,13 @@ func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v 
 	_, err = g.objects.Resource(sliceResource).Namespace(object.GetNamespace()).UpdateStatus(ctx, object,
 		metav1.UpdateOptions{})
 	return err
+}
+
+// classes are names as Liqo has them in a slice; the first one is the default.
+func classes(key string, names []string) []any {
+	out := []any{}
+	for n, name := range names {
+		out = append(out, map[string]any{key: name, "default": n == 0})
+	}
+	return out
 }

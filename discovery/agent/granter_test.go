@@ -82,6 +82,8 @@ func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
 	}
 }
 
+const storageClasses = "[map[default:true storageClassName:fast] map[default:false storageClassName:slow]]"
+
 // answers are how many slices were granted, and how many denied for want of room, when all have an answer.
 func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	for i := range all {
@@ -93,8 +95,9 @@ func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 		switch s.condition(conditionResources) {
 		case accepted:
 			granted++
-			if _, kept, _ := unstructured.NestedString(all[i].Object, "status", "authParams", "apiServer"); !kept ||
-				s.Status.Resources.Cpu().String() != "1" {
+			_, kept, _ := unstructured.NestedString(all[i].Object, "status", "authParams", "apiServer")
+			storage, _, _ := unstructured.NestedSlice(all[i].Object, "status", "storageClasses")
+			if !kept || s.Status.Resources.Cpu().String() != "1" || fmt.Sprint(storage) != storageClasses {
 				return 0, 0, fmt.Errorf("granted wrongly: %v", all[i].Object["status"])
 			}
 		case denied:
@@ -115,6 +118,7 @@ func TestNoRoomIsGrantedTwice(t *testing.T) {
 	c.versioned()
 	config, _ := configFile(t, `
 provider: milan-1
+storageClasses: [fast, slow]
 offers:
 - {consumer: munich, name: a, credentials: {secretRef: {namespace: lend, name: milan}}}
 - {consumer: turin, name: b, credentials: {secretRef: {namespace: lend, name: milan}}}

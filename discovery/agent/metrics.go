@@ -15,8 +15,8 @@ const (
 
 // Metrics are what an agent tells Prometheus.
 type Metrics struct {
-	writes, answers  *prometheus.CounterVec
-	offered, largest *prometheus.GaugeVec
+	writes, answers           *prometheus.CounterVec
+	offered, granted, largest *prometheus.GaugeVec
 }
 
 // NewMetrics makes the metrics, with names that begin with namespace, and registers them.
@@ -35,12 +35,16 @@ func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
 			Help: "What an offer of the config has now, the consumer's own holds included; measured, also while it cannot be " +
 				"advertised.",
 		}, []string{"offer", "resource"}),
+		granted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "agent_granted",
+			Help: "What all ResourceSlices of a consumer were granted here, of any class, by consumer.",
+		}, []string{"consumer", "resource"}),
 		largest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "agent_largest_node",
 			Help: "What is left on the node with the most CPU left: larger pods do not start, however much is offered in all.",
 		}, []string{"resource"}),
 	}
-	registry.MustRegister(m.writes, m.answers, m.offered, m.largest)
+	registry.MustRegister(m.writes, m.answers, m.offered, m.granted, m.largest)
 	for _, result := range []string{put, withdrawn, failed} {
 		m.writes.WithLabelValues(result)
 	}
@@ -54,12 +58,16 @@ func (m *Metrics) wrote(result string) { m.writes.WithLabelValues(result).Inc() 
 
 func (m *Metrics) answered(v Verdict) { m.answers.WithLabelValues(v.Reason).Inc() }
 
-// Measured shows what was measured last.
-func (m *Metrics) Measured(offered map[string]corev1.ResourceList, largest corev1.ResourceList) {
-	m.offered.Reset()
-	for offer, amounts := range offered {
-		for name, amount := range amounts {
-			m.offered.WithLabelValues(offer, string(name)).Set(amount.AsApproximateFloat64())
+// Measured shows what was measured last: by offer, and by consumer.
+func (m *Metrics) Measured(offered, granted map[string]corev1.ResourceList, largest corev1.ResourceList) {
+	for gauge, all := range map[*prometheus.GaugeVec]map[string]corev1.ResourceList{
+		m.offered: offered, m.granted: granted,
+	} {
+		gauge.Reset()
+		for whose, amounts := range all {
+			for name, amount := range amounts {
+				gauge.WithLabelValues(whose, string(name)).Set(amount.AsApproximateFloat64())
+			}
 		}
 	}
 	m.largest.Reset()

@@ -32,6 +32,7 @@ type info struct {
 	Currency      string                          `json:"currency,omitempty"`
 	LingerSeconds *int64                          `json:"lingerSeconds,omitempty"`
 	Unpeer        fleet.UnpeerPolicy              `json:"unpeer,omitempty"`
+	Class         string                          `json:"class,omitempty"`
 	Network       *discovery.NetworkSpec          `json:"network,omitempty"`
 	Expires       *time.Time                      `json:"expires,omitempty"`
 	// Provider declares the cluster id that the kubeconfig must lead to.
@@ -76,7 +77,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		}},
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price, Prices: in.Prices,
 		Currency: in.Currency, LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
-		Network: in.network(),
+		Class: in.Class, Network: in.network(),
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {
 		faults = append(faults, under(keyInfo, wrong)...)

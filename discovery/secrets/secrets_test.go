@@ -133,7 +133,7 @@ func TestYAMLAndOurOwnKeys(t *testing.T) {
 	s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {
 		s.Data["info"] = []byte("name: milan\nresources: {cpu: 16, memory: 64Gi, pods: 110}\nlabels: {hasGPU: true, zone: " +
 			"39}\n" +
-			"price: 0.5\nprices: {cpu: 0.03}\ncurrency: EUR\n" +
+			"price: 0.5\nprices: {cpu: 0.03}\ncurrency: EUR\nclass: gold\n" +
 			"maxNodes: 1\nlingerSeconds: 0\nunpeer: never\nexpires: 2030-01-01T00:00:00Z\n")
 	})))
 	offers, problems, err := s.List(t.Context())
@@ -147,6 +147,7 @@ func TestYAMLAndOurOwnKeys(t *testing.T) {
 	require.Equal(t, 1, o.MaxNodes)
 	require.Zero(t, o.Linger())
 	require.Equal(t, fleet.UnpeerNever, o.Unpeer)
+	require.Equal(t, "gold", o.Class)
 	require.Equal(t, 2030, o.Expires.Year())
 }
 

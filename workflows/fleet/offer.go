@@ -56,6 +56,8 @@ type Offer struct {
 	// LingerSeconds is how long the Peering is kept unused; nil means DefaultLinger.
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+	// Class is by whom the provider has requests for nodes decided; "" means whom it has by default.
+	Class string `json:"class,omitempty"`
 	// Network is the provider's; nil means the default one.
 	Network *Network   `json:"network,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`

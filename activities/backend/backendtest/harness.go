@@ -84,6 +84,8 @@ type World struct {
 	Close func(ctx context.Context, provider fleet.Provider, kind fleet.RefusingKind) (undo Undo, err error)
 	// Shrink makes the provider grant less than Shape.
 	Shrink func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
+	// Fill leaves less room than Shape at the provider, as whoever decides for Class there finds.
+	Fill func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 }
 
 // Undo takes back what a function of World did. It may be called twice.

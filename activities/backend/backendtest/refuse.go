@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -37,6 +38,24 @@ func (s *suite) testJoinShort(t *testing.T) {
 	_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil)
 	require.ErrorIs(t, err, backend.ErrShort)
 	require.Nil(t, s.node(t, a), "no Node of a smaller shape is made")
+	require.NoError(t, undo(s.ctx(t)))
+	s.left(t, a)
+	require.Empty(t, s.objectsOf(t, a))
+}
+
+// Class is what the suite asks for where somebody is to decide for a provider.
+const Class = "gold"
+
+func (s *suite) testJoinFull(t *testing.T) {
+	a := s.attempt(instFull, 1, s.first())
+	s.established(t, a.Provider)
+	undo := s.with(t, a.Provider, "Fill", s.World.Fill)
+	spec := s.spec(a)
+	spec.Class = Class
+	_, err := s.Backend.Join(s.ctx(t), spec, nil)
+	require.ErrorIs(t, err, backend.ErrFull)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "it is not waited for")
+	require.NotErrorIs(t, err, backend.ErrDenied, "the provider has no room, and refuses nobody")
 	require.NoError(t, undo(s.ctx(t)))
 	s.left(t, a)
 	require.Empty(t, s.objectsOf(t, a))

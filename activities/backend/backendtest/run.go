@@ -57,6 +57,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("SecondAttemptBesideFirst", s.testSecondAttemptBesideFirst)
 	t.Run("JoinDenied", s.testJoinDenied)
 	t.Run("JoinShort", s.testJoinShort)
+	t.Run("JoinFull", s.testJoinFull)
 	t.Run("LeaveWhileCut", s.testLeaveWhileCut)
 	t.Run("UnpeerForeignSlice", s.testUnpeerForeignSlice)
 	t.Run("UnpeerLeavesNothing", s.testUnpeer)

@@ -32,6 +32,7 @@ const (
 	instBeside   = 11 // its second attempt goes to the other provider while the first is half made
 	instPasses   = 12
 	instRefused  = 13
+	instFull     = 14
 )
 
 var errStop = errors.New("stopped by the suite")

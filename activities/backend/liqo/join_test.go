@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -119,6 +120,30 @@ func TestJoinDenied(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrDenied)
 		require.ErrorContains(t, err, kind)
 	}
+}
+
+// The slice asks for the offer's class, and a class's controller may have no room: nobody is refused by that.
+func TestJoinFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, peered(), nil)
+		classy := spec()
+		classy.Class = "gold"
+		_, err := c.Join(soon(t), classy, nil)
+		require.Error(t, err) // nobody answers
+		var slice authv1beta1.ResourceSlice
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
+		require.EqualValues(t, "gold", slice.Spec.Class)
+	})
+	slice := accepted("2")
+	slice.Status.Conditions[1].Status = authv1beta1.ResourceSliceConditionDenied
+	slice.Status.Conditions[1].Reason, slice.Status.Conditions[1].Message = "NoCapacity", "not free here: cpu 1 of 2"
+	c := newClusters(t, peered(slice), nil)
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrFull)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "it is not waited for")
+	require.NotErrorIs(t, err, backend.ErrDenied)
+	require.ErrorContains(t, err, "not free here: cpu 1 of 2")
 }
 
 // A drained Tenant may not even ask; the reason is read from the Tenant.

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // ensureSlice finds the attempt's slice or makes it. The annotation by which Liqo would make the virtual node itself is
@@ -49,7 +51,8 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 			Labels:    with(j.labels(), outgoing(j.Provider.ID), map[string]string{consts.RemoteClusterID: j.Provider.ID}),
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
-			Class:             authv1beta1.ResourceSliceClassDefault,
+			Class: cmp.Or(authv1beta1.ResourceSliceClass(j.spec.Class),
+				authv1beta1.ResourceSliceClassDefault),
 			ProviderClusterID: ptr.To(liqov1beta1.ClusterID(j.Provider.ID)),
 			Resources:         j.spec.Shape,
 		},
@@ -158,6 +161,8 @@ func (j *join) granted(ctx context.Context) (bool, string, error) {
 	switch {
 	case condition == nil:
 		return j.unanswered(ctx, slice)
+	case condition.Reason == string(fleet.CodeNoCapacity) && condition.Status == authv1beta1.ResourceSliceConditionDenied:
+		return false, "", say(backend.ErrFull, "%s", denial(slice, condition))
 	case condition.Status != authv1beta1.ResourceSliceConditionAccepted:
 		return false, "", j.refused(ctx, denial(slice, condition))
 	}

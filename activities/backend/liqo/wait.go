@@ -220,8 +220,8 @@ func (w *waiter) final(err error) bool {
 	if w.stubborn {
 		return false
 	}
-	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict,
-		backend.ErrNotPeered} {
+	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrFull,
+		backend.ErrConflict, backend.ErrNotPeered} {
 		if errors.Is(err, kind) {
 			return true
 		}

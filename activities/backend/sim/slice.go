@@ -52,32 +52,40 @@ func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now 
 	return s.Consumer.Slices[name], nil
 }
 
-// grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort.
+// grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort. Who
+// decides for a class grants all or nothing: ErrFull.
 func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.Time) error {
 	key := remoteKey(p.ID, spec.Attempt.ObjectName())
 	remote := s.RemoteSlices[key]
+	granted := s.atMost(p, spec.Shape)
+	if lacks := short(granted, spec.Shape); remote == nil && spec.Class != "" && lacks != "" {
+		return &backend.StageError{Stage: backend.StageResources, Err: backend.ErrFull,
+			Message: fmt.Sprintf("provider %s has %s only", p.ID, lacks)}
+	}
 	if remote == nil {
 		object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now)
 		if err != nil {
 			return err
 		}
-		remote = &RemoteSlice{Object: object, Granted: s.atMost(p, spec.Shape)}
+		remote = &RemoteSlice{Object: object, Granted: granted}
 		s.RemoteSlices[key] = remote
 	}
-	var short []string
-	for key, asked := range spec.Shape {
-		if got := remote.Granted[key]; got.Cmp(asked) < 0 {
-			short = append(short, fmt.Sprintf("%s %s of %s", key, got.String(), asked.String()))
+	if lacks := short(remote.Granted, spec.Shape); lacks != "" {
+		return &backend.StageError{Stage: backend.StageResources, Err: backend.ErrShort,
+			Message: fmt.Sprintf("provider %s grants %s only", p.ID, lacks)}
+	}
+	return nil
+}
+
+// short says what of the shape was not granted, as "cpu 1 of 2"; "" when all was.
+func short(granted, shape corev1.ResourceList) string {
+	var lacks []string
+	for key, asked := range shape {
+		if got := granted[key]; got.Cmp(asked) < 0 {
+			lacks = append(lacks, fmt.Sprintf("%s %s of %s", key, got.String(), asked.String()))
 		}
 	}
-	if len(short) == 0 {
-		return nil
-	}
-	return &backend.StageError{
-		Stage:   backend.StageResources,
-		Message: fmt.Sprintf("provider %s grants %s only", p.ID, strings.Join(short, ", ")),
-		Err:     backend.ErrShort,
-	}
+	return strings.Join(lacks, ", ")
 }
 
 // atMost is the shape, or what the provider has free of it.

@@ -62,6 +62,11 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 			return heal, other.SetKnobs(ctx, p.ID, k)
 		}
 	}
+	shrink := func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
+		undo := func(ctx context.Context) error { return other.AddProvider(ctx, p.ID, testCapacity) }
+		small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		return undo, other.AddProvider(ctx, p.ID, small)
+	}
 	return backendtest.Harness{
 		Backend: New(w, testOptions), Other: New(other, testOptions),
 		Providers: [2]fleet.Provider{provider(t, w, one), provider(t, w, two)},
@@ -133,11 +138,7 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 			Close: func(ctx context.Context, p fleet.Provider, kind fleet.RefusingKind) (backendtest.Undo, error) {
 				return func(ctx context.Context) error { return other.Close(ctx, p.ID, "") }, other.Close(ctx, p.ID, kind)
 			},
-			Shrink: func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
-				undo := func(ctx context.Context) error { return other.AddProvider(ctx, p.ID, testCapacity) }
-				small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-				return undo, other.AddProvider(ctx, p.ID, small)
-			},
+			Shrink: shrink, Fill: shrink,
 		},
 	}
 }

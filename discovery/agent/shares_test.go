@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// 10 CPUs and 3 GPUs less a pod's CPU, for munich, turin and rome.
+func TestShares(t *testing.T) {
+	three := []OfferConfig{{Consumer: "munich", Weight: 2}, {Consumer: "turin"},
+		{Consumer: "turin", Hub: "east", Weight: 9},
+		{Consumer: "rome", Cap: corev1.ResourceList{"cpu": resource.MustParse("1")}}}
+	for name, test := range map[string]struct {
+		shares    Shares
+		cpu, gpus [3]string // of munich, turin and rome; "" is as much as is free
+	}{
+		"none":    {SharesNone, [3]string{"", "", "1"}, [3]string{}},
+		"equal":   {SharesEqual, [3]string{"3", "3", "1"}, [3]string{"1", "1", "1"}},
+		"weights": {SharesWeights, [3]string{"4500m", "2250m", "1"}, [3]string{"1", "0", "0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			offers := three
+			if test.shares == SharesEqual {
+				offers = []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}, {Consumer: "turin", Hub: "east"}, three[3]}
+			}
+			config := Config{Offers: offers, Shares: test.shares}
+			w := World{
+				Nodes: []*corev1.Node{node("a", amounts("10", "30Gi", gpu, "3"))},
+				Pods:  []*corev1.Pod{pod("p", "a", amounts("1", "0"))},
+				// what is granted changes nobody's share
+				Slices: []Slice{slice("munich", "default", amounts("1", "1Gi"))},
+			}
+			for n, consumer := range []string{"munich", "turin", "rome"} {
+				bound := config.bound(w, config.Offers[config.first(consumer)])
+				for name, want := range map[corev1.ResourceName]string{"cpu": test.cpu[n], gpu: test.gpus[n]} {
+					amount, bounded := bound[name]
+					require.Equal(t, want != "", bounded, "%s %s", consumer, name)
+					if bounded {
+						require.Zero(t, amount.Cmp(resource.MustParse(want)), "%s %s: %s", consumer, name, amount.String())
+					}
+				}
+			}
+		})
+	}
+}
+
+// A slice beyond its consumer's share is denied while there is room, and one within it is granted.
+func TestJudgeKeepsShares(t *testing.T) {
+	config := Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}, Shares: SharesEqual}
+	held := slice("munich", "default", amounts("4", "1Gi"), func(s *Slice) { s.Namespace = "liqo-tenant-munich" })
+	w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi"))}, Slices: []Slice{held}}
+	denied := config.Judge(w, waiting("munich", amounts("1", "1Gi")), Tenant{"munich", tenantActive})
+	require.Equal(t, Verdict{Reason: reasonFull, Message: "beyond what is offered to munich: cpu 0 of 1"}, denied)
+	require.True(t, config.Judge(w, waiting("turin", amounts("4", "16Gi")), Tenant{"turin", tenantActive}).Granted)
+}
+
+// An offer has what its consumer may have in all: what is free, at most its cap, less what it holds beside this hub.
+func TestMeasure(t *testing.T) {
+	config := Config{Provider: "milan", Reserve: corev1.ResourceList{"cpu": resource.MustParse("1")},
+		Offers: []OfferConfig{{Consumer: "munich", Hub: "default", Cap: amounts("6", "99Gi")}}}
+	w := World{Nodes: []*corev1.Node{node("a", amounts("16", "32Gi"))}}
+	offered := func() string { return show(config.Measure(w, config.Offers[0]).Lendable) }
+	require.Equal(t, "cpu=6, memory=32Gi, pods=0", offered())
+	w.Slices = []Slice{slice("munich", "default", amounts("2", "2Gi"))}
+	require.Equal(t, "cpu=6, memory=32Gi, pods=0", offered(), "its holds it subtracts itself")
+	w.Slices = append(w.Slices, slice("munich", "", amounts("2", "2Gi")))
+	require.Equal(t, "cpu=4, memory=30Gi, pods=0", offered())
+	w.Slices = append(w.Slices, slice("turin", "", amounts("12", "2Gi")))
+	require.Equal(t, "cpu=1, memory=28Gi, pods=0", offered())
+	w.Slices = append(w.Slices, slice("munich", "east", amounts("5", "0")))
+	require.Equal(t, "cpu=0, memory=28Gi, pods=0", offered())
+}

@@ -1,0 +1,72 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// What is asked of a provider is of the class of its offer. When whoever decides there has no room, that is what the
+// instance fails with, if nobody else offers anything.
+func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(5 * time.Minute)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute})
+	register := func(name string, stub any) {
+		env.RegisterActivityWithOptions(stub, activity.RegisterOptions{Name: name})
+	}
+	var mu sync.Mutex
+	var last fleet.View
+	var asked string
+	register(activities.NameDiscover, func(context.Context, activities.DiscoverInput) (activities.DiscoverOutput, error) {
+		return activities.DiscoverOutput{}, nil
+	})
+	register(activities.NameSelect, func(_ context.Context, in activities.SelectInput) (activities.SelectOutput, error) {
+		if len(in.Refused) > 0 {
+			return activities.SelectOutput{Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody else")}, nil
+		}
+		return activities.SelectOutput{Offer: &fleet.Offer{Name: "milan", Provider: "milan", Class: "gold"}}, nil
+	})
+	register(activities.NameJoin, func(_ context.Context, in activities.JoinInput) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = fmt.Sprint(in.Node.Attempt.Provider.ID, " ", in.Node.Class)
+		f := fleet.NewFailure(fleet.CodeNoCapacity, "milan", "resources", "cpu 1 of 2")
+		return temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, f)
+	})
+	register(activities.NameTell, func(_ context.Context, in activities.TellInput) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if in.View != nil {
+			last = *in.View
+		}
+		return nil
+	})
+	spec := fleet.GroupSpec{ID: "standard"}
+	instance := fleet.NewInstance("standard-e-1", &spec, env.Now())
+	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(workflows.SignalAnswer,
+			fleet.Answer{Key: fleet.ObjectName(instance.Name, 1), State: fleet.HoldGranted, From: "milan"})
+	}, time.Second)
+	env.ExecuteWorkflow(workflows.ScaleOut, fleet.DriverInput{Instance: instance, Spec: spec})
+	require.True(t, env.IsWorkflowCompleted())
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, "milan gold", asked)
+	require.Equal(t, fleet.Failed, last.Phase)
+	require.Equal(t, fleet.CodeNoCapacity, last.Failure.Code)
+	require.Equal(t, "cpu 1 of 2; then nobody else", last.Failure.Message)
+	require.Len(t, last.Left, 1, "what the attempt made is to be undone")
+}
