@@ -18,6 +18,7 @@
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours
 //	TestCrash           the worker killed before and after each write to an API server; the test plays CA
+//	TestDecides         the first provider's agent grants and denies slices
 //
 // Packages production and upgrade below are two more suites, without clusters: Temporal as people run it, and two
 // builds of the worker.

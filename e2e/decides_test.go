@@ -1,0 +1,101 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// agentConfig lets the consumer have one node of the first provider, while the offer says that it has room for four.
+const agentConfig = `
+provider: provider1
+nodeLabels: {example.com/pool: burst}
+offers:
+- consumer: consumer
+  name: first
+  credentials: {secretRef: {namespace: liqo-autoscaler, name: provider1}}
+  cap: {cpu: "3"}
+`
+
+// TestDecides is the suite decides: the first provider's agent grants and denies its slices, which are of its class.
+// What it has no room for comes from the second, and nothing is held against the first.
+func TestDecides(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
+	defer cancel()
+	s := newStack(ctx, t, "decides", groups, strings.Replace(offers, "price: 1\n", "price: 1\n  class: liqo-autoscaler\n", 1))
+	if s.lab.OneSlice() {
+		t.Skip("this Liqo carries one slice per provider")
+	}
+	s.startAgent()
+	offload(ctx, newSteps(t), s.consumer)
+	first := s.providers[0]
+
+	r := newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+	there := r.scaledOut(ctx, 1)
+	r.attemptOn(ctx, there[0], 1, first)
+	slices, err := first.list(ctx, resourceSlices)
+	require.NoError(t, err)
+	require.Len(t, slices, 1)
+	class, _, _ := unstructured.NestedString(slices[0].Object, "spec", "class")
+	require.Equal(t, "liqo-autoscaler", class)
+
+	r = newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "more", 1, "1500m"))
+	elsewhere := r.scaledOut(ctx, 1)
+	r.attemptOn(ctx, elsewhere[0], 2, s.providers[1])
+	assert.NoError(t, r.named(elsewhere[0], "Denied ("+string(fleet.CodeNoCapacity)+")",
+		"beyond what is offered to consumer: cpu 1 of 2"))
+	r.until(ctx, "denied slice gone", time.Minute,
+		func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
+	_, err = s.consumer.node(ctx, there[0])
+	require.NoError(t, err, "the first node stays")
+	phase, err := s.peeringPhase(ctx, first)
+	require.NoError(t, err)
+	require.Equal(t, fleet.Established, phase)
+
+	require.NoError(t, undeploy(ctx, s.consumer, "work"))
+	r.until(ctx, "first provider clean", 3*time.Minute, func(ctx context.Context) error { return clean(ctx, first) })
+	r = newRun(t, s)
+	require.NoError(t, deploy(ctx, s.consumer, "again", 1, "1500m"))
+	again := r.scaledOut(ctx, 1)
+	r.attemptOn(ctx, again[0], 1, first)
+	require.NoError(t, undeploy(ctx, s.consumer, "more"))
+	require.NoError(t, undeploy(ctx, s.consumer, "again"))
+	r.scaledIn(ctx, append(again, elsewhere...), there...)
+}
+
+// attemptOn wants the instance's Node to be of that attempt, on that provider.
+func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster) {
+	r.t.Helper()
+	node, err := r.s.consumer.node(ctx, id)
+	require.NoError(r.t, err)
+	require.Equal(r.t, on.name, node.Labels["liqo.io/remote-cluster-id"])
+	require.Equal(r.t, fleet.ObjectName(instanceName(id), attempt), node.Name)
+}
+
+// startAgent starts the agent of the first provider. There is no discovery server: the offers are written.
+func (s *stack) startAgent() {
+	s.t.Helper()
+	ports, err := proc.FreePorts(1)
+	require.NoError(s.t, err)
+	for name, text := range map[string]string{"agent.yaml": agentConfig, "agent.token": "nobody's"} {
+		require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
+	}
+	p, err := proc.Start(proc.Spec{Name: "agent", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
+		"agent", "--grant-slices", "--kubeconfig", s.lab.Kubeconfig(s.providers[0].name), "--lease-namespace", "default",
+		"--config", filepath.Join(s.dir, "agent.yaml"), "--discovery-url", "https://" + ports[0],
+		"--discovery-token-file", filepath.Join(s.dir, "agent.token"), "--metrics-listen", "", "--health-listen", ""}})
+	require.NoError(s.t, err)
+	s.stopAtEnd(p)
+}
