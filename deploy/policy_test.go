@@ -80,7 +80,7 @@ func annotated(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountNameKey] =
 // attempt is one thing that an account tries.
 type attempt struct {
 	what   string
-	denied string // in the policy's message; "" when it is allowed
+	denied string // in what refuses it, a policy or a missing right; "" when it is allowed
 	try    func(ctx context.Context) error
 }
 
@@ -89,22 +89,21 @@ type attempt struct {
 func judge(t *testing.T, attempts []attempt) {
 	t.Helper()
 	require.NotEmpty(t, attempts[0].denied)
-	require.Eventually(t, func() bool { return byPolicy(attempts[0].try(t.Context()), attempts[0].denied) },
+	require.Eventually(t, func() bool { return refused(attempts[0].try(t.Context()), attempts[0].denied) },
 		time.Minute, 200*time.Millisecond, "the policy is not in force: %v", attempts[0].try(t.Context()))
 	for _, a := range attempts {
 		t.Run(a.what, func(t *testing.T) {
 			var err error
 			require.Eventually(t, func() bool { // each policy by itself
 				err = a.try(t.Context())
-				return a.denied == "" && err == nil || a.denied != "" && byPolicy(err, a.denied)
+				return a.denied == "" && err == nil || a.denied != "" && refused(err, a.denied)
 			}, 2*time.Minute, 200*time.Millisecond, "want %q: %v", a.denied, &err)
 		})
 	}
 }
 
-func byPolicy(err error, says string) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") &&
-		strings.Contains(err.Error(), says)
+func refused(err error, says string) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), says)
 }
 
 func (c *cluster) applyCRDs(t *testing.T, names ...string) {
@@ -184,7 +183,38 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 }
 
 // escalation is what somebody with the worker's token could become an administrator by.
-type escalation struct{ holder }
+type escalation struct {
+	holder
+	account, role string // the worker's, and what it binds itself to in tenant namespaces
+}
+
+// admitted binds the worker to its role in a tenant namespace, as it does itself, and sees that it has the rights there
+// and nowhere else.
+func (c *cluster) admitted(t *testing.T, e escalation) {
+	require.Eventually(t, func() bool {
+		err := e.bind("liqo-tenant-x", e.role, metav1.CreateOptions{})(t.Context())
+		return err == nil || apierrors.IsAlreadyExists(err)
+	}, 2*time.Minute, 200*time.Millisecond, "it may bind itself")
+	mayAll(t, c, e.account, map[string][]string{"here": {"liqo-tenant-x"}})
+	for _, in := range []string{"", "kube-system", "liqo"} {
+		mayNot(t, c, e.account, in, "list", "/secrets", "")
+		mayNot(t, c, e.account, in, "create", "/secrets", "")
+		mayNot(t, c, e.account, in, "patch", "/secrets", "")
+	}
+}
+
+// bind binds the worker, or another account, to a role, under the name that it gives back.
+func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) func(ctx context.Context) error {
+	account := append(to, e.account)[0]
+	return func(ctx context.Context) error {
+		_, err := e.kube.RbacV1().RoleBindings(in).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: e.role + "." + namespace + "." + account},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
+		}, o)
+		return err
+	}
+}
 
 // prepare makes, once, what workers are not to touch and what they are.
 func (c *cluster) prepare(t *testing.T) {
@@ -192,6 +222,7 @@ func (c *cluster) prepare(t *testing.T) {
 	c.applyCRDs(t, "offloading.liqo.io_virtualnodes", "offloading.liqo.io_vkoptionstemplates",
 		"authentication.liqo.io_resourceslices")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
 	c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
 	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
 		c.kubectl(t, nil, "create", "secret", "generic", "precious", "-n", namespace)
@@ -257,10 +288,17 @@ func workerDenies(t *testing.T, e escalation) {
 		}
 	}
 	judge(t, []attempt{
-		{"token of a system account", "in namespaces liqo-tenant-* alone", secret("kube-system", tokenOf("default"))},
+		{"bind itself elsewhere", "RoleBindings in namespaces liqo-tenant-* alone", e.bind("kube-system", e.role, dryCreate)},
+		{"bind somebody else", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
+		{"bind itself", "", e.bind("liqo-tenant-z", e.role, dryCreate)},
+		{"bind another role", "is attempting to grant RBAC permissions", e.bind("liqo-tenant-z", "cluster-admin", dryCreate)},
+		{"token of a system account", `cannot create resource "secrets"`, secret("kube-system", tokenOf("default"))},
+		{"unbind others", "cannot delete resource", func(ctx context.Context) error {
+			return e.kube.RbacV1().RoleBindings("liqo-tenant-x").Delete(ctx, "theirs", dryDelete)
+		}},
 		{"token of a gateway", "of type Opaque alone", secret("liqo-tenant-x", tokenOf("gw-x"))},
 		{"annotation of a token", "names a ServiceAccount", secret("liqo-tenant-x", annotated)},
-		{"Secret of others", "in namespaces liqo-tenant-* alone", patchSecret("kube-system")},
+		{"Secret of others", `cannot patch resource "secrets"`, patchSecret("kube-system")},
 		{"nonce", "", secret("liqo-tenant-x", plain)},
 		{"change a nonce", "", patchSecret("liqo-tenant-x")},
 		{"remove a namespace of others", "namespaces liqo-tenant-* alone", removeNamespace("providers")},
@@ -277,11 +315,6 @@ func workerDenies(t *testing.T, e escalation) {
 		{"virtual kubelet of another image", "Liqo's own virtual kubelet", e.virtualNode("mine")},
 		{"virtual node with Liqo's own", "", e.virtualNode("virtual-kubelet:1")},
 	})
-	_, err := e.kube.RbacV1().RoleBindings("liqo-tenant-x").Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-	}, dryCreate)
-	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
 // virtualNode is one as Liqo's webhook completes it.

@@ -88,6 +88,7 @@ func sorted(set map[right]bool) []right {
 func TestWorkerRights(t *testing.T) {
 	o := render(t, "existing")
 	require.Equal(t, needed("cluster"), granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
+	require.Equal(t, needed("here"), granted(t, "here", one[rbacv1.ClusterRole](t, o, "", tenantRole).Rules))
 	require.Equal(t, needed("liqo"), granted(t, "liqo", one[rbacv1.Role](t, o, "liqo-system", "lender-worker").Rules))
 	require.Equal(t, needed("events"), granted(t, "events", one[rbacv1.Role](t, o, "default", "lender-events").Rules))
 
@@ -190,7 +191,7 @@ func TestWorkerPolicies(t *testing.T) {
 		o := render(t, set)
 		account := nameOf(set) + "-worker"
 		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
-		require.Len(t, policies, 5)
+		require.Len(t, policies, 6)
 		for _, p := range policies {
 			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+account+"'",
 				p.Spec.MatchConditions[0].Expression)

@@ -2,7 +2,7 @@ package deploy_test
 
 // A right is one verb on one resource in one place.
 type right struct {
-	// consumer: "cluster", "liqo", "credentials", "offers", "events" (of Nodes), "writer" and "reader" (of the market);
+	// consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of Nodes), "writer" and "reader" (of the market);
 	// provider: "tenant" (its namespace), "provider liqo", "itself", "account" (the accounts' namespace)
 	where    string
 	verb     string
@@ -22,9 +22,9 @@ func both(verb string, resources ...string) []right {
 	return and(on("cluster", verb, resources...), on("tenant", verb, resources...))
 }
 
-// named is a right on this cluster to objects of one name.
-func named(verb, resource, name string) []right {
-	return []right{{where: "cluster", verb: verb, resource: resource, name: name}}
+// named is a right to objects of one name.
+func named(where, verb, resource, name string) []right {
+	return []right{{where: where, verb: verb, resource: resource, name: name}}
 }
 
 func and(sets ...[]right) (rights []right) {
@@ -51,6 +51,8 @@ const (
 	connection = "networking.liqo.io/connections"
 	addresses  = "ipam.liqo.io/networks"
 
+	// tenantRole is the one of the release lender, see nameOf.
+	tenantRole  = "lender-worker-tenant"
 	signedNonce = "liqo-signed-nonce"       // activities/backend/liqo/nonce.go
 	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
 )
@@ -133,15 +135,16 @@ var needs = map[string][]right{
 	"inuse.go inUseRemotely provider.List":      on("tenant", "list", slice),
 	"inventory.go List b.local.List":            on("cluster", "list", slice, virtual, "/nodes"),
 	"inventory.go findCredentials b.local.List": on("cluster", "list", ident),
-	"inventory.go Peers b.local.List":           on("cluster", "list", "/namespaces", "/secrets", ident),
+	"inventory.go Peers b.local.List":           on("cluster", "list", "/namespaces", ident),
+	"inventory.go addReminders b.local.List":    on("here", "list", "/secrets"),
 	"return.go removeLeftNode deleteThis":       on("cluster", "delete", "/nodes"),
 	"return.go kubelet a.local.List":            on("cluster", "list", "/pods"),
 	"return.go removeVirtualNode deleteThis":    on("cluster", "delete", virtual),
 	"return.go deleteSlice deleteThis":          on("cluster", "delete", slice),
 	"nonce.go ensureNonce provider.Create":      on("tenant", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Create": on("cluster", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Patch":  on("cluster", "patch", "/secrets"),
-	"nonce.go nonceSecret cluster.List": and(on("cluster", "list", "/secrets"), on("tenant", "list",
+	"nonce.go ensureSignedNonce p.local.Create": on("here", "create", "/secrets"),
+	"nonce.go ensureSignedNonce p.local.Patch":  on("here", "patch", "/secrets"),
+	"nonce.go nonceSecret cluster.List": and(on("here", "list", "/secrets"), on("tenant", "list",
 		"/secrets")),
 	"nonce.go readKeys GetClusterKeys": {{where: "liqo", verb: "get", resource: "/secrets",
 		name: "authentication-keys"}},
@@ -152,7 +155,7 @@ var needs = map[string][]right{
 	"observe.go tenantNamespaceThere provider.Get": {{where: "itself", verb: "get", resource: "/namespaces",
 		name: "liqo-tenant-munich"}},
 	"peering.go controlPlaneIdentity p.local.Get": on("cluster", "get", ident),
-	"peering.go controlPlaneSecrets p.local.List": on("cluster", "list", "/secrets"),
+	"peering.go controlPlaneSecrets p.local.List": on("here", "list", "/secrets"),
 	"peering.go tenant provider.List":             on("tenant", "list", tenant),
 	"pin.go Repin b.local.List":                   on("cluster", "list", ident),
 	"pin.go Repin mergePatch":                     on("cluster", "patch", ident),
@@ -165,27 +168,33 @@ var needs = map[string][]right{
 	"netobjects.go make cluster.Create":          both("create", conf, gwServer, gwClient, gwKey),
 	"netobjects.go mend mergePatch":              both("patch", conf, gwClient, gwKey),
 	"netremove.go remove deleteThis":             both("delete", conf, gwServer, gwClient, gwKey),
-	"netgateways.go publicKey cluster.List":      both("list", "/secrets"),
+	"netgateways.go publicKey cluster.List":      and(on("here", "list", "/secrets"), on("tenant", "list", "/secrets")),
 	"netgateways.go running cluster.Get":         both("get", "apps/deployments"),
 	"netgateways.go gatewayTrouble p.local.List": on("cluster", "list", "/pods"),
 	"network.go held n.local.List":               on("cluster", "list", virtual),
 	"netremove.go serves p.local.List":           on("cluster", "list", ident),
 
 	// Only before one of our tenant namespaces is removed, and rbac.yaml's is not ours.
-	"occupied.go occupied cluster.List": on("cluster", "list", "/secrets", slice, ident, tenant, virtual, nsMap,
-		conf, gwClient, gwServer),
+	"occupied.go occupied cluster.List": and(on("here", "list", "/secrets"), on("cluster", "list", slice, ident, tenant,
+		virtual, nsMap, conf, gwClient, gwServer)),
 
 	// The note that a provider has thrown us out.
-	"refusal.go note p.local.Get":        named("get", "/configmaps", refusedNote),
-	"refusal.go remember p.local.Create": on("cluster", "create", "/configmaps"),
-	"refusal.go remember mergePatch":     named("patch", "/configmaps", refusedNote),
-	"refusal.go forgotten deleteThis":    named("delete", "/configmaps", refusedNote),
+	"refusal.go note p.local.Get":        named("here", "get", "/configmaps", refusedNote),
+	"refusal.go remember p.local.Create": on("here", "create", "/configmaps"),
+	"refusal.go remember mergePatch":     named("here", "patch", "/configmaps", refusedNote),
+	"refusal.go forgotten deleteThis":    named("here", "delete", "/configmaps", refusedNote),
 	// Our namespace there, which rbac.yaml makes, is not ours to mark.
 	"refusal.go keep mergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
 	// Takes crd-replicator's finalizers off whatever it holds.
-	"release.go release mergePatch": on("cluster", "patch", slice, nsMap, renew, "/secrets"),
+	"release.go release mergePatch": and(on("cluster", "patch", slice, nsMap, renew), on("here", "patch", "/secrets")),
+
+	// The rights "here".
+	"rights.go admit p.local.Create": and(on("cluster", "create", "rbac.authorization.k8s.io/rolebindings"),
+		named("cluster", "bind", "rbac.authorization.k8s.io/clusterroles", tenantRole)),
+	"rights.go dismiss p.local.Delete": named("cluster", "delete", "rbac.authorization.k8s.io/rolebindings",
+		tenantRole+"."+namespace+".lender-worker"),
 
 	"remoteslice.go certificateGone provider.Delete": on("tenant", "delete", "/secrets"),
 	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
@@ -213,9 +222,9 @@ var needs = map[string][]right{
 	"removepeering.go deleteThis cluster.Delete": nil,
 	"removepeering.go deleteIdentity deleteThis": on("cluster", "delete", ident),
 	"removepeering.go identityRest p.local.List": on("cluster", "list", renew),
-	"removepeering.go leftoverGone deleteThis": and(on("cluster", "delete", "/namespaces"), on("tenant", "delete",
-		"/secrets"),
-		[]right{{where: "cluster", verb: "delete", resource: "/secrets", name: signedNonce}}),
+	"removepeering.go leftoverGone deleteThis": and(on("tenant", "delete", "/secrets"),
+		named("here", "delete", "/secrets", signedNonce)),
+	"removepeering.go namespaceGone deleteThis":    on("cluster", "delete", "/namespaces"),
 	"removepeering.go removeMap deleteThis":        on("cluster", "delete", nsMap),
 	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
 	"removepeering.go deleteAsRead cluster.Delete": on("tenant", "delete", tenant),

@@ -32,6 +32,7 @@ const chartNamespace = "liqo-autoscaler"
 const (
 	workerAccount = "liqo-autoscaler-worker"
 	serverAccount = "liqo-autoscaler-grpcserver"
+	tenantRole    = "liqo-autoscaler-worker-tenant"
 )
 
 // makeAccounts makes those that our processes run with.

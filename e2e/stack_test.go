@@ -193,8 +193,8 @@ func (s *stack) startWorker() {
 	s.t.Helper()
 	args := []string{
 		"worker", "--temporal-address", s.temporal, "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
-		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--metrics-listen", "",
-		"--health-listen", ""}
+		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--tenant-role", tenantRole,
+		"--metrics-listen", "", "--health-listen", ""}
 	if s.market {
 		args = append(args, "--market-namespace", chartNamespace)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -23,7 +24,7 @@ import (
 
 type workerFlags struct {
 	kind, kubeconfig, liqoNamespace, world string
-	probeURL                               string
+	probeURL, tenantRole                   string
 	sources                                sources
 	market                                 marketFlags
 	observe                                observeFlags
@@ -63,6 +64,8 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
+	cmd.Flags().StringVar(&f.tenantRole, "tenant-role", "",
+		"ClusterRole that the worker binds its own ServiceAccount to in each of Liqo's tenant namespaces")
 	f.sources.register(cmd)
 }
 
@@ -155,11 +158,28 @@ func (f workerFlags) backend(hub workflows.Hub) (backend.Backend, *rest.Config, 
 		if err != nil {
 			return nil, nil, err
 		}
-		b, err := liqo.New(liqo.Config{Consumer: access, Hub: string(hub), LiqoNamespace: f.liqoNamespace})
+		rights, err := f.tenantRights(access)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := liqo.New(liqo.Config{Consumer: access, Hub: string(hub), LiqoNamespace: f.liqoNamespace,
+			TenantRights: rights})
 		return b, access, err
 	default:
 		return nil, nil, f.checkKind()
 	}
+}
+
+// tenantRights are nil when the worker has its rights in tenant namespaces anyway.
+func (f workerFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, error) {
+	if f.tenantRole == "" {
+		return nil, nil
+	}
+	namespace, name, err := account.Of(access.BearerToken)
+	if err != nil {
+		return nil, fmt.Errorf("--tenant-role is for a worker with a ServiceAccount's token: %w", err)
+	}
+	return &liqo.TenantRights{Role: f.tenantRole, Namespace: namespace, Account: name}, nil
 }
 
 func (f workerFlags) checkKind() error {

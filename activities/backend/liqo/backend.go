@@ -32,6 +32,8 @@ type Config struct {
 	// DenyAfter is how long a denied authentication of a slice is given to turn: Liqo also says denied while the signer
 	// is slow (remoteresourceslice_controller.go). Default 15s.
 	DenyAfter time.Duration
+	// TenantRights, if any, are what its account has to give itself before it may read Secrets in a tenant namespace.
+	TenantRights *TenantRights
 	// RefusedFor is how long a provider that has removed our Tenant is left alone. Default 30m.
 	RefusedFor time.Duration
 }

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,7 +82,7 @@ func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme,
-		authv1beta1.AddToScheme, liqov1beta1.AddToScheme, offloadingv1beta1.AddToScheme)
+		rbacv1.AddToScheme, authv1beta1.AddToScheme, liqov1beta1.AddToScheme, offloadingv1beta1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
@@ -96,6 +97,7 @@ func newMapper() meta.RESTMapper {
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "ConfigMap", "Event", "Pod", "Secret")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment")
+	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "RoleBinding")
 	add(authv1beta1.GroupVersion, meta.RESTScopeNamespace, "Identity", "Renew", "ResourceSlice", "Tenant")
 	add(liqov1beta1.GroupVersion, meta.RESTScopeRoot, "ForeignCluster")
 	add(offloadingv1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "NamespaceMap", "VirtualNode")

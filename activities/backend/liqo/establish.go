@@ -18,11 +18,8 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	w := b.making(ctx, progress)
 	var foreign bool
 	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
-		if err := p.locate(ctx); err != nil {
-			return false, "", err
-		}
-		if p.self.id == provider.ID {
-			return false, "", say(backend.ErrInvalid, "cluster %s cannot lend to itself", provider.ID)
+		if message, err := p.begin(ctx); err != nil || message != "" {
+			return false, message, err
 		}
 		if err := p.reach(ctx); err != nil {
 			return false, "", err
@@ -57,20 +54,29 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	return nil
 }
 
+// begin finds out where we are, and gives us our rights there; message is what keeps us from beginning.
+func (p *peering) begin(ctx context.Context) (message string, err error) {
+	if err := p.locate(ctx); err != nil {
+		return "", err
+	}
+	if p.self.id == p.provider.ID {
+		return "", say(backend.ErrInvalid, "cluster %s cannot lend to itself", p.provider.ID)
+	}
+	if p.going {
+		return fmt.Sprintf("namespace %s of an earlier peering is being removed", p.localNS), nil
+	}
+	return "", p.admit(ctx, p.localNS)
+}
+
 // make makes the peering, or what is missing of it.
 func (p *peering) make(ctx context.Context, w *waiter) error {
 	var h handshake
 	err := w.until(ctx, backend.StageNonce, func(ctx context.Context) (done bool, message string, err error) {
-		annotations, err := p.annotations()
-		if err != nil {
-			return false, "", err
-		}
 		if err := p.forgotten(ctx); err != nil {
 			return false, "", err
 		}
 		// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.
-		if p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(),
-			annotations); err != nil || p.localNS == "" {
+		if message, err = p.ensureOwnNamespace(ctx); err != nil || message != "" {
 			return false, message, err
 		}
 		if h, err = p.readKeys(ctx); err != nil {

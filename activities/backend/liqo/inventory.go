@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -172,12 +173,9 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
 	var namespaces corev1.NamespaceList
-	var nonces corev1.SecretList
 	var identities authv1beta1.IdentityList
-	for _, list := range []client.ObjectList{&nonces, &identities} {
-		if err := b.local.List(ctx, list, b.ours(self.id)); err != nil {
-			return nil, fmt.Errorf("list peerings: %w", err)
-		}
+	if err := b.local.List(ctx, &identities, b.ours(self.id)); err != nil {
+		return nil, fmt.Errorf("list peerings: %w", err)
 	}
 	networks, err := listOf(ctx, b.local, networking.WithKind(kindConfiguration), b.ours(self.id))
 	if err != nil {
@@ -194,14 +192,13 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 			found.add(&namespaces.Items[i])
 		}
 	}
-	if err := b.addRefusals(ctx, self, found); err != nil {
-		return nil, err
-	}
 	for i := range networks {
 		found.add(&networks[i])
 	}
-	for i := range nonces.Items {
-		found.add(&nonces.Items[i])
+	for i := range namespaces.Items {
+		if err := b.addReminders(ctx, self, found, &namespaces.Items[i]); err != nil {
+			return nil, fmt.Errorf("list peerings: %w", err)
+		}
 	}
 	for i := range identities.Items { // last: an Identity is refreshed whenever the reference changes
 		found.add(&identities.Items[i])
@@ -229,24 +226,42 @@ func (p peers) add(object client.Object) {
 	p.byID[id] = peer
 }
 
-// addRefusals records what the consumer remembers of providers that have removed our Tenant.
-func (b *Backend) addRefusals(ctx context.Context, self identity, found peers) error {
-	for namespace, id := range found.tenants {
-		p := b.peering(fleet.Provider{ID: id})
-		p.self, p.localNS = self, namespace
-		note, err := p.note(ctx)
-		if client.IgnoreNotFound(err) != nil {
-			return err
+// addReminders records what else a tenant namespace remembers: that the provider has removed our Tenant, and, in a
+// namespace that is not ours, a peering that was only begun.
+func (b *Backend) addReminders(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
+	p := b.peering(fleet.Provider{ID: found.tenants[namespace.Name]})
+	p.self, p.localNS, p.ownNS = self, namespace.Name, b.isOurs(self.id, namespace)
+	p.going = namespace.DeletionTimestamp != nil
+	if p.going {
+		return nil
+	}
+	note, err := p.note(ctx)
+	if b.unadmitted(err) {
+		if p.ownNS { // somebody has taken the rights away: the next call has them
+			return errors.Join(err, p.admit(ctx, p.localNS))
 		}
-		if err != nil {
-			continue
-		}
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err == nil {
 		found.add(note)
 		if noted := notedIn(note); noted != nil && !noted.Over(time.Now()) {
-			peer := found.byID[id]
+			peer := found.byID[p.provider.ID]
 			peer.Refusing = noted
-			found.byID[id] = peer
+			found.byID[p.provider.ID] = peer
 		}
+	}
+	if p.ownNS {
+		return nil
+	}
+	var nonces corev1.SecretList
+	if err := b.local.List(ctx, &nonces, client.InNamespace(p.localNS), b.ours(self.id)); err != nil {
+		return err
+	}
+	for i := range nonces.Items {
+		found.add(&nonces.Items[i])
 	}
 	return nil
 }

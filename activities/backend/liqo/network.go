@@ -143,12 +143,7 @@ func (n *network) configured(ctx context.Context) (bool, string, error) {
 
 // namespaces makes the tenant namespaces; message is what keeps one from being there.
 func (n *network) namespaces(ctx context.Context) (message string, err error) {
-	annotations, err := n.annotations()
-	if err != nil {
-		return "", err
-	}
-	n.localNS, message, err = ensureTenantNamespace(ctx, n.local, n.provider.ID, n.labels(), annotations)
-	if err != nil || n.localNS == "" {
+	if message, err := n.ensureOwnNamespace(ctx); err != nil || message != "" {
 		return message, err
 	}
 	err = n.remote.do(ctx, "find our tenant namespace", func(provider client.Client) (err error) {

@@ -22,6 +22,11 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	if err := p.locate(ctx); err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
+	if p.ownNS {
+		if err := p.admit(ctx, p.localNS); err != nil {
+			return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+		}
+	}
 	here, err := p.slicesHere(ctx)
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)

@@ -26,6 +26,7 @@ type peering struct {
 	self     identity // of the consumer
 	localNS  string   // tenant namespace on the consumer; "" while there is none
 	ownNS    bool     // localNS is ours
+	going    bool     // localNS is being removed
 	remoteNS string   // tenant namespace on the provider; "" while there is none
 }
 
@@ -58,13 +59,13 @@ func (p *peering) locate(ctx context.Context) (err error) {
 	if p.self, err = p.consumer(ctx); err != nil {
 		return err
 	}
-	p.localNS, p.ownNS = "", false
+	p.localNS, p.ownNS, p.going = "", false, false
 	namespace, err := tenantNamespace(ctx, p.local, p.provider.ID)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("find tenant namespace of %s: %w", p.provider.ID, err)
 	}
 	if err == nil {
-		p.localNS, p.ownNS = namespace.Name, p.mine(namespace)
+		p.localNS, p.ownNS, p.going = namespace.Name, p.mine(namespace), namespace.DeletionTimestamp != nil
 	}
 	return nil
 }

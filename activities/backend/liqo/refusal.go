@@ -101,7 +101,7 @@ func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error
 func (p *peering) note(ctx context.Context) (*corev1.ConfigMap, error) {
 	var note corev1.ConfigMap
 	absent := apierrors.NewNotFound(corev1.Resource("configmaps"), refusedName)
-	if p.localNS == "" {
+	if p.localNS == "" || p.going {
 		return nil, absent
 	}
 	err := p.local.Get(ctx, client.ObjectKey{Namespace: p.localNS, Name: refusedName}, &note)

@@ -7,6 +7,7 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,11 +49,14 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 			break
 		}
 	}
-	if s.kept != nil {
-		return &backend.StageError{Stage: backend.StageTenantGone, Message: s.kept.Reason,
-			Err: &backend.RefusingError{ProviderRefusal: *s.kept}}
+	if s.kept == nil {
+		return w.until(ctx, backend.StageNamespacesGone, func(ctx context.Context) (bool, string, error) {
+			err := s.dismiss(ctx)
+			return err == nil, "", err
+		})
 	}
-	return nil
+	return &backend.StageError{Stage: backend.StageTenantGone, Message: s.kept.Reason,
+		Err: &backend.RefusingError{ProviderRefusal: *s.kept}}
 }
 
 // replicatedGone is done when nothing is replicated to the provider any longer but what hangs on the Identity itself.
@@ -187,6 +191,9 @@ func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 // to begin with a namespace, but the provider's first, because ours reminds recovery of the peering.
 // What a refusal needs stays: a Tenant that is cordoned or drained its nonce, a note its namespace.
 func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
+	if err := s.locate(ctx); err != nil {
+		return false, "", err
+	}
 	there, message, err := s.remoteLeftovers(ctx)
 	if err != nil {
 		return false, "", err
@@ -225,6 +232,9 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
+	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // with what is in it, and with our rights there
+		return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
+	}
 	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)
 	if client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("read nonce: %w", err)
@@ -237,13 +247,16 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 	if !p.mine(namespace) || keepNamespace {
 		return true, "", nil
 	}
-	if namespace.DeletionTimestamp == nil {
-		if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
-			return err == nil, "", err // it serves somebody else now, and is theirs
-		}
-		if err := deleteThis(ctx, cluster, namespace); err != nil {
-			return false, "", fmt.Errorf("delete namespace: %w", err)
-		}
+	return p.namespaceGone(ctx, cluster, namespace)
+}
+
+func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
+	namespace *corev1.Namespace) (gone bool, message string, err error) {
+	if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
+		return err == nil, "", err // it serves somebody else now, and is theirs
+	}
+	if err := deleteThis(ctx, cluster, namespace); err != nil {
+		return false, "", fmt.Errorf("delete namespace: %w", err)
 	}
 	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
 }

@@ -23,6 +23,9 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 	if err := s.locate(ctx); err != nil {
 		return false, "", err
 	}
+	if err := s.admit(ctx, s.localNS); err != nil {
+		return false, "", err
+	}
 	identity, err := s.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("read Identity: %w", err)

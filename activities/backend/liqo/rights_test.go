@@ -1,0 +1,124 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+var someRights = &TenantRights{Role: "worker-tenant", Namespace: "liqo-autoscaler", Account: "worker"}
+
+// boundedByRights makes the consumer let the worker at Secrets and ConfigMaps of tenant namespaces only where it is bound.
+func (c *clusters) boundedByRights() {
+	c.config.TenantRights = someRights
+	all := c.local
+	may := func(ctx context.Context, o any, namespace string) error {
+		switch o.(type) {
+		case *corev1.Secret, *corev1.SecretList, *corev1.ConfigMap:
+		default:
+			return nil
+		}
+		if namespace == "liqo" {
+			return nil
+		}
+		bound := someRights.binding(namespace, nil)
+		if err := all.Get(ctx, client.ObjectKeyFromObject(bound), bound); err != nil {
+			return apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("no rights in "+namespace))
+		}
+		return nil
+	}
+	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
+			if err := may(ctx, o, key.Namespace); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var in client.ListOptions
+			in.ApplyOptions(opts)
+			if err := may(ctx, list, in.Namespace); err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := may(ctx, o, o.GetNamespace()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+}
+
+// A peering is removed with rights that the worker gives itself, and gives back where the namespace stays.
+func TestRightsOfRemoval(t *testing.T) {
+	t.Parallel()
+	here, there := ourPeering()
+	c := newClusters(t, here, there)
+	c.boundedByRights()
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.False(t, exists(t, c.local, here[0]))
+	require.False(t, exists(t, c.local, here[1]))
+
+	here[0] = tenantNS(peer)
+	c = newClusters(t, here, there)
+	c.boundedByRights()
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	var left rbacv1.RoleBindingList
+	require.NoError(t, c.local.List(t.Context(), &left))
+	require.Empty(t, left.Items)
+	require.False(t, exists(t, c.there, there[1]))
+}
+
+// Establish binds the worker first of all, by labels of ours.
+func TestRightsOfEstablish(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		secret, _ := keys(t)
+		c := newClusters(t, []client.Object{secret, tenantNS(peer)}, nil)
+		c.boundedByRights()
+		err := c.Establish(soon(t), provider(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageNonce, stage.Stage, "%v", err)
+		bound := someRights.binding(localNS, nil)
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(bound), bound))
+		require.Subset(t, bound.Labels, mine())
+		require.Equal(t, "worker-tenant", bound.RoleRef.Name)
+		require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "liqo-autoscaler", Name: "worker"}},
+			bound.Subjects)
+	})
+}
+
+// Where the worker has no rights nothing of ours is, but in a namespace of ours somebody has taken them away.
+func TestRightsOfPeers(t *testing.T) {
+	t.Parallel()
+	c := newClusters(t, []client.Object{tenantNS("others"), tenantNS("begun"),
+		nonceOn("liqo-tenant-begun", signedNonceName, consts.SignedNonceSecretLabelKey, "begun", mine()),
+		someRights.binding("liqo-tenant-begun", mine())}, nil)
+	c.boundedByRights()
+	found, err := c.Peers(t.Context())
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, "begun", found[0].ID)
+
+	require.NoError(t, c.local.Create(t.Context(), tenantNS(peer, mine())))
+	_, err = c.Peers(t.Context())
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	found, err = c.Peers(t.Context())
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+}
