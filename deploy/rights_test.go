@@ -169,6 +169,7 @@ var needs = map[string][]right{
 	"netobjects.go mend mergePatch":              both("patch", conf, gwClient, gwKey),
 	"netremove.go remove deleteThis":             both("delete", conf, gwServer, gwClient, gwKey),
 	"netgateways.go publicKey cluster.List":      and(on("here", "list", "/secrets"), on("tenant", "list", "/secrets")),
+	"netgateways.go interval cluster.Get":        both("get", "apps/deployments"),
 	"netgateways.go running cluster.Get":         both("get", "apps/deployments"),
 	"netgateways.go gatewayTrouble p.local.List": on("cluster", "list", "/pods"),
 	"network.go held n.local.List":               on("cluster", "list", virtual),

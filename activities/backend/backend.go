@@ -19,6 +19,7 @@ package backend
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -92,11 +93,14 @@ type Observation struct {
 	Tenant fleet.RefusingKind
 	// Absent are the attempts, by object name, with a slice on the consumer and none on the provider.
 	Absent []string
-	// Network is what is wrong with the network, in words; "" when nothing is, or there is none.
-	Network string
+	// Network is what is wrong with the network, in words; "" when nothing is, or there is none. NetworkHere: it is the
+	// consumer's own end that does not run.
+	Network     string
+	NetworkHere bool
 	// Heard is when each of its ends has last measured that it reaches the other, by its own clock; "" for one that does
-	// not measure.
+	// not measure. One that has not measured anew for Quiet is dead; 0 when that is not known.
 	Heard []string
+	Quiet time.Duration
 	// Message says more where there is more to say.
 	Message string
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -27,8 +28,15 @@ type Evidence struct {
 	// Network is what is wrong with the network, in words; "" for nothing.
 	Network string `json:"network,omitempty"`
 	// Heard is when each of the network's ends has last measured that it reaches the other, "" for one that does not.
-	// They are compared with each other only, never with a clock of ours.
-	Heard []string `json:"heard,omitempty"`
+	// They are compared with each other only, never with a clock of ours. HeardAt is which round read each first, and
+	// Quiet how long it may stay the same.
+	Heard   []string      `json:"heard,omitempty"`
+	HeardAt []time.Time   `json:"heardAt,omitempty"`
+	Quiet   time.Duration `json:"quiet,omitempty"`
+	// Broken is since when rounds in a row have seen that the network does not work; zero when it does. Here: our own
+	// gateway does not run, for which no provider is to blame.
+	Broken time.Time `json:"broken,omitzero"`
+	Here   bool      `json:"here,omitempty"`
 	// Message is the provider's words, or our own.
 	Message string `json:"message,omitempty"`
 	// Since is when the first of the rounds began that have seen this access and tenancy in a row.
@@ -80,6 +88,7 @@ func (o Outlook) After(last Outlook) Outlook {
 		if before.Access == e.Access && before.Tenant == e.Tenant && !before.Since.IsZero() {
 			e.Since = before.Since
 		}
+		e.network(before, o.At)
 	}
 	o.IsolatedSince, o.IsolatedUntil, o.Sentenced = last.IsolatedSince, last.IsolatedUntil, last.Sentenced
 	if o.Isolated {
@@ -90,31 +99,51 @@ func (o Outlook) After(last Outlook) Outlook {
 	return o
 }
 
-// network is what is wrong with a provider's network in this round and the one before, which may say that it works
-// although the end that would say otherwise is dead. known is false when only one of the rounds shows it.
-func (o Outlook) network(provider string, last Outlook) (s Standing, known bool) {
-	e, before := o.Of(provider), last.Of(provider)
-	wrong := e.Network
-	if wrong != "" && before.Network == "" {
-		return Standing{}, false
-	}
+// network takes over from the round before since when the network does not work. It may say that it works although the
+// end that would say otherwise is dead: then that end measures nothing any longer.
+func (e *Evidence) network(before Evidence, now time.Time) {
+	e.HeardAt, e.Broken = nil, time.Time{}
 	for n, at := range e.Heard {
-		if at != "" && n < len(before.Heard) && before.Heard[n] == at {
-			wrong = "a gateway has measured nothing since " + at + ", and may be dead"
+		first := now
+		if n < len(before.HeardAt) && before.Heard[n] == at {
+			first = before.HeardAt[n]
+		}
+		e.HeardAt = append(e.HeardAt, first)
+		if at != "" && now.Sub(first) >= cmp.Or(e.Quiet, quiet) {
+			e.Network, e.Broken = "a gateway has measured nothing since "+at+", and may be dead", first
 		}
 	}
-	if wrong == "" {
-		return Standing{}, true
+	switch {
+	case e.Network == "":
+	case !before.Broken.IsZero():
+		e.Broken = before.Broken
+	case e.Broken.IsZero():
+		e.Broken = now
 	}
-	return Standing{Network: true, Message: wrong, Since: last.At}, true
+}
+
+// quiet is three times how often a gateway of Liqo's tells what it has measured.
+const quiet = 30 * time.Second
+
+// network is what is wrong with a provider's network. known is false while only one round shows it.
+func (o Outlook) network(provider string) (s Standing, known bool) {
+	switch e := o.Of(provider); {
+	case e.Broken.IsZero():
+		return Standing{}, true
+	case !e.Broken.Before(o.At):
+		return Standing{}, false
+	default:
+		return Standing{Network: true, Here: e.Here, Message: e.Network, Since: e.Broken}, true
+	}
 }
 
 // Standing is what is wrong with a provider in the eyes of its entity; the zero value is nothing.
 type Standing struct {
 	Access Access       `json:"access,omitempty"`
 	Tenant RefusingKind `json:"tenant,omitempty"`
-	// Network: the clusters do not reach each other's pods. Nodes show that by themselves; nothing is decided by it.
+	// Network: the clusters do not reach each other's pods, and with Here it is our own gateway that does not run.
 	Network bool      `json:"network,omitempty"`
+	Here    bool      `json:"here,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
@@ -123,15 +152,16 @@ type Standing struct {
 func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network }
 
 // Closes reports whether nothing new is made on the provider. One that has deleted our Tenant may be asked for another,
-// and while this cluster is isolated no provider is to blame.
+// and while this cluster is isolated, or has no gateway, no provider is to blame.
 func (s Standing) Closes() bool {
-	return s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
+	return s.Network && !s.Here || s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
 		s.Tenant == RefusingDrained
 }
 
 // is reports whether both are the same to those who decide by them.
 func (s Standing) is(o Standing) bool {
-	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network
+	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network &&
+		s.Here == o.Here
 }
 
 // Condition names what is wrong; "" for nothing.
@@ -175,7 +205,7 @@ func (o Outlook) standing(provider string, last Outlook) (s Standing, known bool
 	case e.Access == "":
 		return Standing{}, false
 	case e.Access == AccessGranted && e.Tenant == "":
-		return o.network(provider, last)
+		return o.network(provider)
 	case e.Access != before.Access || e.Tenant != before.Tenant || e.Access == AccessSilent && o.Isolated != last.Isolated:
 		return Standing{}, false
 	}

@@ -254,10 +254,15 @@ func (x *explorer) compareBooked() {
 		d.Round, d.Began = x.round.number, x.round.began
 		x.signal("nodegroup/"+g.Group, d)
 	}
-	for _, c := range x.clusters {
+	for n, c := range x.clusters {
 		if r := x.runs["provider/"+c.id]; r != nil && r.status == running && r.memo != nil {
 			d := fleet.ProviderDiffers(r.memo.(fleet.ProviderSnapshot), groups, x.round.found, x.round.peers)
 			d.Round, d.Began = x.round.number, x.round.began
+			// Each network breaks for five rounds of fifteen.
+			broken := !x.calm && (int(x.round.number)/5+n)%3 == 0
+			if published := r.memo.(fleet.ProviderSnapshot).Standing; published.Network != broken {
+				d.Standing = &fleet.Standing{Network: broken, Message: "broken"}
+			}
 			x.signal(r.id, d)
 		}
 	}

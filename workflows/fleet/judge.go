@@ -67,12 +67,12 @@ func (j Judgement) Watched(providers []ProviderSnapshot, found []Found, peers []
 		if s, _ := j.Standing(p); len(p.Holds) == 0 && s.Good() {
 			continue
 		}
-		credentials := known[p.ID]
+		looked := Provider{ID: p.ID, Credentials: known[p.ID]}
 		if p.Offer != nil {
-			credentials = p.Offer.Credentials
+			looked.Credentials, looked.Network = p.Offer.Credentials, p.Offer.Network
 		}
-		if credentials != (Credentials{}) {
-			out = append(out, Provider{ID: p.ID, Credentials: credentials})
+		if looked.Credentials != (Credentials{}) {
+			out = append(out, looked)
 		}
 	}
 	return out

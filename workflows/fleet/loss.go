@@ -12,7 +12,7 @@ type Loss struct {
 	Instance string `json:"instance"`
 	Attempt  int    `json:"attempt"`
 	Why      string `json:"why"`
-	// Silent: it is lost for its Node's silence and its provider's; one whose Node is Ready again is not.
+	// Silent: it is lost for its Node's silence and its provider's or its network's; one whose Node is Ready again is not.
 	Silent bool `json:"silent,omitempty"`
 }
 
@@ -60,15 +60,18 @@ func lossOf(g Snapshot, row InstanceView, last, now Outlook) *Loss {
 	if !row.settled() || g.Spec == nil {
 		return nil
 	}
-	e, before, name := now.Of(row.Provider), last.Of(row.Provider), ObjectName(row.Name, row.Attempt)
-	loss := &Loss{Instance: row.Name, Attempt: row.Attempt}
-	granted := e.Access == AccessGranted && before.Access == AccessGranted
+	e, loss := now.Of(row.Provider), &Loss{Instance: row.Name, Attempt: row.Attempt}
+	if e.Access == AccessGranted && last.Of(row.Provider).Access == AccessGranted {
+		loss.Why = takenBack(row, last.Of(row.Provider), e)
+	}
+	b := g.Spec.Budgets.WithDefaults()
 	switch {
-	case granted && e.Tenant == before.Tenant && e.tookBack():
-		loss.Why = fmt.Sprintf("provider %s has our Tenant %s", row.Provider, e.Tenant)
-	case granted && slices.Contains(e.Absent, name) && slices.Contains(before.Absent, name):
-		loss.Why = fmt.Sprintf("provider %s has no ResourceSlice %s any longer", row.Provider, name)
-	case e.Access == AccessSilent && silentTooLong(g.Spec.Budgets, row, e, now):
+	case loss.Why != "":
+	case e.Access == AccessGranted && cutTooLong(b, row, e, now):
+		loss.Silent = true
+		loss.Why = fmt.Sprintf("its Node is not ready and the network with provider %s does not work, for longer than "+
+			"budgets.unready: %s", row.Provider, e.Network)
+	case e.Access == AccessSilent && silentTooLong(b, row, e, now):
 		loss.Silent = true
 		loss.Why = fmt.Sprintf("its Node is not ready and provider %s does not answer, for longer than budgets.unready",
 			row.Provider)
@@ -76,6 +79,18 @@ func lossOf(g Snapshot, row InstanceView, last, now Outlook) *Loss {
 		return nil
 	}
 	return loss
+}
+
+// takenBack is what the provider has taken back, by two rounds in which it answered; "" for nothing.
+func takenBack(row InstanceView, before, e Evidence) string {
+	name := ObjectName(row.Name, row.Attempt)
+	switch {
+	case e.Tenant == before.Tenant && e.tookBack():
+		return fmt.Sprintf("provider %s has our Tenant %s", row.Provider, e.Tenant)
+	case slices.Contains(e.Absent, name) && slices.Contains(before.Absent, name):
+		return fmt.Sprintf("provider %s has no ResourceSlice %s any longer", row.Provider, name)
+	}
+	return ""
 }
 
 // settled reports whether the instance is Ready and nobody gives it back.
@@ -88,7 +103,6 @@ func (e Evidence) tookBack() bool { return e.Tenant == RefusingDrained || e.Tena
 // a provider was silent while this cluster was isolated does not count, until that has lasted for budgets.isolated. No
 // silence lasts but over two rounds in a row.
 func silentTooLong(b Budgets, row InstanceView, e Evidence, now Outlook) bool {
-	b = b.WithDefaults()
 	since := e.Since
 	switch {
 	case now.Isolated && !b.Isolated.over(now.IsolatedSince, now.At):
@@ -97,6 +111,12 @@ func silentTooLong(b Budgets, row InstanceView, e Evidence, now Outlook) bool {
 		since = now.IsolatedUntil
 	}
 	return row.NotReady && b.Unready.over(row.NotReadySince, now.At) && b.Unready.over(since, now.At)
+}
+
+// cutTooLong reports whether the Node is not ready, and the network with its provider does not work, both for
+// budgets.unready, and not for want of our own gateway.
+func cutTooLong(b Budgets, row InstanceView, e Evidence, now Outlook) bool {
+	return row.NotReady && !e.Here && b.Unready.over(row.NotReadySince, now.At) && b.Unready.over(e.Broken, now.At)
 }
 
 // sentenced gives up what a round has sentenced, if that still holds.

@@ -96,7 +96,7 @@ var PeeringMachine = []PeeringRow{
 		PeeringRefused: {To: Refusing, ToEmpty: Removing, RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
 	{Phase: Lingering, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Established}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
-		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Removing}, PeeringInUse: peeringIgnored,
+		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored,
 		PeeringRefused: {To: Refusing, ToEmpty: Removing}, PeeringLifted: peeringIgnored}},
 	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Establishing, ToEmpty: Absent, ToRefused: Refusing},

@@ -42,6 +42,8 @@ type ProviderState struct {
 	Remains bool `json:"remains,omitempty"`
 	// Standing is what the comparison has found wrong with the provider.
 	Standing Standing `json:"standing,omitzero"`
+	// NetworkTried is when the network was last tried to repair; zero while nothing is wrong with it.
+	NetworkTried time.Time `json:"networkTried,omitzero"`
 	// Refusing is the provider's no, while it is in force.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
@@ -70,6 +72,8 @@ const (
 	NetworkBound   = 5 * time.Minute // of EstablishBound's peering, for its network
 	inUseRetry     = 5 * time.Minute
 	removalRetry   = time.Minute
+	// networkRetry is how often a network that does not work is tried to repair.
+	networkRetry = 10 * time.Minute
 	// restartRun is how often peering/<id> or unpeering/<id> is started although it should run: someone may have
 	// terminated it. Its own clock says when it fails; time that it spends in our queues does not.
 	restartRun = time.Minute
@@ -125,6 +129,7 @@ func (p *ProviderState) Step(in ProviderInput, now time.Time) {
 	}
 	if !p.Recovering {
 		p.elapse(now)
+		p.repairNetwork(now)
 		p.run(now)
 		p.ask(now)
 	}
@@ -331,7 +336,30 @@ func (p *ProviderState) Due(now time.Time) time.Time {
 	if p.Phase.Row().Runs != "" && !p.Checked.IsZero() && !p.starting() {
 		next = earlier(next, p.restart())
 	}
-	return earlier(earlier(next, p.askDue()), p.phaseEnd())
+	return earlier(earlier(earlier(next, p.askDue()), p.phaseEnd()), p.networkDue())
+}
+
+// repairNetwork has a network that does not work made whole, as a broken peering is: what is missing of it is made, and
+// what the other side has changed is followed.
+func (p *ProviderState) repairNetwork(now time.Time) {
+	if due := p.networkDue(); !due.IsZero() && !now.Before(due) {
+		p.NetworkTried = now
+		p.Apply(PeeringBroken, nil, now)
+	}
+}
+
+// networkDue is when the network is next tried to repair; zero for never.
+func (p *ProviderState) networkDue() time.Time {
+	switch {
+	case !p.Standing.Network || p.Phase != Established && p.Phase != Lingering:
+		return time.Time{}
+	case p.NetworkTried.IsZero():
+		return p.Since
+	case p.Phase == Lingering && !p.keeps(): // it is soon removed
+		return time.Time{}
+	default:
+		return p.NetworkTried.Add(networkRetry)
+	}
 }
 
 // closeAfter is how long a provider that is of no use any longer keeps its workflow.

@@ -100,6 +100,9 @@ func (p *ProviderState) compared(d Differences, now time.Time) {
 	}
 	if d.Standing != nil {
 		p.Standing = *d.Standing
+		if !p.Standing.Network {
+			p.NetworkTried = time.Time{}
+		}
 		p.Revision++
 	}
 	p.Round, p.Unheld, p.Unused, p.Remains = d.Round, d.Unheld, d.Unused, d.Remains

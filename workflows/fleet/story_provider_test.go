@@ -58,6 +58,8 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 			d.Standing = &fleet.Standing{Message: "its words"}
 			switch standing {
 			case "good":
+			case "unconnected":
+				d.Standing.Network = true
 			case "silent", "refused", "isolated":
 				d.Standing.Access = fleet.Access(standing)
 			default:

@@ -113,8 +113,8 @@ func (r *roundStory) evidence(id string, w words) fleet.Evidence {
 	}
 	switch value := w.pairs[id]; value {
 	case "granted":
-	case "unconnected":
-		e.Network = "the Connection on this cluster is Error"
+	case "unconnected", "gatewayless":
+		e.Network, e.Here = "the Connection on this cluster is Error", value == "gatewayless"
 	case "silent", "refused":
 		e.Access = fleet.Access(value)
 	case "unknown":

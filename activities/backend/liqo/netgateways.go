@@ -6,10 +6,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -192,9 +194,33 @@ func (h *half) template(kind, name string) map[string]any {
 	return map[string]any{"apiVersion": networking.String(), "kind": kind, "name": name, "namespace": h.liqo}
 }
 
+// gatewayName is that of the objects that Liqo makes for a gateway (Liqo pkg/gateway/forge).
+func gatewayName(of string) string { return "gw-" + of }
+
+// interval is how often the half's gateway tells what it has measured; 0 when that cannot be read.
+func (h *half) interval(ctx context.Context) (every time.Duration, err error) {
+	const flag = "--ping-update-status-interval="
+	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
+		var deployment appsv1.Deployment
+		err := cluster.Get(ctx, client.ObjectKey{Namespace: h.ns, Name: gatewayName(h.peer)}, &deployment)
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			for _, arg := range container.Args {
+				if text, ok := strings.CutPrefix(arg, flag); ok {
+					every, _ = time.ParseDuration(text)
+				}
+			}
+		}
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		return client.IgnoreNotFound(err)
+	})
+	return every, err
+}
+
 // running says why a gateway's pod does not run; "" when it does.
 func (h *half) running(ctx context.Context, gateway client.Object) (message string, err error) {
-	name := "gw-" + gateway.GetName() // Liqo pkg/gateway/forge
+	name := gatewayName(gateway.GetName())
 	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
 		var deployment appsv1.Deployment
 		err := cluster.Get(ctx, client.ObjectKey{Namespace: h.ns, Name: name}, &deployment)

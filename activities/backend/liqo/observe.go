@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,6 +99,9 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 // there were networks, says nothing.
 func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string,
 	seen *backend.Observation) error {
+	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone {
+		return nil
+	}
 	here, there, err := p.halves()
 	if err != nil {
 		return err
@@ -117,12 +121,37 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 		return err
 	}
 	if !here.connected() || !there.connected() {
-		seen.Network = cut(here.says() + "; " + there.says())
-		return nil
+		return p.notConnected(ctx, here, there, seen)
 	}
-	for _, h := range []*half{here, there} {
+	return heard(ctx, seen, here, there)
+}
+
+// heard notes when the ends have last measured, and how often they do.
+func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error {
+	for _, h := range ends {
 		seen.Heard = append(seen.Heard, cut(text(h.objects[kindConnection], "status", "latency", "timestamp")))
+		interval, err := h.interval(ctx)
+		if err != nil {
+			return err
+		}
+		seen.Quiet = max(seen.Quiet, 3*interval)
 	}
+	return nil
+}
+
+// notConnected notes why a network is not connected, and whether that is for want of our own gateway.
+func (p *peering) notConnected(ctx context.Context, here, there *half, seen *backend.Observation) error {
+	seen.Network = here.says() + "; " + there.says()
+	if gateway := cmp.Or(here.objects[kindServer], here.objects[kindClient]); gateway != nil {
+		trouble, err := here.running(ctx, gateway)
+		if err != nil {
+			return err
+		}
+		if seen.NetworkHere = trouble != ""; seen.NetworkHere {
+			seen.Network = trouble
+		}
+	}
+	seen.Network = cut(seen.Network)
 	return nil
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +39,14 @@ func server() client.Object {
 func connectionAt(namespace, remote, value, at string) client.Object {
 	return netObject(networking.WithKind(kindConnection), namespace, "gw-"+remote, of(remote), map[string]any{
 		"status": map[string]any{"value": value, "latency": map[string]any{"timestamp": at}}})
+}
+
+// gatewayRunning is the Deployment that Liqo makes for a gateway, with the arguments of its container.
+func gatewayRunning(namespace, remote string, ready int32, args ...string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: named(namespace, "gw-"+remote),
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "wireguard"}, {Name: "gateway", Args: args}}}}},
+		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 }
 
 func TestObserve(t *testing.T) {
@@ -69,15 +79,30 @@ func TestObserve(t *testing.T) {
 		"connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
 			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Connected", "12:02")},
 			backend.Observation{Heard: []string{"12:01", "12:02"}}},
+		"connected, measured seldom": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01"),
+			gatewayRunning(localNS, peer, 1, "--mode=client", "--ping-update-status-interval=40s")),
+			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Connected", ""),
+				gatewayRunning(remoteNS, me, 1, "--ping-update-status-interval=10s")},
+			backend.Observation{Heard: []string{"12:01", ""}, Quiet: 2 * time.Minute}},
+		"our own gateway does not run": {append(peered(accepted("2")), gatewayRunning(localNS, peer, 0),
+			netObject(networking.WithKind(kindClient), localNS, peer, with(mine(), of(peer)), map[string]any{})),
+			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Error", "12:02")},
+			backend.Observation{NetworkHere: true, Network: "Deployment " + localNS + "/gw-" + peer +
+				" of the gateway on this cluster has no ready pod yet"}},
 		"not connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
 			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Error", "12:02")},
 			backend.Observation{Network: "the Connection on this cluster is Connected; " +
 				"the Connection on provider provider1 is Error"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen, err := newClusters(t, c.here, c.there).Observe(prompt(t), provider())
+			clusters := newClusters(t, c.here, c.there)
+			seen, err := clusters.Observe(prompt(t), known())
 			require.NoError(t, err)
 			require.Equal(t, c.want, seen)
+
+			seen, err = clusters.Observe(prompt(t), provider())
+			require.NoError(t, err)
+			require.Empty(t, seen.Network, "the offer wants none")
 		})
 	}
 }
