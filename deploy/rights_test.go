@@ -115,6 +115,8 @@ var needs = map[string][]right{
 
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
+	"divided.go undivided j.local.List": on("cluster", "list", virtual, "offloading.liqo.io/namespaceoffloadings"),
+
 	"drain.go disown mergePatch":                             on("cluster", "patch", "/pods"),
 	"drain.go cordon a.local.Patch":                          on("cluster", "patch", "/nodes"),
 	"drain.go pods a.local.List":                             on("cluster", "list", "/pods"),

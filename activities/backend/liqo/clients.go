@@ -100,7 +100,8 @@ func newMapper() meta.RESTMapper {
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "RoleBinding")
 	add(authv1beta1.GroupVersion, meta.RESTScopeNamespace, "Identity", "Renew", "ResourceSlice", "Tenant")
 	add(liqov1beta1.GroupVersion, meta.RESTScopeRoot, "ForeignCluster")
-	add(offloadingv1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "NamespaceMap", "VirtualNode")
+	add(offloadingv1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "NamespaceMap", "NamespaceOffloading",
+		"VirtualNode")
 	add(networking, meta.RESTScopeNamespace, append(made, kindConnection)...)
 	add(ipam, meta.RESTScopeNamespace, "Network")
 	return mapper

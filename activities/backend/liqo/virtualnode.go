@@ -68,6 +68,9 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
+	if err := j.undivided(ctx, virtual); err != nil {
+		return false, "", err
+	}
 	err = j.local.Create(ctx, virtual)
 	// Liqo's webhook
 	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") {

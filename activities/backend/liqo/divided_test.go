@@ -1,0 +1,76 @@
+package liqo
+
+import (
+	"testing"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// A node is not made where a clusterSelector would tell it from another one of the same provider.
+func TestJoinDividedProvider(t *testing.T) {
+	t.Parallel()
+	other := func(id, color string) *offloadingv1beta1.VirtualNode {
+		return &offloadingv1beta1.VirtualNode{ObjectMeta: named("liqo-tenant-"+id, "another-"+id, of(id)),
+			Spec: offloadingv1beta1.VirtualNodeSpec{Labels: map[string]string{"color": color}}}
+	}
+	offloading := func(key string, values ...string) *offloadingv1beta1.NamespaceOffloading {
+		o := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
+		if key != "" {
+			o.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}}
+		}
+		return o
+	}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		divided bool
+	}{
+		"selects the other alone":   {[]client.Object{other(peer, "theirs"), offloading("color", "theirs")}, true},
+		"selects the new one alone": {[]client.Object{other(peer, "theirs"), offloading("color", "ours")}, true},
+		"selects both": {[]client.Object{other(peer, "theirs"),
+			offloading("color", "ours", "theirs")}, false},
+		"selects neither":             {[]client.Object{other(peer, "theirs"), offloading("color", "red")}, false},
+		"selects all":                 {[]client.Object{other(peer, "theirs"), offloading("")}, false},
+		"cannot be read":              {[]client.Object{other(peer, "theirs"), offloading("not a key", "x")}, false},
+		"the other is somewhere else": {[]client.Object{other("provider2", "theirs"), offloading("color", "theirs")}, false},
+		"the other is like it":        {[]client.Object{other(peer, "ours"), offloading("color", "ours")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := newClusters(t, c.objects, nil)
+			j := &join{attempt: clusters.attempt(someAttempt(1))}
+			virtual := other(peer, "ours")
+			virtual.Name = "g-abc-1-1"
+			err := j.undivided(t.Context(), virtual)
+			if !c.divided {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, backend.ErrConflict)
+			require.ErrorContains(t, err, "NamespaceOffloading ml/offloading selects only one of the nodes another-provider1 "+
+				"and g-abc-1-1")
+		})
+	}
+}
+
+// Join asks before it makes the virtual node.
+func TestJoinHoldsADividedProvider(t *testing.T) {
+	t.Parallel()
+	slice := accepted("3")
+	delete(slice.Status.NodeLabels, "color")
+	theirs := &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "another", of(peer))}
+	picky := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
+	picky.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "color", Operator: corev1.NodeSelectorOpExists}}}}
+	c := newClusters(t, peered(slice, sliceIdentity(), theirs, picky), nil)
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrConflict)
+	require.False(t, exists(t, c.local, running()))
+	require.True(t, exists(t, c.local, theirs))
+}
