@@ -130,7 +130,7 @@ func TestAgentSchema(t *testing.T) {
 		}
 	}
 	known := []string{"consumer", "hub", "name", "credentials", "cap", "weight", "maxNodes", "labels", "price", "prices",
-		"lingerSeconds", "unpeer"}
+		"currency", "lingerSeconds", "unpeer"}
 	require.ElementsMatch(t, known, slices.Collect(maps.Keys(root.Definitions["offer"].Properties)))
 
 	for change, says := range map[string]string{

@@ -2,7 +2,8 @@ package deploy_test
 
 // A right is one verb on one resource in one place.
 type right struct {
-	// consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of Nodes), "writer" and "reader" (of the market);
+	// consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of Nodes), "writer"
+	// and "reader" (of the market);
 	// provider: "tenant" (its namespace), "provider liqo", "itself", "account" (the accounts' namespace)
 	where    string
 	verb     string

@@ -32,7 +32,8 @@ offers:
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
-	s := newStack(ctx, t, "decides", groups, strings.Replace(offers, "price: 1\n", "price: 1\n  class: liqo-autoscaler\n", 1))
+	withClass := strings.Replace(offers, "price: 1\n", "price: 1\n  class: liqo-autoscaler\n", 1)
+	s := newStack(ctx, t, "decides", groups, withClass)
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
 	}

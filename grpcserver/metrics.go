@@ -147,7 +147,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectPicture exports one group's instances. Known label values are exported as 0, so that alerts can see an increase.
+// collectPicture exports one group's instances. Known label values are exported as 0, so that alerts can see an
+// increase.
 func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	type where struct {
 		phase fleet.Phase

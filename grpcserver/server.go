@@ -94,7 +94,8 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
 	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1),
-		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig, market: o.Market}
+		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig,
+		market: o.Market}
 	s.growing <- struct{}{}
 	s.calledAt.Store(time.Now().UnixNano())
 	if s.log == nil {

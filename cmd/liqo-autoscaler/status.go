@@ -36,10 +36,10 @@ func newStatus(c *common) *cobra.Command {
 		Use:   "status",
 		Short: "Show the node groups and their instances",
 		Long: `Show the node groups and their instances as the groups last published them, and the conditions of providers. It needs
-Temporal, but no worker and no cluster. With access to the cluster it also shows what makes Cluster Autoscaler misjudge node
-groups, as the worker published it: nodes that differ from what it was told, and pending pods that select by a label that
-differs among a group's providers. With --watch it prints each change until it is interrupted; with -o json one line per
-change.`,
+Temporal, but no worker and no cluster. With access to the cluster it also shows what makes Cluster Autoscaler misjudge
+groups, as the worker published it: nodes that differ from what it was told, and pending pods that select by a label
+that differs among a group's providers. With --watch it prints each change until it is interrupted; with -o json one
+line per change.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

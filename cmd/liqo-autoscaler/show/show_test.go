@@ -117,8 +117,8 @@ func cordoned() fleet.ProviderSnapshot {
 func misjudged() show.Status {
 	s := show.StatusOf(snapshots()[1])
 	s.Findings = market.Findings{
-		Nodes: []market.DifferentNode{{Node: "gpu-10-abc-1-1", Group: "gpu-10", Differs: "label tier is x instead of burst; " +
-			"taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
+		Nodes: []market.DifferentNode{{Node: "gpu-10-abc-1-1", Group: "gpu-10", Differs: "label tier is x instead of " +
+			"burst; taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
 		Pods: []market.MisjudgedPod{{Pod: "shop/web-0", Group: "gpu-10", Labels: []string{"region"},
 			Fits: []string{"milan", "turin"}}},
 		MorePods: 12,
