@@ -11,6 +11,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -36,31 +37,17 @@ func (s *shown) messages() (all []string) {
 	return all
 }
 
-// lines is what was logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) warnings() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), `level=WARN msg="a node is not what Cluster Autoscaler was told"`)
-}
-
 // differing is a scene whose reports are kept.
 type differing struct {
 	*scene
 	tell   func(...fleet.Found)
 	counts nodewatch.Differing
 	shown  shown
-	log    lines
+	log    testkit.Buffer
+}
+
+func (d *differing) warnings() int {
+	return strings.Count(d.log.String(), `level=WARN msg="a node is not what Cluster Autoscaler was told"`)
 }
 
 func newDiffering(t *testing.T) *differing {
@@ -89,17 +76,17 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 	d.tell(d.node(cpu))
 	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of())
 	require.Equal(t, []string{first}, d.shown.messages())
-	require.Equal(t, 1, d.log.warnings())
+	require.Equal(t, 1, d.warnings())
 
 	d.tell(d.node(tier, cpu), d.node(tier, cpu))
 	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of(), "one Node")
 	require.Equal(t, []market.DifferentNode{{Node: "edge-t0-1-1", Group: "edge", Differs: tier + "; " + cpu}},
 		d.counts.Nodes(), "as it is now")
 	require.Equal(t, []string{first, strings.Replace(first, cpu, tier, 1)}, d.shown.messages(), "what is new alone")
-	require.Equal(t, 2, d.log.warnings())
+	require.Equal(t, 2, d.warnings())
 
 	d.tell(d.node(), d.node(cpu))
-	require.Equal(t, 2, d.log.warnings(), "it was told before")
+	require.Equal(t, 2, d.warnings(), "it was told before")
 	d.tell(d.node())
 	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of())
 	require.Empty(t, d.counts.Nodes())
@@ -128,7 +115,7 @@ func TestOnlyNodesOfCACount(t *testing.T) {
 			test.then(&now)
 			d.tell(now)
 			require.Equal(t, test.want, d.counts.Of()["edge"])
-			require.Equal(t, 1, d.log.warnings())
+			require.Equal(t, 1, d.warnings())
 		})
 	}
 }
@@ -139,7 +126,7 @@ func TestReportsOfANodeAreBounded(t *testing.T) {
 	for n := range 60 {
 		d.tell(d.node(fmt.Sprintf("label tier is %d instead of burst", n)))
 	}
-	require.Equal(t, 50, d.log.warnings())
+	require.Equal(t, 50, d.warnings())
 	require.Len(t, d.shown.messages(), 50)
 	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of())
 }

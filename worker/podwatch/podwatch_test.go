@@ -17,6 +17,7 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -31,30 +32,12 @@ func offer(provider, region string) market.Offer {
 		Labels: map[string]string{"region": region, "country": "it"}}
 }
 
-// lines is what was logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // scene is one pending pod of an offloaded namespace, two providers in two regions, and one group over any of them.
 type scene struct {
 	pod    *corev1.Pod
 	spec   fleet.GroupSpec
 	offers []market.Offer
-	log    lines
+	log    testkit.Buffer
 
 	mu    sync.Mutex // guards what follows
 	err   error
