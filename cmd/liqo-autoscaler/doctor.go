@@ -63,8 +63,7 @@ exits with 1 if it finds an error; warnings alone exit with 0.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
-		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
+	registerKubeconfig(cmd, &f.kubeconfig)
 	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "check only Temporal and the providers")
 	cmd.Flags().StringArrayVar(&f.providers, "provider-kubeconfig", nil,
 		"the credentials of an offer, to check that provider too; repeatable")

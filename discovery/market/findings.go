@@ -1,6 +1,9 @@
 package market
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Findings are what has Cluster Autoscaler misjudge node groups. The worker that publishes has found them; they are for
 // people, and decide nothing.
@@ -55,6 +58,8 @@ const (
 	maxFindings = 50
 	maxWords    = 300 // characters of one text
 	maxNames    = 10  // of labels, and of providers
+	// maxFindingsBytes, as JSON, beside maxBytes of offers: both are to fit into a ConfigMap.
+	maxFindingsBytes = 64 << 10
 )
 
 // cut keeps the first findings, and what is short of each.
@@ -74,7 +79,20 @@ func (f Findings) cut() Findings {
 	for n := range f.Pods {
 		f.Pods[n].Labels, f.Pods[n].Fits = few(f.Pods[n].Labels), few(f.Pods[n].Fits)
 	}
+	for f.size() > maxFindingsBytes {
+		if n := len(f.Pods); n > 0 {
+			f.Pods, f.MorePods = f.Pods[:n-1], f.MorePods+1
+		} else {
+			n = len(f.Nodes)
+			f.Nodes, f.MoreNodes = f.Nodes[:n-1], f.MoreNodes+1
+		}
+	}
 	return f
+}
+
+func (f Findings) size() int {
+	raw, _ := json.Marshal(f) // strings and numbers, which cannot fail
+	return len(raw)
 }
 
 func few(names []string) []string {

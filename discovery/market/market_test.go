@@ -2,6 +2,7 @@ package market_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -229,6 +230,27 @@ func TestFindingsArePublished(t *testing.T) {
 		w.set(func() { found = market.Findings{} })
 		pass(4 * time.Second)
 		require.Zero(t, read())
+	})
+}
+
+// However long their words are, the findings leave the document room for the offers.
+func TestFindingsAreBounded(t *testing.T) {
+	w := newWorld()
+	p := w.publisher()
+	var many market.Findings
+	for n := range 60 {
+		long := strings.Repeat("l", 300) + strconv.Itoa(n)
+		many.Pods = append(many.Pods, market.MisjudgedPod{Pod: long, Labels: slices.Repeat([]string{long}, 10)})
+	}
+	p.Findings = func(context.Context, []market.Offer) market.Findings { return many }
+	w.runWith(t, p, func(func(time.Duration)) {
+		published, err := w.Load(t.Context())
+		require.NoError(t, err)
+		raw, err := json.Marshal(published.Findings)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(raw), 64<<10)
+		require.NotEmpty(t, published.Findings.Pods)
+		require.Equal(t, 60, len(published.Findings.Pods)+published.Findings.MorePods)
 	})
 }
 

@@ -25,9 +25,6 @@ func ValidPer(per string) bool {
 	return per == PerAny || per == PerProvider || label && len(validation.IsQualifiedName(key)) == 0
 }
 
-// labelRemoteCluster is on every virtual node (Liqo pkg/consts/replication.go).
-const labelRemoteCluster = "liqo.io/remote-cluster-id"
-
 // NodeLabels are those of an offer's labels that its nodes carry in a derived group: not what Kubernetes, Liqo or we
 // set.
 func NodeLabels(offered map[string]string) map[string]string {

@@ -14,8 +14,8 @@ const (
 	liqoTaint       = "virtual-node.liqo.io/not-allowed"
 	liqoTypeLabel   = "liqo.io/type"
 	liqoTypeVirtual = "virtual-node"
-
-	liqoProviderLabel = "liqo.io/remote-cluster-id"
+	// LabelProvider is the provider's id, on every virtual node (Liqo pkg/consts/replication.go).
+	LabelProvider = "liqo.io/remote-cluster-id"
 
 	roleLabel        = "kubernetes.io/role"
 	roleAgent        = "agent"
@@ -27,7 +27,7 @@ const (
 // NodeOn is the Template of a group for the offer's provider alone: with that provider's id and labels.
 func (s GroupSpec) NodeOn(o Offer) *corev1.Node {
 	node := s.Template()
-	node.Labels[liqoProviderLabel] = o.Provider
+	node.Labels[LabelProvider] = o.Provider
 	maps.Copy(node.Labels, o.Labels)
 	return node
 }

@@ -57,7 +57,7 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 		f.Marked = virtual.Annotations[backend.AnnotationStamp] == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || virtual.Deleting != nil
 	}
-	if node := s.Consumer.Nodes[name]; node != nil && ours(node.Annotations, node.Labels["liqo.io/remote-cluster-id"]) {
+	if node := s.Consumer.Nodes[name]; node != nil && ours(node.Annotations, node.Labels[fleet.LabelProvider]) {
 		f.Node, f.Ready, f.Cordoned = true, isReady(node), backend.IsCordoned(node)
 		f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || node.DeletionTimestamp != nil
