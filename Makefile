@@ -17,6 +17,7 @@ help: ## print this menu
 
 .PHONY: build
 build: ## build ./bin/liqo-autoscaler
+	@[ -x $(BIN)/liqo-autoscaler ] || echo "building ./bin/liqo-autoscaler; the first time this takes some minutes"
 	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/liqo-autoscaler ./cmd/liqo-autoscaler
 
 .PHONY: temporal
@@ -31,6 +32,10 @@ run: build temporal ## run everything on this machine, with simulated Liqo; Ctrl
 GROUP ?= standard
 demo: build ## drive a scale-out and a scale-in against `make run`, and show each phase: GROUP=standard or gpu
 	@$(BIN)/liqo-autoscaler demo --group $(GROUP) --world .run/world.json
+
+.PHONY: watch
+watch: build ## watch `make run` live: node groups, instances, offers, last changes
+	@exec $(BIN)/liqo-autoscaler status --watch --market-file .run/market.json
 
 # What takes longest begins first: the worker's tests, which wait more than they compute, and the explorer. Without its
 # tables for debuggers a test is linked in half the time.
@@ -118,6 +123,10 @@ fuzz: ## feed random bytes to every decoder of requests and to the config loader
 .PHONY: docs-check
 docs-check: temporal $(BIN)/helm ## run the steps of README and the guides that are marked as run here, in a copy, and compare what they print
 	go test ./cmd/liqo-autoscaler -run '^TestGuides$$' -count=1 -v -timeout 90m -args -docs-check
+
+.PHONY: recording
+recording: ## record docs/images anew, with asciinema, npm and chromium; needs the ports of `make run`
+	@docs/record.sh
 
 .PHONY: mutate
 N ?= 150

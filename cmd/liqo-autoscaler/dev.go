@@ -34,6 +34,9 @@ type devFlags struct {
 	searchAttributes                                    searchattr.Mode
 }
 
+// marketFile is where dev publishes the offers, in its directory.
+const marketFile = "market.json"
+
 func newDev(c *common) *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
@@ -55,8 +58,8 @@ offer's name; its credentials are ignored.`,
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8086", "address of the gRPC server")
 	registerPlaintext(cmd, &f.plaintext)
 	f.observe.register(cmd, "127.0.0.1")
-	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "./temporal-dev.sh",
-		"script that runs the Temporal dev server")
+	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "",
+		"script that runs the Temporal dev server (default: temporal-dev.sh here or in the repository of this program)")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
 	registerSearchAttributes(cmd, &f.searchAttributes)
 	for _, m := range mishaps {
@@ -101,11 +104,16 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	temporal, err := startTemporal(ctx, target, f)
+	temporal, err := startTemporal(ctx, target, f, out)
 	if err != nil {
 		return err
 	}
 	defer temporal.stop()
+	tryDemo, tryWatch := "make demo", "make watch"
+	if _, err := os.Stat(temporalScript); err != nil { // not the repository
+		tryDemo = os.Args[0] + " demo"
+		tryWatch = os.Args[0] + " status --watch --market-file " + filepath.Join(f.dir, marketFile)
+	}
 	serving, enough := context.WithCancel(ctx)
 	defer enough()
 	if err := serveDev(ctx, c, f, p, logger, ca, seen, func() {
@@ -120,9 +128,9 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
   offers                        %s
   state and log                 %s, %s
 
-Try "make demo" or "make demo GROUP=gpu" in another terminal. Ctrl-C stops everything.
+In another terminal, "%s" asks for a node and releases it, and "%s" shows what happens. Ctrl-C stops everything.
 `, time.Since(began).Seconds(), ca.Addr(), target.Address, target.Namespace, temporal.note(), f.uiPort,
-			seen.metricsURL(), seen.healthURL(), p.configPath, p.offersPath, f.dir, logPath)
+			seen.metricsURL(), seen.healthURL(), p.configPath, p.offersPath, f.dir, logPath, tryDemo, tryWatch)
 		go temporal.mourn(serving, out)
 	}); err != nil {
 		return err
@@ -181,7 +189,7 @@ func serveDev(
 		return err
 	}
 	defer t.Close()
-	store := market.File(filepath.Join(f.dir, "market.json"))
+	store := market.File(filepath.Join(f.dir, marketFile))
 	offered := offered{Reader: market.NewReader(store, logger)}
 	options, err := serverOptions(ctx, p.config, p.settings, offered, logger)
 	if err != nil {

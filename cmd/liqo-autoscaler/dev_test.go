@@ -233,3 +233,21 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	require.NoError(t, ctx.Err(), "dev waited for a Temporal that had ended")
 	require.ErrorContains(t, err, "8233: bind: address already in use")
 }
+
+// The script is found from the repository, and from elsewhere by where the program is.
+func TestDevFindsItsScript(t *testing.T) {
+	dir := t.TempDir()
+	here, repository := filepath.Join(dir, "here"), filepath.Join(dir, "repository")
+	for _, folder := range []string{here, repository} {
+		require.NoError(t, os.Mkdir(folder, 0o700))
+	}
+	_, err := findScript(here, repository)
+	require.ErrorContains(t, err, "temporal-dev.sh, which starts one, is not in "+here+" or "+repository)
+	for _, folder := range []string{repository, here} {
+		want := filepath.Join(folder, temporalScript)
+		require.NoError(t, os.WriteFile(want, nil, 0o600))
+		found, err := findScript(here, repository)
+		require.NoError(t, err)
+		require.Equal(t, want, found)
+	}
+}

@@ -25,9 +25,12 @@ type devTemporal struct {
 	ended chan struct{} // closed once cmd has ended
 }
 
+// temporalScript runs a Temporal dev server; it is in the repository's root.
+const temporalScript = "temporal-dev.sh"
+
 // startTemporal runs the script in a process group of its own, so that Ctrl-C reaches us first, and waits until it
 // answers. A Temporal that answers at the address already is used as it is.
-func startTemporal(ctx context.Context, target *connect.Target, f devFlags) (*devTemporal, error) {
+func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out io.Writer) (*devTemporal, error) {
 	if answers(ctx, target) == nil {
 		return &devTemporal{}, nil
 	}
@@ -35,7 +38,13 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags) (*de
 	if err != nil {
 		return nil, fmt.Errorf("--temporal-address: %w", err)
 	}
-	cmd := exec.Command("bash", f.temporalScript)
+	script := f.temporalScript
+	if script == "" {
+		if script, err = installTemporal(ctx, out); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command("bash", script)
 	cmd.Env = append(os.Environ(), "TEMPORAL_IP="+host, "TEMPORAL_PORT="+port, "TEMPORAL_UI_PORT="+f.uiPort,
 		"TEMPORAL_DB="+filepath.Join(f.dir, "temporal.db"))
 	logFile, err := os.OpenFile(filepath.Join(f.dir, "temporal.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -70,6 +79,37 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags) (*de
 			target.Address, logFile.Name(), err)
 	}
 	return d, nil
+}
+
+// installTemporal returns the script, once there is a Temporal CLI for it; it says so on out when it builds one.
+func installTemporal(ctx context.Context, out io.Writer) (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	script, err := findScript(".", filepath.Join(filepath.Dir(program), ".."))
+	if err != nil {
+		return "", err
+	}
+	install := exec.CommandContext(ctx, "bash", script, "install")
+	install.Stderr = out
+	if err := install.Run(); err != nil {
+		return "", fmt.Errorf("install the Temporal CLI by %s: %w", script, err)
+	}
+	return script, nil
+}
+
+// findScript finds the script in one of the folders: the working directory, or the repository whose ./bin this program is in.
+func findScript(folders ...string) (string, error) {
+	for _, folder := range folders {
+		path := filepath.Join(folder, temporalScript)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no Temporal answers, and %s, which starts one, is not in %s: run the program from the repository's "+
+		"./bin, name the script with --temporal-script, or start Temporal yourself (temporal server start-dev)",
+		temporalScript, strings.Join(folders, " or "))
 }
 
 func (d *devTemporal) hasEnded() bool {

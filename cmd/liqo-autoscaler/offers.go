@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -19,7 +20,7 @@ import (
 
 func newOffers(c *common) *cobra.Command {
 	var f workerFlags
-	var market published
+	var from published
 	var output string
 	cmd := &cobra.Command{
 		Use:   "offers",
@@ -37,7 +38,7 @@ instead, as the worker does.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 			defer cancel()
-			document, err := f.lent(ctx, c, market, cmd.ErrOrStderr())
+			document, err := f.lent(ctx, c, from, cmd.ErrOrStderr())
 			if err != nil && len(document.Offers) == 0 {
 				return err
 			}
@@ -46,7 +47,7 @@ instead, as the worker does.`,
 	}
 	cmd.AddCommand(newOffersRepin(c))
 	f.register(cmd)
-	market.register(cmd)
+	from.register(cmd)
 	c.registerHub(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
 	return cmd
@@ -63,7 +64,7 @@ func printOffers(out, errOut io.Writer, output string, document show.Offers) err
 }
 
 // lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
-func (f workerFlags) lent(ctx context.Context, c *common, market published, notes io.Writer) (show.Offers, error) {
+func (f workerFlags) lent(ctx context.Context, c *common, from published, notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
 	var group *fleet.GroupSpec
 	var unread error
@@ -88,7 +89,7 @@ func (f workerFlags) lent(ctx context.Context, c *common, market published, note
 		return show.Offers{}, err
 	}
 	if !f.sources.given() {
-		return show.OffersOf(states, f.published(ctx, c.hub, market, notes), group), unread
+		return show.OffersOf(states, f.published(ctx, c.hub, from, notes), group), unread
 	}
 	offered, problems, err := f.offered(ctx, c.hub)
 	document := show.OffersOf(states, offered, group)
@@ -99,11 +100,16 @@ func (f workerFlags) lent(ctx context.Context, c *common, market published, note
 // published is what is offered by the market; nil when that cannot be read.
 func (f workerFlags) published(ctx context.Context, hub workflows.Hub, from published, notes io.Writer) []fleet.Offer {
 	m := from.ask(ctx, f.kubeconfig, string(hub), notes)
+	if m != nil && m.Dropped > 0 {
+		fmt.Fprintf(notes, "note: %d offers are not in the market, which has no room for them\n", m.Dropped)
+	}
+	return offersIn(m)
+}
+
+// offersIn are the offers of the market; nil when there is none.
+func offersIn(m *market.Market) []fleet.Offer {
 	if m == nil {
 		return nil
-	}
-	if m.Dropped > 0 {
-		fmt.Fprintf(notes, "note: %d offers are not in the market, which has no room for them\n", m.Dropped)
 	}
 	offered := []fleet.Offer{}
 	for _, o := range m.Offers {

@@ -38,8 +38,10 @@ func newStatus(c *common) *cobra.Command {
 		Long: `Show the node groups and their instances as the groups last published them, and the conditions of providers. It needs
 Temporal, but no worker and no cluster. With access to the cluster it also shows what makes Cluster Autoscaler misjudge
 groups, as the worker published it: nodes that differ from what it was told, and pending pods that select by a label
-that differs among a group's providers. With --watch it prints each change until it is interrupted; with -o json one
-line per change.`,
+that differs among a group's providers.
+
+With --watch it shows the node groups, instances, offers and last changes on a terminal, and redraws them when something
+changes, until it is interrupted. Elsewhere it prints a line for each change; with -o json an object per line.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,8 +50,13 @@ line per change.`,
 			}
 			return c.ask(cmd.Context(), func(t client.Client) error {
 				groups := flow.NewGroups(t, c.hub, c.taskQueue)
-				if f.watch {
-					return watchStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				entities := flow.NewEntities(t, c.hub, c.taskQueue)
+				size := terminal(cmd.OutOrStdout())
+				switch {
+				case f.watch && size != nil && f.output != "json":
+					return watchScreen(cmd.Context(), c, groups, entities, f, cmd.OutOrStdout(), size)
+				case f.watch:
+					return streamStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
 				ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 				defer cancel()
@@ -57,7 +64,7 @@ line per change.`,
 				if m := f.market.ask(ctx, f.kubeconfig, string(c.hub), cmd.ErrOrStderr()); m != nil {
 					found = m.Findings
 				}
-				return printStatus(ctx, groups, flow.NewEntities(t, c.hub, c.taskQueue), f, found, cmd.OutOrStdout())
+				return printStatus(ctx, groups, entities, f, found, cmd.OutOrStdout())
 			})
 		},
 	}
@@ -66,7 +73,7 @@ line per change.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
 	registerKubeconfig(cmd, &f.kubeconfig)
 	f.market.register(cmd)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print each change")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on showing what changes")
 	return cmd
 }
 
@@ -80,16 +87,26 @@ func (f statusFlags) check() error {
 // printStatus prints what can be read; what cannot is the error.
 func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
 	found market.Findings, out io.Writer) error {
+	status, _, err := f.read(ctx, groups, entities, found)
+	if len(status.Groups) == 0 && err != nil {
+		return err
+	}
+	waits(ctx, groups, status.Instances)
+	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err)
+}
+
+// read reads what can be read, but not what the instances wait for; what cannot is the error.
+func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities,
+	found market.Findings) (show.Status, []fleet.ProviderSnapshot, error) {
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {
-		return err
+		return show.Status{}, nil, err
 	}
 	providers, unread := entities.Providers(ctx)
 	status := show.StatusOf(snapshots...).With(providers)
-	waits(ctx, groups, status.Instances)
 	status.Refusing = show.RefusingOf(providers)
 	status.Findings = found.Of(f.groups)
-	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err, unread)
+	return status, providers, errors.Join(err, unread)
 }
 
 // waits fills in what instances have under way.

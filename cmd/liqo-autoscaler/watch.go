@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -23,22 +20,29 @@ const (
 	watchAgain     = time.Second     // before a group that could not be followed is tried again
 )
 
-// watchStatus prints the status and then each change, none left out, until ctx ends. What cannot be followed for a
-// while is said on errOut and tried again.
-func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, errOut io.Writer) error {
+// view is what a watch shows. Its methods are called one at a time.
+type view interface {
+	// changed tells what a group published; before is the zero snapshot the first time.
+	changed(before, after fleet.Snapshot) error
+	// failed tells why nothing can be read, once, and recovered that it can be read again.
+	failed(err error)
+	recovered()
+}
+
+// watchStatus follows the groups and tells v each change, none left out, until ctx ends. What cannot be followed for a
+// while is tried again.
+func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v view, known ...fleet.Snapshot) error {
 	w := &watcher{
 		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), complaints: make(chan error),
 		followed: map[string]bool{}, last: map[string]fleet.Snapshot{},
 	}
-	if f.output != "json" {
-		if err := w.begin(ctx, out); err != nil {
-			return err
-		}
+	for _, s := range known {
+		w.last[s.Group] = s
 	}
 	followers, run := errgroup.WithContext(ctx)
 	w.followers = followers
 	followers.Go(func() error { return w.findGroups(run) })
-	followers.Go(func() error { return w.print(run, out, errOut) })
+	followers.Go(func() error { return w.tell(run, v) })
 	if err := followers.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -55,25 +59,7 @@ type watcher struct {
 	mu       sync.Mutex
 	followed map[string]bool
 
-	last map[string]fleet.Snapshot // what was printed last, by group
-}
-
-// begin prints what is, and the header of what is to come.
-func (w *watcher) begin(ctx context.Context, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	snapshots, err := w.flags.snapshots(ctx, w.groups)
-	if err != nil {
-		return err
-	}
-	for _, s := range snapshots {
-		w.last[s.Group] = s
-	}
-	if err := show.Print(out, w.flags.output, show.Look{Now: time.Now()}, show.StatusOf(snapshots...)); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	return show.ChangeHeader(out)
+	last map[string]fleet.Snapshot // what was told last, by group
 }
 
 // findGroups follows every group that is asked for, also those that start later.
@@ -122,7 +108,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 				return nil
 			})
 		}
-		if !errors.Is(err, flow.ErrClosed) {
+		if !errors.Is(err, flow.ErrClosed) && !notYet(err) {
 			send(ctx, w.complaints, fmt.Errorf("watch %s: %w", name, err))
 		}
 		if !wait.For(ctx, watchAgain) {
@@ -131,41 +117,38 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	}
 }
 
-// print is the only one who writes.
-func (w *watcher) print(ctx context.Context, out, errOut io.Writer) error {
-	said := ""
+// notYet reports whether a group does not run, or rebuilds its state: both may end by themselves.
+func notYet(err error) bool {
+	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
+}
+
+// tell is the only one who calls v.
+func (w *watcher) tell(ctx context.Context, v view) error {
+	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-w.complaints:
-			if said != err.Error() { // once, not each second
-				said = err.Error()
-				fmt.Fprintln(errOut, "error:", err)
+			if !failing { // once, not each second
+				v.failed(err)
 			}
+			failing = true
 		case s := <-w.snapshots:
+			if failing {
+				v.recovered()
+			}
+			failing = false
 			before, known := w.last[s.Group]
 			w.last[s.Group] = s
 			if known && !s.Newer(before) {
 				continue
 			}
-			if err := w.printChanges(out, before, s); err != nil {
+			if err := v.changed(before, s); err != nil {
 				return fmt.Errorf("print: %w", err)
 			}
 		}
 	}
-}
-
-func (w *watcher) printChanges(out io.Writer, before, after fleet.Snapshot) error {
-	var errs []error
-	for _, change := range show.Changes(before, after) {
-		if w.flags.output == "json" {
-			errs = append(errs, json.NewEncoder(out).Encode(change))
-		} else {
-			errs = append(errs, change.Row(out, show.Look{Wide: w.flags.output == "wide", Now: time.Now()}))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // send gives v to whoever reads the channel; false when ctx ended first.

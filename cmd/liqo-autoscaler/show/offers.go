@@ -140,6 +140,9 @@ func (o Offers) Table(out io.Writer, look Look) error {
 		_, err := io.WriteString(out, "No provider is known.\n")
 		return err
 	}
+	if look.Narrow {
+		return o.narrowTable(out, look)
+	}
 	header := []string{"NAME", "PROVIDER", "LENDABLE", "NODES", "HELD", "PRICE", "PEERING", "AGE"}
 	asked := o.Offers[0].Current != nil
 	if asked {
@@ -161,6 +164,14 @@ func (o Offers) Table(out io.Writer, look Look) error {
 		rows = append(rows, row)
 	}
 	return table(out, header, rows)
+}
+
+func (o Offers) narrowTable(out io.Writer, look Look) error {
+	rows := make([][]string, len(o.Offers))
+	for i, p := range o.Offers {
+		rows[i] = []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held), look.resources(p.Lendable), p.price()}
+	}
+	return table(out, []string{"OFFER", "PROVIDER", "PEERING", "NODES", "HELD", "LENDABLE", "PRICE"}, rows)
 }
 
 // nodes is how many nodes are held, of how many at most when there is such a bound.

@@ -164,7 +164,7 @@ func (i Instance) Why() string {
 	case i.NotReady:
 		return i.whyNotReady()
 	case !i.Counts && i.State == fleet.StateDeleting && i.Phase != fleet.Draining && i.Phase != fleet.Unpeering:
-		return "asked back"
+		return "deletion requested"
 	case i.Waits != "":
 		return i.Waits
 	case i.Phase == fleet.Joining && i.Registered:

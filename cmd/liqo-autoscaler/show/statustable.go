@@ -92,7 +92,10 @@ func tableAndMore(out io.Writer, header []string, rows [][]string, more int) err
 
 func (s Status) instanceTable(out io.Writer, look Look) error {
 	header := []string{"INSTANCE", "GROUP", "PHASE", "PROVIDER", "ATTEMPT", "SINCE", "WHY"}
-	if look.Wide {
+	switch {
+	case look.Narrow:
+		header = slices.Delete(header, 1, 2) // the name tells
+	case look.Wide:
 		header = []string{"INSTANCE", "GROUP", "PHASE", "STATE", "PROVIDER", "ATTEMPT", "NODE", "SINCE", "WHY"}
 	}
 	var rows [][]string
@@ -101,7 +104,10 @@ func (s Status) instanceTable(out io.Writer, look Look) error {
 			i.Name, i.Group, string(i.Phase), i.Provider, strconv.Itoa(i.Attempt), look.age(i.Since),
 			look.cut(i.Why()),
 		}
-		if look.Wide {
+		switch {
+		case look.Narrow:
+			row = slices.Delete(row, 1, 2)
+		case look.Wide:
 			row = slices.Insert(row, 5, i.Node)
 			row = slices.Insert(row, 3, string(i.State))
 		}

@@ -16,6 +16,8 @@ import (
 type Look struct {
 	// Wide adds columns and does not cut texts.
 	Wide bool
+	// Narrow leaves out columns, for a screen.
+	Narrow bool
 	// Now is what ages are counted to.
 	Now time.Time
 }
