@@ -48,7 +48,7 @@ func TestStepsAreShown(t *testing.T) {
 	report := &fleet.PeeringReport{Run: 3, Event: fleet.PeeringFailed,
 		Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", "silent")}
 	const granted = "Joining a-t0-1-1: provider milan has granted it: ResourceSlice and VirtualNode are being made"
-	const begun = "Draining a-t0-1-1: instance a-t0-1 is given back: its pods are evicted"
+	const begun = "Draining a-t0-1-1: instance a-t0-1 is released: its pods are evicted"
 	for name, c := range map[string]struct {
 		call  func(*activities.Activities) (do, arg any)
 		verb  func(context.Context) error

@@ -31,7 +31,7 @@ func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 	if in.Force {
 		a.showFirst(ctx, ReasonLost, name, "instance %s is lost: its pods are deleted without waiting", at.Instance)
 	} else {
-		a.showFirst(ctx, ReasonDraining, name, "instance %s is given back: its pods are evicted", at.Instance)
+		a.showFirst(ctx, ReasonDraining, name, "instance %s is released: its pods are evicted", at.Instance)
 	}
 	err := a.removal(ctx, at.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Drain(ctx, at, in.Force, p)
