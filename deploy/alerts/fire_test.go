@@ -52,7 +52,7 @@ var scenes = map[string]struct {
 	minutes int
 	says    string
 }{
-	"LiqoAutoscalerServerMissing": {map[string][]string{"liqo_autoscaler_view_fresh": nil}, 5, "have nobody to ask"},
+	"LiqoAutoscalerServerMissing": {map[string][]string{"liqo_autoscaler_view_fresh": nil}, 5, "may have no server"},
 	"LiqoAutoscalerWorkersMissing": {map[string][]string{
 		"temporal_num_pollers": {`{poller_type="workflow_task", pod="worker-1"} 0x3000`}}, 5, "No worker"},
 	"LiqoAutoscalerServerNotReady": {map[string][]string{
@@ -60,7 +60,7 @@ var scenes = map[string]struct {
 	"LiqoAutoscalerWorkflowTasksFail": {map[string][]string{
 		"temporal_workflow_task_execution_failed_total": {`{workflow_type="ScaleOut"} 0+1x3000`}}, 6, "ScaleOut"},
 	"LiqoAutoscalerConfigBroken": {map[string][]string{
-		"liqo_autoscaler_config_broken": {`{namespace="la", pod="grpcserver-1"} 1x3000`}}, 10, "has faults"},
+		"liqo_autoscaler_config_broken": {`{namespace="la", pod="grpcserver-1"} 1x3000`}}, 10, "has errors"},
 	"LiqoAutoscalerCallsFail": {map[string][]string{
 		"liqo_autoscaler_grpc_request_duration_seconds_count": {
 			`{namespace="la", method="Refresh", code="OK"} 0+6x3000`,
@@ -97,7 +97,7 @@ var scenes = map[string]struct {
 		`{namespace="la", provider="turin", condition="Unreachable"} 1x3000`}}, 15, "turin has condition Unreachable"},
 	"LiqoAutoscalerCredentialsExpire": {map[string][]string{
 		"liqo_autoscaler_provider_credentials_expiry_timestamp_seconds": {`{namespace="la", provider="milan"} 90000x3000`}},
-		0, "milan end in 1d"},
+		0, "milan expire in 1d"},
 	"LiqoAutoscalerCertificateExpires": {map[string][]string{ // 0: the file cannot be read
 		"liqo_autoscaler_tls_certificate_expiry_timestamp_seconds": {`{namespace="la", pod="grpcserver-1"} 0x3000`}},
 		10, "grpcserver-1"},
