@@ -30,7 +30,7 @@ var _ prometheus.Collector = (*Metrics)(nil)
 func NewMetrics(s *Server) *Metrics {
 	return &Metrics{server: s, rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: metricsNamespace, Name: "grpc_request_duration_seconds",
-		Help: "How long RPCs of Cluster Autoscaler took, by method and gRPC code.",
+		Help: "Duration of Cluster Autoscaler's RPCs, by method and gRPC code.",
 		// Reads come from memory, mutations take some milliseconds, and CA gives up after 5 s.
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "code"})}
@@ -55,40 +55,41 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descMin     = desc("group_min_size", "Min of the node group's config.", "group")
-	descMax     = desc("group_max_size", "Max of the node group's config.", "group")
+	descMin     = desc("group_min_size", "Minimum size in the node group's config.", "group")
+	descMax     = desc("group_max_size", "Maximum size in the node group's config.", "group")
 	descOffered = desc("group_offered_max_size",
-		"Max as Cluster Autoscaler is told: lower than the config's where a limit of all groups binds, or less is offered.",
+		"Maximum size that Cluster Autoscaler is told: lower than the config's if the limits or the offers allow less.",
 		"group")
 	descTarget    = desc("group_target_size", "Target size: the instances that count.", "group")
 	descInstances = desc("instances", "Instances by phase, and by their state as Cluster Autoscaler sees it.", "group",
 		"phase", "state")
-	descStuck    = desc("instances_stuck", "Instances that wait for a person or the next scale-in.", "group")
-	descNotReady = desc("instances_not_ready", "Instances in phase Ready whose node is not.", "group")
+	descStuck    = desc("instances_stuck", "Stuck instances: they wait for an operator or the next scale-in.", "group")
+	descNotReady = desc("instances_not_ready", "Instances in phase Ready whose node is not ready.", "group")
 	descFailed   = desc("instances_failed", "Failed instances that Cluster Autoscaler has not deleted yet, by code.",
 		"group", "code")
-	descProvider = desc("provider_instances", "Instances by the provider of their present attempt.", "provider")
-	descAge      = desc("snapshot_age_seconds", "How long ago the node group was last read or changed.", "group")
+	descProvider = desc("provider_instances", "Instances by the provider of their current attempt.", "provider")
+	descAge      = desc("snapshot_age_seconds", "Seconds since the node group was last read or changed.", "group")
 	descDirty    = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
 	descPaused   = desc("group_paused", "1 while the node group is paused and starts nothing.", "group")
 	descRetired  = desc("group_retired",
-		"1 when the node group is no longer configured, or begins anew, and is served until it is empty.", "group")
+		"1 when the node group is no longer configured, or waits for a new template, and is served until it is empty.",
+		"group")
 	descKept = desc("group_template_kept",
 		"1 when the configured shape, labels or taints are not in force; the log says why.", "group")
 	descUnavailable = desc("group_unavailable",
-		"1 when the node group could not be read, or did not take its config, at the last refresh: it is served as it was, "+
-			"and neither grows nor shrinks; the log says why.", "group")
+		"1 when the node group could not be read, or did not accept its config, at the last refresh: Cluster Autoscaler "+
+			"sees its last known state, and it neither grows nor shrinks; the log says why.", "group")
 	descGivenUp = desc("group_provision_time_short",
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
-		"1 while Temporal has answered within the last minute, for one node group at least: then the server is ready.")
+		"1 while the server is ready: Temporal has answered for at least one node group within the last minute.")
 	descNotDerived = desc("groups_not_derived",
-		"Node groups that the offers would make and that are not listed: their id is taken, or there are as many as may be.")
+		"Node groups that are not derived from the offers, because their id is taken or --max-derived-groups is reached.")
 	descForeign = desc("offers_in_another_currency",
-		"Offers that are not used because their price is in another currency than the node groups'.")
+		"Offers that are not used because their price is not in the node groups' currency.")
 	descBroken = desc("config_broken",
-		"1 when the newest version of the config is refused and an older one is in force.")
-	descConfigAt = desc("config_in_force_timestamp_seconds", "When the config in force was put in force.")
+		"1 when the newest version of the config has errors and an older one is in force.")
+	descConfigAt = desc("config_in_force_timestamp_seconds", "When the current config took effect.")
 )
 
 // Describe implements prometheus.Collector.

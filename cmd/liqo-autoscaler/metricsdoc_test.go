@@ -43,7 +43,7 @@ Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/
 | discovery | - | its database does not answer |
 | agent | - | it has not listed its cluster yet, or cannot advertise what it measures |
 
-The body of a failure says why. Labels are of bounded sets; an instance is never one: for a single instance there are the
+The body of a failure says why. Labels have bounded sets of values, so no label names an instance; for a single instance see the
 log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
 
 | metric | type | labels | of | what |
@@ -51,16 +51,16 @@ log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Tempo
 `
 
 const metricsEnd = `
-Beside these: the Go runtime and the process (` + "`go_*`, `process_*`" + `), and what the Temporal SDK measures (` + "`temporal_*`" + `), of which
-these are worth a graph:
+Every process also exports metrics of the Go runtime and the process (` + "`go_*`, `process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `), of which
+these deserve a graph:
 
 | metric | what it tells |
 |---|---|
 | ` + "`temporal_request_failure_total{operation,status_code}`" + ` | calls to Temporal that failed |
 | ` + "`temporal_workflow_endtoend_latency_seconds{workflow_type=\"ScaleOut\"}`" + ` | a scale-out from its start to Ready or Failed |
-| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | steps wait for a worker: too few of them |
-| ` + "`temporal_workflow_task_execution_failed_total`" + ` | a defect: workflows cannot go on with this version |
-| ` + "`temporal_num_pollers`" + ` | 0: this worker does not work |
+| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | steps wait for a worker: there are too few |
+| ` + "`temporal_workflow_task_execution_failed_total`" + ` | a defect: workflows cannot continue with this version |
+| ` + "`temporal_num_pollers`" + ` | 0: this worker polls nothing |
 `
 
 func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {

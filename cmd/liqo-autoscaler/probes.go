@@ -72,7 +72,7 @@ func (o *observer) observeAgent(a *agent.Agent) {
 func (o *observer) observeCertificate(file string) {
 	o.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: metrics.Namespace, Name: "tls_certificate_expiry_timestamp_seconds",
-		Help: "When the server's certificate ends; 0 when its file cannot be read.",
+		Help: "When the server's certificate expires; 0 when its file cannot be read.",
 	}, func() float64 {
 		chain, err := os.ReadFile(file)
 		if err != nil {

@@ -32,16 +32,16 @@ func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
 		}, []string{"reason"}),
 		offered: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "agent_offered",
-			Help: "What an offer of the config has now, the consumer's own holds included; measured, also while it cannot be " +
-				"advertised.",
+			Help: "The measured capacity of an offer, including what the consumer already holds; also while the offer cannot " +
+				"be published.",
 		}, []string{"offer", "resource"}),
 		granted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "agent_granted",
-			Help: "What all ResourceSlices of a consumer were granted here, of any class, by consumer.",
+			Help: "Resources granted to a consumer in this cluster, by ResourceSlices of any class.",
 		}, []string{"consumer", "resource"}),
 		largest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "agent_largest_node",
-			Help: "What is left on the node with the most CPU left: larger pods do not start, however much is offered in all.",
+			Help: "Free resources of the node with the most free CPU. A larger pod cannot start, even if the total is larger.",
 		}, []string{"resource"}),
 	}
 	registry.MustRegister(m.writes, m.answers, m.offered, m.granted, m.largest)

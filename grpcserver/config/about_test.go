@@ -7,63 +7,63 @@ import (
 
 // about describes each field, by its path in the schema.
 var about = withDefaultsToo(map[string]string{
-	"": "What Cluster Autoscaler may grow.",
-	"hub": "Name of this installation, the same as the worker's --hub: a label on all objects, and in workflow " +
-		"ids and the task queue unless it is the default. Installations that share a Temporal namespace need " +
-		"one each. Default: default.",
-	"defaults": "Values for groups that do not set them: shape, labels and budgets key by key, the others as a whole.",
-	"limits": "Bounds of all groups together: the counted instances times their shapes. An increase that would pass " +
-		"one is refused.",
+	"": "The node groups that Cluster Autoscaler may grow.",
+	"hub": "Name of this installation, the same as the worker's --hub. All objects carry it as a label; unless it " +
+		"is the default, workflow ids and task queues contain it. Installations that share a Temporal namespace need " +
+		"different names. Default: default.",
+	"defaults": "Defaults for all groups. `shape`, `labels` and `budgets` are merged key by key; other fields are " +
+		"replaced as a whole.",
+	"limits": "Limits of all groups together, for the sum of the shapes of all counted instances. An increase that " +
+		"would exceed one is refused.",
 	"limits.nodes":  "The maximum number of instances that count.",
-	"limits.cpu":    "The maximum cpu, as a quantity.",
+	"limits.cpu":    "The maximum CPU, as a quantity.",
 	"limits.memory": "The maximum memory, as a quantity.",
 	"nodeGroups":    "Classes of capacity Cluster Autoscaler may grow.",
-	"nodeGroups.*":  "One class of capacity; all its nodes are equal.",
-	"nodeGroups.*.id": "The group's name to Cluster Autoscaler and in node names. It must not change; shape, labels and " +
-		"taints under one id must not either.",
+	"nodeGroups.*":  "One class of capacity; all its nodes have the same size.",
+	"nodeGroups.*.id": "The group's name for Cluster Autoscaler and in node names. It must not change, and neither must " +
+		"shape, labels and taints under the same id.",
 	"nodeGroups.*.min": "The minimum for Cluster Autoscaler, which enforces it only with " +
 		"--enforce-node-group-min-size.",
-	"nodeGroups.*.max":     "The maximum number of instances that count, of each group that `per` or `sizes` make.",
-	"nodeGroups.*.shape":   "What each node has, as capacity and allocatable: cpu, memory and pods at least.",
+	"nodeGroups.*.max":     "The maximum number of instances that count; with `per` or `sizes`, of each resulting group.",
+	"nodeGroups.*.shape":   "Capacity and allocatable of each node: at least cpu, memory and pods.",
 	"nodeGroups.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
-	"nodeGroups.*.sizes": "In place of shape: one group for each of these, `<id>-<name>`, or with `per` one for each of " +
-		"these and each place, `<id>-<name>-<place>`. Max and minPerGroup are of each group.",
+	"nodeGroups.*.sizes": "Instead of `shape`: one group for each size, `<id>-<name>`, or with `per` one for each " +
+		"size and provider or label value, `<id>-<name>-<place>`. `max` and `minPerGroup` apply to each group.",
 	"nodeGroups.*.sizes.*":         "A shape of nodes.",
 	"nodeGroups.*.sizes.*.name":    "The size's name, part of its groups' ids. It must not change.",
-	"nodeGroups.*.sizes.*.shape":   "What each node has, as of a group; keys that are missing come from the defaults.",
+	"nodeGroups.*.sizes.*.shape":   "As the shape of a group; missing keys come from the defaults.",
 	"nodeGroups.*.sizes.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
-	"nodeGroups.*.sizes.*.priceFactor": "How many times an offer's price per node a node of this size costs. Default: " +
-		"once for the first size, and for the others in proportion to what their shapes weigh (0.03 per CPU, 0.004 per " +
-		"GiB, 1 per GPU). It does not apply to an offer's prices by resource.",
-	"nodeGroups.*.priceFactor": "How many times an offer's price per node a node of the group costs. Default: once. " +
-		"An offer's prices by resource know the shape, and it does not apply to them.",
+	"nodeGroups.*.sizes.*.priceFactor": "Factor on an offer's price per node for a node of this size. Default: 1 for " +
+		"the first size, and for the others in proportion to their shapes (0.03 per CPU, 0.004 per GiB, 1 per GPU). It " +
+		"does not apply to an offer's prices by resource.",
+	"nodeGroups.*.priceFactor": "Factor on an offer's price per node for a node of the group. Default: 1. It does not " +
+		"apply to an offer's prices by resource, which already follow the shape.",
 	"nodeGroups.*.currency": "The currency of all prices, an ISO 4217 code, the same for all groups: give it in the " +
 		"defaults. Offers that name another one are not used. Default: USD.",
 	"nodeGroups.*.labels":          "Labels of every node of the group.",
 	"nodeGroups.*.labels.*":        "A label value.",
-	"nodeGroups.*.taints":          "Taints of every node of the group, beside Liqo's own.",
+	"nodeGroups.*.taints":          "Taints of every node of the group, in addition to Liqo's own.",
 	"nodeGroups.*.taints.*":        "A taint.",
 	"nodeGroups.*.taints.*.key":    "The taint's key.",
 	"nodeGroups.*.taints.*.value":  "The taint's value.",
 	"nodeGroups.*.taints.*.effect": "What the taint does to pods that do not tolerate it.",
-	"nodeGroups.*.groupTaint": "Effect of one more taint, liqo-autoscaler.io/group=<id>, which keeps pods away that do " +
-		"not ask for " +
-		"this group. Empty for none.",
+	"nodeGroups.*.groupTaint": "Effect of an additional taint, liqo-autoscaler.io/group=<id>, which keeps away pods " +
+		"that do not tolerate it. Empty for none.",
 	"nodeGroups.*.provider": "The only provider of the group, by its Liqo cluster id.",
-	"nodeGroups.*.per": "`any` (the default): one group over all providers that match. `provider`: one group for each of " +
-		"them. `label:<key>`: one for each value of that label of the offers.",
-	"nodeGroups.*.minPerGroup": "Min of each group that `per` or `sizes` make.",
-	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. Left out, " +
-		"all may.",
+	"nodeGroups.*.per": "`any` (the default): one group over all providers that match. `provider`: one group for each " +
+		"of them. `label:<key>`: one for each value of that label of the offers.",
+	"nodeGroups.*.minPerGroup": "The minimum of each group that `per` or `sizes` create.",
+	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. " +
+		"Default: all.",
 	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
 	"nodeGroups.*.selector.matchLabels.*":               "The label's value.",
 	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",
 	"nodeGroups.*.selector.matchExpressions.*":          "A condition on one label.",
 	"nodeGroups.*.selector.matchExpressions.*.key":      "The label's key.",
-	"nodeGroups.*.selector.matchExpressions.*.operator": "How it is compared.",
+	"nodeGroups.*.selector.matchExpressions.*.operator": "How the label is compared.",
 	"nodeGroups.*.selector.matchExpressions.*.values":   "The values, for In and NotIn.",
 	"nodeGroups.*.selector.matchExpressions.*.values.*": "A value.",
-	"nodeGroups.*.budgets":                              "How long an instance may take.",
+	"nodeGroups.*.budgets":                              "Time limits for an instance.",
 	"nodeGroups.*.budgets.peer": "The maximum time for one attempt to peer, without " +
 		"its network. Default 90s.",
 	"nodeGroups.*.budgets.network": "The maximum time for one attempt to connect the peering's " +
@@ -77,9 +77,9 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.budgets.selectWait": "How long an instance waits for room when every provider that fits is full. " +
 		"Default 20s.",
 	"nodeGroups.*.budgets.unready": "How long a node may be not ready while its provider does not answer, before its " +
-		"instance is lost: its pods are deleted, and Cluster Autoscaler may buy another. 0 means never. Default 5m.",
-	"nodeGroups.*.budgets.isolated": "How long nothing is lost while no provider at all answers, which is rather this " +
-		"cluster's own network. 0 means for ever. Default 30m.",
+		"instance is lost: its pods are deleted, and Cluster Autoscaler may request another. 0 means never. Default 5m.",
+	"nodeGroups.*.budgets.isolated": "How long no instance is lost while no provider at all answers: the cause is then " +
+		"probably this cluster's own network. 0 means for ever. Default 30m.",
 	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. " +
 		"Default 1h.",
 })

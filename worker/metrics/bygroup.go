@@ -16,16 +16,16 @@ type byGroup struct {
 // NewDiffering makes the metric of Nodes that are not as Cluster Autoscaler was told. Every worker watches all Nodes.
 func NewDiffering(reg prometheus.Registerer, of func() map[string]int) error {
 	return reg.Register(byGroup{of: of, desc: prometheus.NewDesc(Namespace+"_nodes_different",
-		"Ready Nodes whose labels, taints or size are not those of the template that Cluster Autoscaler was told. Each "+
-			"worker counts all; absent for a group without Nodes.", []string{"group"}, nil)})
+		"Ready Nodes whose labels, taints or size differ from the template that Cluster Autoscaler was given. Each worker "+
+			"counts all of them; absent for a group without Nodes.", []string{"group"}, nil)})
 }
 
 // NewMisjudged makes the metric of pods that Cluster Autoscaler misjudges.
 func NewMisjudged(reg prometheus.Registerer, of func() map[string]int) error {
 	return reg.Register(byGroup{of: of, desc: prometheus.NewDesc(Namespace+"_pods_misjudged",
 		"Pending pods that select nodes by a label that differs among the providers of the node group, whose nodes Cluster "+
-			"Autoscaler takes for alike. Told by the worker that publishes the market, at most 1,000; absent for a group "+
-			"without such pods.", []string{"group"}, nil)})
+			"Autoscaler assumes to be alike. Exported by the worker that publishes the market; it checks at most "+
+			"1,000 pods. Absent for a group without such pods.", []string{"group"}, nil)})
 }
 
 // Describe implements prometheus.Collector.

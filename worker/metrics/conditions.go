@@ -19,8 +19,8 @@ type Conditions struct {
 var _ prometheus.Collector = (*Conditions)(nil)
 
 var descCondition = prometheus.NewDesc(Namespace+"_provider_condition",
-	"1 while the condition holds of the provider: new nodes go elsewhere, and of CredentialsRefused and "+
-		"ConsumerIsolated no instance is lost. Told by the worker that ran the last round of the comparison.",
+	"1 while the provider has the condition: new nodes go elsewhere. CredentialsRefused and ConsumerIsolated lose no "+
+		"instance. Exported by the worker that ran the last round of the comparison.",
 	[]string{"provider", "condition"}, nil)
 
 // NewConditions makes the metric of conditions by provider, "" for none, and registers it.

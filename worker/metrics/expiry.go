@@ -16,8 +16,8 @@ type Expiry struct {
 var _ prometheus.Collector = (*Expiry)(nil)
 
 var descExpiry = prometheus.NewDesc(Namespace+"_provider_credentials_expiry_timestamp_seconds",
-	"When the token or the client certificate ends by which this worker has reached the provider within the last hour; "+
-		"absent when it does not say.", []string{"provider"}, nil)
+	"When the token or client certificate expires with which this worker has reached the provider within the last hour; "+
+		"absent when they name no expiry.", []string{"provider"}, nil)
 
 // NewExpiry makes the metric of ends by provider, and registers it.
 func NewExpiry(reg prometheus.Registerer, of func() map[string]time.Time) (*Expiry, error) {

@@ -19,7 +19,7 @@ const Namespace = "liqo_autoscaler"
 func NewRegistry(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: Namespace, Name: "build_info", Help: "Which version runs: always 1.",
+		Namespace: Namespace, Name: "build_info", Help: "The version that runs, as a label; always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
 	})
 	info.Set(1)

@@ -55,21 +55,20 @@ func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 	s := &Steps{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: Namespace, Name: "step_duration_seconds", Buckets: stepSeconds,
-			Help: "How long one run of a step took, by the code it ended with.",
+			Help: "Duration of one run of a step, by the code it ended with.",
 		}, []string{"step", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: Namespace, Name: "step_failures_total",
-			Help: "Runs of a step that did not succeed, by code; one that is tried again counts each time, and one that is " +
-				"called off counts as Timeout.",
+			Help: "Runs of a step that did not succeed, by code. Each retry counts; a run that is cancelled counts as Timeout.",
 		}, []string{"step", "code"}),
 		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: Namespace, Name: "provider_failures_total",
-			Help: "Runs of a step with a provider that did not succeed, by code; one that Cluster Autoscaler or an operator " +
-				"calls off counts as Timeout.",
+			Help: "Runs of a step with a provider that did not succeed, by code; a run that Cluster Autoscaler or an operator " +
+				"cancels counts as Timeout.",
 		}, []string{"provider", "code"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: Namespace, Name: "steps_running",
-			Help: "Steps that this worker runs now.",
+			Help: "Steps that this worker is running.",
 		}, []string{"step"}),
 		known: map[string]bool{},
 	}
