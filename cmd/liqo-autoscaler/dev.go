@@ -135,7 +135,7 @@ In another terminal, "%s" asks for a node and releases it, and "%s" shows what h
 	}); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nstopped; what was under way goes on at the next start")
+	fmt.Fprintln(out, "\nstopped; work in progress continues at the next start")
 	return nil
 }
 

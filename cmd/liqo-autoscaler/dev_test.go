@@ -62,7 +62,7 @@ func TestDevAndDemo(t *testing.T) {
 			}
 			require.NotRegexp(t, `="[^"]*`+group+`-[0-9a-z]+-[0-9]+`, metrics, "an instance is a label")
 			keepAndReturn(ctx, t, c, d)
-			require.Contains(t, stop(), "stopped; what was under way goes on")
+			require.Contains(t, stop(), "stopped; work in progress continues")
 		})
 	}
 	for _, address := range ports {

@@ -99,7 +99,7 @@ func installTemporal(ctx context.Context, out io.Writer) (string, error) {
 	return script, nil
 }
 
-// findScript finds the script in one of the folders: the working directory, or the repository whose ./bin this program is in.
+// findScript finds the script in the working directory, or in the repository whose ./bin this program is in.
 func findScript(folders ...string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, temporalScript)
@@ -107,8 +107,8 @@ func findScript(folders ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no Temporal answers, and %s, which starts one, is not in %s: run the program from the repository's "+
-		"./bin, name the script with --temporal-script, or start Temporal yourself (temporal server start-dev)",
+	return "", fmt.Errorf("no Temporal answers, and %s, which starts one, is not in %s: run the program from the "+
+		"repository's ./bin, name the script with --temporal-script, or start Temporal yourself (temporal server start-dev)",
 		temporalScript, strings.Join(folders, " or "))
 }
 
@@ -134,7 +134,7 @@ func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended:
 		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: "+
-			"what was under way goes on then")
+			"work in progress continues then")
 	case <-ctx.Done():
 	}
 }

@@ -133,7 +133,7 @@ func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
 		switch err := s.writers.Err(); {
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			s.log.Error("the writers file is refused, and nobody is let in until it is mended", "error", err)
+			s.log.Error("the writers file has errors: all requests are refused until it is repaired", "error", err)
 		case err == nil && said != "":
 			said = ""
 			s.log.Info("the writers file is in force again")

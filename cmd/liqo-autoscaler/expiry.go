@@ -44,7 +44,7 @@ func warnOfExpiry(log *slog.Logger, ends, warned map[string]time.Time, now time.
 			continue
 		}
 		warned[provider] = now
-		log.Warn("credentials of a provider end: run liqo-autoscaler provider-access renew, or ask the provider for others",
+		log.Warn("credentials of a provider expire: run liqo-autoscaler provider-access renew, or ask it for new ones",
 			"provider", provider, "end", end.UTC().Format(time.RFC3339))
 	}
 }

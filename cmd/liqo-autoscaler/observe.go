@@ -112,7 +112,7 @@ func (o *observer) readyWhen(name string, look func(context.Context) error) {
 // temporal has a client measured, and with steps the activities of its workers.
 func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 	handler, err := metrics.Temporal(o.registry,
-		func(err error) { o.log.Warn("metric of the Temporal SDK left out", "error", err) })
+		func(err error) { o.log.Warn("a metric of the Temporal SDK is not exported", "error", err) })
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ other authorities. Make sure that it really is the provider.`,
 			if err != nil {
 				return err
 			}
-			logger.Info("provider repinned: its certificate authority is taken as it is found next", "provider", provider,
+			logger.Info("provider repinned: the next certificate authority that it presents is pinned", "provider", provider,
 				"hub", c.hub)
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Provider %s is accepted with the certificate authority that it has now.\n",
 				provider)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/term"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -106,11 +107,7 @@ func durationsInSeconds(_ []string, a slog.Attr) slog.Attr {
 
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.

@@ -31,11 +31,15 @@ const (
 
 // terminal returns what tells the size of the terminal that out is; nil when it is none, or takes no escape sequences.
 func terminal(out io.Writer) func() (width, height int, err error) {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !isTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return func() (int, int, error) { return term.GetSize(int(f.Fd())) }
+	return func() (width, height int, err error) {
+		if width, height, err = term.GetSize(int(out.(*os.File).Fd())); width < 2 || height < 1 {
+			width, height = 80, 24 // it does not know
+		}
+		return width, height, err
+	}
 }
 
 // screen is a view that is drawn anew in place.
@@ -86,7 +90,7 @@ func watchScreen(ctx context.Context, c *common, groups *flow.Groups, entities *
 func (s *screen) run(ctx context.Context) error {
 	defer fmt.Fprintln(s.out)
 	var shown show.Screen
-	var since time.Time
+	since := time.Now()
 	for clear := "\x1b[2J"; ; clear = "" {
 		width, height, err := s.size()
 		if err != nil {

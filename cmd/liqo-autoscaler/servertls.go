@@ -53,7 +53,7 @@ func (s *serverTLS) options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	case none && len(s.allowed) > 0:
 		return o, errors.New("--tls-allowed-names needs mutual TLS: give --tls-cert, --tls-key and --tls-client-ca")
 	case none && s.plaintext:
-		log.Warn("serving plaintext: anybody who reaches the port can add and remove nodes")
+		log.Warn("serving plaintext: anyone who can reach the port can add and remove nodes")
 		return o, nil
 	case none:
 		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let " +

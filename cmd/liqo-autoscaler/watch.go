@@ -33,7 +33,7 @@ type view interface {
 // while is tried again.
 func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v view, known ...fleet.Snapshot) error {
 	w := &watcher{
-		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), complaints: make(chan error),
+		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
 		followed: map[string]bool{}, last: map[string]fleet.Snapshot{},
 	}
 	for _, s := range known {
@@ -50,11 +50,11 @@ func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v view
 }
 
 type watcher struct {
-	groups     *flow.Groups
-	flags      statusFlags
-	followers  *errgroup.Group
-	snapshots  chan fleet.Snapshot
-	complaints chan error
+	groups    *flow.Groups
+	flags     statusFlags
+	followers *errgroup.Group
+	snapshots chan fleet.Snapshot
+	heard     chan hearing
 
 	mu       sync.Mutex
 	followed map[string]bool
@@ -62,11 +62,17 @@ type watcher struct {
 	last map[string]fleet.Snapshot // what was told last, by group
 }
 
+// hearing is whether a group can be followed, or, without a name, the groups listed; nil: it can.
+type hearing struct {
+	group string
+	err   error
+}
+
 // findGroups follows every group that is asked for, also those that start later.
 func (w *watcher) findGroups(ctx context.Context) error {
 	for {
 		names, err := w.flags.names(ctx, w.groups)
-		if err != nil && !send(ctx, w.complaints, err) {
+		if !send(ctx, w.heard, hearing{err: err}) {
 			return nil
 		}
 		for _, name := range names {
@@ -98,6 +104,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	for {
 		first, err := w.groups.Snapshot(ctx, name)
 		if errors.Is(err, fleet.ErrNotRunning) && len(w.flags.groups) == 0 {
+			send(ctx, w.heard, hearing{group: name})
 			return // should it start again, it is found again
 		}
 		if err == nil && send(ctx, w.snapshots, first) {
@@ -109,7 +116,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 			})
 		}
 		if !errors.Is(err, flow.ErrClosed) && !notYet(err) {
-			send(ctx, w.complaints, fmt.Errorf("watch %s: %w", name, err))
+			send(ctx, w.heard, hearing{name, fmt.Errorf("watch %s: %w", name, err)})
 		}
 		if !wait.For(ctx, watchAgain) {
 			return
@@ -124,21 +131,27 @@ func notYet(err error) bool {
 
 // tell is the only one who calls v.
 func (w *watcher) tell(ctx context.Context, v view) error {
-	failing := false
+	failing := map[string]bool{}
+	heard := func(h hearing) { // told once, not each second
+		was := len(failing) > 0
+		if delete(failing, h.group); h.err != nil {
+			failing[h.group] = true
+		}
+		switch is := len(failing) > 0; {
+		case is && !was:
+			v.failed(h.err)
+		case was && !is:
+			v.recovered()
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-w.complaints:
-			if !failing { // once, not each second
-				v.failed(err)
-			}
-			failing = true
+		case h := <-w.heard:
+			heard(h)
 		case s := <-w.snapshots:
-			if failing {
-				v.recovered()
-			}
-			failing = false
+			heard(hearing{group: s.Group})
 			before, known := w.last[s.Group]
 			w.last[s.Group] = s
 			if known && !s.Newer(before) {

@@ -26,19 +26,21 @@ func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 func TestStreamSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errOut testkit.Buffer
-	w := &watcher{snapshots: make(chan fleet.Snapshot), complaints: make(chan error), last: map[string]fleet.Snapshot{}}
+	w := &watcher{snapshots: make(chan fleet.Snapshot), heard: make(chan hearing), last: map[string]fleet.Snapshot{}}
 	done := make(chan error, 1)
 	go func() { done <- w.tell(ctx, stream{output: "table", out: &out, errOut: &errOut}) }()
 	away := errors.New("list workflows: unavailable")
 	w.snapshots <- publishedAs(1, fleet.Peering)
-	w.complaints <- away
-	w.complaints <- errors.New("watch standard: unavailable")
-	w.complaints <- away
+	w.heard <- hearing{err: away}
+	w.heard <- hearing{"standard", errors.New("watch standard: unavailable")}
+	w.heard <- hearing{err: away}
+	w.heard <- hearing{}
 	w.snapshots <- publishedAs(1, fleet.Peering) // as it was before
 	w.snapshots <- publishedAs(2, fleet.Ready)
 	stop()
 	require.NoError(t, <-done)
-	require.Equal(t, "error: list workflows: unavailable (trying again)\nthe node groups can be read again\n", errOut.String())
+	require.Equal(t, "error: list workflows: unavailable (trying again)\nthe node groups can be read again\n",
+		errOut.String())
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2, "%s", &out)
 	require.Contains(t, lines[0], "Peering")

@@ -169,7 +169,8 @@ func (o Offers) Table(out io.Writer, look Look) error {
 func (o Offers) narrowTable(out io.Writer, look Look) error {
 	rows := make([][]string, len(o.Offers))
 	for i, p := range o.Offers {
-		rows[i] = []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held), look.resources(p.Lendable), p.price()}
+		rows[i] = []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held),
+			look.resources(p.Lendable), p.price()}
 	}
 	return table(out, []string{"OFFER", "PROVIDER", "PEERING", "NODES", "HELD", "LENDABLE", "PRICE"}, rows)
 }

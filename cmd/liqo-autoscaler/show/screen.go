@@ -21,8 +21,8 @@ type Screen struct {
 	Changes []Change // oldest first
 }
 
-// Draw prints at most height lines of at most width characters. Where there is no room for all rows, each table gets its
-// share: of the changes the last ones, of the others the first.
+// Draw prints at most height lines of at most width characters. If there is no room for all rows, each table gets its
+// share: the changes their last rows, the others their first.
 func (s Screen) Draw(out io.Writer, look Look, width, height int) error {
 	tables, err := s.tables(look)
 	if err != nil {
