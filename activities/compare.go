@@ -91,7 +91,8 @@ func differs(ctx context.Context, round *Round, last Round, name string, d fleet
 	if err == nil || errors.Is(err, fleet.ErrNotRunning) {
 		return
 	}
-	activity.GetLogger(ctx).Warn("what differs cannot be told; the next round tells it", "entity", name, "error", err)
+	activity.GetLogger(ctx).Warn("a difference cannot be delivered; the next round tries again", "entity", name,
+		"error", err)
 	if rows == 0 {
 		round.Differed = append(round.Differed, name) // it must hear in the next round that all is well
 	}

@@ -37,7 +37,7 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 	case errors.Is(err, backend.ErrUnreachable):
 		e.Access = fleet.AccessSilent
 	default:
-		activity.GetLogger(ctx).Warn("provider cannot be looked at", "provider", p.ID, "error", err)
+		activity.GetLogger(ctx).Warn("provider cannot be checked", "provider", p.ID, "error", err)
 	}
 	e.Message = cut(err.Error())
 	return e, nil

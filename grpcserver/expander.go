@@ -44,7 +44,7 @@ func (e expander) BestOptions(_ context.Context, req *protos.BestOptionsRequest)
 	}
 	for _, b := range best(ours) {
 		resp.Options = append(resp.Options, answer(b.option, b.String()))
-		e.server.log.Info("chosen to grow for Cluster Autoscaler", "group", b.option.GetNodeGroupId(),
+		e.server.log.Info("node group chosen for Cluster Autoscaler to grow", "group", b.option.GetNodeGroupId(),
 			"nodes", b.option.GetNodeCount(), "of", len(req.GetOptions()), "because", b.String())
 	}
 	return resp, nil

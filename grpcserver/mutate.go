@@ -95,7 +95,7 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	change, err := m.send(ctx, s.groups, g)
 	if err == nil {
 		if err := s.show(ctx, g, change, began); err != nil { // booked all the same; Refresh fails until it is seen
-			s.log.Error("what a booked operation has changed cannot be read",
+			s.log.Error("the result of a booked operation cannot be read",
 				"group", id, "operation", m.verb, "error", err)
 			g.lost(time.Now())
 		}

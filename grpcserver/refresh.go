@@ -158,7 +158,7 @@ func (s *Server) judge(g *group, err error, away bool) error {
 	case err != nil:
 		g.unusable.Store(&problem{err})
 		if was == nil || was.Error() != err.Error() {
-			s.log.Warn("node group is unavailable: it is served as it was last read, and does not grow or shrink",
+			s.log.Warn("node group is unavailable: Cluster Autoscaler sees its last known state, and it does not grow or shrink",
 				"group", g.id, "error", err)
 		}
 	}

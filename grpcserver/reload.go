@@ -67,11 +67,11 @@ func (s *Server) reread() {
 	}
 	switch was := s.state.Broken; {
 	case err != nil && err.Error() != was:
-		s.log.Error("the new config is broken; the old one stays in force", "error", err, "version", s.state.Version)
+		s.log.Error("the new config has errors; the previous one stays in force", "error", err, "version", s.state.Version)
 		s.state.Broken = err.Error()
 	case err == nil && was != "":
 		s.state.Broken = ""
-		s.log.Info("the config is not broken any more", "version", s.state.Version)
+		s.log.Info("the config has no errors any more", "version", s.state.Version)
 	case !changed:
 		return
 	}

@@ -20,8 +20,8 @@ func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 		}
 	}
 	if !old.retired {
-		s.log.Info("template of a derived node group changed: it is served until it is empty, and begins anew then",
-			"group", g.id)
+		s.log.Info("template of a derived node group changed: it is served until it is empty, and then starts with the "+
+			"new template", "group", g.id)
 	}
 	t := *old
 	t.retired, t.next, t.kept = true, next, ""
@@ -60,6 +60,6 @@ func (s *Server) beginAnew(t *terms) {
 	if r.byID[t.spec.ID] != nil {
 		return
 	}
-	s.log.Info("node group begins anew", "group", t.spec.ID)
+	s.log.Info("node group starts with its new template", "group", t.spec.ID)
 	s.roster.Store(newRoster(append(slices.Clone(r.list), newGroup(t)), r.limits))
 }

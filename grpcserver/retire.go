@@ -26,9 +26,9 @@ func (s *Server) retire(g *group) {
 // dropEmpty forgets the retired groups that are empty.
 func (s *Server) dropEmpty(ctx context.Context) {
 	for _, g := range s.takeEmpty() {
-		s.log.Info("removed node group is empty and gone", "group", g.id)
+		s.log.Info("removed node group is empty and is no longer served", "group", g.id)
 		if err := s.groups.Close(ctx, g.id); err != nil {
-			s.log.Warn("workflow of a removed node group could not be closed; it does no harm", "group", g.id, "error", err)
+			s.log.Warn("the workflow of a removed node group cannot be closed; this does no harm", "group", g.id, "error", err)
 		}
 		s.beginAnew(g.terms.Load().next)
 	}
@@ -82,7 +82,7 @@ func (s *Server) findRetired(ctx context.Context) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	if err := s.addRetired(ctx); err != nil {
-		s.log.Warn("node groups that are no longer configured cannot be looked for yet", "error", err)
+		s.log.Warn("node groups that are no longer configured cannot be listed yet", "error", err)
 		return
 	}
 	s.found.Store(true)

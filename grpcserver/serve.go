@@ -90,7 +90,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 		pause(context.WithoutCancel(ctx), o.LameDuck)
 		stop(server, o.StopGrace)
 	})
-	s.log.Info("serving CA", "address", listener.Addr().String())
+	s.log.Info("serving Cluster Autoscaler", "address", listener.Addr().String())
 	err := server.Serve(listener)
 	cancel()
 	if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // by ctx, before it had begun

@@ -43,8 +43,7 @@ type problem struct{ error }
 
 // errWentBack means that a group has less than this server has seen of it.
 var errWentBack = errors.New("the history of the group's workflow went back (a reset, or Temporal restored from a " +
-	"backup): " +
-	"the group begins anew from what exists")
+	"backup): the group rebuilds its state from what exists")
 
 func newGroup(t *terms) *group {
 	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1)}

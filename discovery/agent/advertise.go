@@ -130,7 +130,7 @@ func (a *Advertiser) put(ctx context.Context, offer api.Posted, ttl time.Duratio
 	a.offered[offer.Name] = offer
 	a.Metrics.wrote(put)
 	if isNew {
-		a.Log.Info("offered", "offer", offer.Name, "lendable", show(offer.Lendable))
+		a.Log.Info("offer published", "offer", offer.Name, "lendable", show(offer.Lendable))
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (a *Advertiser) withdraw(ctx context.Context) {
 	defer cancel()
 	for name := range a.offered {
 		if err := a.take(ctx, name); err != nil {
-			a.Log.Warn("offer not withdrawn: it ends by itself", "offer", name, "error", err)
+			a.Log.Warn("offer cannot be withdrawn: it expires by itself", "offer", name, "error", err)
 		}
 	}
 }
@@ -165,9 +165,9 @@ func (a *Advertiser) tell(err error) {
 	a.mu.Unlock()
 	switch {
 	case err != nil && (was == nil || was.Error() != err.Error()):
-		a.Log.Warn("offers cannot be advertised, and end when this lasts", "error", err)
+		a.Log.Warn("offers cannot be published; they expire if this lasts", "error", err)
 	case err == nil && was != nil:
-		a.Log.Info("offers are advertised again")
+		a.Log.Info("offers are published again")
 	}
 }
 

@@ -76,7 +76,7 @@ func (a *Agent) Work(ctx context.Context) {
 			return
 		}
 	}
-	a.options.Log.Info("this agent advertises", "grantsSlices", a.options.GrantsSlices)
+	a.options.Log.Info("this agent is the leader and publishes offers", "grantsSlices", a.options.GrantsSlices)
 	granted := make(chan struct{})
 	go func() {
 		defer close(granted)

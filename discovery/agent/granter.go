@@ -54,7 +54,7 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 			return
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			g.log.Warn("slices cannot be answered", "error", err)
+			g.log.Warn("ResourceSlices cannot be answered", "error", err)
 		case err == nil:
 			said = ""
 		}
@@ -109,7 +109,7 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 				sliceCondition{Type: conditionResources, Status: accepted})
 		}
 		g.metrics.answered(verdict)
-		g.log.Info("slice answered", "slice", s.Name, "consumer", tenant.ClusterID, "granted", verdict.Granted,
+		g.log.Info("ResourceSlice answered", "slice", s.Name, "consumer", tenant.ClusterID, "granted", verdict.Granted,
 			"reason", verdict.Reason, "message", verdict.Message, "asks", show(s.Spec.Resources))
 	}
 	return again, nil

@@ -104,7 +104,7 @@ func (c *Cluster) World() (w World) {
 	for _, o := range c.slices.GetStore().List() {
 		s, err := sliceOf(o.(*unstructured.Unstructured))
 		if err != nil { // no API server hands out such a one
-			c.log.Error("a ResourceSlice is left out", "error", err)
+			c.log.Error("a ResourceSlice is ignored", "error", err)
 			continue
 		}
 		w.Slices = append(w.Slices, s)

@@ -43,7 +43,7 @@ func (r *Reader) Run(ctx context.Context) {
 			return
 		}
 		if err != nil && err.Error() != lastError {
-			r.log.Warn("the market cannot be read: node groups are told with room for one node more", "error", err)
+			r.log.Warn("the market cannot be read: each node group appears to have room for one more node", "error", err)
 			lastError = err.Error()
 		} else if err == nil {
 			lastError = ""

@@ -11,6 +11,6 @@ var openapiDocument []byte
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	if _, err := w.Write(openapiDocument); err != nil {
-		s.options.Log.Debug("answer not read", "method", r.Method, "path", r.URL.Path, "error", err)
+		s.options.Log.Debug("the client did not read the answer", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 }

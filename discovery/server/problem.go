@@ -81,7 +81,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
 	raw, err := json.Marshal(body)
 	if err != nil { // our own types
-		s.options.Log.Error("answer lost", "method", r.Method, "path", r.URL.Path, "error", err)
+		s.options.Log.Error("answer cannot be encoded", "method", r.Method, "path", r.URL.Path, "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -89,6 +89,6 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, conte
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	if _, err := w.Write(append(raw, '\n')); err != nil {
-		s.options.Log.Debug("answer not read", "method", r.Method, "path", r.URL.Path, "error", err)
+		s.options.Log.Debug("the client did not read the answer", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 }

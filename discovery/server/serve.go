@@ -64,7 +64,7 @@ func (s *Server) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 			if n, err := s.options.Store.Sweep(ctx, s.options.Now()); err != nil {
-				s.options.Log.Error("sweep failed", "error", err)
+				s.options.Log.Error("expired offers cannot be removed", "error", err)
 			} else if n > 0 {
 				s.options.Log.Info("expired offers removed", "offers", n)
 			}

@@ -91,7 +91,7 @@ func (g *Groups) forget(bases map[string]rung, fixed map[string]bool, known bool
 			d.offeredAt = now
 		}
 		if !configured || fixed[id] || now.Sub(d.offeredAt) > Linger {
-			g.log().Info("derived node group ends", "group", id, "of", d.base, "value", d.value)
+			g.log().Info("derived node group removed", "group", id, "of", d.base, "value", d.value)
 			delete(g.listed, id)
 		}
 	}
@@ -117,7 +117,7 @@ func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) 
 			refused[d.id] = "there are as many derived node groups as may be"
 		default:
 			g.listed[d.id] = d
-			g.log().Info("derived node group begins", "group", d.id, "of", d.base, "value", d.value)
+			g.log().Info("derived node group added", "group", d.id, "of", d.base, "value", d.value)
 		}
 	}
 	for id, why := range refused {

@@ -37,11 +37,11 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 						work(ctx)
 					}
 				},
-				OnStoppedLeading: func() { log.Debug("the Lease is another's", "lease", name) },
+				OnStoppedLeading: func() { log.Debug("another process holds the Lease", "lease", name) },
 			},
 		})
 		if err != nil { // the durations above
-			log.Error("elect a leader", "lease", name, "error", err)
+			log.Error("leader election failed", "lease", name, "error", err)
 			return
 		}
 		elector.Run(ctx)

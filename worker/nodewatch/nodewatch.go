@@ -119,7 +119,7 @@ func (w *watch) follow(ctx context.Context) {
 		if w.Clock().Sub(began) > w.RetryMax {
 			pause = w.RetryFirst
 		}
-		w.Logger.Warn("watching nodes ended and is begun again", "error", err, "wait", pause)
+		w.Logger.Warn("the watch of Nodes ended and is started again", "error", err, "wait", pause)
 		if !wait.For(ctx, pause) {
 			return
 		}

@@ -48,11 +48,11 @@ func (w *watch) stamp(ctx context.Context, a attempt, log *slog.Logger) bool {
 	switch {
 	case ctx.Err() != nil: // it is left to the next Run
 	case err == nil && a.stamped:
-		log.Info("a node that was registered anew has its instance id back", "node", a.found.Attempt.ObjectName())
+		log.Info("a Node that registered again has its instance id back", "node", a.found.Attempt.ObjectName())
 	case errors.Is(err, backend.ErrConflict):
-		log.Error("a node of ours cannot have its instance id", "node", a.found.Attempt.ObjectName(), "error", err)
+		log.Error("a Node cannot get its instance id", "node", a.found.Attempt.ObjectName(), "error", err)
 	case err != nil:
-		log.Warn("stamp node again", "node", a.found.Attempt.ObjectName(), "error", err)
+		log.Warn("a Node cannot get its instance id yet", "node", a.found.Attempt.ObjectName(), "error", err)
 	}
 	return err == nil
 }
@@ -71,10 +71,10 @@ func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.
 		if ctx.Err() != nil {
 			return false
 		}
-		log.Warn("call node back", "node", a.found.Attempt.ObjectName(), "error", err)
+		log.Warn("a deleted Node cannot be restored yet", "node", a.found.Attempt.ObjectName(), "error", err)
 		return false
 	}
-	log.Warn("a node of ours was deleted by somebody and is expected back", "node", a.found.Attempt.ObjectName())
+	log.Warn("a Node was deleted by somebody; it will be registered again", "node", a.found.Attempt.ObjectName())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a := w.attempts[name]; a != nil && !a.found.Node {
@@ -113,12 +113,12 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 		case err != nil && ctx.Err() != nil:
 			return false
 		case errors.Is(err, ErrNoGroup):
-			log.Info("nobody runs the group of this attempt; the fact is dropped", "fact", kind, "error", err)
+			log.Info("the node group of this attempt does not run; the fact is dropped", "fact", kind, "error", err)
 		case err != nil:
-			log.Warn("tell group", "fact", kind, "error", err)
+			log.Warn("the node group cannot be told", "fact", kind, "error", err)
 			return false
 		default:
-			log.Debug("fact", "fact", kind)
+			log.Debug("the node group was told", "fact", kind)
 		}
 	}
 	w.mu.Lock()

@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Gate, error) {
 	case mode == On:
 		return nil, fmt.Errorf("look up search attributes: %w", err)
 	default:
-		o.Logger.Warn("Temporal does not tell which search attributes there are; workflows are listed without ours", "error",
+		o.Logger.Warn("Temporal does not say which search attributes exist; workflows are listed without them", "error",
 			err)
 	}
 	return g, nil
@@ -157,6 +157,6 @@ func (g *Gate) tell(found finding) {
 		g.o.Logger.Info("workflows are listed with search attributes", "namespace", g.o.Namespace)
 		return
 	}
-	g.o.Logger.Warn("search attributes are not registered; workflows are listed without them, all else works",
+	g.o.Logger.Warn("search attributes are not registered; workflows are listed without them, everything else works",
 		"missing", found.String(), "register", found.command(g.o.Namespace))
 }

@@ -69,7 +69,8 @@ func (s *survey) others(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if ours {
-		return false, "", say(backend.ErrInUse, "the peering with %s is not ours, and uses a network of ours", s.provider.ID)
+		return false, "", say(backend.ErrInUse, "others made the peering with %s, and it uses a network of this installation",
+			s.provider.ID)
 	}
 	s.nothing = true
 	return true, "", nil
