@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -18,6 +19,8 @@ type DiscoverInput struct {
 	Rank     fleet.Rank      `json:"rank"`
 	// Taken is how many instances of the group each provider has, as its group counted when it started this one.
 	Taken map[string]int `json:"taken,omitempty"`
+	// Failures are when providers have failed instances of the group before it started this one.
+	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
 // DiscoverOutput is the shortlist. It enters the history: at most fleet.MaxCandidates candidates.
@@ -49,6 +52,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 		rank.Ahead -= max(0, own-in.Taken[o.Provider])
 		c := fleet.CandidateOf(o, state)
 		c.Take(in.Taken[o.Provider]-own, in.Spec.Shape)
+		c.Own, c.Failures = max(own, in.Taken[o.Provider]), fleet.Weight(in.Failures[o.Provider], a.now())
 		all = append(all, c)
 	}
 	rank.Ahead = max(0, rank.Ahead)

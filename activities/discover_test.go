@@ -185,6 +185,24 @@ func TestTakenByTheGroupItself(t *testing.T) {
 	}
 }
 
+// What a group's Selection weighs is known to the shortlist: its own nodes, the peering, and past failures.
+func TestDiscoverKnowsWhatIsWeighed(t *testing.T) {
+	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
+	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Phase: fleet.Established,
+		Holds: []string{"a-t0-1-1", "b-t0-1-1"}}
+	a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}},
+		Entities: &entities{providers: []fleet.ProviderSnapshot{published}}}
+	for taken, own := range map[int]int{0: 1, 1: 1, 3: 3} {
+		out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec,
+			Taken:    map[string]int{"milan": taken},
+			Failures: map[string][]time.Time{"milan": {time.Now().Add(time.Hour)}, "rome": {time.Now()}}})
+		require.NoError(t, err)
+		require.Equal(t, own, out.Candidates[0].Own)
+		require.True(t, out.Candidates[0].Warm)
+		require.Equal(t, 1.0, out.Candidates[0].Failures)
+	}
+}
+
 func TestDiscoverWithoutACatalog(t *testing.T) {
 	a := &activities.Activities{Catalog: offering{err: errors.New("no such file")}, Entities: &entities{}}
 	require.ErrorContains(t, ended(t, a.Discover, activities.DiscoverInput{Spec: spec}), "list offers: no such file")

@@ -34,6 +34,8 @@ type Spec struct {
 	// Currency is that of Price and Prices, an ISO 4217 code; absent means that of the consumer's node groups. In another
 	// one the offer is not used, because its price compares with no other.
 	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
+	// LatencyMilliseconds is the round trip between the clusters, for groups that weigh it; 0 or absent means unknown.
+	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty" validate:"gte=0,lte=60000"`
 	// LingerSeconds is how long an unused peering is kept; absent means 60.
 	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
 	// Unpeer is linger (default) or never.
@@ -117,6 +119,8 @@ func (s Spec) Offer() fleet.Offer {
 		Class:         s.Class,
 		Network:       s.Network.network(),
 		Expires:       s.Expires,
+
+		LatencyMilliseconds: s.LatencyMilliseconds,
 	}
 	if ref := s.Credentials.SecretRef; ref != nil {
 		o.Credentials.SecretRef = &fleet.SecretRef{Namespace: ref.Namespace, Name: ref.Name, Key: ref.Key}

@@ -159,7 +159,8 @@ func (d *driver) activity(ctx workflow.Context, step fleet.Step, view fleet.View
 	at := i.AttemptRef()
 	switch step {
 	case fleet.StepDiscover:
-		in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Rank: d.rank(), Taken: d.Taken}
+		in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Rank: d.rank(), Taken: d.Taken,
+			Failures: d.Failures}
 		d.found = activities.DiscoverOutput{}
 		ctx = short(ctx, LaneDrivers, "discover offers for "+i.Name)
 		return workflow.ExecuteActivity(ctx, activities.NameDiscover, in).Get(ctx, &d.found)

@@ -53,9 +53,11 @@ type Offer struct {
 	Price  float64                         `json:"price,omitempty"`
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
 	// Currency is that of both; empty means the node groups'.
-	Currency string     `json:"currency,omitempty"`
-	Expires  *time.Time `json:"expires,omitempty"`
-	Epoch    string     `json:"epoch,omitempty"`
+	Currency string `json:"currency,omitempty"`
+	// LatencyMilliseconds is the round trip to the provider; 0 means unknown.
+	LatencyMilliseconds int        `json:"latencyMilliseconds,omitempty"`
+	Expires             *time.Time `json:"expires,omitempty"`
+	Epoch               string     `json:"epoch,omitempty"`
 	// Peered says that the provider is peered with, so that a node comes sooner.
 	Peered bool `json:"peered,omitempty"`
 	// Cordoned: an operator wants nothing new there.
@@ -77,7 +79,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	return Offer{
 		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
 		Labels: o.Labels, Price: o.Price, Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
-		Peered: state.Phase == fleet.Established || state.Phase == fleet.Lingering, Cordoned: c.Cordoned, Closed: closed,
+		LatencyMilliseconds: o.LatencyMilliseconds, Peered: c.Warm, Cordoned: c.Cordoned, Closed: closed,
 	}
 }
 
@@ -87,8 +89,9 @@ func (o Offer) Candidate() fleet.Candidate {
 		Offer: fleet.Offer{
 			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
 			Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
+			LatencyMilliseconds: o.LatencyMilliseconds,
 		},
-		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Refusing: o.Closed, Cordoned: o.Cordoned,
+		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Warm: o.Peered, Refusing: o.Closed, Cordoned: o.Cordoned,
 	}
 }
 

@@ -30,6 +30,7 @@ type info struct {
 	Price         float64                         `json:"price,omitempty"`
 	Prices        map[corev1.ResourceName]float64 `json:"prices,omitempty"`
 	Currency      string                          `json:"currency,omitempty"`
+	Latency       int                             `json:"latencyMilliseconds,omitempty"`
 	LingerSeconds *int64                          `json:"lingerSeconds,omitempty"`
 	Unpeer        fleet.UnpeerPolicy              `json:"unpeer,omitempty"`
 	Class         string                          `json:"class,omitempty"`
@@ -77,7 +78,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		}},
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price, Prices: in.Prices,
 		Currency: in.Currency, LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
-		Class: in.Class, Network: in.network(),
+		LatencyMilliseconds: in.Latency, Class: in.Class, Network: in.network(),
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {
 		faults = append(faults, under(keyInfo, wrong)...)

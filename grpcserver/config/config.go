@@ -39,6 +39,7 @@ type Defaults struct {
 	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
 	Per        string                `json:"per,omitempty"`
 	Currency   string                `json:"currency,omitempty"`
+	Selection  *fleet.Selection      `json:"selection,omitempty"`
 	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
 }
 

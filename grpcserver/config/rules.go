@@ -98,6 +98,9 @@ func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	checkGroupTaint(g, say)
 	checkSelector(g.Selector, say)
 	checkPer(g, say)
+	if g.Selection != nil && g.Selection.Empty() {
+		say("selection", "weighs nothing: give at least one weight above 0, or leave it out and the price decides")
+	}
 	b := g.Budgets
 	if least := b.Peer.Duration + b.Network.Duration + b.Join.Duration; b.Total.Duration < least {
 		*faults = append(*faults, strictyaml.Fault{Path: at + ".budgets.total", Against: at + ".budgets",

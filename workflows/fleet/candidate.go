@@ -16,6 +16,11 @@ type Candidate struct {
 	Free corev1.ResourceList `json:"free"`
 	// Nodes is how many nodes hold a share of the offer, as far as known.
 	Nodes int `json:"nodes,omitempty"`
+	// Own is how many nodes of the group itself the provider has, Warm whether its peering is there, and Failures the
+	// Weight of what the group has met there lately.
+	Own      int     `json:"own,omitempty"`
+	Warm     bool    `json:"warm,omitempty"`
+	Failures float64 `json:"failures,omitempty"`
 	// Refusing is why the provider takes nothing from this cluster now, in words.
 	Refusing string `json:"refusing,omitempty"`
 	// Cordoned: an operator wants nothing new there.
@@ -24,7 +29,8 @@ type Candidate struct {
 
 // CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
 func CandidateOf(o Offer, state ProviderSnapshot) Candidate {
-	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero()}
+	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero(),
+		Warm: state.Phase == Established || state.Phase == Lingering}
 	if state.Refusing != nil {
 		c.Refusing = state.Refusing.Reason
 	}

@@ -47,8 +47,11 @@ type Verdict struct {
 	Filter Filter `json:"filter,omitempty"`
 	// Reason is a sentence with figures, at most 300 characters.
 	Reason string `json:"reason"`
-	// Price is what a node costs there in an hour: the fitting candidates are ordered by it.
+	// Price is what a node costs there in an hour: without a Selection the fitting candidates are ordered by it.
 	Price float64 `json:"price"`
+	// Score is the sum of Parts, each the weight times what speaks for the candidate; only with a Selection.
+	Score float64            `json:"score,omitempty"`
+	Parts map[string]float64 `json:"parts,omitempty"`
 }
 
 // Decision is the record of one choice: enough to explain it later.
@@ -74,8 +77,9 @@ type Rank struct {
 	Number int    `json:"number"`
 }
 
-// Choose picks the provider of an instance's next attempt: of the candidates that pass every filter the cheapest with a
-// place that those ahead leave, and of equally cheap ones the one whose turn it is. refused are the providers that
+// Choose picks the provider of an instance's next attempt: of the candidates that pass every filter the cheapest, or
+// the one that the group's Selection scores highest, with a place that those ahead leave, and of equal ones the one
+// whose turn it is. refused are the providers that
 // are out. It computes only, and the order of candidates does not matter.
 func Choose(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
 	judged := judge(spec, candidates, refused, rank, now)
@@ -107,6 +111,7 @@ func Shortlist(spec GroupSpec, candidates []Candidate, refused []string, rank Ra
 type judgement struct {
 	candidate Candidate
 	verdict   Verdict
+	lowest    float64 // the lowest price of all that fit
 }
 
 func judge(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) []judgement {
@@ -123,32 +128,42 @@ func judge(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, 
 		}
 		judged = append(judged, judgement{candidate: c, verdict: v})
 	}
+	spec.Selection.weigh(judged)
 	slices.SortStableFunc(judged, func(a, b judgement) int { return better(a.verdict, b.verdict) })
-	spread(spec.Shape, judged, rank)
+	if n := choice(spec, judged, rank); n > 0 {
+		chosen := judged[n]
+		copy(judged[1:n+1], judged[:n])
+		judged[0] = chosen
+	}
 	return judged
 }
 
-// spread moves the choice to the front. It leaves those ahead the cheapest places, and of the equally cheap offers that
-// have places left it deals them out in turn: instances of one group that choose at the same time, of a world that none
-// of them has changed yet, choose differently.
-func spread(shape corev1.ResourceList, judged []judgement, rank Rank) {
+// choice returns which of the ordered candidates the instance takes. It leaves those ahead the best places, and of the
+// equal offers that have places left it deals them out in turn: instances of one group that choose at the same time, of
+// a world that none of them has changed yet, choose differently.
+func choice(spec GroupSpec, judged []judgement, rank Rank) int {
+	if spec.Selection.counts() {
+		return spec.Selection.oneByOne(spec, judged, rank)
+	}
 	ahead := rank.Ahead
 	for first := 0; first < len(judged) && judged[first].verdict.Fits; {
 		end, places := first, 0
-		for end < len(judged) && judged[end].verdict.Fits && judged[end].verdict.Price == judged[first].verdict.Price {
-			places += judged[end].candidate.Room(shape)
+		for end < len(judged) && judged[end].verdict.equals(judged[first].verdict) {
+			places += judged[end].candidate.Room(spec.Shape)
 			end++
 		}
 		if ahead < places {
-			chosen := first + deal(shape, judged[first:end], rank, places)
-			front := judged[chosen]
-			copy(judged[1:chosen+1], judged[:chosen])
-			judged[0] = front
-			return
+			return first + deal(spec.Shape, judged[first:end], rank, places)
 		}
 		ahead -= places
 		first = end
 	}
+	return 0
+}
+
+// equals reports whether nothing speaks for the one before the other.
+func (v Verdict) equals(o Verdict) bool {
+	return v.Fits == o.Fits && v.Score == o.Score && v.Price == o.Price
 }
 
 // deal returns the offer of the instance's turn: the places of equal offers are dealt out one from each at a time.
@@ -192,7 +207,8 @@ func full(spec GroupSpec, judged []judgement) bool {
 	})
 }
 
-// better orders verdicts: fitting first, then by price, then by names, so that equal input gives equal choices.
+// better orders verdicts: fitting first, then by score and price, then by names, so that equal input gives equal
+// choices.
 func better(a, b Verdict) int {
 	if a.Fits != b.Fits {
 		if a.Fits {
@@ -200,7 +216,8 @@ func better(a, b Verdict) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Offer, b.Offer))
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Price, b.Price), cmp.Compare(a.Provider, b.Provider),
+		cmp.Compare(a.Offer, b.Offer))
 }
 
 func (c Candidate) verdict(spec GroupSpec, selector labels.Selector, broken error, refused []string,

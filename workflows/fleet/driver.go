@@ -23,6 +23,8 @@ type Driver struct {
 	// Ahead and Taken are as in DriverInput; they hold for the first attempt.
 	Ahead int
 	Taken map[string]int
+	// Failures are as in DriverInput.
+	Failures map[string][]time.Time
 	// Ending is why the driver ends before its work is done.
 	Ending EventKind // Cancelled, Deleted, Paused, Stopped; empty: it goes on
 	again  bool      // the step under way is to be run once more
@@ -37,6 +39,7 @@ const Stopped EventKind = "stopped"
 func NewDriver(in DriverInput, now time.Time) *Driver {
 	d := &Driver{
 		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Ahead: in.Ahead, Taken: in.Taken,
+		Failures: in.Failures,
 	}
 	d.Instance.Spec = &d.Spec
 	if d.Instance.Phase == Pending {

@@ -30,6 +30,8 @@ type Ledger struct {
 	Entries []*Entry `json:"entries,omitempty"` // oldest first
 	// Gone are the instances released a while ago, oldest first: they are never taken back.
 	Gone []Gone `json:"gone,omitempty"`
+	// Failures are when providers have failed the group's instances lately, oldest first.
+	Failures map[string][]time.Time `json:"failures,omitempty"`
 	// Forgotten is the revision up to which Gone is incomplete.
 	Forgotten int64 `json:"forgotten,omitempty"`
 	Ops       Ring  `json:"ops"`

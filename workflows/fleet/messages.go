@@ -170,6 +170,8 @@ type DriverInput struct {
 	// many the group has on each provider. Both spread a burst over the offers.
 	Ahead int            `json:"ahead,omitempty"`
 	Taken map[string]int `json:"taken,omitempty"`
+	// Failures are when each provider has failed the group's instances lately, where its Selection weighs that.
+	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
 // UndoInput starts an undo.

@@ -53,6 +53,8 @@ type Offer struct {
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
 	// Currency is that of both, an ISO 4217 code; empty means the node groups'.
 	Currency string `json:"currency,omitempty"`
+	// LatencyMilliseconds is the round trip between the clusters; 0 means unknown.
+	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty"`
 	// LingerSeconds is how long the Peering is kept unused; nil means DefaultLinger.
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`

@@ -38,8 +38,10 @@ type GroupSpec struct {
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 	// Currency is that of all prices, an ISO 4217 code and the same for all groups; empty means DefaultCurrency. Offers
 	// that are priced in another one are not used: nobody can say which is the cheaper.
-	Currency string  `json:"currency,omitempty" validate:"omitempty,iso4217"`
-	Budgets  Budgets `json:"budgets,omitempty"`
+	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
+	// Selection weighs what decides among the offers that fit; nil means the price alone.
+	Selection *Selection `json:"selection,omitempty"`
+	Budgets   Budgets    `json:"budgets,omitempty"`
 }
 
 // Size is one of the shapes that a group's entry stands for.

@@ -229,6 +229,12 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 		return in
 	}
 	in.Taken = map[string]int{}
+	for _, provider := range sortedKeys(l.Failures) {
+		if in.Failures == nil {
+			in.Failures = map[string][]time.Time{}
+		}
+		in.Failures[provider] = slices.Clone(l.Failures[provider])
+	}
 	for _, other := range l.Entries {
 		switch {
 		case other == e || other.Phase == Failed:

@@ -64,6 +64,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	if v.Attempt < e.Attempt { // a step that was called off had told the next attempt before
 		v.Attempt, v.Offer, v.Left = e.Attempt, e.Offer, append(slices.Clone(v.Left), e.AttemptRef())
 	}
+	l.failed(e.Failure, v.Failure, now)
 	e.Attempt, e.Offer, e.Refused, e.Failure, e.Stuck = v.Attempt, v.Offer, v.Refused, v.Failure, v.Stuck
 	e.Force = e.Force || v.Force
 	if v.Phase != e.Phase {

@@ -62,7 +62,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 		return g
 	}
 	g.instances(w, s)
-	room := w.offers(&g, *s.Spec)
+	room := w.offers(&g, s)
 	g.Verdict, g.Message = g.judge(s, ca, room)
 	return g
 }
@@ -83,13 +83,20 @@ func (g *Group) instances(w World, s fleet.Snapshot) {
 }
 
 // offers fills in what the group thinks of each offer, and returns how many nodes have room; -1 when that is unknown.
-func (w World) offers(g *Group, spec fleet.GroupSpec) int {
+func (w World) offers(g *Group, s fleet.Snapshot) int {
 	if w.Market == nil {
 		return -1
 	}
-	candidates := make([]fleet.Candidate, len(w.Market.Offers))
+	own := map[string]int{}
+	for _, i := range s.Instances {
+		if i.Phase != fleet.Failed {
+			own[i.Provider]++
+		}
+	}
+	spec, candidates := *s.Spec, make([]fleet.Candidate, len(w.Market.Offers))
 	for n, o := range w.Market.Offers {
 		candidates[n] = o.Candidate()
+		candidates[n].Own = own[o.Provider]
 	}
 	g.Offers = fleet.Choose(spec, candidates, nil, fleet.Rank{Name: spec.ID}, w.Now).Verdicts
 	room := 0

@@ -170,3 +170,15 @@ node group std: NotAskedYet, target size 1 of 5
 not considered: namespace shop: forbidden
 `, text.String())
 }
+
+// A group that weighs shows the sum and its parts, by what it has on each provider now.
+func TestWhatSpeaksForAnOffer(t *testing.T) {
+	w := world()
+	w.Groups[0].Spec.Selection = &fleet.Selection{Price: 1, Warm: 0.5, Latency: 1, Spread: 1}
+	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Ready, Counts: true, Provider: "milan"}}
+	w.Market.Offers[0].Peered, w.Market.Offers[0].LatencyMilliseconds = true, 50
+	var text bytes.Buffer
+	require.NoError(t, explain.OfPod(w).Text(&text))
+	require.Contains(t, text.String(),
+		"offer of milan: fits at price 0 USD, score 2.5: latency 0.5, price 1, spread 0.5, warm 0.5\n")
+}
