@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 )
 
@@ -73,6 +74,7 @@ func TestAgentChart(t *testing.T) {
 				}
 			}
 			require.Len(t, mounts, len(pod.Volumes))
+			require.Equal(t, set == "full", flagValue(c, "--discovery-url") != "")
 			require.Equal(t, set == "full", flagValue(c, "--discovery-ca") != "")
 		})
 	}
@@ -91,13 +93,14 @@ var agentRights = map[string][]right{
 // grantRights are those that it needs to answer slices, too.
 var grantRights = and(on("cluster", "update", slice+"/status"), on("cluster", "list", tenant))
 
+// publishRights are those that it needs where there is no discovery server.
+var publishRights = and(named("cluster", "create", "/configmaps", discovery.PublishedName),
+	named("cluster", "patch", "/configmaps", discovery.PublishedName))
+
 func TestAgentRights(t *testing.T) {
 	for set, name := range agentSets {
 		o := renderAgent(t, set)
-		cluster := agentRights["cluster"]
-		if set == "full" {
-			cluster = and(cluster, grantRights)
-		}
+		cluster := and(agentRights["cluster"], map[string][]right{"least": publishRights, "full": grantRights}[set])
 		require.ElementsMatch(t, cluster, granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", name).Rules))
 		require.ElementsMatch(t, agentRights["lease"], granted(t, "lease", one[rbacv1.Role](t, o, namespace, name).Rules))
 		account := map[string]string{"least": name, "full": "measuring"}[set]
@@ -130,7 +133,7 @@ func TestAgentSchema(t *testing.T) {
 		}
 	}
 	known := []string{"consumer", "hub", "name", "credentials", "cap", "weight", "maxNodes", "labels", "price", "prices",
-		"currency", "lingerSeconds", "unpeer"}
+		"currency", "latencyMilliseconds", "lingerSeconds", "unpeer"}
 	require.ElementsMatch(t, known, slices.Collect(maps.Keys(root.Definitions["offer"].Properties)))
 
 	for change, says := range map[string]string{
@@ -139,7 +142,7 @@ func TestAgentSchema(t *testing.T) {
 		"offers[0].credentials.kubeconfigFile=x": "kubeconfigFile", "ttlSeconds=1": "ttlSeconds",
 		"reserve.cpu=lots": "reserve.cpu",
 	} {
-		out, err := templateAgent(t, "--values", agentValues("least"), "--set", change)
+		out, err := templateAgent(t, "--values", agentValues("full"), "--set", change)
 		require.Error(t, err, change)
 		require.Contains(t, string(out), says)
 	}

@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
@@ -67,6 +70,46 @@ func TestAgentOnARealCluster(t *testing.T) {
 	testkit.Until(t, 2*time.Minute, "what is granted is not offered", offered("3"))
 	require.Contains(t, stop(), "offer withdrawn")
 	require.NoError(t, offered("")())
+	c.publishesToConsumers(t, deployment)
+}
+
+// publishesToConsumers: without a discovery server the offers go to the consumers' tenant namespaces.
+func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	published := func(want string) func() error {
+		return func() error {
+			for _, consumer := range []string{"munich", "turin"} {
+				found, err := c.kube.CoreV1().ConfigMaps("liqo-tenant-"+consumer).Get(t.Context(), discovery.PublishedName,
+					metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				var offer discovery.Published
+				if document := found.Data["default"]; document == "" && want == "" {
+					continue
+				} else if err := json.Unmarshal([]byte(document), &offer); err != nil {
+					return err
+				}
+				cpu := offer.Lendable.Cpu().String()
+				if consumer == "munich" && cpu != want || offer.Class != agent.Class || offer.TTLSeconds != 60 {
+					return fmt.Errorf("%s: %+v", consumer, offer)
+				}
+			}
+			return nil
+		}
+	}
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-munich")
+	stop, _ := c.runAgent(t, d, nil)
+	testkit.Until(t, 2*time.Minute, "one consumer has no tenant namespace yet", func() error {
+		if err := published("3")(); err == nil || !strings.Contains(err.Error(), "not found") {
+			return fmt.Errorf("published: %w", err)
+		}
+		return nil
+	})
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-turin")
+	testkit.Until(t, 2*time.Minute, "both are offered what is free", published("3"))
+	require.Contains(t, stop(), "namespace liqo-tenant-turin is not there: apply what liqo-autoscaler provider-access")
+	require.NoError(t, published("")())
 }
 
 // installAgent installs the chart, and what it finds in a cluster with Liqo.
@@ -112,7 +155,8 @@ func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 }
 
 // runAgent starts the Deployment's container as a process, with a token of its ServiceAccount. stop ends it as a
-// kubelet does, and returns what it has logged; kill and the end of the test do not ask it.
+// kubelet does, and returns what it has logged; kill and the end of the test do not ask it. Without keep it has no
+// discovery server.
 func (c *cluster) runAgent(t *testing.T, d *appsv1.Deployment, keep store.Store) (stop func() string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +170,11 @@ func (c *cluster) runAgent(t *testing.T, d *appsv1.Deployment, keep store.Store)
 	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: milan, tokenSHA256: %s, providers: [milan]}]",
 		hex.EncodeToString(sum[:])))
 	require.NoError(t, err)
-	api, err := server.New(server.Options{Store: keep, Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	served := keep
+	if served == nil {
+		served = storetest.New(t)
+	}
+	api, err := server.New(server.Options{Store: served, Writers: writers, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	web := httptest.NewTLSServer(api)
 	t.Cleanup(web.Close)
@@ -147,6 +195,9 @@ users: [{name: u, user: {token: %q}}]
 		"--config="+file("agent.yaml", config.Data["agent.yaml"]), "--kubeconfig="+kubeconfig, "--discovery-url="+web.URL,
 		"--discovery-token-file="+file("token", token), "--discovery-ca="+file("ca.crt", authority),
 		"--health-listen=", "--metrics-listen=")
+	if keep == nil {
+		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--discovery-") })
+	}
 	var log testkit.Buffer
 	cmd := exec.Command(tool(t, "LIQO_AUTOSCALER"), args...)
 	cmd.Stdout, cmd.Stderr = &log, &log

@@ -1,5 +1,7 @@
 package deploy_test
 
+import "github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+
 // A right is one verb on one resource in one place.
 type right struct {
 	// consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of Nodes), "writer"
@@ -140,6 +142,7 @@ var needs = map[string][]right{
 	"inventory.go findCredentials b.local.List": on("cluster", "list", ident),
 	"inventory.go Peers b.local.List":           on("cluster", "list", "/namespaces", ident),
 	"inventory.go addReminders b.local.List":    on("here", "list", "/secrets"),
+	"published.go Published provider.Get":       named("tenant", "get", "/configmaps", discovery.PublishedName),
 	"return.go removeLeftNode deleteThis":       on("cluster", "delete", "/nodes"),
 	"return.go kubelet a.local.List":            on("cluster", "list", "/pods"),
 	"return.go removeVirtualNode deleteThis":    on("cluster", "delete", virtual),

@@ -29,6 +29,8 @@ type Options struct {
 	// Peered lists the providers that we are peered with, by the credentials that the peerings were made with. It is asked
 	// only when two offers are of one provider. nil: none is known.
 	Peered func(ctx context.Context) ([]fleet.Provider, error)
+	// Hub is the installation for which providers measure what they offer. Default "default".
+	Hub string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -38,6 +40,7 @@ func (o Options) withDefaults() Options {
 	o.PerOffer = cmp.Or(o.PerOffer, 5*time.Second)
 	o.Wait = cmp.Or(o.Wait, 10*time.Second)
 	o.KeepID = cmp.Or(o.KeepID, 10*time.Minute)
+	o.Hub = cmp.Or(o.Hub, fleet.DefaultHub)
 	o.KeepFailure = cmp.Or(o.KeepFailure, 30*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -47,9 +50,10 @@ func (o Options) withDefaults() Options {
 
 // Resolved is the Catalog of one Source.
 type Resolved struct {
-	source  Source
-	ids     *identities
-	options Options
+	source   Source
+	ids      *identities
+	measured *measured
+	options  Options
 }
 
 // Resolve makes a Catalog of a Source: it leaves out expired offers, asks every cluster for its id, and settles which
@@ -57,7 +61,9 @@ type Resolved struct {
 // remembers the ids.
 func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 	options = options.withDefaults()
-	return &Resolved{source: source, options: options, ids: newIdentities(identifier, options)}
+	reader, _ := identifier.(PublishedReader)
+	return &Resolved{source: source, options: options, ids: newIdentities(identifier, options),
+		measured: &measured{reader: reader, hub: options.Hub, now: options.Now, seen: map[string]sighting{}}}
 }
 
 // Name is the source's name.
@@ -135,7 +141,9 @@ func (r *Resolved) identifyAll(ctx context.Context, offers []fleet.Offer) ([]str
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			ids[i], errs[i] = r.ids.of(ctx, o.Credentials)
+			if ids[i], errs[i] = r.ids.of(ctx, o.Credentials); errs[i] == nil && o.Measured {
+				errs[i] = r.measured.complete(ctx, &offers[i])
+			}
 		}()
 	}
 	all.Wait()

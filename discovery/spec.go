@@ -21,7 +21,10 @@ type Spec struct {
 	// cannot take its place.
 	Provider string `json:"provider,omitempty" validate:"omitempty,dnslabel"`
 	// Lendable is the whole amount on offer: cpu, memory and pods at least, because every node has them.
-	Lendable corev1.ResourceList `json:"lendable" validate:"required,max=64"`
+	Lendable corev1.ResourceList `json:"lendable,omitempty" validate:"required_without=Measured,max=64"`
+	// Measured, in place of Lendable: the provider's agent publishes what it has, and its labels and prices, as far as
+	// this offer does not say them. People write it as "lendable: measured".
+	Measured bool `json:"-"`
 	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Write 1 for providers with Liqo up to 1.1.
 	MaxNodes int `json:"maxNodes,omitempty" validate:"gte=0,lte=1000"`
 	// Labels are what node groups select offers by: Kubernetes label syntax.
@@ -94,13 +97,41 @@ func ParseOffer(document []byte) (Spec, error) {
 // Check validates an offer that was made by a program; the error lists all faults by path.
 func (s *Spec) Check() error { return s.check().Locate(nil).Err() }
 
-func parse(document []byte, target interface{ check() strictyaml.Faults }) error {
-	_, faults, err := strictyaml.Unmarshal(document, target)
-	if err != nil {
+func parse(document []byte, target interface {
+	check() strictyaml.Faults
+	measure(i int)
+}) error {
+	tree, faults, err := strictyaml.Read(document)
+	if err != nil || tree == nil {
+		_, _, err = strictyaml.Unmarshal(document, target)
 		return err // nothing was decoded: that everything is missing as well would only distract
+	}
+	var found []int
+	offers, isDocument := tree["offers"].([]any)
+	if !isDocument {
+		offers = []any{tree}
+	}
+	for i, offer := range offers {
+		if o, ok := offer.(map[string]any); ok && o["lendable"] == "measured" {
+			delete(o, "lendable")
+			found = append(found, i)
+		}
+	}
+	faults = faults.And(strictyaml.Decode(tree, target))
+	for _, i := range found {
+		target.measure(i)
 	}
 	return faults.And(target.check()).Locate(document).Err()
 }
+
+// measure notes of an offer that it says "lendable: measured".
+func (d *Document) measure(i int) {
+	if i < len(d.Offers) {
+		d.Offers[i].Measured = true
+	}
+}
+
+func (s *Spec) measure(int) { s.Measured = true }
 
 // Offer is the offer as the domain knows it, its provider and epoch still unknown.
 func (s Spec) Offer() fleet.Offer {
@@ -120,7 +151,7 @@ func (s Spec) Offer() fleet.Offer {
 		Network:       s.Network.network(),
 		Expires:       s.Expires,
 
-		LatencyMilliseconds: s.LatencyMilliseconds,
+		LatencyMilliseconds: s.LatencyMilliseconds, Measured: s.Measured,
 	}
 	if ref := s.Credentials.SecretRef; ref != nil {
 		o.Credentials.SecretRef = &fleet.SecretRef{Namespace: ref.Namespace, Name: ref.Name, Key: ref.Key}

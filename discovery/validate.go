@@ -55,7 +55,7 @@ func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 		faults.Add(at+"credentials", "give exactly one of kubeconfigFile and secretRef")
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
-		if _, ok := s.Lendable[name]; !ok {
+		if _, ok := s.Lendable[name]; !ok && !s.Measured {
 			faults.Add(strictyaml.Join(at+"lendable", string(name)), "is missing; every node has %s", name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
@@ -26,10 +27,11 @@ func newAgent(c *common) *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run in a provider cluster: measure free capacity and publish offers to the discovery server",
-		Long: `Run in a provider cluster: measure its free capacity, and publish offers to the discovery server while the agent runs.
-It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease and, with --grant-slices, the
-answers to slices. The config, the token and the CA file are read again when they change.`,
+		Short: "Run in a provider cluster: measure free capacity and publish offers",
+		Long: `Run in a provider cluster: measure its free capacity, and publish offers while the agent runs: to the discovery
+server or, without --discovery-url, to ConfigMap ` + discovery.PublishedName + ` in each consumer's tenant namespace.
+It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease, that ConfigMap and, with
+--grant-slices, the answers to slices. The config, the token and the CA file are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c, f) },
 	}
@@ -37,16 +39,16 @@ answers to slices. The config, the token and the CA file are read again when the
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the provider cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.namespace, "lease-namespace", "liqo-autoscaler",
 		"namespace of the Lease "+agent.Lease+" that elects one of several agents")
-	cmd.Flags().StringVar(&f.server.URL, "discovery-url", "", "the discovery server, https://host:port (required)")
+	cmd.Flags().StringVar(&f.server.URL, "discovery-url", "",
+		"the discovery server, https://host:port (default: none, see above)")
 	cmd.Flags().StringVar(&f.server.CAFile, "discovery-ca", "",
 		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
 	cmd.Flags().StringVar(&f.server.TokenFile, "discovery-token-file", "",
-		"file with the bearer token for the discovery server (required)")
+		"file with the bearer token for the discovery server")
 	cmd.Flags().BoolVar(&f.grants, "grant-slices", false, "answer Liqo's ResourceSlices of class "+agent.Class+
 		": each is granted while what it asks for is free, else denied")
-	for _, name := range []string{"config", "discovery-url", "discovery-token-file"} {
-		_ = cmd.MarkFlagRequired(name)
-	}
+	_ = cmd.MarkFlagRequired("config")
+	cmd.MarkFlagsRequiredTogether("discovery-url", "discovery-token-file")
 	f.observe.register(cmd, "")
 	return cmd
 }
@@ -60,12 +62,14 @@ func runAgent(ctx context.Context, c *common, f agentFlags) error {
 	if err != nil {
 		return fmt.Errorf("open the agent's config %s:\n%w", f.config, err)
 	}
-	server, err := client.New(f.server)
-	if err != nil {
-		return err
+	options := agent.Options{Config: config, Namespace: f.namespace, Log: logger, GrantsSlices: f.grants}
+	if f.server.URL != "" {
+		server, err := client.New(f.server)
+		if err != nil {
+			return err
+		}
+		options.Sink = &agent.Server{Client: server}
 	}
-	options := agent.Options{Config: config, Sink: &agent.Server{Client: server}, Namespace: f.namespace, Log: logger,
-		GrantsSlices: f.grants}
 	access, err := clusterAccess("the provider cluster", f.kubeconfig)
 	if err != nil {
 		return err

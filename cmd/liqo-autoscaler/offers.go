@@ -127,7 +127,7 @@ func (f workerFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Of
 	if err != nil {
 		return nil, nil, err
 	}
-	catalog, err := f.sources.open(b, consumer)
+	catalog, err := f.sources.open(b, consumer, hub)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -84,13 +85,13 @@ func (o *offers) watch(ctx context.Context) error {
 
 // open makes the catalog of all sources, each provider identified by identifier. consumer is the access to the consumer
 // cluster, nil when there is none.
-func (s sources) open(identifier discovery.Identifier, consumer *rest.Config) (*offers, error) {
+func (s sources) open(identifier discovery.Identifier, consumer *rest.Config, hub workflows.Hub) (*offers, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	var all []discovery.Source
 	out := &offers{}
-	options := discovery.Options{Peered: peered(identifier)}
+	options := discovery.Options{Peered: peered(identifier), Hub: string(hub)}
 	if s.secretsNamespace != "" {
 		source, err := s.secrets(consumer)
 		if err != nil {

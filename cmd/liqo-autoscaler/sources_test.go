@@ -29,13 +29,13 @@ func TestSourcesCheck(t *testing.T) {
 		"needs --discovery-secret-namespaces": {server: client.Options{URL: "https://there", TokenFile: "token"}},
 	} {
 		require.ErrorContains(t, s.check(), says)
-		_, err := s.open(nil, nil)
+		_, err := s.open(nil, nil, "")
 		require.ErrorContains(t, err, says)
 	}
 	require.NoError(t, sources{files: []string{"a", "b"}, secretsNamespace: "lend", server: server}.check())
-	_, err := sources{secretsNamespace: "lend"}.open(nil, nil)
+	_, err := sources{secretsNamespace: "lend"}.open(nil, nil, "")
 	require.ErrorContains(t, err, "use --backend liqo")
-	_, err = sources{files: []string{"missing.yaml"}}.open(nil, nil)
+	_, err = sources{files: []string{"missing.yaml"}}.open(nil, nil, "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -107,7 +107,7 @@ func TestSourcesAreMerged(t *testing.T) {
 		files:            []string{offersFile(t, "a.yaml", "rome", "rome"), declaredOffer(t, "b.yaml", "again", "milan")},
 		secretsNamespace: "lend", server: d.client,
 	}
-	offers, err := s.open(bySecret{}, consumer)
+	offers, err := s.open(bySecret{}, consumer, "")
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	watched := make(chan error, 1)
@@ -130,7 +130,7 @@ func TestSourcesAreMerged(t *testing.T) {
 // A file that breaks is told by its name when there are several.
 func TestSourcesNameTheirFiles(t *testing.T) {
 	a, b := offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "milan", "milan")
-	offers, err := sources{files: []string{a, b}}.open(bySecret{}, nil)
+	offers, err := sources{files: []string{a, b}}.open(bySecret{}, nil, "")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(b, []byte("offers: nonsense"), 0o600))
 	found, problems, err := offers.Offers(t.Context())

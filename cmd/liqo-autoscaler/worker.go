@@ -91,7 +91,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	offers, err := f.sources.open(b, consumer)
+	offers, err := f.sources.open(b, consumer, c.hub)
 	if err != nil {
 		return err
 	}

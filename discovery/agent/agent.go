@@ -15,13 +15,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Options are what an Agent is made of; all but GrantsSlices are required.
+// Options are what an Agent is made of; all but GrantsSlices and Sink are required.
 type Options struct {
 	Kube    kubernetes.Interface
 	Objects dynamic.Interface
 	// Config is the file; it is read again when something changes, and at each renewal.
 	Config *reload.Files[Config]
-	Sink   Sink
+	// Sink is where the offers go; nil means the consumers' tenant namespaces.
+	Sink Sink
 	// GrantsSlices has the agent answer the ResourceSlices of Class.
 	GrantsSlices bool
 	// Namespace has the Lease, by which one agent of several works.
@@ -52,6 +53,9 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{options: options, cluster: cluster}
+	if options.Sink == nil {
+		options.Sink = &Tenants{Kube: options.Kube, Config: a.config}
+	}
 	a.advertiser = &Advertiser{Sink: options.Sink, Offers: a.offers, Changed: cluster.Changed(), Metrics: options.Metrics,
 		Log: options.Log}
 	return a, nil

@@ -44,6 +44,8 @@ type Offer struct {
 	Credentials Credentials `json:"credentials"`
 	// Lendable is the whole amount on offer, before holds.
 	Lendable corev1.ResourceList `json:"lendable"`
+	// Measured: Lendable is still to be read from the provider. No offer that is in force has it.
+	Measured bool `json:"-"`
 	// MaxNodes bounds the number of nodes; 0 means no bound. 1 for providers with Liqo up to 1.1 (Liqo #3257).
 	MaxNodes int               `json:"maxNodes,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`

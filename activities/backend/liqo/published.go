@@ -1,0 +1,55 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Published reads a key of a ConfigMap that somebody on the provider has put into this cluster's tenant namespace
+// there. Blocks for a request or two. Errors: ErrInvalid when it is not there or may not be read, ErrUnreachable.
+func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, name, key string) (string, error) {
+	self, err := b.consumer(ctx)
+	if err != nil {
+		return "", err
+	}
+	provider, err := b.open(ctx, credentials)
+	if err != nil {
+		return "", err
+	}
+	ctx = withBound(ctx, maxIdentity)
+	namespace, err := tenantNamespace(ctx, provider, self.id)
+	if err != nil {
+		return "", published(tenantNamespaceName(self.id), name, err)
+	}
+	var found corev1.ConfigMap
+	if err := provider.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: name}, &found); err != nil {
+		return "", published(namespace.Name, name, err)
+	}
+	document, ok := found.Data[key]
+	if !ok {
+		return "", say(backend.ErrInvalid, "ConfigMap %s/%s on the provider has no key %q: does its agent offer to this hub?",
+			namespace.Name, name, key)
+	}
+	return document, nil
+}
+
+// published is why a ConfigMap cannot be read.
+func published(namespace, name string, err error) error {
+	what := fmt.Sprintf("ConfigMap %s/%s on the provider", namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return say(backend.ErrInvalid, "there is no %s: is its agent running, without a discovery server?", what)
+	case notLetIn(err):
+		return say(backend.ErrInvalid, "%s may not be read: apply what liqo-autoscaler provider-access prints there: %v",
+			what, err)
+	default:
+		return access("read "+what, err)
+	}
+}

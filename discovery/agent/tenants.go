@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+)
+
+// Tenants is the Sink where there is no discovery server: each offer goes to a ConfigMap in its consumer's tenant
+// namespace in this cluster, which the consumer reads by its credentials. Not safe for concurrent use.
+type Tenants struct {
+	Kube kubernetes.Interface
+	// Config says whom an offer is for.
+	Config func() Config
+
+	places map[string]place             // by offer
+	data   map[string]map[string]string // by consumer and hub, as applied
+}
+
+// place is a key of a consumer's ConfigMap.
+type place struct{ consumer, hub string }
+
+// writeWithin bounds one write, so that a hanging API server does not keep an agent from ending.
+const writeWithin = 5 * time.Second
+
+// Restart implements Sink.
+func (t *Tenants) Restart() { t.places, t.data = map[string]place{}, map[string]map[string]string{} }
+
+// Put implements Sink. The consumer's credentials are not written: it knows them.
+func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) error {
+	at, ok := t.placeOf(offer.Name)
+	if !ok {
+		return fmt.Errorf("offer %s is no longer in the config", offer.Name)
+	}
+	for name, other := range t.places {
+		if other == at && name != offer.Name {
+			return fmt.Errorf("offers %s and %s are both for hub %s of consumer %s: keep one", name, offer.Name, at.hub, at.consumer)
+		}
+	}
+	published := discovery.Published{Spec: offer.Spec, TTLSeconds: int64(ttl / time.Second), Renewed: time.Now().UTC()}
+	published.Credentials = discovery.CredentialsSpec{}
+	document, err := json.Marshal(published)
+	if err != nil {
+		return fmt.Errorf("encode offer %s: %w", offer.Name, err)
+	}
+	if t.data[at.consumer] == nil {
+		t.data[at.consumer] = map[string]string{}
+	}
+	t.places[offer.Name], t.data[at.consumer][at.hub] = at, string(document)
+	return t.apply(ctx, at.consumer)
+}
+
+// Withdraw implements Sink.
+func (t *Tenants) Withdraw(ctx context.Context, name string) error {
+	at, ok := t.places[name]
+	if !ok {
+		return nil
+	}
+	delete(t.data[at.consumer], at.hub)
+	if err := t.apply(ctx, at.consumer); err != nil {
+		return err
+	}
+	delete(t.places, name)
+	return nil
+}
+
+func (t *Tenants) placeOf(name string) (place, bool) {
+	for _, o := range t.Config().Offers {
+		if o.Name == name {
+			return place{o.Consumer, o.Hub}, true
+		}
+	}
+	return place{}, false
+}
+
+// apply writes all that is offered to a consumer. Keys that this agent, or one before it, wrote and that are not offered
+// any longer go away with it: they have one field manager.
+func (t *Tenants) apply(ctx context.Context, consumer string) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	namespace := "liqo-tenant-" + consumer
+	written := corev1.ConfigMap(discovery.PublishedName, namespace).WithData(t.data[consumer]).
+		WithLabels(map[string]string{"app.kubernetes.io/managed-by": Lease})
+	_, err := t.Kube.CoreV1().ConfigMaps(namespace).Apply(ctx, written, metav1.ApplyOptions{FieldManager: Lease, Force: true})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("namespace %s is not there: apply what liqo-autoscaler provider-access --consumer-id %s prints",
+			namespace, consumer)
+	case err != nil:
+		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, discovery.PublishedName, err)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,140 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// PublishedName is the ConfigMap in a consumer's tenant namespace, on the provider, in which the provider's agent
+// publishes its offers where there is no discovery server: one key for each hub of the consumer.
+const PublishedName = "liqo-autoscaler-offer"
+
+// Published is what an agent publishes to one hub.
+type Published struct {
+	Spec
+	// TTLSeconds is how long it holds after it was last renewed.
+	TTLSeconds int64 `json:"ttlSeconds"`
+	// Renewed differs from one renewal to the next. It is by the agent's clock, and compared with no other.
+	Renewed time.Time `json:"renewed"`
+}
+
+// PublishedReader reads what the provider behind the credentials has published to this cluster, under a name and a key.
+// activities/backend/liqo is one.
+type PublishedReader interface {
+	Published(ctx context.Context, credentials fleet.Credentials, name, key string) (document string, err error)
+}
+
+// Bounds of what a provider publishes, and of the time to read it.
+const (
+	maxPublished      = 64 << 10 // bytes
+	maxPublishedTTL   = 24 * 60 * 60
+	askPublished      = 2 * time.Second
+	askPublishedAgain = 10 * time.Second
+)
+
+// measured completes offers whose amounts their providers measure and publish.
+type measured struct {
+	reader PublishedReader // nil: nobody can read them
+	hub    string
+	now    func() time.Time
+
+	mu   sync.Mutex
+	seen map[string]sighting // by credentials
+}
+
+// sighting is what was published, and when it was first seen so.
+type sighting struct {
+	document string
+	at       time.Time
+	offer    Published
+	// err is why it could not be read the last time, and asked when that was.
+	err   error
+	asked time.Time
+}
+
+func (s sighting) over(now time.Time) bool {
+	return now.Sub(s.at) >= time.Duration(s.offer.TTLSeconds)*time.Second
+}
+
+// complete fills in what the provider publishes. What cannot be read is believed until its time is over; an agent that
+// was killed stops renewing. Blocks for one request, two seconds at most.
+func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
+	if m.reader == nil {
+		return errors.New("its lendable is measured, which only a real provider can be asked for: use --backend liqo")
+	}
+	s := m.look(ctx, o)
+	switch {
+	case s.document == "" && s.err != nil:
+		return fmt.Errorf("read what its provider offers: %w", s.err)
+	case s.over(m.now()):
+		return fmt.Errorf("its provider's agent has not renewed it for %d s: is it running?", s.offer.TTLSeconds)
+	}
+	p := s.offer.Spec.Offer()
+	o.Lendable = p.Lendable
+	if o.MaxNodes == 0 {
+		o.MaxNodes = p.MaxNodes
+	}
+	if o.Labels == nil {
+		o.Labels = p.Labels
+	}
+	if o.Price == 0 && len(o.Prices) == 0 {
+		o.Price, o.Prices, o.Currency = p.Price, p.Prices, p.Currency
+	}
+	if o.Class == "" {
+		o.Class = p.Class
+	}
+	return nil
+}
+
+// look reads what is published now. Where that fails it remembers what was seen last, and asks again after a while: a
+// dead provider must not hold up every choice.
+func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
+	key := referenceOf(o.Credentials)
+	m.mu.Lock()
+	last := m.seen[key]
+	m.mu.Unlock()
+	if last.err != nil && m.now().Sub(last.asked) < askPublishedAgain {
+		return last
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPublished)
+	defer cancel()
+	document, err := m.reader.Published(ctx, o.Credentials, PublishedName, m.hub)
+	now := last
+	now.err, now.asked = err, m.now()
+	if err == nil && document != last.document {
+		now = sighting{document: document, at: m.now(), asked: m.now()}
+		if now.offer, now.err = parsePublished(document); now.err != nil {
+			now.document = "" // it is the provider's word that what was there before no longer holds
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[key] = now
+	return now
+}
+
+// parsePublished does not trust what it reads. Keys that it does not know are a later agent's.
+func parsePublished(document string) (Published, error) {
+	var p Published
+	if len(document) > maxPublished {
+		return p, fmt.Errorf("it has %d bytes, more than %d", len(document), maxPublished)
+	}
+	if err := json.Unmarshal([]byte(document), &p); err != nil {
+		return p, fmt.Errorf("it is no offer: %w", err)
+	}
+	if p.TTLSeconds < 1 || p.TTLSeconds > maxPublishedTTL {
+		return p, fmt.Errorf("its ttlSeconds is %d, not between 1 and %d", p.TTLSeconds, maxPublishedTTL)
+	}
+	p.Measured, p.Network, p.Expires = false, nil, nil
+	p.Credentials = CredentialsSpec{KubeconfigFile: "the consumer's own"}
+	if err := p.Check(); err != nil {
+		return p, fmt.Errorf("it is no offer: %w", err)
+	}
+	return p, nil
+}
