@@ -50,7 +50,8 @@ type entity struct {
 	ctx       workflow.Context
 	in        EntityInput
 	kind      string
-	woken     bool // there is something to do
+	build     string // of the worker that has begun this run
+	woken     bool   // there is something to do
 	inFlight  map[int64]bool
 	results   []fleet.Result
 	published int64
@@ -73,6 +74,7 @@ const continueAt = 2000
 func (e *entity) run() error {
 	e.inFlight = map[int64]bool{}
 	e.published = -1
+	e.build = workflow.GetInfo(e.ctx).GetCurrentBuildID()
 	for {
 		if wasReset(e.ctx) {
 			return e.continueAsNew(nil)
@@ -89,7 +91,7 @@ func (e *entity) run() error {
 		e.step(nil, now)
 		e.execute(now)
 		e.publish(now)
-		if e.historyFull() {
+		if e.full() {
 			return e.hand()
 		}
 		if e.over(now) && !e.pending() {
@@ -112,6 +114,13 @@ func (e *entity) historyFull() bool {
 	}
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit
+}
+
+// full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
+// the one that began it, so that no build has to replay for long what others have decided. It hears of another build
+// with the second task there: in a task for which the run was replayed, the SDK tells the build of the one before.
+func (e *entity) full() bool {
+	return e.historyFull() || e.build != workflow.GetInfo(e.ctx).GetCurrentBuildID() && isNew(e.ctx, "build")
 }
 
 // hand continues as new with the state: open commands are executed again by the next run, so nothing is waited for.

@@ -18,7 +18,12 @@ func wasReset(ctx workflow.Context) bool {
 	if info.OriginalRunID == "" || info.OriginalRunID == info.WorkflowExecution.RunID {
 		return false
 	}
-	name := fmt.Sprintf("reset-%d", info.GetCurrentHistoryLength())
+	return isNew(ctx, "reset")
+}
+
+// isNew tells whether the task is not replayed, or was not when the same was asked in it, which left a marker.
+func isNew(ctx workflow.Context, what string) bool {
+	name := fmt.Sprintf("%s-%d", what, workflow.GetInfo(ctx).GetCurrentHistoryLength())
 	return workflow.GetVersion(ctx, name, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
