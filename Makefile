@@ -61,6 +61,7 @@ test-ci: temporal $(BIN)/gotestsum # every test once; the last lines say how man
 .PHONY: everything
 everything: check verify test-all chaos deploy-check e2e-all ## all there is to run; some two and a half hours
 	@$(MAKE) chaos SUITE=crash
+	@$(MAKE) chaos SUITE=soak
 
 .PHONY: check
 check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
@@ -85,13 +86,15 @@ e2e-all: ## every suite of e2e, one after the other
 
 .PHONY: chaos
 DURATION ?= 90s
-CHAOS_short := Chaos
+CHAOS_short := (Chaos|Crash)
 CHAOS_overload := Overload
 CHAOS_crash := Crash
-KILLS ?= 200
-chaos: temporal ## kill, hang, cut off and overload everything, and check what must always be true: DURATION=90s SEED=n; SUITE=short without overload, SUITE=overload alone, SUITE=crash: a kill before and after each side effect, at least KILLS=200
+CHAOS_soak := Soak
+KILLS ?= $(if $(filter short,$(SUITE)),40,200)
+HOURS ?= 24
+chaos: temporal ## kill, hang, cut off and overload everything, and check what must always be true: DURATION=90s SEED=n; SUITE=short without overload, but with KILLS=40 of the crash matrix; SUITE=overload alone; SUITE=crash: a kill before and after each side effect, at least KILLS=200; SUITE=soak: a day of HOURS=24
 	go test ./worker/chaos -run '^Test$(or $(CHAOS_$(SUITE)),(Chaos|Overload))$$' -count=1 -v -timeout 60m \
-		-chaos $(DURATION) -chaos-seed $(SEED) -overload -crash $(KILLS)
+		-chaos $(DURATION) -chaos-seed $(SEED) -overload -crash $(KILLS) -crash-short=$(if $(filter short,$(SUITE)),true,false) -soak $(HOURS)
 
 .PHONY: deploy-check
 deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server

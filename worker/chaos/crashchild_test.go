@@ -12,14 +12,18 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	sdkworker "go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
@@ -32,11 +36,12 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// The environment of a child: this test binary, run again as a worker or as a gRPC server, which asks its parent before
-// and after each of its side effects whether it goes on.
+// The environment of a child: this test binary, run again as a worker or as a gRPC server.
 const (
-	envRole      = "CRASH_ROLE" // roleWorker or roleServer
-	envParent    = "CRASH_PARENT"
+	envRole      = "CRASH_ROLE"     // roleWorker or roleServer
+	envParent    = "CRASH_PARENT"   // asked before and after each side effect whether it goes on; unset: nobody is
+	envCalendar  = "CRASH_CALENDAR" // that workflows live by; unset: the real one
+	envBuild     = "CRASH_BUILD"    // of a versioned worker; unset: without versioning
 	envTemporal  = "CRASH_TEMPORAL"
 	envNamespace = "CRASH_NAMESPACE"
 	envWorld     = "CRASH_WORLD"
@@ -56,16 +61,28 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
-	fmt.Fprintln(os.Stderr, child(context.Background()))
-	os.Exit(1) // it ends by SIGKILL alone
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	fmt.Fprintln(os.Stderr, child(ctx))
+	os.Exit(1) // it ends by signals alone
 }
 
-// child runs until it is killed.
+// child runs until it is killed, or told to end.
 func child(ctx context.Context) error {
 	asks := &asker{role: os.Getenv(envRole), parent: os.Getenv(envParent)}
-	t, err := client.NewLazyClient(client.Options{HostPort: os.Getenv(envTemporal), Namespace: os.Getenv(envNamespace),
-		Logger: devserver.Quiet(), ConnectionOptions: client.ConnectionOptions{
-			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(asks.call)}}})
+	options := client.Options{HostPort: os.Getenv(envTemporal), Namespace: os.Getenv(envNamespace),
+		Logger: devserver.Quiet()}
+	if asks.parent != "" {
+		options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(asks.call)}
+	}
+	if text := os.Getenv(envCalendar); text != "" {
+		days, err := parseCalendar(text)
+		if err != nil {
+			return err
+		}
+		options.Interceptors = []interceptor.ClientInterceptor{days}
+	}
+	t, err := client.NewLazyClient(options)
 	if err != nil {
 		return err
 	}
@@ -76,22 +93,32 @@ func child(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	world.Intercept(asks.write)
+	if asks.parent != "" {
+		world.Intercept(asks.write)
+	}
 	offers, err := file.Open(os.Getenv(envOffers))
 	if err != nil {
 		return err
 	}
 	b := sim.New(world, sim.Options{})
+	var version sdkworker.WorkerDeploymentVersion
+	if build := os.Getenv(envBuild); build != "" {
+		version = sdkworker.WorkerDeploymentVersion{DeploymentName: deployment, BuildID: build}
+	}
 	return worker.Run(ctx, worker.Options{Temporal: t, Namespace: os.Getenv(envNamespace), Backend: b,
-		Catalog: discovery.Resolve(offers, b, discovery.Options{})})
+		Catalog: discovery.Resolve(offers, b, discovery.Options{}), Version: version})
 }
 
 func serve(ctx context.Context, t client.Client) error {
-	_, cfg, err := config.Open(os.Getenv(envGroups))
+	file, cfg, err := config.Open(os.Getenv(envGroups))
 	if err != nil {
 		return err
 	}
-	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""), Specs: cfg.NodeGroups})
+	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""), Specs: cfg.NodeGroups,
+		Reload: func() (grpcserver.Settings, bool, error) {
+			cfg, changed, err := file.Changed()
+			return grpcserver.Settings{Specs: cfg.NodeGroups, Version: file.Hash()}, changed, err
+		}})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,9 @@
 // before and after each side effect that the life of an instance was seen to have (crash_test.go, testkit/failpoint).
 // The same on real Liqo is TestCrash of package e2e.
 //
+// TestSoak is a run of a day: the first one's actors and judge, on a calendar by which each hour takes some seconds
+// (calendar_test.go), with changes of the config, upgrades, and a look at what may grow (soaksize_test.go).
+//
 // `make chaos` runs it; a seed that failed is run again with -chaos-seed. Processes do not interleave the same way
 // twice, so a seed repeats what the monkey and the driver want, not what comes of it.
 package chaos

@@ -35,6 +35,7 @@ type driver struct {
 	rng    *rand.Rand
 	conns  []protos.CloudProviderClient
 	active int
+	also   func(map[string]listing) []op // what CA wants beside what is decided by chance
 	// pictures are the groups that a replica has listed in its present life: it lists them for ever (I6).
 	pictures map[int]pictures
 }
@@ -188,7 +189,8 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 		target, _ := strconv.Atoi(found[1])
 		// One that cannot be read is served from its last picture, and cannot grow.
 		most := int(g.GetMaxSize())
-		if most != d.s.groups[g.GetId()] && most != target {
+		if least, changes := d.s.least[g.GetId()]; most != target && most != d.s.groups[g.GetId()] &&
+			(!changes || most != least) {
 			return nil, fmt.Errorf("group %s has max %d, its target is %d", g.GetId(), most, target)
 		}
 		seq, _ := strconv.ParseInt(found[3], 10, 64)
@@ -209,6 +211,9 @@ func (d *driver) keeps(n, life int, seen map[string]listing) error {
 	}
 	d.pictures[n] = p
 	for id := range p.groups {
+		if least, changes := d.s.least[id]; changes && least == 0 {
+			continue
+		}
 		if _, ok := seen[id]; !ok {
 			return fmt.Errorf("group %s is listed no longer", id)
 		}
@@ -350,6 +355,9 @@ func (d *driver) decide(seen map[string]listing) []op {
 			ops = append(ops, op{group: id, kind: "delete", names: gone})
 		}
 	}
+	if d.also != nil {
+		ops = append(ops, d.also(seen)...)
+	}
 	return ops
 }
 
@@ -358,5 +366,5 @@ func (m *model) room(group string, delta int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.groups[group]
-	return g.target+g.grown+delta <= g.max && len(g.lost) == 0 && g.ends == g.epochs && g.may == 0
+	return g.target+g.grown+delta <= g.least && len(g.lost) == 0 && g.ends == g.epochs && g.may == 0
 }

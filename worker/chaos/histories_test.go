@@ -74,6 +74,30 @@ func (s *stack) closed(ctx context.Context) error {
 	return nil
 }
 
+// forget does what Temporal does after a day: it ends the scale-outs that wait for an answer nobody owes them, since
+// their group and their provider have forgotten them. Nobody's group does so by itself: somebody must have ended it.
+func (r *run) forget(ctx context.Context) (ended int) {
+	all, err := r.s.listAll(ctx)
+	if err != nil {
+		r.m.violate("%v", err)
+	}
+	for _, w := range all {
+		id := w.GetExecution().GetWorkflowId()
+		if w.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING || !r.m.forgets(id) {
+			continue
+		}
+		d, err := r.s.api.DescribeWorkflowExecution(ctx, id, "")
+		if err == nil && len(d.GetPendingActivities()) == 0 {
+			err = r.s.api.TerminateWorkflow(ctx, id, "", "forgotten")
+			ended++
+		}
+		if err != nil {
+			r.m.violate("end %s: %v", id, err)
+		}
+	}
+	return ended
+}
+
 // histories judges every run: none has failed for a defect, no task of one fails again and again, and each replays. It
 // returns how many there are, and how many of them went on as new ones.
 func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (runs, continued int, err error) {
@@ -120,7 +144,10 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 				continue
 			}
 		}
-		replayer := sdkworker.NewWorkflowReplayer()
+		replayer, err := sdkworker.NewWorkflowReplayerWithOptions(s.replays)
+		if err != nil {
+			return 0, 0, err
+		}
 		for _, lane := range workflows.Lanes {
 			workflows.RegisterWorkflows(replayer, lane)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 // model is what CA may believe: what it was answered, and what it has seen. Everything that contradicts it is a
@@ -18,6 +20,7 @@ type model struct {
 	timeline   io.Writer
 	violations []string
 	groups     map[string]*groupModel
+	hours      bool      // pass, after which failed instances may go by themselves (I3)
 	upAt       time.Time // of Temporal, the last time
 	ups        int
 	counts     map[string]int // of what was done, for the report
@@ -25,7 +28,8 @@ type model struct {
 
 type groupModel struct {
 	id        string
-	max       int
+	max       int // the highest one
+	least     int // the lowest one, when the config changes
 	epoch     string
 	seq       int64
 	target    int
@@ -87,7 +91,7 @@ func newModel(groups map[string]int, timeline io.Writer) *model {
 	m := &model{began: time.Now(), upAt: time.Now(), timeline: timeline, groups: map[string]*groupModel{},
 		counts: map[string]int{}}
 	for id, most := range groups {
-		m.groups[id] = &groupModel{id: id, max: most, instances: map[string]*instance{}}
+		m.groups[id] = &groupModel{id: id, max: most, least: most, instances: map[string]*instance{}}
 	}
 	return m
 }
@@ -139,6 +143,18 @@ func (m *model) ending(group string) {
 	defer m.mu.Unlock()
 	m.groups[group].ends++
 	m.groups[group].endedAt = time.Now()
+}
+
+// forgets reports whether a scale-out may be one that its group does not know any more.
+func (m *model) forgets(workflow string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, g := range m.groups {
+		if g.ends > 0 && strings.HasPrefix(workflow, workflows.ScaleOutID(id+"-")) {
+			return true
+		}
+	}
+	return false
 }
 
 // wentBack reports whether somebody may have reset the group, and no worker has run it since: what it has published is
@@ -364,7 +380,7 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 		case !i.counts, i.released, i.touched && i.running:
 		case i.maybe:
 			sure = false
-		case i.running, i.failed && g.shrunk == 0:
+		case i.running, i.failed && g.shrunk == 0 && !m.hours:
 			bad("I2, I3: %s has vanished, and nobody asked it back", name)
 		default:
 			left++

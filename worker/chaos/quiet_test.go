@@ -95,7 +95,7 @@ func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error
 			return asked(seen,
 				func(i listed) bool { return i.failed })
 		})
-		if len(seen) < len(d.s.groups) {
+		if !d.s.lists(seen) {
 			return errors.New("no good Refresh")
 		}
 		return d.s.whole(seen)
@@ -138,7 +138,7 @@ func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 			return asked(seen,
 				func(i listed) bool { return i.counts })
 		})
-		if len(seen) < len(d.s.groups) {
+		if !d.s.lists(seen) {
 			return errors.New("no good Refresh")
 		}
 		for id, v := range seen {

@@ -72,14 +72,20 @@ func (r *run) quiet(ctx context.Context, help bool) {
 	r.m.note("judge", "at rest after %s", r.restIn)
 }
 
-// end deletes everything, holds all histories against what may be in them, and tells how the run went.
+// end deletes everything, holds all histories against what may be in them, and tells how the run went, in one line.
 func (r *run) end(ctx context.Context, name string) {
 	r.t.Helper()
 	r.m.note("judge", "everything is deleted now")
 	if err := r.d.empty(ctx, restLimit); err != nil {
 		r.m.violate("not empty after %s: %v", restLimit, err)
 	}
-	if err := until(ctx, time.Minute, func() error { return r.s.closed(ctx) }); err != nil {
+	forgotten := 0
+	err := until(ctx, time.Minute, func() error { return r.s.closed(ctx) })
+	if err != nil {
+		forgotten = r.forget(ctx)
+		err = r.s.closed(ctx)
+	}
+	if err != nil {
 		r.m.violate("%v", err)
 	}
 	runs, continued, err := r.s.histories(ctx, r.m.violate)
@@ -87,8 +93,8 @@ func (r *run) end(ctx context.Context, name string) {
 		r.m.violate("histories: %v", err)
 	}
 	bad := r.m.verdict()
-	r.t.Logf("%s seed=%d %s rest=%.0fs all=%.0fs runs=%d continued=%d violations=%d", name, r.seed, r.m,
-		r.restIn.Seconds(), time.Since(r.began).Seconds(), runs, continued, len(bad))
+	r.t.Logf("%s seed=%d %s rest=%.0fs all=%.0fs runs=%d continued=%d forgotten=%d violations=%d", name, r.seed, r.m,
+		r.restIn.Seconds(), time.Since(r.began).Seconds(), runs, continued, forgotten, len(bad))
 	if len(bad) > 0 {
 		r.t.Errorf("seed %d:\n%s\nlast of the timeline:\n%s\nremains: %s", r.seed, strings.Join(bad, "\n"),
 			tail(r.timeline, 40), r.dir)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	sdkworker "go.temporal.io/sdk/worker"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
@@ -73,6 +74,21 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
+// leave has it end by itself, as an upgrade does, and returns once it is gone; when it takes too long it is killed.
+func (p *process) leave(limit time.Duration) {
+	p.mu.Lock()
+	p.life++
+	p.killing = true
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	ended := p.ended
+	p.mu.Unlock()
+	select {
+	case <-ended:
+	case <-time.After(limit):
+	}
+	p.kill()
+}
+
 // signal sends SIGSTOP or SIGCONT.
 func (p *process) signal(s syscall.Signal) {
 	p.mu.Lock()
@@ -118,13 +134,26 @@ type stack struct {
 	dir       string
 	world     *simworld.World
 	providers []string
-	groups    map[string]int // max by id
+	groups    map[string]int // max by id, the highest one of a run
+	least     map[string]int // ... and the lowest one, where the config changes; 0: it may lack the group
 	temporal  *process
 	workers   []*process
 	servers   []*process
 	addresses []string // of the servers
 	namespace string   // of Temporal
 	api       client.Client
+	replays   sdkworker.WorkflowReplayerOptions
+}
+
+// lists tells whether all groups that the config never lacks are listed.
+func (s *stack) lists(seen map[string]listing) bool {
+	for id := range s.groups {
+		least, changes := s.least[id]
+		if _, listed := seen[id]; !listed && (!changes || least > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *stack) all() []*process {

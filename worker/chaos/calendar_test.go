@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+)
+
+// calendar makes days pass: of each simulated hour the first part, Awake, goes by as on any clock, and the rest within
+// Asleep. It is the workflows' clock alone, and all that the product does by the calendar it does by that one: how long
+// things are remembered, kept and waited for. Activities, calls and Temporal itself keep the real time.
+//
+// What the workflows' clock says is a function of what Temporal's says, so a replay gets the same.
+type calendar struct {
+	interceptor.InterceptorBase
+
+	Began         time.Time
+	Awake, Asleep time.Duration
+	Hours         int // afterwards time goes by as on any clock again
+}
+
+// parseCalendar reads what String wrote.
+func parseCalendar(text string) (*calendar, error) {
+	c := &calendar{}
+	return c, json.Unmarshal([]byte(text), c)
+}
+
+func (c *calendar) String() string {
+	text, err := json.Marshal(map[string]any{"Began": c.Began, "Awake": c.Awake, "Asleep": c.Asleep, "Hours": c.Hours})
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// hour is when the nth hour begins, on a real clock.
+func (c *calendar) hour(n int) time.Time { return c.Began.Add(time.Duration(n) * (c.Awake + c.Asleep)) }
+
+// speed is how much faster the time goes by while all sleep.
+func (c *calendar) speed() float64 { return float64(time.Hour-c.Awake) / float64(c.Asleep) }
+
+// at is what the calendar says at a real time.
+func (c *calendar) at(real time.Time) time.Time {
+	n := c.hours(real.Sub(c.Began), c.Awake+c.Asleep)
+	rest := real.Sub(c.hour(n))
+	if over := rest - c.Awake; over > 0 && n < c.Hours {
+		rest = c.Awake + time.Duration(float64(over)*c.speed())
+	}
+	return c.Began.Add(time.Duration(n)*time.Hour + rest)
+}
+
+// when is the real time at which the calendar says so.
+func (c *calendar) when(at time.Time) time.Time {
+	n := c.hours(at.Sub(c.Began), time.Hour)
+	rest := at.Sub(c.Began) - time.Duration(n)*time.Hour
+	if over := rest - c.Awake; over > 0 && n < c.Hours {
+		rest = c.Awake + time.Duration(float64(over)/c.speed())
+	}
+	return c.hour(n).Add(rest)
+}
+
+func (c *calendar) hours(since, each time.Duration) int {
+	return min(max(0, int(since/each)), c.Hours)
+}
+
+// InterceptWorkflow has a workflow live by the calendar.
+func (c *calendar) InterceptWorkflow(ctx workflow.Context,
+	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	in := &calendarInbound{c: c}
+	in.Next = c.InterceptorBase.InterceptWorkflow(ctx, next)
+	return in
+}
+
+type calendarInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+	c *calendar
+}
+
+func (i *calendarInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	o := &calendarOutbound{c: i.c}
+	o.Next = out
+	return i.Next.Init(o)
+}
+
+// calendarOutbound has the two things that a workflow of ours does with time: it looks at the clock, and sets its alarm.
+type calendarOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	c *calendar
+}
+
+func (o *calendarOutbound) Now(ctx workflow.Context) time.Time { return o.c.at(o.Next.Now(ctx)) }
+
+func (o *calendarOutbound) NewTimer(ctx workflow.Context, d time.Duration) workflow.Future {
+	now := o.Next.Now(ctx)
+	return o.Next.NewTimer(ctx, max(o.c.when(o.c.at(now).Add(d)).Sub(now), time.Millisecond))
+}
+
+// Each hour passes, no time comes twice, and a timer rings when the calendar says so.
+func TestCalendar(t *testing.T) {
+	c := &calendar{Began: time.Unix(1_700_000_000, 0).UTC(), Awake: 20 * time.Second, Asleep: 5 * time.Second, Hours: 3}
+	again, err := parseCalendar(c.String())
+	require.NoError(t, err)
+	require.Equal(t, c, again)
+	require.Equal(t, c.Began.Add(-time.Minute), c.at(c.Began.Add(-time.Minute)), "it has not begun")
+	require.Equal(t, c.Began.Add(7*time.Second), c.at(c.Began.Add(7*time.Second)))
+	require.Equal(t, c.Began.Add(time.Hour), c.at(c.hour(1)))
+	require.Equal(t, c.Began.Add(3*time.Hour), c.at(c.hour(3)))
+	require.Equal(t, c.Began.Add(3*time.Hour+time.Hour), c.at(c.hour(3).Add(time.Hour)), "its hours are over")
+	last := c.at(c.Began.Add(-2 * time.Second))
+	for real := c.Began.Add(-time.Second); real.Before(c.hour(5)); real = real.Add(77 * time.Millisecond) {
+		now := c.at(real)
+		require.True(t, now.After(last), "%s after %s", now, last)
+		require.WithinDuration(t, real, c.when(now), time.Microsecond)
+		last = now
+	}
+}
