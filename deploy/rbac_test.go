@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -19,7 +20,8 @@ import (
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
-		"../worker/podwatch": needsOfPods} {
+		"../worker/podwatch": needsOfPods, "../activities/backend/nodes": needsOfNodes,
+		"../activities/backend/microvm": needsOfMachines} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
 		for _, site := range sites {
@@ -39,9 +41,13 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 }
 
 func needed(where ...string) []right {
+	return neededOf([]map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfEvents,
+		needsOfRenewal, needsOfPods, needsOfNodes}, where...)
+}
+
+func neededOf(tables []map[string][]right, where ...string) []right {
 	set := map[right]bool{}
-	for _, table := range []map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfEvents,
-		needsOfRenewal, needsOfPods} {
+	for _, table := range tables {
 		for _, rights := range table {
 			for _, r := range rights {
 				if slices.Contains(where, r.where) {
@@ -102,6 +108,29 @@ func TestWorkerRights(t *testing.T) {
 		offers[i].where = "credentials"
 	}
 	require.Equal(t, offers, credentials("providers"), "offer Secrets are watched there")
+}
+
+// With hosts of microVMs it has the rights that these take, and none of Liqo's.
+func TestWorkerRightsForMachines(t *testing.T) {
+	o := render(t, "existing", "--set", "microvm.enabled=true,microvm.namespace=machines")
+	uses := []map[string][]right{needsOfMachines, needsOfNodes, needsOfPods}
+	require.Equal(t, neededOf(uses, "cluster"),
+		granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
+	require.Equal(t, neededOf(uses, "machines"),
+		granted(t, "machines", one[rbacv1.Role](t, o, "machines", "lender-worker").Rules))
+	require.Len(t, all[rbacv1.ClusterRole](o), 1)
+	for _, role := range all[rbacv1.Role](o) {
+		require.NotEqual(t, "liqo-system", role.Namespace)
+	}
+	policies := all[admissionv1.ValidatingAdmissionPolicy](o)
+	require.Len(t, policies, 1)
+	require.Equal(t, "'liqo-autoscaler.io/provider' in oldObject.metadata.?labels.orValue({})",
+		policies[0].Spec.Validations[0].Expression)
+	require.Len(t, all[admissionv1.ValidatingAdmissionPolicyBinding](o), 1)
+	args := one[appsv1.Deployment](t, o, namespace, "lender-worker").Spec.Template.Spec.Containers[0].Args
+	require.Subset(t, args, []string{"--backend=microvm", "--microvm-namespace=machines"})
+	_, err := template(t, "--values", valuesFile("existing"), "--set", "microvm.enabled=true")
+	require.Error(t, err, "without a namespace")
 }
 
 // Kubeconfigs that the values name are granted by name.

@@ -120,11 +120,7 @@ var needs = map[string][]right{
 
 	"divided.go undivided j.local.List": on("cluster", "list", virtual, "offloading.liqo.io/namespaceoffloadings"),
 
-	"drain.go disown mergePatch":                             on("cluster", "patch", "/pods"),
-	"drain.go cordon a.local.Patch":                          on("cluster", "patch", "/nodes"),
-	"drain.go pods a.local.List":                             on("cluster", "list", "/pods"),
-	"drain.go remove a.local.Delete":                         on("cluster", "delete", "/pods"),
-	`drain.go remove a.local.SubResource("eviction").Create`: on("cluster", "create", "/pods/eviction"),
+	"drain.go disown mergePatch": on("cluster", "patch", "/pods"),
 
 	"events.go heard provider.List": on("tenant", "list", "/events"),
 
@@ -244,6 +240,31 @@ var needs = map[string][]right{
 
 	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes"),
 	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes"),
+}
+
+// needsOfNodes is the same of activities/backend/nodes, which all backends use.
+var needsOfNodes = map[string][]right{
+	"pods.go Cordon cluster.Patch":                            on("cluster", "patch", "/nodes"),
+	"pods.go Pods cluster.List":                               on("cluster", "list", "/pods"),
+	"pods.go Remove cluster.Delete":                           on("cluster", "delete", "/pods"),
+	"pods.go Remove cluster.SubResource(\"eviction\").Create": on("cluster", "create", "/pods/eviction"),
+}
+
+// needsOfMachines is the same of activities/backend/microvm, where "machines" is the namespace of its records.
+var needsOfMachines = map[string][]right{
+	"access.go open b.local.Get":          on("credentials", "get", "/secrets"),
+	"backend.go tag b.local.Get":          named("cluster", "get", "/namespaces", "kube-system"),
+	"inventory.go find b.local.List":      on("cluster", "list", "/nodes"),
+	"join.go carriers b.local.List":       on("cluster", "list", "/nodes"),
+	"join.go ensureRecord j.local.Get":    on("cluster", "get", "/nodes"),
+	"records.go merge b.local.Patch":      and(on("cluster", "patch", "/nodes"), on("machines", "patch", "/configmaps")),
+	"records.go newRecord b.local.Create": on("machines", "create", "/configmaps"),
+	"records.go node b.local.Get":         on("cluster", "get", "/nodes"),
+	"records.go record b.local.Get":       on("machines", "get", "/configmaps"),
+	"records.go records b.local.List":     on("machines", "list", "/configmaps"),
+	"records.go removeThis b.local.Delete": and(on("cluster", "delete", "/nodes"),
+		on("machines", "delete", "/configmaps")),
+	"return.go Cordon b.local.Patch": on("cluster", "patch", "/nodes"),
 }
 
 // needsOfOffers is the same of discovery/secrets.

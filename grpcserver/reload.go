@@ -146,6 +146,7 @@ func advice(from, to fleet.GroupSpec) string {
 			what = append(what, name)
 		}
 	}
+	only("nodes", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Nodes: s.Nodes} })
 	only("shape", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Shape: s.Shape} })
 	only("labels", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Labels: s.Labels} })
 	only("taints", func(s fleet.GroupSpec) fleet.GroupSpec {

@@ -1,6 +1,7 @@
-// Package backend is the port to the system that makes nodes from other clusters' capacity. It knows peerings, attempts
-// and nodes, and nothing else of Liqo, so that another such system fits behind it. backend/liqo is the real
-// implementation, backend/sim the simulated one; both pass the contract suite in backendtest.
+// Package backend is the port to the system that makes nodes from others' capacity. It knows peerings, attempts and
+// nodes, and nothing of Liqo. backend/liqo and backend/microvm are real implementations, backend/sim is the simulated
+// one; all pass the contract suite in backendtest. Some words are of Liqo's world, and others have what plays the part:
+// the slice is what the provider gives, the virtual node what carries the mark, and the Node comes of both.
 //
 // What every verb promises:
 //   - It is idempotent: called again, also by another process after a crash at any point, it adopts the objects that it
@@ -18,7 +19,9 @@
 package backend
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,6 +63,15 @@ type NodeSpec struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 	Taints  []corev1.Taint    `json:"taints,omitempty"`
 	Booking fleet.Booking     `json:"booking"`
+}
+
+// Kind is ErrInvalid when the spec is of another kind of nodes than the backend makes: CA was told of others.
+func (s NodeSpec) Kind(makes fleet.NodeKind) error {
+	if asked := cmp.Or(s.Booking.Spec.Nodes, fleet.NodesVirtual); asked != makes {
+		return fmt.Errorf("group %s has nodes: %s, and this worker makes nodes: %s: give it a group of these: %w",
+			s.Attempt.Group, asked, makes, ErrInvalid)
+	}
+	return nil
 }
 
 // Peerings makes and removes the relation with a Provider, shared by all attempts on it.
@@ -112,7 +124,8 @@ type Nodes interface {
 	// instance id or another attempt's virtual node is marked; when another attempt has both and is not lost, that one is
 	// the instance: ErrConflict. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
 	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrFull (whoever decides
-	// for Class has no room), ErrConflict (also when the name or providerID is taken), ErrUnreachable, *StageError.
+	// for Class has no room), ErrInvalid (another kind of nodes), ErrConflict (also when the name or providerID is taken),
+	// ErrUnreachable, *StageError.
 	Join(ctx context.Context, spec NodeSpec, progress Progress) (Node, error)
 	// Drain removes the mark, cordons the Node and evicts its pods (DaemonSet and mirror pods apart), honouring
 	// disruption budgets, until none is left. With force it first puts TaintToBeDeleted on the Node, and then deletes

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/microvm"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
@@ -24,7 +25,7 @@ import (
 
 type workerFlags struct {
 	kind, kubeconfig, liqoNamespace, world string
-	probeURL, tenantRole                   string
+	probeURL, tenantRole, microvmNamespace string
 	sources                                sources
 	market                                 marketFlags
 	observe                                observeFlags
@@ -60,12 +61,15 @@ func newWorker(c *common) *cobra.Command {
 }
 
 func (f *workerFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.kind, "backend", "liqo", "what provides nodes: liqo, or sim for a simulated world")
+	cmd.Flags().StringVar(&f.kind, "backend", "liqo",
+		"what provides nodes: liqo, microvm for hosts of microVMs, or sim for a simulated world")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	cmd.Flags().StringVar(&f.tenantRole, "tenant-role", "",
 		"ClusterRole that the worker binds its own ServiceAccount to in each of Liqo's tenant namespaces")
+	cmd.Flags().StringVar(&f.microvmNamespace, "microvm-namespace", "",
+		"namespace of the consumer cluster with the worker's records of machines, for --backend microvm")
 	f.sources.register(cmd)
 }
 
@@ -165,6 +169,16 @@ func (f workerFlags) backend(hub workflows.Hub) (backend.Backend, *rest.Config, 
 		b, err := liqo.New(liqo.Config{Consumer: access, Hub: string(hub), LiqoNamespace: f.liqoNamespace,
 			TenantRights: rights})
 		return b, access, err
+	case "microvm":
+		if f.microvmNamespace == "" {
+			return nil, nil, fmt.Errorf("--backend microvm needs --microvm-namespace")
+		}
+		access, err := consumer(f.kubeconfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := microvm.New(microvm.Config{Consumer: access, Namespace: f.microvmNamespace, Hub: string(hub)})
+		return b, access, err
 	default:
 		return nil, nil, f.checkKind()
 	}
@@ -183,8 +197,8 @@ func (f workerFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, erro
 }
 
 func (f workerFlags) checkKind() error {
-	if f.kind != "liqo" && f.kind != "sim" {
-		return fmt.Errorf("--backend %q: use liqo or sim", f.kind)
+	if f.kind != "liqo" && f.kind != "sim" && f.kind != "microvm" {
+		return fmt.Errorf("--backend %q: use liqo, microvm or sim", f.kind)
 	}
 	return nil
 }

@@ -40,9 +40,11 @@ var about = withDefaultsToo(map[string]string{
 		"apply to an offer's prices by resource, which already follow the shape.",
 	"nodeGroups.*.currency": "The currency of all prices, an ISO 4217 code, the same for all groups: give it in the " +
 		"defaults. Offers that name another one are not used. Default: USD.",
+	"nodeGroups.*.nodes": "What its nodes are: `virtual`, Liqo's (the default), or `machine`, of workers with --backend " +
+		"microvm. All groups of an installation are of one kind.",
 	"nodeGroups.*.labels":          "Labels of every node of the group.",
 	"nodeGroups.*.labels.*":        "A label value.",
-	"nodeGroups.*.taints":          "Taints of every node of the group, in addition to Liqo's own.",
+	"nodeGroups.*.taints":          "Taints of every node of the group, in addition to Liqo's own on virtual ones.",
 	"nodeGroups.*.taints.*":        "A taint.",
 	"nodeGroups.*.taints.*.key":    "The taint's key.",
 	"nodeGroups.*.taints.*.value":  "The taint's value.",

@@ -34,6 +34,7 @@ type Defaults struct {
 	Max        int                   `json:"max,omitempty"`
 	Shape      corev1.ResourceList   `json:"shape,omitempty"`
 	Labels     map[string]string     `json:"labels,omitempty"`
+	Nodes      fleet.NodeKind        `json:"nodes,omitempty"`
 	Taints     []corev1.Taint        `json:"taints,omitempty"`
 	GroupTaint corev1.TaintEffect    `json:"groupTaint,omitempty"`
 	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
@@ -81,6 +82,9 @@ func (c Config) withDefaults() Config {
 	}
 	for i := range c.NodeGroups {
 		c.NodeGroups[i].Budgets = c.NodeGroups[i].Budgets.WithDefaults()
+		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // said or not, it is the same template
+			c.NodeGroups[i].Nodes = ""
+		}
 	}
 	return c
 }

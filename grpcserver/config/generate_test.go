@@ -74,6 +74,8 @@ func kindSchema(t reflect.Type, path string) map[string]any {
 			effects = append(effects, "") // removes the one of the defaults
 		}
 		return oneOf(effects...)
+	case reflect.TypeFor[fleet.NodeKind]():
+		return oneOf(string(fleet.NodesVirtual), string(fleet.NodesMachine))
 	case reflect.TypeFor[metav1.LabelSelectorOperator]():
 		return oneOf("In", "NotIn", "Exists", "DoesNotExist")
 	}

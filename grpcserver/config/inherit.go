@@ -11,7 +11,8 @@ import (
 // What a group takes from the defaults when it does not set it: these fields as a whole, and the missing keys of those.
 // Where there are sizes, each of them takes the shape in place of the group.
 var (
-	inheritedWhole  = []string{"min", "max", "taints", "groupTaint", "selector", "per", "currency", "selection"}
+	inheritedWhole = []string{"min", "max", "taints", "groupTaint", "selector", "per", "currency", "selection",
+		"nodes"}
 	inheritedByKeys = []string{"shape", "labels", "budgets"}
 )
 

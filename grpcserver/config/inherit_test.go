@@ -22,6 +22,7 @@ defaults:
   labels: {tier: burst, team: a}
   taints: [{key: burst, effect: NoSchedule}]
   groupTaint: PreferNoSchedule
+  nodes: machine
   selector: {matchLabels: {region: eu}}
   budgets: {peer: 60s, drain: 5m}
 nodeGroups:
@@ -33,6 +34,7 @@ nodeGroups:
   labels: {team: b, gpu: "yes"}
   taints: []
   groupTaint: NoExecute
+  nodes: virtual
   selector: {}
   budgets: {peer: 30s}
 - id: untainted
@@ -53,6 +55,8 @@ nodeGroups:
 	require.Equal(t, "4Gi", plain.Shape.Memory().String())
 	require.Equal(t, map[string]string{"tier": "burst", "team": "a"}, plain.Labels)
 	require.Len(t, plain.NodeTaints(), 2)
+	require.Equal(t, fleet.NodesMachine, plain.Nodes)
+	require.Empty(t, own.Nodes, "said or not, virtual is the same template")
 	require.Equal(t, map[string]string{"region": "eu"}, plain.Selector.MatchLabels)
 	require.Equal(t, time.Minute, plain.Budgets.Peer.Duration)
 	require.Equal(t, 5*time.Minute, plain.Budgets.Drain.Duration)

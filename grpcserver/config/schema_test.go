@@ -51,6 +51,7 @@ func TestSchemaRefuses(t *testing.T) {
 		".nodeGroups[0].min":                 "nodeGroups: [{id: a, min: 1.5}]",
 		".nodeGroups[0].shape.cpu":           "nodeGroups: [{id: a, shape: {cpu: lots}}]",
 		".nodeGroups[0].groupTaint":          "nodeGroups: [{id: a, groupTaint: Never}]",
+		".nodeGroups[0].nodes":               "nodeGroups: [{id: a, nodes: Machine}]",
 		".nodeGroups[0].budgets.peer":        "nodeGroups: [{id: a, budgets: {peer: 90}}]",
 		".nodeGroups[0].budgets.unready":     "nodeGroups: [{id: a, budgets: {unready: 5}}]",
 		".nodeGroups[0].taints[0].timeAdded": "nodeGroups: [{id: a, taints: [{key: a, effect: NoSchedule, timeAdded: now}]}]",

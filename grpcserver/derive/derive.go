@@ -181,7 +181,7 @@ func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*deriv
 func valueOf(base fleet.GroupSpec, o fleet.Offer) (value string, labels map[string]string, ok bool) {
 	if base.Per == PerProvider {
 		labels = NodeLabels(o.Labels)
-		labels[fleet.LabelProvider] = o.Provider
+		labels[base.ProviderLabel()] = o.Provider
 		return o.Provider, labels, true
 	}
 	key := strings.TrimPrefix(base.Per, PerLabel)

@@ -99,3 +99,17 @@ func TestFoundCompares(t *testing.T) {
 		require.Nil(t, f.Differs, name)
 	}
 }
+
+// Machines have nothing of Liqo's, and a group of them is another template under the same id.
+func TestTemplateOfMachines(t *testing.T) {
+	virtual, machine := alikeSpec(), alikeSpec()
+	machine.Nodes = NodesMachine
+	node := machine.NodeOn(Offer{Provider: "rack-1"})
+	require.Equal(t, map[string]string{
+		corev1.LabelHostname: "template-edge", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		"tier": "burst", LabelGroup: "edge", LabelMachineProvider: "rack-1",
+	}, node.Labels)
+	require.Equal(t, machine.Taints, node.Spec.Taints)
+	require.False(t, virtual.SameTemplate(machine))
+	require.Equal(t, "rack-1", virtual.NodeOn(Offer{Provider: "rack-1"}).Labels[LabelProvider])
+}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Provider is a provider cluster: its Liqo cluster id and where the access to it lies.
+// Provider is who gives nodes: its id, of a cluster its Liqo cluster id, and where the access to it lies.
 type Provider struct {
 	ID          string      `json:"id"`
 	Credentials Credentials `json:"credentials"`
@@ -24,7 +24,7 @@ type Attempt struct {
 	Provider Provider `json:"provider"`
 }
 
-// ObjectName is the name of the attempt's slice, virtual node and Node.
+// ObjectName is the name of the attempt's Node, and in that of its other objects.
 func (a Attempt) ObjectName() string { return ObjectName(a.Instance, a.Number) }
 
 // InstanceID is what Join stamps on the Node as providerID.

@@ -122,7 +122,7 @@ func (e *Evidence) network(before Evidence, now time.Time) {
 	}
 }
 
-// quiet is three times how often a gateway of Liqo's tells what it has measured.
+// quiet is three times how often an end of a network tells what it has measured.
 const quiet = 30 * time.Second
 
 // network is what is wrong with a provider's network. known is false while only one round shows it.

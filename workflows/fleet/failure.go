@@ -28,7 +28,7 @@ type Failure struct {
 	Message string `json:"message"`
 	// Stage is the first stage that was not reached, in the backend's words; empty when no stage is to blame.
 	Stage string `json:"stage,omitempty"`
-	// Provider is the Liqo cluster id the failure belongs to, if any.
+	// Provider is the provider the failure belongs to, if any.
 	Provider string `json:"provider,omitempty"`
 }
 

@@ -17,8 +17,8 @@ func (s GroupSpec) Hash() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// SameTemplate tells whether nodes of both specs are alike: shape, labels and taints. CA may keep what it has learnt of
-// a group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these must not
+// SameTemplate tells whether nodes of both specs are alike: kind, shape, labels and taints. CA may keep what it has
+// learnt of a group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these must not
 // change under one id.
 func (s GroupSpec) SameTemplate(o GroupSpec) bool {
 	return s.template().Hash() == o.template().Hash()
@@ -26,8 +26,8 @@ func (s GroupSpec) SameTemplate(o GroupSpec) bool {
 
 func (s GroupSpec) template() GroupSpec { return GroupSpec{}.WithTemplateOf(s) }
 
-// WithTemplateOf is s with the shape, labels and taints of o.
+// WithTemplateOf is s with the kind, shape, labels and taints of o.
 func (s GroupSpec) WithTemplateOf(o GroupSpec) GroupSpec {
-	s.Shape, s.Labels, s.Taints, s.GroupTaint = o.Shape, o.Labels, o.Taints, o.GroupTaint
+	s.Nodes, s.Shape, s.Labels, s.Taints, s.GroupTaint = o.Nodes, o.Shape, o.Labels, o.Taints, o.GroupTaint
 	return s
 }

@@ -32,7 +32,7 @@ func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && label.MatchS
 // value on objects and part of workflow ids.
 func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchString(name) }
 
-// ValidProviderID tells whether id can be a provider's Liqo cluster id: a DNS-1123 label. It becomes part of workflow
+// ValidProviderID tells whether id can be a provider's id: a DNS-1123 label. It becomes part of workflow
 // ids, label values and metrics, and is written by the provider.
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 

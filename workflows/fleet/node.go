@@ -15,8 +15,8 @@ const LabelGroup = "liqo-autoscaler.io/group"
 // sets it up, splits a scale-out between groups with the same value (CA processors/nodegroupset/label_nodegroups.go).
 const LabelBalance = "liqo-autoscaler.io/balance"
 
-// NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What Liqo adds by itself
-// is not among them. The map is the caller's.
+// NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What its
+// backend adds by itself is not among them. The map is the caller's.
 func (s GroupSpec) NodeLabels() map[string]string {
 	out := make(map[string]string, len(s.Labels)+1)
 	maps.Copy(out, s.Labels)
@@ -25,7 +25,7 @@ func (s GroupSpec) NodeLabels() map[string]string {
 }
 
 // NodeTaints are our own taints of every Node of the group: those of the spec in its order, then GroupTaint's. What
-// Liqo adds by itself is not among them. The slice is the caller's.
+// its backend adds by itself is not among them. The slice is the caller's.
 func (s GroupSpec) NodeTaints() []corev1.Taint {
 	out := slices.Clone(s.Taints)
 	if s.GroupTaint != "" {

@@ -39,7 +39,7 @@ const DefaultLinger = 60 * time.Second
 type Offer struct {
 	// Name is the offer's name in its source, for people.
 	Name string `json:"name"`
-	// Provider is the Liqo cluster id read from the provider cluster itself.
+	// Provider is the provider's id, as it was read from the provider itself.
 	Provider    string      `json:"provider"`
 	Credentials Credentials `json:"credentials"`
 	// Lendable is the whole amount on offer, before holds.

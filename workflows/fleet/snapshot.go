@@ -65,7 +65,7 @@ type InstanceView struct {
 	// Failure is why it has failed, or was lost.
 	Failure *Failure `json:"failure,omitempty"`
 	Attempt int      `json:"attempt,omitempty"`
-	// Provider is the Liqo cluster id of the current attempt, empty before one is selected.
+	// Provider is that of the current attempt, empty before one is selected.
 	Provider string    `json:"provider,omitempty"`
 	Since    time.Time `json:"since"`
 	NotReady bool      `json:"notReady,omitempty"`

@@ -19,6 +19,8 @@ type GroupSpec struct {
 	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required_without=Sizes"`
 	// Sizes, in place of Shape, derive a group for each of several shapes. No instance has them.
 	Sizes []Size `json:"sizes,omitempty" validate:"omitempty,min=1,max=20,dive"`
+	// Nodes are virtual (Liqo's, the default) or machine (of a worker with --backend microvm); all of the hub's are alike.
+	Nodes NodeKind `json:"nodes,omitempty" validate:"omitempty,oneof=virtual machine"`
 	// Labels and Taints are on every node of the group from its first version on.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
@@ -27,7 +29,7 @@ type GroupSpec struct {
 	GroupTaint corev1.TaintEffect `json:"groupTaint,omitempty"`
 	// Selector is matched against the labels of offers; nil matches every offer.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Provider, if set, is the only provider of the group, by its Liqo cluster id.
+	// Provider, if set, is the only provider of the group, by its id.
 	Provider string `json:"provider,omitempty"`
 	// Per derives groups from the offers that the selector matches: one for each provider, or for each value of an offer's
 	// label (label:<key>). The default, any, is one group over all of them.

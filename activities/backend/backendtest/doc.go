@@ -1,4 +1,4 @@
-// Package backendtest is the one contract suite of backend.Backend: backend/sim and backend/liqo pass the same Run,
+// Package backendtest is the one contract suite of backend.Backend: backend/sim, liqo and microvm pass the same Run,
 // unchanged. What the port promises in prose is asked here as a question; a promise that no subtest asks is not kept.
 //
 // The subtests run one after another and share peerings and nodes where that is sensible, because on real clusters a

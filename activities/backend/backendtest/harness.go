@@ -26,9 +26,13 @@ type Harness struct {
 	Group string
 	// MaxNodes is how many nodes one provider can carry; 0 means no bound. 1 skips what needs two.
 	MaxNodes int
-	// TaintsLate says that a Node gets its taints only after it is registered, as with Liqo up to 1.1; stamped it has
-	// them.
+	// TaintsLate says that a Node gets its taints only after it is registered, and what is on no label; stamped it has
+	// both.
 	TaintsLate bool
+	// Nodes is what the backend makes. Default fleet.NodesVirtual.
+	Nodes fleet.NodeKind
+	// OneSided says that a peering leaves nothing on the provider.
+	OneSided bool
 	// Bound is generous for any one verb that must come to its end. Default 60s.
 	Bound time.Duration
 	// Prompt bounds answers that need no waiting, such as the removal of what is absent. Default 10s.
@@ -46,8 +50,8 @@ type Harness struct {
 // the others optional.
 type World struct {
 	// Objects lists everything that carries our labels, on the consumer and on both providers, and everything that
-	// Liqo makes of it there (slices, certificates, quotas, tenants). What stays by design after an unpeer (a namespace
-	// that was there before us) is not listed.
+	// others make of it there (with Liqo: slices, certificates, quotas, tenants). What stays by design after an unpeer (a
+	// namespace that was there before us) is not listed.
 	Objects func(ctx context.Context) ([]Object, error)
 	// Node reads a Node of the consumer; apierrors.IsNotFound tells that it is missing.
 	Node func(ctx context.Context, name string) (*corev1.Node, error)
@@ -96,7 +100,7 @@ type Object struct {
 	Where    string // "consumer", or the provider's id
 	Provider string // the provider it has to do with, on either side
 	Kind     string
-	Name     string // Liqo derives names from the slice's, so the attempt's name is contained in it
+	Name     string // it contains the attempt's name, as what others derive from ours does
 	UID      string // may be empty; with it the suite sees that an object was made anew
 	// Refusal says that it records a provider's refusal (LabelRefused), and stays when the peering is removed.
 	Refusal bool

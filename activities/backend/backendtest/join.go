@@ -24,6 +24,19 @@ func (s *suite) testJoinWithoutPeering(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
+// A group of another kind of nodes gets none: pods would meet another Node than CA was told of.
+func (s *suite) testJoinOtherKind(t *testing.T) {
+	a := s.attempt(instAbsent, 1, s.first())
+	s.established(t, a.Provider)
+	spec := s.spec(a)
+	if spec.Booking.Spec.Nodes = fleet.NodesMachine; s.Nodes == fleet.NodesMachine {
+		spec.Booking.Spec.Nodes = fleet.NodesVirtual
+	}
+	_, err := s.Backend.Join(s.prompt(t), spec, nil)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	require.Empty(t, s.objectsOf(t, a))
+}
+
 // A Join that is cancelled names the first unmet stage; it can be taken back, and it can be resumed.
 func (s *suite) testJoinCancelled(t *testing.T) {
 	a := s.attempt(instPartial, 1, s.first())
@@ -100,7 +113,7 @@ func (s *suite) testJoinMakesNode(t *testing.T) {
 	}
 }
 
-// requireLooks fails unless the node has the labels of its group's template, those that Liqo and Kubernetes set by
+// requireLooks fails unless the node has the labels of its group's template, those that backend and Kubernetes set by
 // themselves, and no other: CA compares them. It has the spec's taints, and may have more.
 func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	t.Helper()
@@ -109,7 +122,7 @@ func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 		return key == "storage.liqo.io/available" || strings.HasPrefix(key, "beta.kubernetes.io/")
 	})
 	want := spec.Booking.Spec.Template().Labels
-	want[corev1.LabelHostname], want["liqo.io/remote-cluster-id"] = node.Name, spec.Attempt.Provider.ID
+	want[corev1.LabelHostname], want[spec.Booking.Spec.ProviderLabel()] = node.Name, spec.Attempt.Provider.ID
 	require.Equal(t, want, labels)
 	require.Equal(t, []string{spec.Attempt.Instance, strconv.Itoa(spec.Attempt.Number)},
 		[]string{node.Annotations[backend.LabelInstance], node.Annotations[backend.LabelAttempt]}, "what is not on a label")

@@ -27,7 +27,7 @@ func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	s.unpeered(t, p)
 	s.established(t, p)
 	// The group too: two processes that begin within a second have one epoch. No dash behind it, which is how a lab tells
-	// what Liqo has made of the suite's own objects.
+	// what others have made of the suite's own objects.
 	undo, err := s.World.PutSlice(s.ctx(t), p, "someone-else-"+s.Group+s.epoch)
 	require.NoError(t, err)
 	s.undoLater(t, "PutSlice", undo)

@@ -31,6 +31,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("EstablishCancelledResumes", s.testEstablishCancelled)
 	t.Run("EstablishTwiceAdopts", s.testEstablishTwice)
 	t.Run("Peers", s.testPeers)
+	t.Run("JoinOtherKind", s.testJoinOtherKind)
 	t.Run("JoinCancelledResumes", s.testJoinCancelled)
 	t.Run("JoinMakesNode", s.testJoinMakesNode)
 	t.Run("JoinTwiceAdopts", s.testJoinTwice)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -106,7 +107,7 @@ func (f findings) virtual(virtual *offloadingv1beta1.VirtualNode) {
 func (f findings) node(node *corev1.Node) {
 	if entry := f.of(node); entry != nil {
 		entry.Node = true
-		entry.Ready, _ = nodeReady(node)
+		entry.Ready, _ = nodes.Ready(node)
 		entry.Cordoned = backend.IsCordoned(node)
 		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
 		entry.Compare(node)

@@ -3,12 +3,13 @@ package liqo
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // join is one Join at work.
@@ -48,6 +49,9 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 
 // peered is done when there is a peering to join on; without one there is nobody to wait for.
 func (j *join) peered(ctx context.Context) (bool, string, error) {
+	if err := j.spec.Kind(fleet.NodesVirtual); err != nil {
+		return false, "", err
+	}
 	if err := j.locate(ctx); err != nil {
 		return false, "", err
 	}
@@ -102,47 +106,11 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	if ready, why := nodeReady(j.node); !ready {
-		return false, fmt.Sprintf("Node %s is not Ready: %s", j.name(), why), nil
+	if lacks := nodes.Unfinished(j.node, j.spec); lacks != "" {
+		return false, lacks, nil
 	}
-	if taint := stillTainted(j.node); taint != "" {
-		return false, fmt.Sprintf("Node %s has the taint %s still", j.name(), taint), nil
-	}
-	if !carries(j.node.Labels, j.spec.Labels) || !j.mine(j.node) {
-		return false, fmt.Sprintf("Node %s does not have its labels and annotations yet", j.name()), nil
-	}
-	for _, taint := range j.spec.Taints {
-		if !slices.ContainsFunc(j.node.Spec.Taints, func(have corev1.Taint) bool {
-			return have.Key == taint.Key && have.Value == taint.Value && have.Effect == taint.Effect
-		}) {
-			return false, fmt.Sprintf("Node %s does not have its taint %s yet", j.name(), taint.ToString()), nil
-		}
-	}
-	if short := missing(j.spec.Shape, j.node.Status.Allocatable); short != "" {
-		return false, fmt.Sprintf("Node %s does not have its size yet: %s", j.name(), short), nil
+	if !j.mine(j.node) {
+		return false, fmt.Sprintf("Node %s does not have its annotations yet", j.name()), nil
 	}
 	return true, "", nil
-}
-
-// stillTainted is what is left of the taints of Kubernetes' node lifecycle controller, which takes them off only after
-// the condition has turned. CA holds a Node with the taint unreachable for Ready (CA utils/kubernetes/ready.go):
-// stamped now, it would seem to have no room for the pod it was bought for.
-func stillTainted(node *corev1.Node) string {
-	for _, taint := range node.Spec.Taints {
-		switch taint.Key {
-		case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable:
-			return taint.ToString()
-		}
-	}
-	return ""
-}
-
-// nodeReady is the Node's condition Ready, and its own words when it is not True.
-func nodeReady(node *corev1.Node) (ready bool, why string) {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message
-		}
-	}
-	return false, "it has no condition Ready yet"
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -116,14 +117,14 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 		}
 		return nil
 	}
-	pods, err := a.pods(ctx)
+	pods, err := nodes.Pods(ctx, a.local, a.name())
 	for i := range pods {
-		if staying(pods[i]) && pods[i].DeletionTimestamp == nil {
+		if nodes.Stays(pods[i]) && pods[i].DeletionTimestamp == nil {
 			continue
 		}
-		if _, kept := a.remove(ctx, &pods[i], true); kept != nil {
+		if _, kept := nodes.Remove(ctx, a.local, &pods[i], true); kept != nil {
 			err = errors.Join(err, fmt.Errorf("pod %s/%s: %w", pods[i].Namespace, pods[i].Name, kept))
-			if unanswered(kept) {
+			if nodes.Unanswered(kept) {
 				break
 			}
 		}

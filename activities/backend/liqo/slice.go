@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +11,12 @@ import (
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -166,7 +165,7 @@ func (j *join) granted(ctx context.Context) (bool, string, error) {
 	case condition.Status != authv1beta1.ResourceSliceConditionAccepted:
 		return false, "", j.refused(ctx, denial(slice, condition))
 	}
-	if short := missing(j.spec.Shape, slice.Status.Resources); short != "" {
+	if short := nodes.Missing(j.spec.Shape, slice.Status.Resources); short != "" {
 		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace,
 			slice.Name, short)
 	}
@@ -180,16 +179,4 @@ func denial(slice *authv1beta1.ResourceSlice, condition *authv1beta1.ResourceSli
 		words += ": " + condition.Message
 	}
 	return words
-}
-
-// missing says what of an ask was not granted, as "cpu 1 of 2", or "" when all was.
-func missing(ask, grant corev1.ResourceList) string {
-	var short []string
-	for name, want := range ask {
-		if got := grant[name]; got.Cmp(want) < 0 {
-			short = append(short, fmt.Sprintf("%s %s of %s", name, got.String(), want.String()))
-		}
-	}
-	slices.Sort(short)
-	return strings.Join(short, ", ")
 }

@@ -12,6 +12,9 @@ import (
 // Join makes the attempt's node, see backend.Nodes.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	var node backend.Node
+	if err := spec.Kind(fleet.NodesVirtual); err != nil {
+		return node, err
+	}
 	err := b.drive(ctx, attemptKeys(spec.Attempt), backend.StageSliceAuth, progress,
 		func(s *State, now time.Time) (*waiting, error) {
 			w, err := b.join(s, now, spec)

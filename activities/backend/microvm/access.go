@@ -1,0 +1,120 @@
+package microvm
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// requestTimeout bounds one request, to a host or to the consumer.
+const requestTimeout = 10 * time.Second
+
+// access is the document that credentials lead to. It is read anew each time, and nothing of it is ever repeated.
+type access struct {
+	// URL is the host's, https; http only to this machine.
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	// CAData are the authorities for the host's certificate, PEM; empty means the system's.
+	CAData string `json:"caData,omitempty"`
+	// HostGroup is the provider's id: a DNS-1123 label, another one on each host.
+	HostGroup string `json:"hostGroup"`
+	// Overhead is what a machine gets beyond the shape, for what its Node has not to give to pods.
+	Overhead corev1.ResourceList `json:"overhead,omitempty"`
+	// UserData is what a machine boots with: a Go template with .Name, .Labels and .Taints, the latter two lists as the
+	// kubelet's flags have them, and the function join.
+	UserData string `json:"userData"`
+}
+
+// open reads credentials, and what they hold.
+func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*host, error) {
+	where, document := "", []byte(nil)
+	switch ref := credentials.SecretRef; {
+	case credentials.KubeconfigFile != "" && ref == nil:
+		content, err := os.ReadFile(credentials.KubeconfigFile)
+		if err != nil {
+			return nil, say(backend.ErrInvalid, "credentials: %v", err)
+		}
+		where, document = credentials.KubeconfigFile, content
+	case credentials.KubeconfigFile == "" && ref != nil:
+		var secret corev1.Secret
+		err := b.local.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &secret)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		where, document = "Secret "+ref.Namespace+"/"+ref.Name+" key "+ref.Key, secret.Data[ref.Key]
+	default:
+		return nil, say(backend.ErrInvalid, "credentials need exactly one of kubeconfigFile and secretRef")
+	}
+	var a access
+	if strictyaml.CheckAliases(document) != nil || yaml.UnmarshalStrict(document, &a) != nil {
+		return nil, say(backend.ErrInvalid, "%s cannot be read as the access to a host", where)
+	}
+	h, wrong := a.host()
+	if wrong != "" {
+		return nil, say(backend.ErrInvalid, "%s: %s", where, wrong)
+	}
+	return h, nil
+}
+
+// address is the host's, or what is wrong with it.
+func (a access) address() (at *url.URL, wrong string) {
+	at, err := url.Parse(a.URL)
+	switch {
+	case err != nil || at.Host == "" || at.User != nil || at.RawQuery != "":
+		return nil, "url is not one"
+	case at.Scheme != "https" && (at.Scheme != "http" || !loopback(at.Hostname())):
+		return nil, "url is not https: the token and the user data would be read on the way"
+	}
+	return at, ""
+}
+
+// host is the host that is meant, or what is wrong with the document, without its words.
+func (a access) host() (h *host, wrong string) {
+	at, wrong := a.address()
+	if wrong != "" {
+		return nil, wrong
+	}
+	if a.Token == "" || a.UserData == "" || !fleet.ValidProviderID(a.HostGroup) {
+		return nil, "token, userData and hostGroup, a DNS-1123 label, are needed"
+	}
+	userData, err := template.New("").Option("missingkey=error").
+		Funcs(template.FuncMap{"join": strings.Join}).Parse(a.UserData)
+	if err != nil {
+		return nil, "userData is no Go template"
+	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CAData != "" {
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM([]byte(a.CAData)) {
+			return nil, "caData is no PEM certificate"
+		}
+	}
+	sum := sha256.Sum256([]byte(a.URL + "\n" + a.CAData))
+	return &host{access: a, at: at, userData: userData, pin: hex.EncodeToString(sum[:]), web: &http.Client{
+		Timeout: requestTimeout,
+		// Nothing is decompressed, so that a few bytes on the wire cannot become many here.
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, DisableCompression: true,
+			IdleConnTimeout: requestTimeout},
+		// A host does not send our user data elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, ""
+}
+
+func loopback(name string) bool { return name == "localhost" || net.ParseIP(name).IsLoopback() }

@@ -1,0 +1,268 @@
+package microvm
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// scene is a host with a peering.
+type scene struct {
+	*testHost
+	b *Backend
+	p fleet.Provider
+}
+
+func newScene(t *testing.T) *scene {
+	cluster := newCluster()
+	h := newTestHost(t, cluster, "host1")
+	s := &scene{testHost: h, b: newBackend(testConfig, cluster), p: h.provider(t)}
+	require.NoError(t, s.b.Establish(bounded(t), s.p, nil))
+	return s
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *scene) spec() backend.NodeSpec {
+	group := fleet.GroupSpec{ID: "g", Max: 1, Shape: testShape, Nodes: fleet.NodesMachine,
+		Taints: []corev1.Taint{{Key: "own", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}}
+	return backend.NodeSpec{Attempt: fleet.Attempt{Group: "g", Instance: "g-e-1", Number: 1, Provider: s.p},
+		Shape: testShape, Labels: group.NodeLabels(), Taints: group.NodeTaints(), Booking: fleet.Booking{Spec: group}}
+}
+
+func (s *scene) join(t *testing.T) error {
+	_, err := s.b.Join(bounded(t), s.spec(), nil)
+	return err
+}
+
+// A host that floods, that answers with something else, or that sends us elsewhere, is told as such, and nothing is
+// kept of its words.
+func TestHostileAnswers(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the user data was sent elsewhere: %s %s", r.Method, r.URL)
+	}))
+	t.Cleanup(elsewhere.Close)
+	announce := func(size int) func(http.ResponseWriter, *http.Request) bool { // that takes no time to tell
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			return true
+		}
+	}
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request) bool
+		want   error
+	}{
+		"more than 4 MiB when asked who it is": {announce(maxIdentity + 1), backend.ErrInvalid},
+		"a page": {func(w http.ResponseWriter, _ *http.Request) bool {
+			_, _ = w.Write([]byte("<p>" + hostToken))
+			return true
+		}, backend.ErrUnreachable},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+			return true
+		}, backend.ErrUnreachable},
+		"another token": {func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}, backend.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.behaves(behaviour{answer: c.answer})
+			_, err := s.b.Identify(bounded(t), s.p.Credentials)
+			require.ErrorIs(t, err, c.want)
+			require.NotContains(t, err.Error(), hostToken)
+			require.Less(t, len(err.Error()), 2*maxWords)
+		})
+	}
+	t.Run("more than 16 MiB", func(t *testing.T) {
+		s := newScene(t)
+		s.behaves(behaviour{answer: announce(maxAnswer + 1)})
+		_, err := s.b.Observe(bounded(t), s.p)
+		require.ErrorIs(t, err, backend.ErrInvalid)
+	})
+	t.Run("more than it said", func(t *testing.T) {
+		s := newScene(t)
+		h, err := s.b.open(bounded(t), s.p.Credentials)
+		require.NoError(t, err)
+		s.behaves(behaviour{answer: func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush() // no length is announced
+			_, _ = w.Write(bytes.Repeat([]byte(" "), 1001))
+			return true
+		}})
+		require.ErrorIs(t, h.read(bounded(t), nil, 1000, "hostgroup"), backend.ErrInvalid)
+		require.NoError(t, h.read(bounded(t), nil, 1001, "hostgroup"))
+	})
+	t.Run("a redirect of the user data", func(t *testing.T) {
+		s := newScene(t)
+		s.behaves(behaviour{answer: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+			}
+			return r.Method == http.MethodPost
+		}})
+		ctx, stop := context.WithCancel(bounded(t))
+		n := 0
+		_, err := s.b.Join(ctx, s.spec(), func(backend.Stage, string) {
+			if n++; n > 3 {
+				stop()
+			}
+		})
+		require.ErrorIs(t, err, backend.ErrUnreachable)
+	})
+}
+
+// 401 and 403 are about our token, and never about machines.
+func TestTokenRefused(t *testing.T) {
+	s := newScene(t)
+	require.NoError(t, s.join(t))
+	document := s.document()
+	document["token"] = "revoked"
+	s.p.Credentials = credentialsFile(t, document)
+	seen, err := s.b.Observe(bounded(t), s.p)
+	require.ErrorIs(t, err, backend.ErrCredentials)
+	require.Zero(t, seen)
+}
+
+// What a host says of a refusal is cut, and without our token; a kind that nobody knows is none.
+func TestRefusalWords(t *testing.T) {
+	s := newScene(t)
+	s.behaves(behaviour{refuses: fleet.RefusingCordoned, reason: hostToken + strings.Repeat("ä", 2*maxWords)})
+	refusal, err := s.b.Refusal(bounded(t), s.p)
+	require.NoError(t, err)
+	require.NotContains(t, refusal.Reason, hostToken)
+	require.Len(t, []rune(refusal.Reason), maxWords)
+	for _, kind := range []fleet.RefusingKind{fleet.RefusingRemoved, "Nonsense"} {
+		s.behaves(behaviour{refuses: kind, reason: "because"})
+		seen, err := s.b.Observe(bounded(t), s.p)
+		require.NoError(t, err)
+		require.Zero(t, seen)
+	}
+}
+
+// A host that gives a machine of ours a name that leads elsewhere is not asked to remove that.
+func TestMachineNames(t *testing.T) {
+	s := newScene(t)
+	require.NoError(t, s.join(t))
+	s.mu.Lock()
+	for name, m := range s.machines {
+		delete(s.machines, name)
+		m.Hostname = "../../another/nodes/precious"
+		s.machines[m.Hostname] = m
+	}
+	s.mu.Unlock()
+	_, err := s.b.Observe(bounded(t), s.p)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	ctx, stop := context.WithCancel(bounded(t))
+	err = s.b.Return(ctx, s.spec().Attempt, func(stage backend.Stage, message string) {
+		if stage == backend.StageSliceGone && strings.Contains(message, "name that is none") {
+			stop()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []string{"POST /hostgroup/host1/nodes"}, s.changes())
+}
+
+// An answer that is lost, or a host that lists a machine late or twice, leaves one machine.
+func TestOneMachine(t *testing.T) {
+	var s *scene
+	const name = "g-e-1-1"
+	for _, b := range []behaviour{{late: 4}, {lost: true}} {
+		s = newScene(t)
+		s.behaves(b)
+		require.NoError(t, s.join(t))
+		require.Len(t, s.tagged(name), 1)
+		require.Equal(t, []string{"POST /hostgroup/host1/nodes"}, s.changes())
+	}
+
+	s.mu.Lock()
+	again := s.machines["host1-1"]
+	again.Hostname = "host1-2"
+	s.machines[again.Hostname] = again
+	s.mu.Unlock()
+	require.NoError(t, s.join(t))
+	require.Len(t, s.tagged(name), 1)
+	require.NoError(t, s.b.Return(bounded(t), s.spec().Attempt, nil))
+	require.Empty(t, s.tagged(name))
+}
+
+// A machine that is gone from its host is told as such; one that nothing here knows of keeps the peering.
+func TestMachineGone(t *testing.T) {
+	s := newScene(t)
+	require.NoError(t, s.join(t))
+	s.mu.Lock()
+	kept := s.machines["host1-1"]
+	delete(s.machines, kept.Hostname)
+	s.mu.Unlock()
+	seen, err := s.b.Observe(bounded(t), s.p)
+	require.NoError(t, err)
+	require.Equal(t, []string{"g-e-1-1"}, seen.Absent)
+	require.NoError(t, s.b.Return(bounded(t), s.spec().Attempt, nil))
+
+	s.mu.Lock()
+	s.machines[kept.Hostname] = kept
+	s.mu.Unlock()
+	err = s.b.RemovePeering(bounded(t), s.p, nil)
+	require.ErrorIs(t, err, backend.ErrInUse)
+	require.ErrorContains(t, err, "host1-1")
+}
+
+// A provider is the host it was: another address under its id is refused until somebody says that it is the same.
+func TestPinned(t *testing.T) {
+	s := newScene(t)
+	other := newTestHost(t, s.cluster, "host1")
+	moved := other.provider(t)
+	for range 2 {
+		require.ErrorIs(t, s.b.Establish(bounded(t), moved, nil), backend.ErrInvalid)
+		_, err := s.b.Observe(bounded(t), moved)
+		require.ErrorIs(t, err, backend.ErrInvalid, "or its machines would seem to be gone")
+	}
+	forgot, err := s.b.Repin(t.Context(), "host1")
+	require.NoError(t, err)
+	require.True(t, forgot)
+	require.NoError(t, s.b.Establish(bounded(t), moved, nil))
+	require.ErrorIs(t, s.b.Establish(bounded(t), s.p, nil), backend.ErrInvalid)
+	forgot, err = s.b.Repin(t.Context(), "nobody")
+	require.NoError(t, err)
+	require.False(t, forgot)
+}
+
+// What is wrong with an access is told without its words.
+func TestAccess(t *testing.T) {
+	s := newScene(t)
+	for name, change := range map[string]func(map[string]any){
+		"http":              func(d map[string]any) { d["url"] = "http://host.example.org" },
+		"password in url":   func(d map[string]any) { d["url"] = "https://u:" + hostToken + "@host.example.org" },
+		"no url":            func(d map[string]any) { d["url"] = hostToken },
+		"unknown field":     func(d map[string]any) { d[hostToken] = "x" },
+		"no user data":      func(d map[string]any) { delete(d, "userData") },
+		"no template":       func(d map[string]any) { d["userData"] = "{{" + hostToken },
+		"no name of a host": func(d map[string]any) { d["hostGroup"] = "../" + hostToken },
+		"no certificate":    func(d map[string]any) { d["caData"] = hostToken },
+		"another host":      func(d map[string]any) { d["hostGroup"] = "nobody" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			document := s.document()
+			change(document)
+			_, err := s.b.Identify(bounded(t), credentialsFile(t, document))
+			require.ErrorIs(t, err, backend.ErrInvalid)
+			require.NotContains(t, err.Error(), hostToken)
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package microvm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// sight is what exists of an attempt. Two Nodes of the same look are two: one was deleted and is there anew.
+type sight struct {
+	fleet.Found
+	node types.UID
+}
+
+// List finds the attempts by their records, and Nodes that are left without one by their annotations.
+func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
+	found, err := b.find(ctx, group)
+	all := make([]fleet.Found, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, found[name].Found)
+	}
+	return all, err
+}
+
+func (b *Backend) find(ctx context.Context, group string) (map[string]sight, error) {
+	which, ofNodes := b.ours(), client.ListOption(client.HasLabels{fleet.LabelGroup})
+	if group != "" {
+		which[backend.LabelGroup], ofNodes = group, client.MatchingLabels{fleet.LabelGroup: group}
+	}
+	var all corev1.NodeList // first: each has been recorded before it came
+	if err := b.local.List(ctx, &all, ofNodes); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	records, err := b.records(ctx, which)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]sight{}
+	for i := range records {
+		b.addRecord(found, &records[i])
+	}
+	for i := range all.Items {
+		b.addNode(found, &all.Items[i])
+	}
+	return found, nil
+}
+
+func (b *Backend) addRecord(found map[string]sight, record *corev1.ConfigMap) {
+	name, ok := attemptIn(record.Name)
+	if !ok {
+		return
+	}
+	a, ok := b.attemptOf(record.Labels, name, record.Labels[fleet.LabelMachineProvider])
+	if !ok {
+		return
+	}
+	a.Provider.Credentials = credentialsOf(record)
+	f := fleet.Found{Attempt: a, Slice: true, Virtual: record.DeletionTimestamp == nil,
+		Terminating: record.DeletionTimestamp != nil, Marked: record.Annotations[backend.AnnotationStamp] == a.InstanceID()}
+	var booking fleet.Booking
+	if json.Unmarshal([]byte(record.Annotations[backend.AnnotationBooking]), &booking) == nil {
+		f.Booking = &booking
+	}
+	found[name] = sight{Found: f}
+}
+
+func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
+	f, recorded := found[node.Name]
+	if a, ours := b.attemptOf(node.Annotations, node.Name, node.Labels[fleet.LabelMachineProvider]); !recorded && ours {
+		f.Attempt = a
+	} else if !recorded || !isOf(node, f.Attempt) {
+		return
+	}
+	f.node, f.Node = node.UID, true
+	f.Ready, _ = nodes.Ready(node)
+	f.Cordoned = backend.IsCordoned(node)
+	f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
+	f.Terminating = f.Terminating || node.DeletionTimestamp != nil
+	f.Compare(node)
+	found[node.Name] = f
+}
+
+func credentialsOf(record *corev1.ConfigMap) (credentials fleet.Credentials) {
+	if json.Unmarshal([]byte(record.Annotations[backend.AnnotationCredentials]), &credentials) != nil {
+		return fleet.Credentials{}
+	}
+	return credentials
+}
+
+// Peers lists the hosts that were looked at, and those whose refusal is remembered.
+func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error) {
+	records, err := b.records(ctx, b.ours())
+	for i := range records {
+		if id := records[i].Labels[fleet.LabelMachineProvider]; records[i].Name == peeringName(id) {
+			peers = append(peers, fleet.Provider{ID: id, Credentials: credentialsOf(&records[i]),
+				Refusing: notedIn(&records[i])})
+		}
+	}
+	slices.SortFunc(peers, func(a, b fleet.Provider) int { return cmp.Compare(a.ID, b.ID) })
+	return peers, err
+}
+
+// Watch looks every Poll and tells what differs. A look that fails is a gap: after it all is told again.
+func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
+	told, gap := map[string]sight{}, true
+	for {
+		if found, err := b.find(ctx, ""); err != nil {
+			gap = true
+		} else {
+			for _, name := range slices.Sorted(maps.Keys(found)) {
+				if before, known := told[name]; gap || !known || !reflect.DeepEqual(before, found[name]) {
+					handle(found[name].Found)
+				}
+			}
+			for name, before := range told {
+				if _, exists := found[name]; !exists {
+					handle(fleet.Found{Attempt: before.Attempt})
+				}
+			}
+			told, gap = found, false
+		}
+		if !wait.For(ctx, b.config.Poll) {
+			return ctx.Err()
+		}
+	}
+}
+
+// Restamp puts annotations and instance id back on the Node of a marked attempt. A missing Node comes back when the
+// machine's kubelet is started again.
+func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
+	record, err := b.attemptRecord(ctx, a)
+	if err != nil || record == nil || record.DeletionTimestamp != nil ||
+		record.Annotations[backend.AnnotationStamp] != a.InstanceID() {
+		return err
+	}
+	node, err := b.node(ctx, a)
+	if err != nil || node == nil || node.DeletionTimestamp != nil {
+		return err
+	}
+	carriers, err := b.carriers(ctx, a)
+	if err != nil {
+		return err
+	}
+	if len(carriers) > 0 {
+		return say(backend.ErrConflict, "Node %s carries the instance id already", carriers[0].Name)
+	}
+	if err := b.tell(ctx, node, a); err != nil {
+		return err
+	}
+	return b.stamp(ctx, node, a.InstanceID())
+}

@@ -1,0 +1,290 @@
+package microvm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// join is one Join at work.
+type join struct {
+	*Backend
+	fleet.Attempt
+	spec    backend.NodeSpec
+	host    *host
+	peering *corev1.ConfigMap
+	asked   bool // the host has said that it makes the machine
+	seen    *corev1.Node
+}
+
+// Join records the attempt, has its host make the machine, and stamps the Node that comes of it last.
+func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
+	j := &join{Backend: b, Attempt: spec.Attempt, spec: spec}
+	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
+	for _, step := range []struct {
+		stage backend.Stage
+		look  look
+	}{
+		{backend.StageResources, j.peered},
+		{backend.StageResources, j.granted},
+		{backend.StageNode, j.registered},
+		{backend.StageReady, j.ready},
+		{backend.StageStamp, j.stamped},
+	} {
+		if err := w.until(ctx, step.stage, step.look); err != nil {
+			return backend.Node{}, fmt.Errorf("join node %s of %s: %w", j.ObjectName(), j.Provider.ID, err)
+		}
+	}
+	return backend.Node{Name: j.seen.Name, UID: string(j.seen.UID)}, nil
+}
+
+func (j *join) peered(ctx context.Context) (done bool, _ string, err error) {
+	if err := j.spec.Kind(fleet.NodesMachine); err != nil {
+		return false, "", err
+	}
+	if j.host, j.peering, err = j.known(ctx, j.Provider); err != nil {
+		return false, "", err
+	}
+	if j.peering == nil || j.peering.Labels[backend.LabelRefused] != "" {
+		return false, "", say(backend.ErrNotPeered, "host group %s was not looked at yet", j.Provider.ID)
+	}
+	return true, "", nil
+}
+
+// granted is done when the host has the attempt's machine. What is made is recorded before.
+func (j *join) granted(ctx context.Context) (bool, string, error) {
+	if err := j.ensureRecord(ctx); err != nil {
+		return false, "", err
+	}
+	machines, err := j.machines(ctx, j.host, j.ObjectName())
+	if err != nil {
+		return false, "", err
+	}
+	for i, extra := range machines {
+		if i > 0 { // the answer to the request for one of them was lost
+			if err := j.host.remove(ctx, extra.Hostname); err != nil {
+				return false, "", err
+			}
+		}
+	}
+	if len(machines) > 0 || j.asked {
+		return len(machines) > 0, "the host does not list the machine yet", nil
+	}
+	if refusal, err := j.refusal(ctx, j.host, j.peering); err != nil || refusal != nil {
+		return false, "", cmp.Or(err, refused(refusal))
+	}
+	want, err := j.machine(ctx)
+	if err == nil {
+		err = j.fits(ctx, want)
+	}
+	if err == nil {
+		err = j.host.create(ctx, want)
+	}
+	j.asked = err == nil
+	return false, "the host makes a machine", err
+}
+
+// ensureRecord makes the attempt's record; it is ErrConflict when the name is taken or the record going.
+func (j *join) ensureRecord(ctx context.Context) error {
+	var node corev1.Node
+	err := j.local.Get(ctx, client.ObjectKey{Name: j.ObjectName()}, &node)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err == nil && !isOf(&node, j.Attempt) {
+		return say(backend.ErrConflict, "a Node %s exists that is not this attempt's: it has not its labels %s and %s",
+			node.Name, fleet.LabelGroup, fleet.LabelMachineProvider)
+	}
+	record, err := j.record(ctx, attemptName(j.Attempt))
+	switch {
+	case err != nil:
+		return err
+	case record == nil:
+		booking, err := json.Marshal(j.spec.Booking)
+		if err != nil {
+			return say(backend.ErrInvalid, "the booking cannot be written: %v", err)
+		}
+		return j.newRecord(ctx, attemptName(j.Attempt), j.Provider, j.tags(j.Attempt),
+			map[string]string{backend.AnnotationBooking: string(booking)}, finalizer)
+	case !carries(record.Labels, j.tags(j.Attempt)) || record.DeletionTimestamp != nil:
+		return say(backend.ErrConflict, "ConfigMap %s/%s is not this attempt's, or is being removed", record.Namespace,
+			record.Name)
+	}
+	return nil
+}
+
+// machine is what the host is asked for: the shape and the overhead, in whole CPUs.
+func (j *join) machine(ctx context.Context) (machine, error) {
+	size := func(name corev1.ResourceName) int64 {
+		all := j.spec.Shape[name]
+		all.Add(j.host.Overhead[name])
+		return all.Value()
+	}
+	told := struct {
+		Name           string
+		Labels, Taints []string
+	}{Name: j.ObjectName()}
+	labels := maps.Clone(j.spec.Labels)
+	labels[fleet.LabelMachineProvider] = j.Provider.ID
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		told.Labels = append(told.Labels, key+"="+labels[key])
+	}
+	for _, taint := range j.spec.Taints {
+		told.Taints = append(told.Taints, taint.Key+"="+taint.Value+":"+string(taint.Effect))
+	}
+	var userData strings.Builder
+	if j.host.userData.Execute(&userData, told) != nil {
+		return machine{}, say(backend.ErrInvalid, "userData is a Go template that cannot be executed")
+	}
+	tag, err := j.tag(ctx)
+	return machine{CPUs: size(corev1.ResourceCPU), RAM: size(corev1.ResourceMemory), Tags: []string{tag + j.ObjectName()},
+		UserData: userData.String()}, err
+}
+
+func (j *join) fits(ctx context.Context, want machine) error {
+	group, err := j.host.group(ctx, maxAnswer)
+	if err != nil || group == nil {
+		return err
+	}
+	if group.CPUs > 0 && group.CPUs < want.CPUs || group.RAM > 0 && group.RAM < want.RAM {
+		return say(backend.ErrShort, "a machine of host group %s has at most %d CPUs and %d bytes; asked: %d and %d",
+			group.Name, group.CPUs, group.RAM, want.CPUs, want.RAM)
+	}
+	return nil
+}
+
+// registered is done when the machine's kubelet has registered the Node, and the Node says whose it is.
+func (j *join) registered(ctx context.Context) (bool, string, error) {
+	node, err := j.readNode(ctx)
+	if err != nil || node == nil {
+		return false, fmt.Sprintf("the machine has not registered Node %s yet", j.ObjectName()), err
+	}
+	return true, "", j.tell(ctx, node, j.Attempt)
+}
+
+// tell writes into the Node whose it is.
+func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt) error {
+	if carries(node.Annotations, b.tags(a)) {
+		return nil
+	}
+	annotations := map[string]any{}
+	for key, value := range b.tags(a) {
+		annotations[key] = value
+	}
+	return b.annotate(ctx, node, annotations, nil)
+}
+
+// readNode reads the Node; ErrConflict when the record goes away under us, or another Node has taken the name.
+func (j *join) readNode(ctx context.Context) (*corev1.Node, error) {
+	if err := j.ensureRecord(ctx); err != nil {
+		return nil, err
+	}
+	return j.node(ctx, j.Attempt)
+}
+
+func (j *join) ready(ctx context.Context) (done bool, _ string, err error) {
+	j.seen, err = j.readNode(ctx)
+	if err != nil || j.seen == nil {
+		return false, "the Node has vanished and is expected back", err
+	}
+	lacks := nodes.Unfinished(j.seen, j.spec)
+	return lacks == "", lacks, nil
+}
+
+// stamped marks the record and then writes the instance id into the Node, last of all: from then on CA counts it.
+func (j *join) stamped(ctx context.Context) (bool, string, error) {
+	for { // once more after the mark: of two that mark at once, each sees the other
+		record, err := j.attemptRecord(ctx, j.Attempt)
+		if err != nil || record == nil || record.DeletionTimestamp != nil {
+			return false, "", cmp.Or(err, say(backend.ErrConflict, "the record of %s was removed by somebody", j.ObjectName()))
+		}
+		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
+			return false, waits, err
+		}
+		if record.Annotations[backend.AnnotationStamp] == j.InstanceID() {
+			break
+		}
+		if err := j.annotate(ctx, record, map[string]any{backend.AnnotationStamp: j.InstanceID()}, nil); err != nil {
+			return false, "", fmt.Errorf("mark: %w", err)
+		}
+	}
+	node, err := j.node(ctx, j.Attempt)
+	if err != nil || node == nil {
+		return false, "the Node has vanished and is expected back", err
+	}
+	j.seen = node
+	err = j.stamp(ctx, node, j.InstanceID())
+	return err == nil, "", err
+}
+
+// stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
+// Node that was replaced since it was read.
+func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error {
+	switch node.Spec.ProviderID {
+	case id:
+		return nil
+	case "":
+	default:
+		return say(backend.ErrConflict, "somebody has set providerID %q on Node %s: is a cloud controller manager at work?",
+			node.Spec.ProviderID, node.Name)
+	}
+	err := b.merge(ctx, node, map[string]any{"metadata": map[string]any{"uid": node.UID},
+		"spec": map[string]any{"providerID": id}})
+	if apierrors.IsInvalid(err) {
+		return say(backend.ErrConflict, "somebody has set the providerID of Node %s", node.Name)
+	}
+	return err
+}
+
+// otherAttempt says which other attempt of the instance the stamp has to wait for; "" when there is none. One that is
+// stamped, marked and not going is the instance: ErrConflict.
+func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
+	siblings := j.ours()
+	siblings[backend.LabelInstance] = j.Instance
+	records, err := j.records(ctx, siblings)
+	if err != nil {
+		return "", err
+	}
+	alive := map[string]bool{} // the marked ones, by the name of their Node
+	for i := range records {
+		name, ok := attemptIn(records[i].Name)
+		if ok && name != j.ObjectName() && records[i].Annotations[backend.AnnotationStamp] == j.InstanceID() {
+			waits, alive[name] = fmt.Sprintf("attempt %s is still marked", name), records[i].DeletionTimestamp == nil
+		}
+	}
+	carriers, err := j.carriers(ctx, j.Attempt)
+	for _, node := range carriers {
+		if alive[node.Name] && node.DeletionTimestamp == nil {
+			return "", say(backend.ErrConflict, "Node %s is the instance %s: it is stamped and not lost", node.Name,
+				j.InstanceID())
+		}
+		waits = fmt.Sprintf("Node %s of another attempt still carries the instance id", node.Name)
+	}
+	return waits, err
+}
+
+// carriers are the other Nodes of the group that carry the attempt's instance id.
+func (b *Backend) carriers(ctx context.Context, a fleet.Attempt) (carriers []corev1.Node, err error) {
+	var all corev1.NodeList
+	if err := b.local.List(ctx, &all, client.MatchingLabels{fleet.LabelGroup: a.Group}); err != nil {
+		return nil, fmt.Errorf("list nodes of group %s: %w", a.Group, err)
+	}
+	for _, node := range all.Items {
+		if node.Name != a.ObjectName() && node.Spec.ProviderID == a.InstanceID() {
+			carriers = append(carriers, node)
+		}
+	}
+	return carriers, nil
+}

@@ -1,0 +1,245 @@
+package microvm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Identify returns the host group's name, once its host has confirmed that it has it.
+func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (string, error) {
+	h, err := b.open(ctx, credentials)
+	if err != nil {
+		return "", err
+	}
+	group, err := h.group(ctx, maxIdentity)
+	switch {
+	case errors.Is(err, backend.ErrCredentials):
+		return "", fmt.Errorf("%w: %w", err, backend.ErrInvalid)
+	case err != nil:
+		return "", err
+	case group == nil:
+		return "", say(backend.ErrInvalid, "host %s has no host group %s", h.at.Host, h.HostGroup)
+	}
+	return group.Name, nil
+}
+
+// Establish is a look at the host, and a record of it.
+func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
+	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
+	return w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
+		if p.Network != nil {
+			return false, "", say(backend.ErrInvalid, "a host has no network of its own: remove network from the offer")
+		}
+		h, record, err := b.known(ctx, p)
+		if err != nil {
+			return false, "", err
+		}
+		if refusal, err := b.refusal(ctx, h, record); err != nil || refusal != nil {
+			return false, "", cmp.Or(err, refused(refusal))
+		}
+		if _, err := b.machines(ctx, h, ""); err != nil { // it answers that, too
+			return false, "", err
+		}
+		switch {
+		case record == nil:
+			err = b.newRecord(ctx, peeringName(p.ID), p, b.ours(), map[string]string{annotationPin: h.pin})
+			return err == nil, "", err
+		case !carries(record.Labels, b.ours()): // another installation's
+			return true, "", nil
+		}
+		credentials, err := json.Marshal(p.Credentials)
+		if err == nil {
+			err = b.annotate(ctx, record, map[string]any{backend.AnnotationCredentials: string(credentials),
+				annotationPin: h.pin, annotationRefusal: nil}, map[string]any{backend.LabelRefused: nil})
+		}
+		return err == nil, "", err
+	})
+}
+
+// known opens the provider's host and reads the peering's record, which pins it.
+func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.ConfigMap, error) {
+	record, err := b.record(ctx, peeringName(p.ID))
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := b.open(ctx, p.Credentials)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case h.HostGroup != p.ID:
+		return nil, nil, say(backend.ErrInvalid, "the credentials lead to %s instead of %s", h.HostGroup, p.ID)
+	case record != nil && record.Annotations[annotationPin] != "" && record.Annotations[annotationPin] != h.pin:
+		return nil, nil, say(backend.ErrInvalid, "provider %s is known with another url or caData; if it is the same host, "+
+			"run liqo-autoscaler offers repin %s", p.ID, p.ID)
+	}
+	return h, record, nil
+}
+
+// Repin accepts the host that the provider's credentials lead to from now on; false when nothing is pinned.
+func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
+	record, err := b.record(ctx, peeringName(provider))
+	if err != nil || record == nil || !carries(record.Labels, b.ours()) || record.Annotations[annotationPin] == "" {
+		return false, err
+	}
+	return true, b.annotate(ctx, record, map[string]any{annotationPin: nil}, nil)
+}
+
+// refusal is the host's no that is in force. A host group that is gone although the record stands was removed: that is
+// noted in the record.
+func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap) (*fleet.ProviderRefusal, error) {
+	if noted := notedIn(record); noted != nil {
+		return noted, nil
+	}
+	group, err := h.group(ctx, maxAnswer)
+	switch {
+	case err != nil:
+		return nil, err
+	case group != nil && group.Refuses != "":
+		return &fleet.ProviderRefusal{Kind: group.Refuses, Reason: group.Reason}, nil
+	case group != nil || record == nil || record.Labels[backend.LabelRefused] != "" || !carries(record.Labels, b.ours()):
+		return nil, nil
+	}
+	noted := &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Reason: "its host has no host group " + h.HostGroup,
+		Until: time.Now().Add(b.config.RefusedFor).UTC()}
+	text, err := json.Marshal(noted)
+	if err == nil {
+		err = b.annotate(ctx, record, map[string]any{annotationRefusal: string(text)}, nil)
+	}
+	return noted, err
+}
+
+// notedIn is the refusal that the record remembers, while it is in force.
+func notedIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
+	var noted fleet.ProviderRefusal
+	if record == nil || json.Unmarshal([]byte(record.Annotations[annotationRefusal]), &noted) != nil ||
+		noted.Over(time.Now()) {
+		return nil
+	}
+	return &noted
+}
+
+func refused(by *fleet.ProviderRefusal) error {
+	if by == nil {
+		return nil
+	}
+	return &backend.RefusingError{ProviderRefusal: *by}
+}
+
+// Refusal asks once.
+func (b *Backend) Refusal(ctx context.Context, p fleet.Provider) (*fleet.ProviderRefusal, error) {
+	h, record, err := b.known(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return b.refusal(ctx, h, record)
+}
+
+// Observe looks once at host group and machines.
+func (b *Backend) Observe(ctx context.Context, p fleet.Provider) (seen backend.Observation, err error) {
+	h, record, err := b.known(ctx, p)
+	if err != nil {
+		return seen, err
+	}
+	group, err := h.group(ctx, maxAnswer)
+	switch {
+	case err != nil || record == nil:
+		return seen, err
+	case group == nil:
+		return backend.Observation{Tenant: fleet.RefusingRemoved, Message: "its host has no host group " + p.ID}, nil
+	}
+	seen.Tenant, seen.Message = group.Refuses, group.Reason
+	records, err := b.records(ctx, client.MatchingLabels{fleet.LabelMachineProvider: p.ID})
+	if err != nil {
+		return backend.Observation{}, err
+	}
+	machines, err := b.machines(ctx, h, "")
+	if err != nil {
+		return backend.Observation{}, err
+	}
+	for i := range records {
+		r := &records[i]
+		name, ok := attemptIn(r.Name)
+		there := slices.ContainsFunc(machines, func(m machine) bool { return m.attempt == name })
+		if ok && !there && carries(r.Labels, b.ours()) && r.Annotations[backend.AnnotationStamp] != "" {
+			seen.Absent = append(seen.Absent, name)
+		}
+	}
+	return seen, nil
+}
+
+// RemovePeering removes the record, once no machine of ours is left.
+func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
+	var refuses error
+	err := waiter{progress: progress}.until(ctx, backend.StageTenantGone, func(ctx context.Context) (bool, string, error) {
+		record, err := b.record(ctx, peeringName(p.ID))
+		if err != nil {
+			return false, "", err
+		}
+		if record == nil { // whoever refuses may be asked, and need not answer
+			if refusal, err := b.Refusal(ctx, p); err == nil {
+				refuses = refused(refusal)
+			}
+			return true, "", nil
+		}
+		if !carries(record.Labels, b.ours()) {
+			return true, "", nil
+		}
+		refusal, err := b.unused(ctx, p, record)
+		if err != nil {
+			return false, "", err
+		}
+		refuses = refused(refusal)
+		if refusal == nil || refusal.Until.IsZero() {
+			return false, "its record is being removed", b.removeThis(ctx, record)
+		}
+		if record.Labels[backend.LabelRefused] == "" {
+			err = b.annotate(ctx, record, nil, map[string]any{backend.LabelRefused: string(refusal.Kind)})
+		}
+		return err == nil, "", err
+	})
+	return cmp.Or(err, refuses)
+}
+
+// unused is ErrInUse while anybody's machine is recorded for the provider, or one of ours runs there; else it is the
+// provider's refusal.
+func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.ConfigMap) (*fleet.ProviderRefusal,
+	error) {
+	records, err := b.records(ctx, client.MatchingLabels{fleet.LabelMachineProvider: p.ID})
+	if err != nil {
+		return nil, err
+	}
+	for i := range records {
+		if _, ok := attemptIn(records[i].Name); ok {
+			return nil, say(backend.ErrInUse, "ConfigMap %s/%s exists", b.config.Namespace, records[i].Name)
+		}
+	}
+	if record.Labels[backend.LabelRefused] != "" {
+		return notedIn(record), nil
+	}
+	h, _, err := b.known(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	refusal, err := b.refusal(ctx, h, record)
+	if err != nil || refusal != nil && !refusal.Until.IsZero() { // no host group, no machines
+		return refusal, err
+	}
+	machines, err := b.machines(ctx, h, "")
+	if err == nil && len(machines) > 0 {
+		err = say(backend.ErrInUse, "machine %s is ours and nothing here knows of it: if nobody needs it, remove it on "+
+			"the host", machines[0].Hostname)
+	}
+	return refusal, err
+}

@@ -1,0 +1,153 @@
+package microvm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const (
+	annotationPin     = "liqo-autoscaler.io/pin"     // on a peering's record: host.pin
+	annotationRefusal = "liqo-autoscaler.io/refusal" // on one with LabelRefused: JSON of fleet.ProviderRefusal
+
+	finalizer = "liqo-autoscaler.io/machine"
+)
+
+func peeringName(provider string) string       { return "provider." + provider }
+func attemptName(attempt fleet.Attempt) string { return "node." + attempt.ObjectName() }
+
+// attemptIn is the attempt's object name in the name of its record.
+func attemptIn(record string) (string, bool) { return strings.CutPrefix(record, "node.") }
+
+// ours are the labels of this hub's records.
+func (b *Backend) ours() client.MatchingLabels {
+	return client.MatchingLabels{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: b.config.Hub}
+}
+
+// tags are the labels of an attempt's record, and the annotations of its Node.
+func (b *Backend) tags(a fleet.Attempt) client.MatchingLabels {
+	tags := b.ours()
+	tags[backend.LabelGroup] = a.Group
+	tags[backend.LabelInstance] = a.Instance
+	tags[backend.LabelAttempt] = strconv.Itoa(a.Number)
+	return tags
+}
+
+// attemptOf is the attempt that the tags say an object of that name is of, if it is this hub's.
+func (b *Backend) attemptOf(tags map[string]string, name, provider string) (a fleet.Attempt, ok bool) {
+	number, err := strconv.Atoi(tags[backend.LabelAttempt])
+	a = fleet.Attempt{Group: tags[backend.LabelGroup], Instance: tags[backend.LabelInstance], Number: number,
+		Provider: fleet.Provider{ID: provider}}
+	return a, err == nil && carries(tags, b.ours()) && name == a.ObjectName()
+}
+
+func carries(have, want map[string]string) bool {
+	for key, value := range want {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// record reads a record; nil when there is none.
+func (b *Backend) record(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	var found corev1.ConfigMap
+	err := b.local.Get(ctx, client.ObjectKey{Namespace: b.config.Namespace, Name: name}, &found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return &found, err
+}
+
+// attemptRecord reads the attempt's own record; nil when there is none.
+func (b *Backend) attemptRecord(ctx context.Context, a fleet.Attempt) (*corev1.ConfigMap, error) {
+	record, err := b.record(ctx, attemptName(a))
+	if err != nil || record == nil || !carries(record.Labels, b.tags(a)) {
+		return nil, err
+	}
+	return record, nil
+}
+
+// records lists those of any hub that carry the labels.
+func (b *Backend) records(ctx context.Context, labels client.ListOption) ([]corev1.ConfigMap, error) {
+	var found corev1.ConfigMapList
+	if err := b.local.List(ctx, &found, client.InNamespace(b.config.Namespace), labels); err != nil {
+		return nil, fmt.Errorf("list records: %w", err)
+	}
+	return found.Items, nil
+}
+
+// newRecord makes a record about the provider.
+func (b *Backend) newRecord(ctx context.Context, name string, about fleet.Provider,
+	labels, annotations map[string]string, finalizers ...string) error {
+	credentials, err := json.Marshal(about.Credentials)
+	if err != nil {
+		return fmt.Errorf("write credentials reference: %w", err)
+	}
+	labels[fleet.LabelMachineProvider] = about.ID
+	annotations[backend.AnnotationCredentials] = string(credentials)
+	return b.local.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.config.Namespace, Name: name,
+		Labels: labels, Annotations: annotations, Finalizers: finalizers}})
+}
+
+// annotate sets annotations and labels of an object, nil removes one; it fails on an object that is another by now.
+func (b *Backend) annotate(ctx context.Context, object client.Object, annotations, labels map[string]any) error {
+	metadata := map[string]any{"uid": object.GetUID()}
+	if annotations != nil { // null would remove them all
+		metadata["annotations"] = annotations
+	}
+	if labels != nil {
+		metadata["labels"] = labels
+	}
+	return b.merge(ctx, object, map[string]any{"metadata": metadata})
+}
+
+func (b *Backend) merge(ctx context.Context, object client.Object, change map[string]any) error {
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return b.local.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+}
+
+// unmark takes the mark off, so that nobody stamps the attempt's Node again.
+func (b *Backend) unmark(ctx context.Context, record *corev1.ConfigMap) error {
+	if record == nil || record.Annotations[backend.AnnotationStamp] == "" {
+		return nil
+	}
+	err := b.annotate(ctx, record, map[string]any{backend.AnnotationStamp: nil}, nil)
+	return client.IgnoreNotFound(err)
+}
+
+// node reads the attempt's Node; nil when there is none, or the one of that name is not the attempt's.
+func (b *Backend) node(ctx context.Context, a fleet.Attempt) (*corev1.Node, error) {
+	var found corev1.Node
+	err := b.local.Get(ctx, client.ObjectKey{Name: a.ObjectName()}, &found)
+	if apierrors.IsNotFound(err) || err == nil && !isOf(&found, a) {
+		return nil, nil
+	}
+	return &found, err
+}
+
+// isOf reports whether the Node of the attempt's name is the attempt's: its machine was told these labels.
+func isOf(node *corev1.Node, a fleet.Attempt) bool {
+	return node.Labels[fleet.LabelGroup] == a.Group && node.Labels[fleet.LabelMachineProvider] == a.Provider.ID
+}
+
+// removeThis deletes the object as it was read, and no other of its name.
+func (b *Backend) removeThis(ctx context.Context, object client.Object) error {
+	uid := object.GetUID()
+	return client.IgnoreNotFound(b.local.Delete(ctx, object, client.Preconditions{UID: &uid}))
+}

@@ -1,0 +1,129 @@
+package microvm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Drain empties the attempt's Node.
+func (b *Backend) Drain(ctx context.Context, a fleet.Attempt, force bool, progress backend.Progress) error {
+	err := waiter{progress: progress}.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
+		return b.drained(ctx, a, force)
+	})
+	if err != nil {
+		return fmt.Errorf("drain node %s: %w", a.ObjectName(), err)
+	}
+	return nil
+}
+
+func (b *Backend) drained(ctx context.Context, a fleet.Attempt, force bool) (bool, string, error) {
+	record, err := b.attemptRecord(ctx, a)
+	if err == nil {
+		err = b.unmark(ctx, record)
+	}
+	if err != nil {
+		return false, "", err
+	}
+	node, err := b.node(ctx, a)
+	if err != nil || node == nil {
+		return err == nil, "", err
+	}
+	if err := nodes.Cordon(ctx, b.local, node, force); err != nil {
+		return false, "", err
+	}
+	return nodes.Empty(ctx, b.local, node.Name, force)
+}
+
+// Cordon keeps new pods off the attempt's Node, or takes that back.
+func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) error {
+	node, err := b.node(ctx, a)
+	if err != nil || node == nil {
+		return err
+	}
+	before := node.DeepCopy()
+	if !backend.SetCordon(node, cordoned) {
+		return nil
+	}
+	return client.IgnoreNotFound(b.local.Patch(ctx, node, client.MergeFrom(before)))
+}
+
+// Return removes the Node and then the machine. The record goes last: it says that there may be one.
+func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
+	w, begun := waiter{progress: progress}, backend.Begun(ctx)
+	err := w.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
+		return b.drained(ctx, a, time.Since(begun) > b.config.ForceAfter)
+	})
+	if err == nil {
+		err = w.until(ctx, backend.StageNodeGone, func(ctx context.Context) (bool, string, error) {
+			return b.nodeGone(ctx, a)
+		})
+	}
+	if err == nil {
+		err = w.until(ctx, backend.StageSliceGone, func(ctx context.Context) (bool, string, error) {
+			return b.machineGone(ctx, a)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("take back node %s of %s: %w", a.ObjectName(), a.Provider.ID, err)
+	}
+	return nil
+}
+
+// nodeGone has the record say that the attempt goes, and removes the Node.
+func (b *Backend) nodeGone(ctx context.Context, a fleet.Attempt) (bool, string, error) {
+	record, err := b.attemptRecord(ctx, a)
+	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps it
+		err = b.removeThis(ctx, record)
+	}
+	if err != nil {
+		return false, "", err
+	}
+	node, err := b.node(ctx, a)
+	if err != nil || node == nil {
+		return err == nil, "", err
+	}
+	return false, fmt.Sprintf("Node %s is being removed", node.Name), b.removeThis(ctx, node)
+}
+
+// machineGone removes the machine, the Node once more, which a kubelet that was started again registers anew, and then
+// lets go of the record.
+func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, string, error) {
+	record, err := b.attemptRecord(ctx, a)
+	if err != nil || record == nil {
+		return err == nil, "", err
+	}
+	h, _, err := b.known(ctx, a.Provider)
+	if err != nil {
+		return false, "", err
+	}
+	group, err := h.group(ctx, maxAnswer)
+	if err != nil {
+		return false, "", err
+	}
+	if group != nil { // without it there are no machines of it
+		machines, err := b.machines(ctx, h, a.ObjectName())
+		if err != nil {
+			return false, "", err
+		}
+		for _, m := range machines {
+			if err := h.remove(ctx, m.Hostname); err != nil {
+				return false, "", err
+			}
+		}
+		if len(machines) > 0 {
+			return false, fmt.Sprintf("machine %s is being removed", machines[0].Hostname), nil
+		}
+	}
+	if done, message, err := b.nodeGone(ctx, a); !done || err != nil {
+		return false, message, err
+	}
+	err = b.merge(ctx, record, map[string]any{"metadata": map[string]any{"finalizers": nil, "uid": record.UID}})
+	return false, "its record is being removed", client.IgnoreNotFound(err)
+}
