@@ -21,14 +21,14 @@ import (
 const caName = "cluster-autoscaler"
 
 // cloudConfig has the product make the file for CA's --cloud-config; without client files it is one for plaintext.
-func (s *stack) cloudConfig(ctx context.Context, name, address string, client *mount) string {
+func (s *stack) cloudConfig(ctx context.Context, name, address string, client *testkit.Mount) string {
 	s.t.Helper()
 	args := []string{"config", "cloud-config", "--address", address, "--config", filepath.Join(s.dir, "groups.yaml")}
 	if client == nil {
 		args = append(args, "--plaintext")
 	} else {
-		args = append(args, "--cert", client.file("tls.crt"), "--key", client.file("tls.key"), "--cacert",
-			client.file("ca.crt"))
+		args = append(args, "--cert", client.File("tls.crt"), "--key", client.File("tls.key"), "--cacert",
+			client.File("ca.crt"))
 	}
 	out, err := s.try(ctx, nil, nil, s.binary, args...)
 	require.NoError(s.t, err)
@@ -38,7 +38,7 @@ func (s *stack) cloudConfig(ctx context.Context, name, address string, client *m
 }
 
 // realClient is Cluster Autoscaler's own client, straight to our server, past the proxy.
-func (s *stack) realClient(ctx context.Context, name string, client *mount) cloudprovider.CloudProvider {
+func (s *stack) realClient(ctx context.Context, name string, client *testkit.Mount) cloudprovider.CloudProvider {
 	s.t.Helper()
 	path := s.cloudConfig(ctx, "cloud-config-"+name, s.server, client)
 	return externalgrpc.BuildExternalGrpc(config.AutoscalingOptions{CloudConfig: path},
@@ -57,12 +57,13 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 	ours, other := s.authority, newAuthority(t)
 	for _, refused := range []struct {
 		name   string
-		client *mount
+		client *testkit.Mount
 		reason string // in the server's log
 	}{
-		{"name-not-allowed", newMount(t, clientSecret(t, ours, "another-autoscaler", ours)),
+		{"name-not-allowed", testkit.NewMount(t, clientSecret(t, ours, "another-autoscaler", ours)),
 			"names [another-autoscaler] are not among the allowed ones [cluster-autoscaler]"},
-		{"another-authority", newMount(t, clientSecret(t, other, caName, ours)), "certificate signed by unknown authority"},
+		{"another-authority", testkit.NewMount(t, clientSecret(t, other, caName, ours)),
+			"certificate signed by unknown authority"},
 		{"plaintext", nil, "first record does not look like a TLS handshake"},
 	} {
 		err := s.realClient(ctx, refused.name, refused.client).Refresh()
@@ -72,7 +73,7 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 			return s.serverSays("client refused", refused.reason)
 		})
 	}
-	err := s.realClient(ctx, "another-server", newMount(t, clientSecret(t, ours, caName, other))).Refresh()
+	err := s.realClient(ctx, "another-server", testkit.NewMount(t, clientSecret(t, ours, caName, other))).Refresh()
 	require.ErrorContains(t, err, "certificate signed by unknown authority",
 		"CA does not believe a server of another authority")
 
@@ -84,16 +85,16 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudprovider.CloudProvider,
 	next *testkit.Certificate) {
 	steps := newSteps(t)
-	before, after := s.authority, newMount(t, clientSecret(t, next, caName, next))
+	before, after := s.authority, testkit.NewMount(t, clientSecret(t, next, caName, next))
 	require.Error(t, s.realClient(ctx, "too-early", after).Refresh())
-	s.serverTLS.write(serverSecret(t, next))
+	s.serverTLS.Write(serverSecret(t, next))
 	ca := s.realClient(ctx, "rotated", after)
 	require.NoError(t, ca.Refresh(), "the server shows its new certificate and believes the new authority")
 	require.Len(t, ca.NodeGroups(), 1)
-	require.Error(t, s.realClient(ctx, "too-late", newMount(t, clientSecret(t, before, caName, next))).Refresh(),
+	require.Error(t, s.realClient(ctx, "too-late", testkit.NewMount(t, clientSecret(t, before, caName, next))).Refresh(),
 		"the old authority is believed no longer")
 	require.NoError(t, in.Refresh(), "an open connection stays")
-	s.serverTLS.write(serverSecret(t, before))
+	s.serverTLS.Write(serverSecret(t, before))
 	require.NoError(t, s.realClient(ctx, "rotated-back", s.clientTLS).Refresh())
 	require.Error(t, s.serverSays("last good ones stay"), "no half of a rotation was read")
 	steps.done("certificates rotated, and back")

@@ -39,8 +39,8 @@ type stack struct {
 	client    protos.CloudProviderClient // to grpcserver, past the proxy
 
 	authority *testkit.Certificate // of the connection between CA and grpcserver
-	serverTLS *mount
-	clientTLS *mount
+	serverTLS *testkit.Mount
+	clientTLS *testkit.Mount
 	accounts  string   // folder of kubeconfigs, each of an account with the rights that deploy gives it
 	tokens    []string // in them
 
@@ -112,8 +112,8 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	s.makeAccounts(ctx)
 	timing.done("accounts made")
 	s.authority = newAuthority(t)
-	s.serverTLS, s.clientTLS = newMount(t, serverSecret(t, s.authority)), newMount(t, clientSecret(t, s.authority, caName,
-		s.authority))
+	s.serverTLS = testkit.NewMount(t, serverSecret(t, s.authority))
+	s.clientTLS = testkit.NewMount(t, clientSecret(t, s.authority, caName, s.authority))
 	if s.doors != nil {
 		s.doors.open(s)
 	}
@@ -121,7 +121,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	s.startServer(ctx)
 	timing.done("product up")
 
-	conn, err := grpc.NewClient(s.server, grpc.WithTransportCredentials(s.clientTLS.credentials()))
+	conn, err := grpc.NewClient(s.server, grpc.WithTransportCredentials(credentialsOf(s.t, s.clientTLS)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	s.client = protos.NewCloudProviderClient(conn)
@@ -141,7 +141,7 @@ func (s *stack) startCA(ctx context.Context, loop string) {
 	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
 	require.NoError(s.t, err)
 	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
-		Client: s.clientTLS.credentials()})
+		Client: credentialsOf(s.t, s.clientTLS)})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { require.NoError(s.t, s.proxy.Close()) })
 	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
@@ -241,8 +241,8 @@ func (s *stack) serverReady(ctx context.Context) error {
 }
 
 func (s *stack) tlsFiles() grpcserver.TLSFiles {
-	return grpcserver.TLSFiles{Cert: s.serverTLS.file("tls.crt"), Key: s.serverTLS.file("tls.key"),
-		ClientCA: s.serverTLS.file("ca.crt")}
+	return grpcserver.TLSFiles{Cert: s.serverTLS.File("tls.crt"), Key: s.serverTLS.File("tls.key"),
+		ClientCA: s.serverTLS.File("ca.crt")}
 }
 
 // stopAtEnd stops a process when the test ends, whatever ended it.

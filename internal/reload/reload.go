@@ -46,17 +46,25 @@ func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Fi
 func (f *Files[T]) Get() (value T, version string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.look(); f.err != nil {
+		f.look() // they may have been exchanged between the reading of one and of the next
+	}
+	return f.value, f.version, f.err
+}
+
+// look reads the files once, and parses them when they have changed.
+func (f *Files[T]) look() {
 	contents, read, err := readAll(f.paths)
 	switch {
 	case err != nil:
 		f.read, f.err = "", err
 	case read != f.read:
 		f.read = read
+		var value T
 		if value, f.err = f.parse(contents); f.err == nil {
 			f.value, f.version = value, read
 		}
 	}
-	return f.value, f.version, f.err
 }
 
 // Latest is Get for callers that cannot return an error: each new one is logged once.

@@ -122,3 +122,22 @@ func TestLatestLogsEachErrorOnce(t *testing.T) {
 	}
 	require.Contains(t, logs.String(), `level=ERROR msg="not renewed" error="worse bad"`)
 }
+
+// Files that are exchanged between the reading of one and of the next are read again, before anybody hears of it.
+func TestExchangedWhileTheyAreRead(t *testing.T) {
+	r := newRig(t)
+	r.write(r.a, "one")
+	r.write(r.b, "one")
+	f, err := reload.Open(func(contents [][]byte) (string, error) {
+		if string(contents[0]) != string(contents[1]) {
+			r.write(r.b, string(contents[0])) // now the second one is the new one, too
+			return "", errors.New("no pair")
+		}
+		return string(contents[0]), nil
+	}, r.a, r.b)
+	require.NoError(t, err)
+	r.write(r.a, "two")
+	value, _, err := f.Get()
+	require.NoError(t, err)
+	require.Equal(t, "two", value)
+}

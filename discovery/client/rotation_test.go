@@ -1,0 +1,82 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// While clients call, the server's certificate and its authority are exchanged, each file when the other side is ready
+// for it: no call fails.
+func TestRotationUnderLoad(t *testing.T) {
+	was, will := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	web := testkit.NewMount(t, was.Issue(t).Secret(t, was))
+	trusted := testkit.NewMount(t, was.Secret(t, was))
+	logs := &testkit.Buffer{}
+	log := slog.New(slog.NewTextHandler(logs, nil))
+	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: w, tokenSHA256: %s}]", hash(token)))
+	require.NoError(t, err)
+	s, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: log})
+	require.NoError(t, err)
+	certificates, err := server.LoadCertificates(web.File("tls.crt"), web.File("tls.key"), log)
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, listener, certificates) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(tokenFile, []byte(token), 0o600))
+	options := client.Options{URL: "https://" + listener.Addr().String(), CAFile: trusted.File("ca.crt"),
+		TokenFile: tokenFile, SecretNamespaces: []string{"lend"}}
+	stays, err := client.New(options)
+	require.NoError(t, err)
+	waits, err := client.New(options) // connects when all is over
+	require.NoError(t, err)
+	list := func(ctx context.Context, c *client.Client) error {
+		src, err := client.NewSource(c)
+		if err != nil {
+			return err
+		}
+		if _, problems, err := src.List(ctx); err != nil || len(problems) > 0 {
+			return fmt.Errorf("list offers: %v: %w", problems, err)
+		}
+		return nil
+	}
+
+	everybodyIsBack, end := testkit.Load(t, 4, func(ctx context.Context) error {
+		c, err := client.New(options)
+		if err != nil {
+			return err
+		}
+		if err := list(ctx, c); err != nil {
+			return err
+		}
+		return list(ctx, stays)
+	})
+	everybodyIsBack()
+	trusted.Write(was.Secret(t, was, will))
+	everybodyIsBack()
+	web.Write(will.Issue(t).Secret(t, will))
+	everybodyIsBack()
+	trusted.Write(will.Secret(t, will))
+	everybodyIsBack()
+	end()
+	require.NoError(t, list(t.Context(), waits))
+	require.Empty(t, logs.String())
+}
