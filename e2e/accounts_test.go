@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,10 +29,11 @@ import (
 // chartNamespace is where the chart is installed, by its name, in the consumer cluster.
 const chartNamespace = "liqo-autoscaler"
 
-// The chart's ServiceAccounts.
+// The charts' ServiceAccounts.
 const (
 	workerAccount = "liqo-autoscaler-worker"
 	serverAccount = "liqo-autoscaler-grpcserver"
+	agentAccount  = "liqo-autoscaler-agent"
 	tenantRole    = "liqo-autoscaler-worker-tenant"
 )
 
@@ -52,35 +54,40 @@ func (s *stack) makeAccounts(ctx context.Context) {
 // market.
 func (s *stack) chartAccounts(ctx context.Context) {
 	s.t.Helper()
-	args := []string{"template", "liqo-autoscaler", filepath.Join(sources(s.t), "deploy", "helm",
-		"liqo-autoscaler"),
-		"--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion, "--values", filepath.Join(s.dir,
-			"groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
+	args := []string{"--values", filepath.Join(s.dir, "groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
 		"--set", "temporal.address=" + s.temporal, "--set", "tls.existingSecret=unused",
+		"--set", "offerSecrets.enabled=" + strconv.FormatBool(s.offerSecrets),
 		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
 		"--show-only", "templates/worker-policy.yaml"}
 	if s.market {
 		args = append(args, "--show-only", "templates/market-rbac.yaml")
 	}
-	rendered := s.tool(ctx, nil, nil, "helm", args...)
-	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "rbac.yaml"), rendered, 0o600))
-	s.tool(ctx, s.admin(lab.Consumer), rendered, "kubectl", "apply", "-f", "-")
-	s.chartAccount(ctx, workerAccount, lab.Consumer)
+	s.install(ctx, s.consumer, "liqo-autoscaler", args...)
+	s.chartAccount(ctx, s.consumer, workerAccount, lab.Consumer)
 	if s.market {
-		s.chartAccount(ctx, serverAccount, serverAccount)
+		s.chartAccount(ctx, s.consumer, serverAccount, serverAccount)
 	}
 }
 
-// chartAccount makes the kubeconfig of one of the chart's ServiceAccounts: <name>.kubeconfig in s.accounts.
-func (s *stack) chartAccount(ctx context.Context, account, name string) {
+// install applies what of one of our charts the arguments for helm leave.
+func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...string) {
+	s.t.Helper()
+	rendered := s.tool(ctx, nil, nil, "helm", append([]string{"template", chart, filepath.Join(sources(s.t), "deploy",
+		"helm", chart), "--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion}, args...)...)
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, chart+"-rbac.yaml"), rendered, 0o600))
+	s.tool(ctx, s.admin(in.name), rendered, "kubectl", "apply", "-f", "-")
+}
+
+// chartAccount makes the kubeconfig of one of the charts' ServiceAccounts: <name>.kubeconfig in s.accounts.
+func (s *stack) chartAccount(ctx context.Context, of *cluster, account, name string) {
 	s.t.Helper()
 	hours := int64((2 * time.Hour).Seconds())
-	granted, err := s.consumer.kube.CoreV1().ServiceAccounts(chartNamespace).CreateToken(ctx, account,
+	granted, err := of.kube.CoreV1().ServiceAccounts(chartNamespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}},
 		metav1.CreateOptions{})
 	require.NoError(s.t, err)
-	config, err := clientcmd.LoadFromFile(s.lab.Kubeconfig(lab.Consumer))
+	config, err := clientcmd.LoadFromFile(s.lab.Kubeconfig(of.name))
 	require.NoError(s.t, err)
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: granted.Status.Token}

@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -28,16 +32,22 @@ offers:
 `
 
 // TestDecides is the suite decides: the first provider's agent grants and denies its slices, which are of its class.
-// What it has no room for comes from the second, and nothing is held against the first.
+// What it has no room for comes from the second, whose offer is a Secret, and nothing is held against the first. Like
+// the agent, all others have their accounts: the server reads the market, and the worker's access to the first is
+// renewed.
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
 	withClass := strings.Replace(offers, "price: 1\n", "price: 1\n  class: liqo-autoscaler\n", 1)
-	s := newStack(ctx, t, "decides", groups, withClass)
+	withClass, _, _ = strings.Cut(withClass, "- name: second")
+	s := newStack(ctx, t, "decides", groups, withClass, withMarket, withOfferSecrets)
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
 	}
-	s.startAgent()
+	s.startAgent(ctx)
+	s.tool(ctx, nil, nil, s.binary, "provider-access", "renew", "--duration", "1h", "--file",
+		filepath.Join(s.accounts, s.providers[0].name+".kubeconfig"))
+	s.offerBySecret(ctx, s.providers[1])
 	offload(ctx, newSteps(t), s.consumer)
 	first := s.providers[0]
 
@@ -85,18 +95,50 @@ func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster
 	require.Equal(r.t, fleet.ObjectName(instanceName(id), attempt), node.Name)
 }
 
-// startAgent starts the agent of the first provider. There is no discovery server: the offers are written.
-func (s *stack) startAgent() {
+// startAgent starts the agent of the first provider, with the chart's rights. There is no discovery server: the offers
+// are written.
+func (s *stack) startAgent(ctx context.Context) {
 	s.t.Helper()
+	provider := s.providers[0]
+	s.install(ctx, provider, "liqo-autoscaler-agent", "--values", filepath.Join(sources(s.t), "deploy", "helm",
+		"liqo-autoscaler-agent", "ci", "least-values.yaml"), "--set", "grantSlices=true",
+		"--show-only", "templates/rbac.yaml")
+	s.chartAccount(ctx, provider, agentAccount, agentAccount)
 	ports, err := proc.FreePorts(1)
 	require.NoError(s.t, err)
 	for name, text := range map[string]string{"agent.yaml": agentConfig, "agent.token": "nobody's"} {
 		require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
 	p, err := proc.Start(proc.Spec{Name: "agent", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
-		"agent", "--grant-slices", "--kubeconfig", s.lab.Kubeconfig(s.providers[0].name), "--lease-namespace", "default",
+		"agent", "--grant-slices", "--kubeconfig", filepath.Join(s.accounts, agentAccount+".kubeconfig"),
+		"--lease-namespace", chartNamespace,
 		"--config", filepath.Join(s.dir, "agent.yaml"), "--discovery-url", "https://" + ports[0],
 		"--discovery-token-file", filepath.Join(s.dir, "agent.token"), "--metrics-listen", "", "--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
+}
+
+// offerBySecret makes an offer of the Secret with a provider's kubeconfig, dearer than all others, and waits until the
+// market has it.
+func (s *stack) offerBySecret(ctx context.Context, provider *cluster) {
+	s.t.Helper()
+	info, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"labels": map[string]string{"autoscaling": "true"}},
+		"stringData": map[string]string{"info": `resources: {cpu: "8", memory: 16Gi, pods: "100", ephemeral-storage: 100Gi}
+price: 2
+lingerSeconds: 0
+network: {mode: none}
+`}})
+	require.NoError(s.t, err)
+	_, err = s.consumer.kube.CoreV1().Secrets(chartNamespace).Patch(ctx, provider.name, types.MergePatchType, info,
+		metav1.PatchOptions{})
+	require.NoError(s.t, err)
+	newSteps(s.t).until(ctx, "offer in a Secret", time.Minute, func(ctx context.Context) error {
+		market, err := s.consumer.kube.CoreV1().ConfigMaps(chartNamespace).Get(ctx, "liqo-autoscaler-market-"+hub,
+			metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return names(fmt.Sprint(market.Data, market.BinaryData), provider.name)
+	})
 }

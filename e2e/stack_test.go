@@ -50,14 +50,18 @@ type stack struct {
 	health   string // host:port of its /readyz
 	worker   *proc.Process
 
-	restarted time.Time // an API server, see young
-	market    bool      // the worker publishes the offers, and grpcserver reads them
-	alone     bool      // without Cluster Autoscaler, which the test plays
-	doors     *doors    // through which the worker reaches the clusters, if any
+	restarted    time.Time // an API server, see young
+	market       bool      // the worker publishes the offers, and grpcserver reads them
+	offerSecrets bool      // the worker takes Secrets in chartNamespace for offers, too
+	alone        bool      // without Cluster Autoscaler, which the test plays
+	doors        *doors    // through which the worker reaches the clusters, if any
 }
 
 // withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
 func withMarket(s *stack) { s.market = true }
+
+// withOfferSecrets has the worker take Secrets of the consumer for offers, beside the file.
+func withOfferSecrets(s *stack) { s.offerSecrets = true }
 
 // withoutCA leaves Cluster Autoscaler and the proxy before the server out.
 func withoutCA(s *stack) { s.alone = true }
@@ -197,6 +201,9 @@ func (s *stack) startWorker() {
 		"--metrics-listen", "", "--health-listen", ""}
 	if s.market {
 		args = append(args, "--market-namespace", chartNamespace)
+	}
+	if s.offerSecrets {
+		args = append(args, "--offer-secrets-namespace", chartNamespace)
 	}
 	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: args})
 	require.NoError(s.t, err)

@@ -193,11 +193,13 @@ func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 	return l
 }
 
-// Down ends every process of the lab, removes its root and frees the lock. The second call returns what the first did.
+// Down ends every process of the lab, removes its root and frees the lock; see EnvRights too. The second call returns
+// what the first did.
 func (l *Lab) Down() error {
 	l.down.Do(func() {
+		l.err = l.recordRights()
 		if l.keeper != nil {
-			l.err = l.keeper.end(30 * time.Second)
+			l.err = errors.Join(l.err, l.keeper.end(30*time.Second))
 		}
 		l.err = errors.Join(l.err, pids.Clear(l.Root)) // nothing to do, unless the keeper was killed
 		l.lock.release()
@@ -207,9 +209,6 @@ func (l *Lab) Down() error {
 
 // Kubeconfig is the path of a cluster's admin kubeconfig: Consumer or one of Providers.
 func (l *Lab) Kubeconfig(cluster string) string { return filepath.Join(l.Root, cluster+".kubeconfig") }
-
-// Audit is the path of what a cluster's API server has been asked by ServiceAccounts: audit events, one in a line.
-func (l *Lab) Audit(cluster string) string { return filepath.Join(l.Root, cluster+"-audit.log") }
 
 // Tails shows the ends of all logs of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }

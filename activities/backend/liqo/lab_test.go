@@ -37,14 +37,18 @@ const (
 type lab struct {
 	root, bin string
 	clusters  map[string]*cluster
+	rights    *liqo.TenantRights // of accounts
 }
 
 type cluster struct {
 	name       string
-	kubeconfig string
+	kubeconfig string // of its administrator
+	account    string // the kubeconfig of backends: the administrator's, or see accounts
 	kube       kubernetes.Interface
 	any        dynamic.Interface
 	cut        bool // its API server stands still
+	// grant makes our tenant namespace on a provider anew, with our rights in it; nil where we make it ourselves.
+	grant func(context.Context, *cluster) error
 }
 
 func theLab(t *testing.T) *lab {
@@ -54,7 +58,8 @@ func theLab(t *testing.T) *lab {
 		t.Skip("needs real Liqo: make e2e SUITE=backend")
 	}
 	for _, name := range []string{consumer, "provider1", "provider2"} {
-		c := &cluster{name: name, kubeconfig: filepath.Join(l.root, name+".kubeconfig")}
+		kubeconfig := filepath.Join(l.root, name+".kubeconfig")
+		c := &cluster{name: name, kubeconfig: kubeconfig, account: kubeconfig}
 		config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 		require.NoError(t, err)
 		config.QPS, config.Burst = 100, 200
@@ -63,6 +68,9 @@ func theLab(t *testing.T) *lab {
 		c.any, err = dynamic.NewForConfig(config)
 		require.NoError(t, err)
 		l.clusters[name] = c
+	}
+	if os.Getenv("LAB_ACCOUNTS") != "" {
+		l.accounts(t)
 	}
 	l.clear(t)
 	return l
@@ -88,18 +96,21 @@ func (l *lab) clear(t *testing.T) {
 const refusedFor = 40 * time.Second
 
 // backend is a new backend on the lab's consumer, as another process has it.
-func (l *lab) backend(t *testing.T) *liqo.Backend {
+func (l *lab) backend(t *testing.T) *liqo.Backend { return l.backendFor(t, refusedFor) }
+
+// backendFor is one that leaves a provider alone for so long that has removed our Tenant.
+func (l *lab) backendFor(t *testing.T, refusedFor time.Duration) *liqo.Backend {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].account)
 	require.NoError(t, err)
-	b, err := liqo.New(liqo.Config{Consumer: config, RefusedFor: refusedFor})
+	b, err := liqo.New(liqo.Config{Consumer: config, RefusedFor: refusedFor, TenantRights: l.rights})
 	require.NoError(t, err)
 	return b
 }
 
 func (l *lab) provider(n int) fleet.Provider {
 	id := "provider" + strconv.Itoa(n)
-	return fleet.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].kubeconfig},
+	return fleet.Provider{ID: id, Credentials: fleet.Credentials{KubeconfigFile: l.clusters[id].account},
 		Network: &fleet.Network{Mode: fleet.NetworkNone}}
 }
 

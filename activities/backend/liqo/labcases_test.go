@@ -16,10 +16,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// A kubeconfig in a Secret that is repaired while a verb runs is used without a restart.
+// A peering is asked for with other credentials than it was made with, and remembers these; a kubeconfig in a Secret
+// that is repaired while a verb runs is used without a restart.
 func TestLabRotatedCredentials(t *testing.T) {
 	l := theLab(t)
-	good, err := os.ReadFile(l.clusters["provider1"].kubeconfig)
+	good, err := os.ReadFile(l.clusters["provider1"].account)
 	require.NoError(t, err)
 	secrets := l.clusters[consumer].kube.CoreV1().Secrets("default")
 	ref := &fleet.SecretRef{Namespace: "default", Name: "provider1"}
@@ -31,6 +32,7 @@ func TestLabRotatedCredentials(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = secrets.Delete(context.Background(), ref.Name, metav1.DeleteOptions{}) })
 	b, p := l.backend(t), l.provider(1)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
 	p.Credentials = fleet.Credentials{SecretRef: ref}
 	write(good)
 	require.NoError(t, b.Establish(t.Context(), p, nil))
@@ -98,6 +100,7 @@ func TestLabRevoked(t *testing.T) {
 	_, err := b.Join(within(t, time.Minute), nodeSpec(a), nil)
 	require.NoError(t, err)
 	require.NoError(t, l.revoke(t.Context(), p))
+	l.requireRefusedAgain(t, p)
 	began := time.Now()
 	tell := func(stage backend.Stage, message string) {
 		t.Logf("%5.1f %s: %.120s", time.Since(began).Seconds(), stage, message)
@@ -105,6 +108,21 @@ func TestLabRevoked(t *testing.T) {
 	require.NoError(t, b.Return(within(t, time.Minute), a, tell))
 	require.ErrorIs(t, b.RemovePeering(within(t, time.Minute), p, tell), backend.ErrDenied)
 	l.requireForgiven(t, b, p)
+}
+
+// requireRefusedAgain: a refusal that is over is found anew while our Identity stands.
+func (l *lab) requireRefusedAgain(t *testing.T, p fleet.Provider) {
+	t.Helper()
+	b := l.backendFor(t, time.Second)
+	var first *fleet.ProviderRefusal
+	require.NoError(t, poll(within(t, time.Minute), func(ctx context.Context) (bool, error) {
+		found, err := b.Refusal(ctx, p)
+		if err != nil || found == nil || first == nil {
+			first = found
+			return false, err
+		}
+		return found.Until.After(first.Until), nil
+	}))
 }
 
 // requireForgiven waits until the refusal of a provider is over, and that nothing is left then.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -47,15 +48,44 @@ func TestLabNetworkBroken(t *testing.T) {
 	}
 	l.requireWhole(t, p, a)
 
-	servers := schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "gatewayservers"}
-	require.NoError(t, l.clusters[p.ID].any.Resource(servers).Namespace("liqo-tenant-"+consumer).Delete(t.Context(),
-		consumer, metav1.DeleteOptions{}))
+	require.NoError(t, l.clusters[p.ID].any.Resource(networking("gatewayservers")).Namespace("liqo-tenant-"+consumer).
+		Delete(t.Context(), consumer, metav1.DeleteOptions{}))
 	l.requireBroken(t, p)
 	l.establish(t, p)
 	l.requireWhole(t, p, a)
 
 	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
 	l.remove(t, p)
+}
+
+// Our objects that somebody has changed, on either side, are brought up to date by the next Establish.
+func TestLabNetworkMended(t *testing.T) {
+	l := theNetLab(t)
+	for n, location := range []string{"provider", "consumer"} {
+		options := `{"serverLocation":"` + location + `","serviceType":"NodePort"}`
+		p := l.offer(1+n, options)
+		l.establish(t, p)
+		for _, change := range []struct{ kind, patch string }{
+			{"configurations", `{"spec":{"remote":{"cidr":{"external":["10.99.0.0/16"]}}}}`},
+			{"gatewayclients", `{"spec":{"endpoint":{"port":1}}}`},
+			{"publickeies", `{"spec":{"publicKey":"` + strings.Repeat("A", 43) + `="}}`},
+		} {
+			for where, peer := range map[string]string{consumer: p.ID, p.ID: consumer} {
+				objects := l.clusters[where].any.Resource(networking(change.kind)).Namespace("liqo-tenant-" + peer)
+				found, err := objects.List(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				for _, o := range found.Items {
+					_, err = objects.Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(change.patch),
+						metav1.PatchOptions{})
+					require.NoError(t, err, "%s %s on %s", change.kind, o.GetName(), where)
+				}
+			}
+		}
+		l.requireBroken(t, p)
+		l.establish(t, p)
+		l.requireConnected(t, p)
+		l.remove(t, p)
+	}
 }
 
 // requireBroken waits until an observation tells that the network does not work.

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -125,8 +124,7 @@ func TestLabNetworkForeign(t *testing.T) {
 	require.NoError(t, l.liqoctlNetwork(within(t, time.Minute), p, "reset"))
 	l.requireNoNetwork(t, p)
 
-	conf := schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "configurations"}
-	there := l.clusters[p.ID].any.Resource(conf).Namespace("liqo-tenant-" + consumer)
+	there := l.clusters[p.ID].any.Resource(networking("configurations")).Namespace("liqo-tenant-" + consumer)
 	_, err := there.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.liqo.io/v1beta1", "kind": "Configuration",
 		"metadata": map[string]any{"name": consumer, "labels": map[string]any{"liqo.io/remote-cluster-id": consumer}},

@@ -94,7 +94,7 @@ func networkKinds() []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, name := range []string{"configurations", "gatewayservers", "gatewayclients", "publickeies", "connections",
 		"wggatewayservers", "wggatewayclients"} {
-		all = append(all, schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: name})
+		all = append(all, networking(name))
 	}
 	return append(all, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 		schema.GroupVersionResource{Version: "v1", Resource: "services"})

@@ -21,6 +21,10 @@ func offloading(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: name}
 }
 
+func networking(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: name}
+}
+
 // watched are the kinds of which something owned by us could be left.
 func watched() []schema.GroupVersionResource {
 	core := func(name string) schema.GroupVersionResource {

@@ -81,10 +81,14 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 	if err := ignoreNotFound(c.kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})); err != nil {
 		return err
 	}
-	return poll(ctx, func(ctx context.Context) (bool, error) {
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		_, err := c.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), ignoreNotFound(err)
 	})
+	if err == nil && c.grant != nil {
+		err = c.grant(ctx, c)
+	}
+	return err
 }
 
 func (l *lab) pods(ctx context.Context, node string) ([]string, error) {

@@ -11,11 +11,12 @@ import (
 const audited = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
   {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
 
-// audit writes the policy and returns the API server's flags.
+// audit writes the policy and returns the API server's flags. Of the log there are at most two files of half a gigabyte.
 func (c *cluster) audit() ([]string, error) {
 	policy := filepath.Join(c.Root, c.name+"-audit-policy.json")
 	if err := os.WriteFile(policy, []byte(audited), 0o600); err != nil {
 		return nil, fmt.Errorf("write audit policy of %s: %w", c.name, err)
 	}
-	return flags("--audit-policy-file", policy, "--audit-log-path", filepath.Join(c.Root, c.name+"-audit.log")), nil
+	return flags("--audit-policy-file", policy, "--audit-log-path", filepath.Join(c.Root, c.name+"-audit.log"),
+		"--audit-log-maxsize", "500", "--audit-log-maxbackup", "1"), nil
 }

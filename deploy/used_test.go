@@ -1,0 +1,81 @@
+package deploy_test
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+)
+
+// rightsUsed is the record that `make e2e SUITE=rights` makes: by which rights of our accounts the lab's API servers
+// have let requests in. The suite has this test read what it has just recorded instead, by the variable.
+const (
+	rightsUsed    = "testdata/rights-used.txt"
+	envRightsUsed = "RIGHTS_USED"
+)
+
+// unseen are the rights that no record can have, each with the reason.
+var unseen = map[string]string{
+	"ClusterRole liqo-autoscaler-worker bind rbac.authorization.k8s.io/clusterroles": "no request of its own: asked for " +
+		"when the RoleBinding is created, see admitted in policy_test.go",
+	"ClusterRole liqo-autoscaler-worker update authentication.liqo.io/resourceslices/finalizers": "no request of its " +
+		"own: asked for on OpenShift when the VirtualNode is created, see ownsVirtualNode",
+}
+
+// Every right that the charts and provider-access grant was used by a suite on real API servers, and every right that
+// was used is granted.
+func TestRightsAreUsed(t *testing.T) {
+	path := cmp.Or(os.Getenv(envRightsUsed), rightsUsed)
+	record, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && path == rightsUsed {
+		t.Skip("no record yet: make e2e SUITE=rights makes one")
+	}
+	require.NoError(t, err)
+	used := strings.Split(strings.TrimSpace(string(record)), "\n")
+
+	// As the suites have it, whose consumer is the cluster "consumer".
+	objects := render(t, "plaintext", "--set", "offerSecrets.enabled=true")
+	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")
+	require.NoError(t, err, "%s", agent)
+	objects = slices.Concat(objects, decode(t, agent), decode(t, []byte(provider.Manifest("consumer", "liqo", true))))
+	given := map[string]bool{}
+	for _, role := range all[rbacv1.ClusterRole](objects) {
+		for _, r := range granted(t, "ClusterRole "+role.Name, role.Rules) {
+			given[r.where+" "+r.verb+" "+r.resource] = true
+		}
+	}
+	for _, role := range all[rbacv1.Role](objects) {
+		for _, r := range granted(t, "Role "+role.Namespace+"/"+role.Name, role.Rules) {
+			given[r.where+" "+r.verb+" "+r.resource] = true
+		}
+	}
+	for right := range unseen {
+		require.True(t, given[right], "%q is granted no longer: remove it here", right)
+		require.NotContains(t, used, right)
+		delete(given, right)
+	}
+	var lacking []string
+	for _, right := range used {
+		if !given[right] {
+			lacking = append(lacking, right)
+		}
+		delete(given, right)
+	}
+	if len(lacking) > 0 {
+		t.Errorf("suites have used these, and they are not granted: grant them, or record anew\n%s",
+			strings.Join(lacking, "\n"))
+	}
+	if idle := slices.Sorted(maps.Keys(given)); len(idle) > 0 {
+		t.Errorf("these are granted, and used by no suite: remove them, or have a suite use them and record that by "+
+			"make e2e SUITE=rights\n%s", strings.Join(idle, "\n"))
+	}
+}

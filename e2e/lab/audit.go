@@ -1,0 +1,102 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// EnvRights names a file to which every lab adds, when it goes down, by which rights of our accounts its API servers
+// have let requests in: one Request.Right in a line, sorted, each once. Default: none.
+const EnvRights = "LIQO_AUTOSCALER_LAB_RIGHTS"
+
+// Request is what an audit event says of one (audit.k8s.io/v1 Event).
+type Request struct {
+	Verb        string
+	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	Annotations map[string]string
+	At          time.Time `json:"requestReceivedTimestamp"`
+}
+
+// Kind is verb and resource, "list /pods" or "create /pods/eviction".
+func (r Request) Kind() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource,
+		r.ObjectRef.Subresource), "/")
+}
+
+// Allowed reports whether the API server's authorizer let it in.
+func (r Request) Allowed() bool { return r.Annotations["authorization.k8s.io/decision"] == "allow" }
+
+// by finds the role in the authorizer's reason (Kubernetes pkg/registry/rbac/validation/rule.go).
+var by = regexp.MustCompile(` of (ClusterRole|Role) "([^"]+)" to ServiceAccount `)
+
+// Right is the right that let the request in: the role, with its namespace if it has one, and Kind. "" when it was no
+// role that is bound to a ServiceAccount: what Kubernetes grants to everybody.
+func (r Request) Right() string {
+	role := by.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
+	switch {
+	case !r.Allowed() || role == nil:
+		return ""
+	case role[1] == "Role":
+		role[2] = r.ObjectRef.Namespace + "/" + role[2]
+	}
+	return role[1] + " " + role[2] + " " + r.Kind()
+}
+
+// Audited are the requests of ServiceAccounts to a cluster's API server, but those for no resource, as discovery is.
+func (l *Lab) Audited(cluster string) ([]Request, error) {
+	logs, err := filepath.Glob(filepath.Join(l.Root, cluster+"-audit*.log")) // with the one before, see keep
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	var requests []Request
+	for _, path := range logs {
+		log, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read audit log: %w", err)
+		}
+		for line := range bytes.Lines(log) {
+			var r Request
+			if json.Unmarshal(line, &r) == nil && r.ObjectRef.Resource != "" { // the last one may be half written
+				requests = append(requests, r)
+			}
+		}
+	}
+	return requests, nil
+}
+
+// recordRights does what EnvRights says. One lab at a time may do so.
+func (l *Lab) recordRights() error {
+	path := os.Getenv(EnvRights)
+	if path == "" {
+		return nil
+	}
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("record rights: %w", err)
+	}
+	used := strings.Split(strings.TrimSpace(string(before)), "\n")
+	for _, cluster := range append([]string{Consumer}, l.Providers...) {
+		requests, err := l.Audited(cluster)
+		if err != nil {
+			return err
+		}
+		for _, r := range requests {
+			used = append(used, r.Right())
+		}
+	}
+	slices.Sort(used)
+	text := strings.TrimSpace(strings.Join(slices.Compact(used), "\n")) + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("record rights: %w", err)
+	}
+	return nil
+}
