@@ -42,6 +42,8 @@ type Start struct {
 	Again bool `json:"again,omitempty"`
 	// Bound ends the workflow, if it still runs then; 0 never does.
 	Bound time.Duration `json:"bound,omitempty"`
+	// Trace is the span that it goes on in, a W3C traceparent; "" begins a trace, where traces are made.
+	Trace string `json:"trace,omitempty"`
 	// Attributes are search attributes, by name; empty ones are left out.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 	expanderprotos "k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
 )
@@ -35,6 +36,8 @@ type ServeOptions struct {
 	Credentials credentials.TransportCredentials
 	// Interceptors run around every RPC, outermost first: metrics.
 	Interceptors []grpc.UnaryServerInterceptor
+	// Calls, if any, sees every RPC begin and end, before all interceptors: traces.
+	Calls stats.Handler
 	// LameDuck is how long new RPCs are still answered once ctx has ended, while the health says NOT_SERVING: as long as
 	// a Service's endpoints need to follow. CA does not retry, and forgets its scale-down timers with a failed call.
 	LameDuck time.Duration
@@ -64,12 +67,16 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 		o.StopGrace = DefaultStopGrace
 	}
 	chain := append([]grpc.UnaryServerInterceptor{}, o.Interceptors...)
-	server := grpc.NewServer(
+	var options []grpc.ServerOption
+	if o.Calls != nil {
+		options = append(options, grpc.StatsHandler(o.Calls))
+	}
+	server := grpc.NewServer(append(options,
 		grpc.Creds(o.Credentials), grpc.InTapHandle(certified), grpc.MaxRecvMsgSize(o.largestRequest()),
 		grpc.ChainUnaryInterceptor(append(chain, logging(s.log), recovery(s.log))...),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: maxConnectionAge, MaxConnectionAgeGrace: time.Minute, Time: pingAfter, Timeout: pingTimeout,
-		}),
+		}))...,
 	)
 	protos.RegisterCloudProviderServer(server, s)
 	if o.Expander {

@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	corev1 "k8s.io/api/core/v1"
@@ -100,6 +102,7 @@ type scene struct {
 	spec      fleet.GroupSpec
 	providers []string
 	kept      map[string]int // histories written down, by type
+	tracing   []interceptor.WorkerInterceptor
 }
 
 var scenes atomic.Int64
@@ -196,13 +199,20 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	for _, c := range change {
 		c(&o)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx, o) }()
-	s.t.Cleanup(func() { stop(); require.NoError(s.t, <-ended) })
+	s.start(o)
 	s.configure()
 	s.t.Cleanup(s.replay)
 	return s
+}
+
+// start runs a worker in this process until stop is called, or the test ends.
+func (s *scene) start(o worker.Options) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx, o) }()
+	stop = sync.OnceFunc(func() { cancel(); require.NoError(s.t, <-ended) })
+	s.t.Cleanup(stop)
+	return stop
 }
 
 func (s *scene) configure() fleet.Snapshot {

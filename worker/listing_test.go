@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -140,10 +139,7 @@ func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
 		" --name LiqoGroup --type Keyword --name LiqoInstance --type Keyword --name LiqoProvider --type Keyword"
 	require.ErrorContains(t, err, command)
 
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx, o) }()
-	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
+	s.start(o)
 	s.configure()
 	t.Cleanup(s.replay)
 	s.grow(1)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -249,10 +248,7 @@ func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(t, err)
 	o.Backend = punctual{o.Backend}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx, o) }()
-	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
+	s.start(o)
 	s.configure()
 	name := s.grow(1).Instances[0].Name
 	s.allIn(fleet.Ready, 1)

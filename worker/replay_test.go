@@ -129,7 +129,8 @@ func (s *scene) replay() {
 	if s.t.Failed() {
 		return
 	}
-	replayer := sdkworker.NewWorkflowReplayer()
+	replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: s.tracing})
+	require.NoError(s.t, err)
 	for _, lane := range workflows.Lanes {
 		workflows.RegisterWorkflows(replayer, lane)
 	}

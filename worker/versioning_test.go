@@ -26,10 +26,7 @@ func (s *scene) version(build string) {
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
 	o.Version = sdkworker.WorkerDeploymentVersion{DeploymentName: s.queue, BuildID: build}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx, o) }()
-	s.t.Cleanup(func() { stop(); require.NoError(s.t, <-ended) })
+	s.start(o)
 	d := s.temporal.WorkerDeploymentClient().GetHandle(s.queue)
 	testkit.Until(s.t, waitLimit, "version "+build+" is current", func() error {
 		_, err := d.SetCurrentVersion(s.ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})

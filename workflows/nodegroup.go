@@ -141,8 +141,12 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 			return t, false
 		}
 		t.Start = startDriver(g.ctx, cmd.Driver, *in)
+		t.Start.Trace = in.Instance.Trace
 	case fleet.CommandUndo:
 		t.Start = startUndo(g.ctx, *cmd.Attempt)
+		if e := g.ledger.Find(cmd.Attempt.Instance); e != nil {
+			t.Start.Trace = e.Trace
+		}
 	case fleet.CommandOrder:
 		t.Signal = signal(g.ctx, DriverID(cmd.Driver, cmd.Instance), SignalOrder, cmd.Order)
 	case fleet.CommandCheck:

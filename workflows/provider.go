@@ -96,6 +96,7 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 		t.Signal = signal(p.ctx, DriverID(fleet.ScaleOut, cmd.Instance), SignalAnswer, cmd.Answer)
 	case fleet.CommandPeering:
 		t.Start = startPeering(p.ctx, TypePeering, PeeringID(p.provider.ID), p.provider.PeeringInput())
+		t.Start.Trace = p.provider.Trace()
 	case fleet.CommandUnpeering:
 		t.Start = startPeering(p.ctx, TypeUnpeering, UnpeeringID(p.provider.ID), p.provider.PeeringInput())
 	case fleet.CommandCancel:

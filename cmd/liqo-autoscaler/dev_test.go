@@ -30,7 +30,7 @@ func TestDevAndDemo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	ports, dir := testkit.FreePorts(t, 5), t.TempDir()
+	ports, dir, traces := testkit.FreePorts(t, 5), t.TempDir(), collect(t)
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
 	c := &common{logLevel: "info", temporal: connect.Flags{Address: ports[0]}}
@@ -65,6 +65,11 @@ func TestDevAndDemo(t *testing.T) {
 			require.Contains(t, stop(), "stopped; work in progress continues")
 		})
 	}
+	const ca = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/NodeGroup"
+	require.Subset(t, traces.lineages(), []string{
+		ca + "IncreaseSize > UpdateWorkflow:grow", ca + "IncreaseSize > StartWorkflow:ScaleOut > RunActivity:Join",
+		ca + "DeleteNodes > StartWorkflow:ScaleIn > RunActivity:Return",
+	})
 	for _, address := range ports {
 		_, err := net.DialTimeout("tcp", address, time.Second)
 		require.Error(t, err, "something still listens on %s", address)

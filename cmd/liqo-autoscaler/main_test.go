@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// TestMain keeps the developer's own Temporal, and who uses it, out of the tests.
+// TestMain keeps the developer's own Temporal and collector of traces, and who uses them, out of the tests.
 func TestMain(m *testing.M) {
 	for _, pair := range os.Environ() {
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "TEMPORAL_") || strings.HasPrefix(name, "OTEL_") {
 			_ = os.Unsetenv(name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/sdk/trace"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
@@ -52,6 +53,7 @@ type observer struct {
 	differing       *nodewatch.Differing
 	pods            *podwatch.Watch
 	log             *slog.Logger
+	traces          *trace.TracerProvider // nil: none
 }
 
 // open listens, so that a port that is taken is known before anything runs. Serve the observer, or close it.
@@ -62,7 +64,7 @@ func (f observeFlags) open(log *slog.Logger) (*observer, error) {
 		return nil, err
 	}
 	if o.health, err = listenFor("health checks", f.health, "--health-listen"); err != nil {
-		o.close()
+		o.unlisten()
 		return nil, err
 	}
 	return o, nil
@@ -79,8 +81,13 @@ func listenFor(what, address, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// close frees the addresses of an observer that is not served.
+// close frees the addresses of an observer that is not served, and exports what traces are left.
 func (o *observer) close() {
+	o.unlisten()
+	endTraces(o.traces)
+}
+
+func (o *observer) unlisten() {
 	for _, l := range []net.Listener{o.metrics, o.health} {
 		if l != nil {
 			_ = l.Close()
@@ -109,7 +116,7 @@ func (o *observer) readyWhen(name string, look func(context.Context) error) {
 	o.ready = append(o.ready, check{name, look})
 }
 
-// temporal has a client measured, and with steps the activities of its workers.
+// temporal has a client measured and traced, and with steps the activities of its workers.
 func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 	handler, err := metrics.Temporal(o.registry,
 		func(err error) { o.log.Warn("a metric of the Temporal SDK is not exported", "error", err) })
@@ -131,8 +138,13 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 			return nil, err
 		}
 	}
+	tracing, err := o.trace()
+	if err != nil {
+		return nil, err
+	}
 	return func(options *client.Options) {
 		options.MetricsHandler = handler
+		options.Interceptors = append(options.Interceptors, tracing...)
 		if measure != nil {
 			options.Interceptors = append(options.Interceptors, measure)
 		}
@@ -146,7 +158,7 @@ func (o *observer) findings(ctx context.Context, offers []market.Offer) market.F
 
 // serve answers until ctx ends, and then lets requests under way finish. It closes the listeners.
 func (o *observer) serve(ctx context.Context) error {
-	defer o.close()
+	defer o.unlisten()
 	g, ctx := errgroup.WithContext(ctx)
 	if o.metrics != nil {
 		mux := http.NewServeMux()

@@ -31,6 +31,9 @@ func (o *observer) observeServer(s *grpcserver.Server, serve *grpcserver.ServeOp
 	m := grpcserver.NewMetrics(s)
 	serve.Interceptors = append(serve.Interceptors, m.Interceptor())
 	o.registry.MustRegister(m)
+	if o.traces != nil {
+		serve.Calls = mutationSpans(o.traces)
+	}
 }
 
 // health is the part of the Temporal client that readiness asks.

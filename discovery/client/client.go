@@ -26,6 +26,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/traced"
 )
 
 // What callers can meet; match with errors.Is.
@@ -129,7 +130,7 @@ func follow(caFile string) (*reload.Files[*http.Client], error) {
 	if caFile != "" {
 		paths = append(paths, caFile)
 	}
-	web := &http.Client{}
+	transport := &http.Transport{}
 	return reload.Open(func(pem [][]byte) (*http.Client, error) {
 		config := &tls.Config{MinVersion: tls.VersionTLS12}
 		if len(pem) > 0 {
@@ -138,15 +139,15 @@ func follow(caFile string) (*reload.Files[*http.Client], error) {
 				return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
 			}
 		}
-		web.CloseIdleConnections() // those of the CA file's last version
-		web = &http.Client{
-			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
-				TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		transport.CloseIdleConnections() // those of the CA file's last version
+		transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
 		}
-		return web, nil
+		return &http.Client{
+			Transport:     traced.Transport(transport),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}, nil
 	}, paths...)
 }
 

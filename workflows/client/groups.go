@@ -60,7 +60,7 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 // disagree: the refusal told the workflows' time, so it is sent once more, as the same operation.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (c fleet.Change, err error) {
-	r.Operation = g.operation(ctx)
+	r.Operation, r.Trace = g.operation(ctx), traceOf(ctx)
 	err = g.update(ctx, group, verb, r, &c, start)
 	if fleet.IsRefused(err, fleet.RefusedExpired) && ctx.Err() == nil {
 		r.Operation.GiveUpAt = g.operation(ctx).GiveUpAt

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -51,6 +52,14 @@ func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
 
 // Holds asks a provider, whose entity it starts when that does not run.
 func (m *Messages) Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error {
+	if trace := traceOf(ctx); trace != "" {
+		requests = slices.Clone(requests)
+		for n := range requests {
+			if requests[n].Kind == fleet.HoldAcquire {
+				requests[n].Trace = trace
+			}
+		}
+	}
 	return m.holds.put(ctx, provider, requests...)
 }
 

@@ -31,6 +31,8 @@ type Hold struct {
 	// Budget bounds the making of a peering that it waits for, NetworkBudget that of its network.
 	Budget        time.Duration `json:"budget,omitempty"`
 	NetworkBudget time.Duration `json:"networkBudget,omitempty"`
+	// Trace is who waits, see HoldRequest.Trace; only a waiting hold has it.
+	Trace string `json:"trace,omitempty"`
 }
 
 func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGranted }
@@ -46,7 +48,7 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 		p.Offer, p.free = r.Offer, nil
 	}
 	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration,
-		NetworkBudget: r.NetworkBudget.Duration}
+		NetworkBudget: r.NetworkBudget.Duration, Trace: r.Trace}
 	if h.Failure = p.declines(r.Shape, now); h.Failure != nil {
 		h.State = HoldRefused
 	} else if p.Phase.Row().Grants {
@@ -125,6 +127,9 @@ func (p *ProviderState) set(h Hold) {
 	if p.Holds == nil {
 		p.Holds = map[string]Hold{}
 	}
+	if h.State != HoldWaiting {
+		h.Trace = ""
+	}
 	old := p.Holds[h.Key]
 	p.Holds[h.Key] = h
 	p.Revision++
@@ -153,6 +158,16 @@ func (p *ProviderState) settle(state HoldState, why *Failure, now time.Time) {
 		p.set(h)
 		p.answer(h)
 	}
+}
+
+// Trace is that of the first hold that waits: of whom a peering is made for. "" when nobody waits, or it is not traced.
+func (p *ProviderState) Trace() string {
+	for _, key := range p.LiveHolds() {
+		if trace := p.Holds[key].Trace; trace != "" {
+			return trace
+		}
+	}
+	return ""
 }
 
 // Live is the number of holds that wait or are granted.

@@ -34,6 +34,8 @@ type Instance struct {
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
 	Failure       *Failure  `json:"failure,omitempty"` // the last one; the verdict once Failed
+	// Trace is that of the operation that wants it as it is to be, until it is, see Request.Trace.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Event is what just happened to an instance. Step events name the step and the attempt they conclude.
@@ -131,6 +133,9 @@ func (i *Instance) enter(phase Phase, now time.Time) {
 		i.Refused = nil
 	}
 	i.Registered = i.Registered && phase == Joining || phase == Ready
+	if phase == Ready && !i.Leaving {
+		i.Trace = ""
+	}
 }
 
 func (i *Instance) refuse(provider string) {

@@ -89,6 +89,8 @@ type HoldRequest struct {
 	NetworkBudget metav1.Duration     `json:"networkBudget,omitzero"`
 	// Refusing comes with a refusing.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+	// Trace comes with an acquire: the step that asks, as a W3C traceparent. Nothing decides by it.
+	Trace string `json:"trace,omitempty"`
 }
 
 // HoldRequestKind is what a HoldRequest asks for.

@@ -45,6 +45,8 @@ type Request struct {
 	Spec *GroupSpec `json:"spec,omitempty"`
 	// Paused is whether the group is to start anything.
 	Paused bool `json:"paused,omitempty"`
+	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Verb names an operation; it is the update's name on the wire.
@@ -114,11 +116,11 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 		l.configure(*r.Spec)
 		return nil
 	case Grow:
-		l.grow(r.Delta, now)
+		l.grow(r.Delta, r.Trace, now)
 	case Shrink:
-		l.shrink(r.Delta)
+		l.shrink(r.Delta, r.Trace)
 	case Release:
-		l.release(r.Names)
+		l.release(r.Names, r.Trace)
 	case Pause:
 		l.pause(r.Paused)
 	}
@@ -186,10 +188,12 @@ func (l *Ledger) checkGrow(delta int) error {
 	return nil
 }
 
-func (l *Ledger) grow(delta int, now time.Time) {
+func (l *Ledger) grow(delta int, trace string, now time.Time) {
 	for range delta {
 		l.NextSeq++
-		l.add(NewInstance(InstanceName(l.Group, l.Epoch, l.NextSeq), l.Spec, now))
+		i := NewInstance(InstanceName(l.Group, l.Epoch, l.NextSeq), l.Spec, now)
+		i.Trace = trace
+		l.add(i)
 	}
 }
 
@@ -204,10 +208,10 @@ func (l *Ledger) checkShrink(delta int) error {
 	return nil
 }
 
-func (l *Ledger) shrink(delta int) {
+func (l *Ledger) shrink(delta int, trace string) {
 	for _, e := range slices.Backward(l.Entries) {
 		if delta > 0 && e.cancellable() {
-			l.giveBack(e)
+			l.giveBack(e, trace)
 			delta--
 		}
 	}
@@ -215,9 +219,10 @@ func (l *Ledger) shrink(delta int) {
 
 func (e *Entry) cancellable() bool { return e.Counts() && !e.Registered && e.Phase != Ready }
 
-func (l *Ledger) giveBack(e *Entry) {
+func (l *Ledger) giveBack(e *Entry, trace string) {
 	if !e.Leaving || e.Stuck != "" {
 		e.GiveBack()
+		e.Trace = trace
 		l.changed(e)
 	}
 }
@@ -231,10 +236,10 @@ func (l *Ledger) checkRelease(names []string) error {
 	return nil
 }
 
-func (l *Ledger) release(names []string) {
+func (l *Ledger) release(names []string, trace string) {
 	for _, name := range names {
 		if e := l.Find(name); e != nil {
-			l.giveBack(e)
+			l.giveBack(e, trace)
 		}
 	}
 }

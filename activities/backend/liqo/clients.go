@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/traced"
 )
 
 // How long one request may take. A cluster that accepts connections and never answers must not hold up a verb, whose
@@ -39,6 +41,7 @@ func newClient(config *rest.Config, timeout time.Duration) (client.WithWatch, er
 	if err != nil {
 		return nil, err
 	}
+	config.Wrap(traced.Transport)
 	web, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
