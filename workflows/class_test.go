@@ -57,10 +57,11 @@ func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
 	})
 	spec := fleet.GroupSpec{ID: "standard"}
 	instance := fleet.NewInstance("standard-e-1", &spec, env.Now())
+	// The clock runs as ours does while an activity runs: long enough, so that a slow machine has chosen before.
 	env.RegisterDelayedCallback(func() {
 		env.SignalWorkflow(workflows.SignalAnswer,
 			fleet.Answer{Key: fleet.ObjectName(instance.Name, 1), State: fleet.HoldGranted, From: "milan"})
-	}, time.Second)
+	}, 5*time.Minute)
 	env.ExecuteWorkflow(workflows.ScaleOut, fleet.DriverInput{Instance: instance, Spec: spec})
 	require.True(t, env.IsWorkflowCompleted())
 	require.NoError(t, env.GetWorkflowError())
