@@ -45,8 +45,9 @@ func TestDecides(t *testing.T) {
 		t.Skip("this Liqo carries one slice per provider")
 	}
 	s.startAgent(ctx)
-	s.tool(ctx, nil, nil, s.binary, "provider-access", "renew", "--duration", "1h", "--file",
+	_, err := s.try(ctx, nil, nil, s.binary, "provider-access", "renew", "--duration", "1h", "--file",
 		filepath.Join(s.accounts, s.providers[0].name+".kubeconfig"))
+	require.NoError(t, err)
 	s.offerBySecret(ctx, s.providers[1])
 	offload(ctx, newSteps(t), s.consumer)
 	first := s.providers[0]

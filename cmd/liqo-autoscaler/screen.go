@@ -91,7 +91,7 @@ func (s *screen) run(ctx context.Context) error {
 	defer fmt.Fprintln(s.out)
 	var shown show.Screen
 	since := time.Now()
-	for clear := "\x1b[2J"; ; clear = "" {
+	for wipe := "\x1b[2J"; ; wipe = "" {
 		width, height, err := s.size()
 		if err != nil {
 			return fmt.Errorf("size of the terminal: %w", err)
@@ -112,7 +112,7 @@ func (s *screen) run(ctx context.Context) error {
 			shown.Problem = fmt.Sprintf("not up to date since %s, trying again: %v", since.Format(time.TimeOnly), err)
 		}
 		shown.Title = now.Format(time.TimeOnly) + "  " + s.title
-		if err := s.draw(shown, show.Look{Wide: s.wide, Now: now}, clear, width, height); err != nil {
+		if err := s.draw(shown, show.Look{Wide: s.wide, Now: now}, wipe, width, height); err != nil {
 			return err
 		}
 		select {
@@ -125,7 +125,7 @@ func (s *screen) run(ctx context.Context) error {
 }
 
 // draw replaces what is drawn, line by line, so that nothing flickers.
-func (s *screen) draw(shown show.Screen, look show.Look, clear string, width, height int) error {
+func (s *screen) draw(shown show.Screen, look show.Look, wipe string, width, height int) error {
 	s.mu.Lock()
 	shown.Changes = slices.Clone(s.changes)
 	s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *screen) draw(shown show.Screen, look show.Look, clear string, width, he
 		return err
 	}
 	lines := strings.ReplaceAll(text.String(), "\n", "\x1b[K\r\n")
-	_, err := io.WriteString(s.out, clear+"\x1b[H"+lines+"\x1b[K\x1b[J")
+	_, err := io.WriteString(s.out, wipe+"\x1b[H"+lines+"\x1b[K\x1b[J")
 	return err
 }
 

@@ -129,29 +129,34 @@ func notYet(err error) bool {
 	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 }
 
+// outage is what cannot be read now, by hearing.group.
+type outage map[string]bool
+
+// hear tells v when the first fails and when the last is back: once, not each second.
+func (o outage) hear(h hearing, v view) {
+	was := len(o) > 0
+	if delete(o, h.group); h.err != nil {
+		o[h.group] = true
+	}
+	switch is := len(o) > 0; {
+	case is && !was:
+		v.failed(h.err)
+	case was && !is:
+		v.recovered()
+	}
+}
+
 // tell is the only one who calls v.
 func (w *watcher) tell(ctx context.Context, v view) error {
-	failing := map[string]bool{}
-	heard := func(h hearing) { // told once, not each second
-		was := len(failing) > 0
-		if delete(failing, h.group); h.err != nil {
-			failing[h.group] = true
-		}
-		switch is := len(failing) > 0; {
-		case is && !was:
-			v.failed(h.err)
-		case was && !is:
-			v.recovered()
-		}
-	}
+	failing := outage{}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case h := <-w.heard:
-			heard(h)
+			failing.hear(h, v)
 		case s := <-w.snapshots:
-			heard(hearing{group: s.Group})
+			failing.hear(hearing{group: s.Group}, v)
 			before, known := w.last[s.Group]
 			w.last[s.Group] = s
 			if known && !s.Newer(before) {

@@ -79,8 +79,8 @@ func (s *Status) BusyFirst() {
 func (s Screen) tables(look Look) (tables [][]string, err error) {
 	look.Narrow = !look.Wide
 	var text bytes.Buffer
-	for _, print := range []func(io.Writer, Look) error{s.Status.Table, s.Offers.Table, s.changeTable} {
-		if err := print(&text, look); err != nil {
+	for _, section := range []func(io.Writer, Look) error{s.Status.Table, s.Offers.Table, s.changeTable} {
+		if err := section(&text, look); err != nil {
 			return nil, err
 		}
 		text.WriteByte('\n')
