@@ -22,6 +22,7 @@ const (
 	NameCompare       = "Compare"
 	NameObserve       = "Observe"
 	NameWitness       = "Witness"
+	NameSweep         = "Sweep"
 	NameTell          = "Tell"
 	NameDiscover      = "Discover"
 	NameSelect        = "Select"

@@ -23,6 +23,8 @@ type Round struct {
 	Watched []fleet.Provider `json:"watched,omitempty"`
 	Outlook fleet.Outlook    `json:"outlook,omitzero"`
 	Before  *fleet.Outlook   `json:"before,omitempty"`
+	// Sweep is the last look for what only providers have of us.
+	Sweep fleet.Sweep `json:"sweep,omitzero"`
 }
 
 // before is the outlook of the round before; zero when that does not count.
@@ -39,7 +41,7 @@ func (r Round) before() fleet.Outlook {
 func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
-	round := Round{Number: last.Number, Began: last.Began}
+	round := Round{Number: last.Number, Began: last.Began, Sweep: last.Sweep}
 	found, err := a.Backend.List(ctx, "")
 	if err != nil {
 		return round, toApplicationError(ctx, "", fmt.Errorf("list objects: %w", err))
@@ -60,7 +62,7 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	j := fleet.Judge(last.before(), last.Outlook, groups, providers)
 	round.Outlook, round.Watched = j.Now, j.Watched(providers, found, peers)
 	a.cordon(ctx, j.Cordons(groups, found))
-	a.Conditions.Set(j.Conditions(providers), a.now())
+	a.Conditions.Set(j.Conditions(providers), last.Sweep.Orphans, a.now())
 	for _, g := range groups {
 		d := fleet.GroupDiffers(g, found)
 		d.Round, d.Began, d.Lost = round.Number, round.Began, j.Losses[g.Group]

@@ -20,7 +20,8 @@ func failureOf(provider string, err error) *fleet.Failure {
 	c, stage, text := code(err), "", err.Error()
 	var at *backend.StageError
 	if errors.As(err, &at) {
-		if stage = string(at.Stage); c == fleet.CodeTimeout { // how our own wait ended tells nobody anything
+		// How our own wait ended tells nobody anything.
+		if stage = string(at.Stage); c == fleet.CodeTimeout || c == fleet.CodeNoRoom {
 			text = fmt.Sprintf("waiting for %s: %s", at.Stage, at.Message)
 		}
 	}
@@ -34,6 +35,8 @@ func code(err error) fleet.Code {
 		return fleet.CodeNoCapacity
 	case isVerdict(err):
 		return fleet.CodeRefused
+	case errors.Is(err, backend.ErrNoRoom):
+		return fleet.CodeNoRoom
 	case errors.Is(err, backend.ErrUnreachable):
 		return fleet.CodeUnreachable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -49,6 +49,7 @@ const (
 	ReasonPeeringEstablished Reason = "PeeringEstablished"
 	ReasonPeeringFailed      Reason = "PeeringFailed" // likewise
 	ReasonPeeringRemoved     Reason = "PeeringRemoved"
+	ReasonLeftoverRemoved    Reason = "LeftoverRemoved" // from a provider: nothing here stood for it
 )
 
 // Warns reports whether somebody may have to do something.
@@ -58,7 +59,7 @@ func (r Reason) Warns() bool {
 		ReasonInstanceStuck, ReasonPeeringFailed:
 		return true
 	case ReasonProviderSelected, ReasonJoining, ReasonNodeReady, ReasonAttemptCancelled, ReasonAttemptUndone,
-		ReasonDraining, ReasonDrained, ReasonReleased, ReasonPeeringEstablished, ReasonPeeringRemoved:
+		ReasonDraining, ReasonDrained, ReasonReleased, ReasonPeeringEstablished, ReasonPeeringRemoved, ReasonLeftoverRemoved:
 	}
 	return false
 }

@@ -25,7 +25,8 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 	defer cancel()
 	seen, err := a.Backend.Observe(bounded, p)
 	e := fleet.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network,
-		Here: seen.NetworkHere, Heard: seen.Heard, Quiet: seen.Quiet, Message: seen.Message}
+		Here: seen.NetworkHere, Heard: seen.Heard, Quiet: seen.Quiet, Fault: seen.Fault,
+		Message: seen.Message}
 	switch {
 	case err == nil:
 		e.Access = fleet.AccessGranted

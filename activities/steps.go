@@ -92,9 +92,17 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 		return err // before the clock goes on: this wait is ours, not the provider's
 	}
 	defer release()
+	lacks := ""
 	err = a.pass(ctx, in.Provider.ID, most, func(ctx context.Context, p backend.Progress) error {
-		return a.Backend.Establish(ctx, in.Provider, p)
+		err := a.Backend.Establish(ctx, in.Provider, p)
+		if errors.Is(err, backend.ErrNoRoom) {
+			lacks = failureOf(in.Provider.ID, err).Message
+		}
+		return err
 	})
+	if lacks != "" {
+		a.tellNoRoom(ctx, in.Provider.ID, lacks)
+	}
 	if err != nil {
 		return err
 	}
@@ -104,6 +112,19 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 		a.show(ReasonPeeringEstablished, "", "peering with provider %s is established", in.Provider.ID)
 	}
 	return err
+}
+
+// tellNoRoom tells the provider's entity of a pass that lacked room on this cluster, unless that is published: seconds
+// after the pod could not be placed, while the rounds of the comparison are a minute apart.
+func (a *Activities) tellNoRoom(ctx context.Context, provider, lacks string) {
+	s, err := a.Entities.Provider(ctx, provider)
+	if err == nil && s.Standing.Fault == "" {
+		err = a.Messages.Holds(ctx, provider, fleet.HoldRequest{Kind: fleet.HoldNoRoom, Message: lacks})
+	}
+	if err != nil {
+		activity.GetLogger(ctx).Warn("that this cluster has no room cannot be told; the next pass tries again", "provider",
+			provider, "error", err)
+	}
 }
 
 // RemovePeering removes the peering with a provider, if it is ours and nobody uses it (I11), and reports what became of

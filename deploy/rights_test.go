@@ -118,7 +118,7 @@ var needs = map[string][]right{
 
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
-	"divided.go undivided j.local.List": on("cluster", "list", virtual, "offloading.liqo.io/namespaceoffloadings"),
+	"divided.go divided p.local.List": on("cluster", "list", virtual, "offloading.liqo.io/namespaceoffloadings"),
 
 	"drain.go disown mergePatch": on("cluster", "patch", "/pods"),
 
@@ -132,7 +132,8 @@ var needs = map[string][]right{
 	"identity.go ensureIdentity patchIfChanged": on("cluster", "patch", ident),
 	"identity.go patchIfChanged cluster.Patch":  nil,
 	"inuse.go inUse p.local.List":               on("cluster", "list", slice, virtual, tenant),
-	"inuse.go inUseRemotely provider.Delete":    on("tenant", "delete", slice),
+	"identify.go clusterUID cluster.List":       on("cluster", "list", "/namespaces"),
+	"inuse.go inUseRemotely deleteThis":         on("tenant", "delete", slice),
 	"inuse.go inUseRemotely provider.List":      on("tenant", "list", slice),
 	"inventory.go List b.local.List":            on("cluster", "list", slice, virtual, "/nodes"),
 	"inventory.go findCredentials b.local.List": on("cluster", "list", ident),
@@ -143,6 +144,12 @@ var needs = map[string][]right{
 	"return.go kubelet a.local.List":            on("cluster", "list", "/pods"),
 	"return.go removeVirtualNode deleteThis":    on("cluster", "delete", virtual),
 	"return.go deleteSlice deleteThis":          on("cluster", "delete", slice),
+	"leftovers.go leftSlices provider.List":     on("tenant", "list", slice),
+	"leftovers.go sliceHere p.local.Get":        on("cluster", "get", slice),
+	"leftovers.go RemoveLeftover provider.Get":  on("tenant", "get", slice),
+	"leftovers.go RemoveLeftover deleteAsRead":  on("tenant", "delete", slice),
+	"leftovers.go mapGone provider.List":        on("tenant", "list", nsMap),
+	"leftovers.go mapGone deleteAsRead":         on("tenant", "delete", nsMap),
 	"nonce.go ensureNonce provider.Create":      on("tenant", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Create": on("here", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Patch":  on("here", "patch", "/secrets"),
@@ -174,6 +181,7 @@ var needs = map[string][]right{
 	"netgateways.go interval cluster.Get":        both("get", "apps/deployments"),
 	"netgateways.go running cluster.Get":         both("get", "apps/deployments"),
 	"netgateways.go gatewayTrouble p.local.List": on("cluster", "list", "/pods"),
+	"netgateways.go noRoomHere p.local.List":     on("cluster", "list", "/pods"),
 	"network.go held n.local.List":               on("cluster", "list", virtual),
 	"netremove.go serves p.local.List":           on("cluster", "list", ident),
 
@@ -230,7 +238,8 @@ var needs = map[string][]right{
 	"removepeering.go namespaceGone deleteThis":    on("cluster", "delete", "/namespaces"),
 	"removepeering.go removeMap deleteThis":        on("cluster", "delete", nsMap),
 	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
-	"removepeering.go deleteAsRead cluster.Delete": on("tenant", "delete", tenant),
+	"removepeering.go tenantGone deleteAsRead":     on("tenant", "delete", tenant),
+	"removepeering.go deleteAsRead cluster.Delete": nil,
 
 	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart

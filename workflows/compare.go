@@ -33,11 +33,29 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 		in.Number++ // what this round shows is not the second time in a row
 		in.Before = nil
 	}
+	in.Sweep = last.Sweep
+	swept := sweep(ctx, &in.Sweep, now)
 	in.Outlook = observe(ctx, last.Watched)
+	if swept != nil {
+		_ = swept.Get(ctx, &in.Sweep) // one that fails says nothing: the next round tries again
+	}
 	var out activities.Round
 	err := workflow.ExecuteActivity(list(ctx, "compare what exists with what is booked"), activities.NameCompare,
 		in).Get(ctx, &out)
 	return out, err
+}
+
+// sweep starts a look for what only providers have of us, when one is due; nil when none is. The first is not, so that
+// what exists has been adopted by then.
+func sweep(ctx workflow.Context, last *fleet.Sweep, now time.Time) workflow.Future {
+	if last.At.IsZero() {
+		last.At = now
+	}
+	if now.Sub(last.At) < fleet.SweepEvery {
+		return nil
+	}
+	return workflow.ExecuteActivity(sweeping(ctx, "look for what is left on providers"), activities.NameSweep,
+		activities.SweepInput{Last: *last, At: now})
 }
 
 // observe looks at the providers that were held in the round before, all at once.

@@ -12,7 +12,8 @@ import (
 func Register(r worker.Registry, l Lane, a *activities.Activities) {
 	act := map[Lane]map[string]any{
 		LaneEntities: {activities.NameDeliver: a.Deliver, activities.NameLook: a.Look, activities.NameCompare: a.Compare,
-			activities.NameObserve: a.Observe, activities.NameWitness: a.Witness},
+			activities.NameObserve: a.Observe, activities.NameWitness: a.Witness,
+			activities.NameSweep: a.Sweep},
 		LaneDrivers: {activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameTell: a.Tell},
 		LaneMaking:  {activities.NameEstablish: a.Establish, activities.NameJoin: a.Join},
 		LaneRemoving: {activities.NameDrain: a.Drain, activities.NameReturn: a.Return,

@@ -21,6 +21,8 @@ const (
 	passTimeout = 15 * time.Second
 	// lookTimeout bounds a look at one provider, which is tried again in the next round only.
 	lookTimeout = 10 * time.Second
+	// sweepTimeout bounds a look for what is left on many providers.
+	sweepTimeout = 20 * time.Second
 	// listTimeout bounds lists of everything that exists.
 	listTimeout = 30 * time.Second
 	// joinTimeout bounds one run of Join; it goes on in the next one.
@@ -44,9 +46,18 @@ func list(ctx workflow.Context, summary string) workflow.Context {
 
 // look are the options of an activity that looks at a provider once.
 func look(ctx workflow.Context, summary string) workflow.Context {
+	return once(ctx, summary, lookTimeout)
+}
+
+// sweeping are the options of an activity that looks at many once.
+func sweeping(ctx workflow.Context, summary string) workflow.Context {
+	return once(ctx, summary, sweepTimeout)
+}
+
+func once(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue(ctx, LaneEntities), Summary: summary, StartToCloseTimeout: lookTimeout,
-		ScheduleToCloseTimeout: lookTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		TaskQueue: queue(ctx, LaneEntities), Summary: summary, StartToCloseTimeout: timeout,
+		ScheduleToCloseTimeout: timeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 }
 

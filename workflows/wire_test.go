@@ -33,7 +33,7 @@ var onTheWire = map[string]any{
 	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
 	"Provider": fleet.Provider{}, "Evidence": fleet.Evidence{}, "Outlook": fleet.Outlook{}, "Found": fleet.Found{},
-	"Beat": activities.Beat{},
+	"Beat": activities.Beat{}, "SweepInput": activities.SweepInput{}, "Sweep": fleet.Sweep{},
 	// what objects of ours carry
 	"Booking": fleet.Booking{},
 }

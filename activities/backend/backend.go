@@ -83,7 +83,7 @@ type Peerings interface {
 	// our labels is used as it is, never changed. Its network is what provider.Network says, made before all else; one
 	// that others have made is used while it is connected, else ErrConflict. While the provider refuses it is a
 	// *RefusingError, and nothing is made: also when its administrators have removed their part of our peering. Errors:
-	// ErrUnreachable, ErrDenied, *StageError.
+	// ErrUnreachable, ErrDenied, *StageError, which matches ErrNoRoom while a pod that it needs here finds no room.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
 	// RemovePeering removes what Establish made, and only that: nil when no object owned by us is left on either side, or
 	// the peering is not ours. ErrInUse, and nothing is changed, while a fresh list shows anybody's slice for that
@@ -109,6 +109,9 @@ type Observation struct {
 	// consumer's own end that does not run.
 	Network     string
 	NetworkHere bool
+	// Fault is what is wrong with the peering on the consumer, and what to do. It is told without a peering too: one that
+	// is being made.
+	Fault fleet.Fault
 	// Heard is when each of its ends has last measured that it reaches the other, by its own clock; "" for one that does
 	// not measure. One that has not measured anew for Quiet is dead; 0 when that is not known.
 	Heard []string
@@ -180,4 +183,15 @@ type Watcher interface {
 	// marked, is stamped already or has no objects is left alone: success. ErrConflict when the Node carries another
 	// providerID, or another Node carries the instance id.
 	Restamp(ctx context.Context, attempt fleet.Attempt) error
+}
+
+// Leftovers finds and removes what only a provider still has of us, after a lost history, a peering that was removed by
+// force while the provider was away, or a consumer that was rebuilt. A backend that leaves nothing so need not be one.
+type Leftovers interface {
+	// Leftovers lists what is ours on the provider, by our hub and cluster, and has no counterpart on the consumer; a
+	// record of a refusal is none. It asks once and changes nothing. Errors: ErrUnreachable, ErrInvalid, ErrDenied.
+	Leftovers(ctx context.Context, provider fleet.Provider) ([]fleet.Orphan, error)
+	// RemoveLeftover removes the provider's part of an attempt if it still is what was listed, and the consumer still has
+	// none. It does not wait until it is gone. What is left of a peering RemovePeering removes.
+	RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 }

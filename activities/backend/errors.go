@@ -19,7 +19,8 @@ var (
 	ErrShort       = errors.New("granted less than asked")
 	ErrFull        = errors.New("no room at the provider") // nothing is held against it
 	ErrConflict    = errors.New("conflict")
-	ErrNotPeered   = errors.New("not peered") // Join without an established peering: Establish first
+	ErrNoRoom      = errors.New("no room on this cluster") // for our own end of a peering
+	ErrNotPeered   = errors.New("not peered")              // Join without an established peering: Establish first
 )
 
 // RefusingError says that the provider refuses this cluster as a whole. It matches ErrDenied.

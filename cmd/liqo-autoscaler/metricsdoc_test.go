@@ -89,7 +89,8 @@ func metricRows(t *testing.T) []string {
 	require.NoError(t, err)
 	_, err = work.observeExpiry(expiringBackend{ends: map[string]time.Time{"milan": time.Now()}})
 	require.NoError(t, err)
-	work.conditions.Set(map[string]string{"milan": ""}, time.Now())
+	left := []fleet.Orphan{{Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}}
+	work.conditions.Set(map[string]string{"milan": ""}, left, time.Now())
 	work.differing.Set("cpu-e-1-1", "cpu", nil)
 	misjudge(t, work.pods)
 	var c client.Options

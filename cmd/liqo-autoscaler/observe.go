@@ -129,7 +129,7 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 			return nil, err
 		}
 		o.conditions = &activities.Conditions{}
-		if _, err := metrics.NewConditions(o.registry, o.conditions.Of); err != nil {
+		if _, err := metrics.NewConditions(o.registry, o.conditions.Of, o.conditions.Orphans); err != nil {
 			return nil, err
 		}
 		o.differing, o.pods = &nodewatch.Differing{}, &podwatch.Watch{Logger: o.log}
@@ -153,7 +153,12 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 
 // findings is what a worker tells people beside the offers.
 func (o *observer) findings(ctx context.Context, offers []market.Offer) market.Findings {
-	return market.Findings{Nodes: o.differing.Nodes(), Pods: o.pods.Look(ctx, offers)}
+	found := market.Findings{Nodes: o.differing.Nodes(), Pods: o.pods.Look(ctx, offers)}
+	for _, left := range o.conditions.Orphans(time.Now()) {
+		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, What: left.What,
+			Since: left.Since.UTC(), Kept: left.Kept})
+	}
+	return found
 }
 
 // serve answers until ctx ends, and then lets requests under way finish. It closes the listeners.

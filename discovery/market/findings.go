@@ -3,16 +3,28 @@ package market
 import (
 	"encoding/json"
 	"slices"
+	"time"
 )
 
-// Findings are what has Cluster Autoscaler misjudge node groups. The worker that publishes has found them; they are for
-// people, and decide nothing.
+// Findings are what has Cluster Autoscaler misjudge node groups, and what is left of us on providers. The worker that
+// publishes has found them; they are for people, and decide nothing.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Pods  []MisjudgedPod  `json:"pods,omitempty"`
-	// MoreNodes and MorePods are how many were left out.
+	Left  []Left          `json:"left,omitempty"`
+	// MoreNodes, MorePods and MoreLeft are how many were left out.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MorePods  int `json:"morePods,omitempty"`
+	MoreLeft  int `json:"moreLeft,omitempty"`
+}
+
+// Left is what is ours on a provider and has no counterpart here.
+type Left struct {
+	Provider string    `json:"provider"`
+	What     string    `json:"what"`
+	Since    time.Time `json:"since"`
+	// Kept is why it is not removed.
+	Kept string `json:"kept,omitempty"`
 }
 
 // DifferentNode is a Ready Node that is not as Cluster Autoscaler was told by its group's template.
@@ -39,7 +51,7 @@ func (f Findings) Of(groups []string) Findings {
 	if len(groups) == 0 {
 		return f
 	}
-	of := Findings{}
+	of := Findings{Left: f.Left, MoreLeft: f.MoreLeft}
 	for _, n := range f.Nodes {
 		if slices.Contains(groups, n.Group) {
 			of.Nodes = append(of.Nodes, n)
@@ -70,21 +82,27 @@ func (f Findings) cut() Findings {
 	if n := len(f.Pods); n > maxFindings {
 		f.Pods, f.MorePods = f.Pods[:maxFindings], n-maxFindings
 	}
-	f.Nodes, f.Pods = slices.Clone(f.Nodes), slices.Clone(f.Pods) // they are the finders'
+	if n := len(f.Left); n > maxFindings {
+		f.Left, f.MoreLeft = f.Left[:maxFindings], n-maxFindings
+	}
+	f.Nodes, f.Pods, f.Left = slices.Clone(f.Nodes), slices.Clone(f.Pods), slices.Clone(f.Left) // they are the finders'
 	for n := range f.Nodes {
-		if text := []rune(f.Nodes[n].Differs); len(text) > maxWords {
-			f.Nodes[n].Differs = string(text[:maxWords]) + "…"
-		}
+		f.Nodes[n].Differs = brief(f.Nodes[n].Differs)
+	}
+	for n := range f.Left {
+		f.Left[n].What = brief(f.Left[n].What)
 	}
 	for n := range f.Pods {
 		f.Pods[n].Labels, f.Pods[n].Fits = few(f.Pods[n].Labels), few(f.Pods[n].Fits)
 	}
 	for f.size() > maxFindingsBytes {
-		if n := len(f.Pods); n > 0 {
-			f.Pods, f.MorePods = f.Pods[:n-1], f.MorePods+1
-		} else {
-			n = len(f.Nodes)
-			f.Nodes, f.MoreNodes = f.Nodes[:n-1], f.MoreNodes+1
+		switch nodes, pods, left := len(f.Nodes), len(f.Pods), len(f.Left); {
+		case pods > 0:
+			f.Pods, f.MorePods = f.Pods[:pods-1], f.MorePods+1
+		case left > 0:
+			f.Left, f.MoreLeft = f.Left[:left-1], f.MoreLeft+1
+		default:
+			f.Nodes, f.MoreNodes = f.Nodes[:nodes-1], f.MoreNodes+1
 		}
 	}
 	return f
@@ -93,6 +111,13 @@ func (f Findings) cut() Findings {
 func (f Findings) size() int {
 	raw, _ := json.Marshal(f) // strings and numbers, which cannot fail
 	return len(raw)
+}
+
+func brief(text string) string {
+	if all := []rune(text); len(all) > maxWords {
+		return string(all[:maxWords]) + "…"
+	}
+	return text
 }
 
 func few(names []string) []string {

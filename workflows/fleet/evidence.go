@@ -37,6 +37,8 @@ type Evidence struct {
 	// gateway does not run, for which no provider is to blame.
 	Broken time.Time `json:"broken,omitzero"`
 	Here   bool      `json:"here,omitempty"`
+	// Fault is what is wrong with the peering on this cluster.
+	Fault Fault `json:"fault,omitzero"`
 	// Message is the provider's words, or our own.
 	Message string `json:"message,omitempty"`
 	// Since is when the first of the rounds began that have seen this access and tenancy in a row.
@@ -125,15 +127,19 @@ func (e *Evidence) network(before Evidence, now time.Time) {
 // quiet is three times how often an end of a network tells what it has measured.
 const quiet = 30 * time.Second
 
-// network is what is wrong with a provider's network. known is false while only one round shows it.
+// network is what is wrong with a provider's network, or with our own end of the peering. known is false while only one
+// round shows it.
 func (o Outlook) network(provider string) (s Standing, known bool) {
 	switch e := o.Of(provider); {
-	case e.Broken.IsZero():
+	case e.Broken.IsZero() && e.Fault.Condition == "":
 		return Standing{}, true
+	case e.Broken.IsZero():
+		return Standing{Fault: e.Fault.Condition, Message: e.Fault.Message, Since: o.At}, true
 	case !e.Broken.Before(o.At):
 		return Standing{}, false
 	default:
-		return Standing{Network: true, Here: e.Here, Message: e.Network, Since: e.Broken}, true
+		return Standing{Network: true, Here: e.Here, Fault: e.Fault.Condition,
+			Message: cmp.Or(e.Fault.Message, e.Network), Since: e.Broken}, true
 	}
 }
 
@@ -142,26 +148,29 @@ type Standing struct {
 	Access Access       `json:"access,omitempty"`
 	Tenant RefusingKind `json:"tenant,omitempty"`
 	// Network: the clusters do not reach each other's pods, and with Here it is our own gateway that does not run.
-	Network bool      `json:"network,omitempty"`
-	Here    bool      `json:"here,omitempty"`
+	Network bool `json:"network,omitempty"`
+	Here    bool `json:"here,omitempty"`
+	// Fault is the condition of what is wrong with the peering on this cluster, for which no provider is to blame.
+	Fault   string    `json:"fault,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
 
 // Good reports whether nothing is wrong.
-func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network }
+func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network && s.Fault == "" }
 
 // Closes reports whether nothing new is made on the provider. One that has deleted our Tenant may be asked for another,
-// and while this cluster is isolated, or has no gateway, no provider is to blame.
+// and while this cluster is isolated, or has no gateway, no provider is to blame. While a namespace is divided one more
+// node could cost it.
 func (s Standing) Closes() bool {
 	return s.Network && !s.Here || s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
-		s.Tenant == RefusingDrained
+		s.Tenant == RefusingDrained || s.Fault == ConditionNamespaceDivided
 }
 
 // is reports whether both are the same to those who decide by them.
 func (s Standing) is(o Standing) bool {
-	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network &&
-		s.Here == o.Here
+	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Here == o.Here &&
+		s.Fault == o.Fault
 }
 
 // Condition names what is wrong; "" for nothing.
@@ -175,6 +184,8 @@ func (s Standing) Condition() string {
 		return ConditionConsumerIsolated
 	case s.Tenant != "":
 		return "Tenant" + string(s.Tenant)
+	case s.Fault != "":
+		return s.Fault
 	case s.Network:
 		return ConditionNetworkNotConnected
 	default:
@@ -189,12 +200,23 @@ const (
 	ConditionUnreachable        = "Unreachable"
 	// ConditionNetworkNotConnected: the gateways do not reach each other, or one of them is dead.
 	ConditionNetworkNotConnected = "NetworkNotConnected"
+	// ConditionNoRoomForGateway: this cluster has no room for its gateway, or for a virtual kubelet.
+	ConditionNoRoomForGateway = string(CodeNoRoom)
+	// ConditionNamespaceDivided: a clusterSelector tells a provider's nodes apart, so Liqo may remove a namespace there.
+	ConditionNamespaceDivided = "NamespaceDivided"
 )
 
 // Conditions lists every condition of a provider.
 var Conditions = []string{
 	ConditionCredentialsRefused, ConditionConsumerIsolated, ConditionUnreachable, "Tenant" + string(RefusingCordoned),
 	"Tenant" + string(RefusingDrained), "Tenant" + string(RefusingRemoved), ConditionNetworkNotConnected,
+	ConditionNoRoomForGateway, ConditionNamespaceDivided,
+}
+
+// Fault is what is wrong with a peering on this cluster: a condition, and in words what it is and what to do.
+type Fault struct {
+	Condition string `json:"condition,omitempty"`
+	Message   string `json:"message,omitempty"`
 }
 
 // standing is what this round and the one before show to be wrong with a provider. known is false while that is open:

@@ -13,8 +13,10 @@ const (
 	CodeTimeout     Code = "Timeout"     // a stage was not reached in its budget
 	CodeCancelled   Code = "Cancelled"   // an operator cancelled it
 	CodePaused      Code = "Paused"      // an operator paused the group before a provider had granted it
-	CodeLost        Code = "Lost"        // the node's objects vanished under us
-	CodeInternal    Code = "Internal"    // a defect or a fault of our own machinery
+	// CodeNoRoom: this cluster has no room for its own end of the peering; no provider is to blame.
+	CodeNoRoom   Code = "NoRoomForGateway"
+	CodeLost     Code = "Lost"     // the node's objects vanished under us
+	CodeInternal Code = "Internal" // a defect or a fault of our own machinery
 )
 
 // OutOfResources tells whether CA should file the code under its error class OutOfResources.

@@ -81,16 +81,17 @@ type Order struct {
 type HoldRequest struct {
 	Kind HoldRequestKind `json:"kind"`
 	Key  string          `json:"key,omitempty"`
-	// Shape, Offer and budgets come with an acquire; Budget bounds the making of a peering, NetworkBudget that of its
-	// network.
+	// Shape, Offer and budgets come with an acquire, Offer also with a left; Budget bounds the making of a peering,
+	// NetworkBudget that of its network.
 	Shape         corev1.ResourceList `json:"shape,omitempty"`
 	Offer         *Offer              `json:"offer,omitempty"`
 	Budget        metav1.Duration     `json:"budget,omitzero"`
 	NetworkBudget metav1.Duration     `json:"networkBudget,omitzero"`
-	// Refusing comes with a refusing.
+	// Refusing comes with a refusing, Message with a noRoom.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 	// Trace comes with an acquire: the step that asks, as a W3C traceparent. Nothing decides by it.
-	Trace string `json:"trace,omitempty"`
+	Trace   string `json:"trace,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // HoldRequestKind is what a HoldRequest asks for.
@@ -102,6 +103,8 @@ const (
 	HoldRelease  HoldRequestKind = "release"  // give it back, granted or not
 	HoldBroken   HoldRequestKind = "broken"   // a step found the peering gone under a granted hold
 	HoldRefusing HoldRequestKind = "refusing" // a step or a look found that the provider refuses us
+	HoldLeft     HoldRequestKind = "left"     // a sweep found what is left of a peering that nothing here stands for
+	HoldNoRoom   HoldRequestKind = "noRoom"   // a peering being made lacks room on this cluster
 )
 
 // Answer is what a provider tells the driver of a hold: only what ends the wait.

@@ -107,16 +107,7 @@ func (p *ProviderState) Step(in ProviderInput, now time.Time) {
 		p.cordon(*in.Cordon, now)
 	}
 	for _, r := range in.Requests {
-		switch r.Kind {
-		case HoldAcquire:
-			p.acquire(r, now)
-		case HoldRelease:
-			p.release(r.Key, now)
-		case HoldBroken:
-			p.Apply(PeeringBroken, nil, now)
-		case HoldRefusing:
-			p.told(r.Refusing, now)
-		}
+		p.take(r, now)
 	}
 	if r := in.Report; r != nil && r.Run == p.Run {
 		p.report(*r, now)
@@ -134,6 +125,24 @@ func (p *ProviderState) Step(in ProviderInput, now time.Time) {
 		p.ask(now)
 	}
 	p.sweepHolds(now)
+}
+
+// take books what somebody asks for, or has seen.
+func (p *ProviderState) take(r HoldRequest, now time.Time) {
+	switch r.Kind {
+	case HoldAcquire:
+		p.acquire(r, now)
+	case HoldRelease:
+		p.release(r.Key, now)
+	case HoldBroken:
+		p.Apply(PeeringBroken, nil, now)
+	case HoldRefusing:
+		p.told(r.Refusing, now)
+	case HoldLeft:
+		p.left(r.Offer, now)
+	case HoldNoRoom:
+		p.lacksRoom(r.Message, now)
+	}
 }
 
 // report takes the end of the phase's workflow. A refusal that comes with it is noted first.
@@ -222,6 +231,28 @@ func (p *ProviderState) next(m PeeringMove, refused bool) PeeringPhase {
 	}
 }
 
+// left has what is left of a peering on the provider removed as a peering is, over the offer. One that is in use, or
+// may be, is left alone: the next sweep tells it again.
+func (p *ProviderState) left(over *Offer, now time.Time) {
+	if p.Phase != Absent || p.Recovering || p.Live() > 0 || over == nil {
+		return
+	}
+	if p.Offer == nil || !over.ReadAt.Before(p.Offer.ReadAt) {
+		p.Offer, p.free = over, nil
+	}
+	p.Revision++
+	p.enter(Removing, "left", nil, now)
+}
+
+// lacksRoom notes that our own cluster has no room for a pod of the peering, until it is made or a round says
+// otherwise.
+func (p *ProviderState) lacksRoom(message string, now time.Time) {
+	if p.Standing.Good() {
+		p.Standing = Standing{Fault: ConditionNoRoomForGateway, Message: message, Since: now}
+		p.Revision++
+	}
+}
+
 // record keeps what the event says beside the phase.
 func (p *ProviderState) record(ev PeeringEvent, why *Failure, now time.Time) {
 	switch ev {
@@ -230,6 +261,9 @@ func (p *ProviderState) record(ev PeeringEvent, why *Failure, now time.Time) {
 	case PeeringDone:
 		if p.Phase == Establishing || p.Phase == Repairing {
 			p.Failure, p.Failures, p.Refusing = nil, 0, nil
+			if p.Standing.Fault == ConditionNoRoomForGateway && !p.Standing.Network {
+				p.Standing = Standing{}
+			}
 		}
 	case PeeringInUse:
 		p.KeepUntil = now.Add(inUseRetry)
@@ -248,12 +282,17 @@ func (p *ProviderState) failed(why *Failure, now time.Time) {
 	p.Failure = why
 	switch p.Phase {
 	case Establishing:
-		p.Failures++
+		if !p.blameless() {
+			p.Failures++
+		}
 	case Removing: // what failed at once would fail at once again
 		p.KeepUntil = now.Add(removalRetry)
 	case Absent, Compensating, CoolOff, Established, Repairing, Lingering, Refusing:
 	}
 }
+
+// blameless reports whether what failed last was our own cluster's fault: the provider needs no rest from us.
+func (p *ProviderState) blameless() bool { return p.Failure != nil && p.Failure.Code == CodeNoRoom }
 
 // enter begins a phase anew: what an earlier phase's workflow still reports is stale from here.
 func (p *ProviderState) enter(next PeeringPhase, ev PeeringEvent, why *Failure, now time.Time) {
@@ -284,15 +323,23 @@ func (p *ProviderState) elapse(now time.Time) {
 	p.Apply(PeeringElapsed, nil, now)
 }
 
+// coolOff is how long a provider rests whose peering has failed.
+func (p *ProviderState) coolOff() time.Duration {
+	if p.blameless() {
+		return 0
+	}
+	d := coolOffFirst
+	for range min(p.Failures-1, 6) {
+		d *= 2
+	}
+	return min(d, coolOffMax)
+}
+
 // phaseEnd is when the phase is over by itself; zero when it has no end of its own.
 func (p *ProviderState) phaseEnd() time.Time {
 	switch p.Phase {
 	case CoolOff:
-		d := coolOffFirst
-		for range min(p.Failures-1, 6) {
-			d *= 2
-		}
-		return p.Since.Add(min(d, coolOffMax))
+		return p.Since.Add(p.coolOff())
 	case Lingering:
 		linger := DefaultLinger
 		if p.Offer != nil {

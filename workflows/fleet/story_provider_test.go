@@ -32,7 +32,7 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 		if s.runs == 0 {
 			s.runs = s.p.Run
 		}
-	case "acquire", "release", "broken", "refusing":
+	case "acquire", "release", "broken", "refusing", "left", "noRoom":
 		in.Requests = []fleet.HoldRequest{s.request(verb, w, now)}
 	case "cordon", "uncordon":
 		on := verb == "cordon"
@@ -95,7 +95,10 @@ func (s *providerStory) refusal(w words, now time.Time) *fleet.ProviderRefusal {
 
 func (s *providerStory) request(verb string, w words, now time.Time) fleet.HoldRequest {
 	r := fleet.HoldRequest{Kind: fleet.HoldRequestKind(verb), Key: w.first(), Refusing: s.refusal(w, now)}
-	if verb == "acquire" {
+	if verb == "noRoom" {
+		r.Message = "no room for the gateway"
+	}
+	if verb == "acquire" || verb == "left" {
 		linger := int64(s.number(w.pairs["linger"], 60))
 		r.Shape = shape("2")
 		r.Offer = &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), LingerSeconds: &linger,

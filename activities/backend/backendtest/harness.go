@@ -14,7 +14,7 @@ import (
 // Harness is what the suite needs beside the port. The two providers belong to the suite while it runs; nothing of ours
 // may exist on them when it starts, and nothing does when it has passed.
 type Harness struct {
-	// Backend may be a backend.Watcher too; if it is not, what Watch and Restamp promise is skipped.
+	// Backend may be a backend.Watcher and backend.Leftovers too; if it is not, what these promise is skipped.
 	Backend backend.Backend
 	// Other is a second backend on the same clusters, as another process has it after a crash. Default: Backend.
 	Other backend.Backend
@@ -88,6 +88,9 @@ type World struct {
 	Close func(ctx context.Context, provider fleet.Provider, kind fleet.RefusingKind) (undo Undo, err error)
 	// Shrink makes the provider grant less than Shape.
 	Shrink func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
+	// Forget removes all that the consumer has of a provider, by force: the provider's side stays, as after a peering
+	// that was removed by force while the provider was away.
+	Forget func(ctx context.Context, provider fleet.Provider) error
 	// Fill leaves less room than Shape at the provider, as whoever decides for Class there finds.
 	Fill func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 }

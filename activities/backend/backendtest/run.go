@@ -72,6 +72,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("RefusalIsKept", s.testRefusalKept)
 	t.Run("RefusedJoin", s.testRefusedJoin)
 	t.Run("RemovedRefuses", s.testRemovedRefuses)
+	t.Run("Leftovers", s.testLeftovers)
 	t.Run("Passes", s.testPasses)
 	t.Run("PassesWhileCut", s.testPassesWhileCut)
 	t.Run("AtRest", s.testAtRest)

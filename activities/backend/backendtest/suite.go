@@ -33,6 +33,7 @@ const (
 	instPasses   = 12
 	instRefused  = 13
 	instFull     = 14
+	instLeft     = 15
 )
 
 var errStop = errors.New("stopped by the suite")

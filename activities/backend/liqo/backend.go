@@ -75,8 +75,9 @@ type Backend struct {
 }
 
 var (
-	_ backend.Backend = (*Backend)(nil)
-	_ backend.Watcher = (*Backend)(nil)
+	_ backend.Backend   = (*Backend)(nil)
+	_ backend.Watcher   = (*Backend)(nil)
+	_ backend.Leftovers = (*Backend)(nil)
 )
 
 // opener makes a client of the cluster that credentials lead to.

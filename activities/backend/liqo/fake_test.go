@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -51,7 +52,7 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 		scheme.AddKnownTypeWithName(ipam.WithKind("Network"), &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(ipam.WithKind("NetworkList"), &unstructured.UnstructuredList{})
 		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).
-			WithObjects(append(objects, clusterID(id))...).
+			WithObjects(append(objects, clusterID(id), kubeSystem(id))...).
 			WithIndex(&corev1.Pod{}, "spec.nodeName",
 				func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 			WithIndex(&corev1.Event{}, "involvedObject.uid",
@@ -72,6 +73,14 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 		return c.there, nil
 	}
 	return c
+}
+
+// kubeSystem is the namespace by whose UID a cluster is told apart from its clones.
+func kubeSystem(id string) *corev1.Namespace {
+	system := &corev1.Namespace{ObjectMeta: named("", metav1.NamespaceSystem,
+		map[string]string{corev1.LabelMetadataName: metav1.NamespaceSystem})}
+	system.UID = types.UID("uid-of-" + id)
+	return system
 }
 
 func clusterID(id string) *corev1.ConfigMap {

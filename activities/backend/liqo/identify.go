@@ -7,6 +7,7 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -18,6 +19,7 @@ import (
 type identity struct {
 	id        string
 	namespace string
+	uid       string // of kube-system, by which a clone with the same id is told apart; the consumer's only
 }
 
 // Identify reads the provider's cluster id over its credentials. It returns within two request timeouts and the few
@@ -95,8 +97,25 @@ func (b *Backend) consumer(ctx context.Context) (identity, error) {
 	if err != nil {
 		return identity{}, fmt.Errorf("read this cluster's Liqo id: %w", err)
 	}
+	if self.uid, err = clusterUID(ctx, b.local); err != nil {
+		return identity{}, fmt.Errorf("read this cluster's UID: %w", err)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.self = self
 	return self, nil
+}
+
+// clusterUID is the UID of the namespace kube-system, found by the label that each namespace has of its name: the
+// worker may list namespaces, and get none.
+func clusterUID(ctx context.Context, cluster client.Client) (string, error) {
+	var found corev1.NamespaceList
+	err := cluster.List(ctx, &found, client.MatchingLabels{corev1.LabelMetadataName: metav1.NamespaceSystem})
+	if err == nil && len(found.Items) != 1 {
+		err = fmt.Errorf("found %d namespaces %s", len(found.Items), metav1.NamespaceSystem)
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(found.Items[0].UID), nil
 }

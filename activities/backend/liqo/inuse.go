@@ -71,13 +71,13 @@ func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 		}
 		left = len(slices.Items)
 		for i := range slices.Items {
-			if !p.mine(&slices.Items[i]) {
+			if !p.mine(&slices.Items[i]) || p.cloned(&slices.Items[i]) {
 				return say(backend.ErrInUse, "ResourceSlice %s/%s on %s is not ours", p.remoteNS, slices.Items[i].Name,
 					p.provider.ID)
 			}
 		}
 		for i := range slices.Items {
-			if err := client.IgnoreNotFound(provider.Delete(ctx, &slices.Items[i])); err != nil {
+			if err := deleteThis(ctx, provider, &slices.Items[i]); err != nil {
 				return err
 			}
 		}

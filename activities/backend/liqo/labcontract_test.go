@@ -47,6 +47,7 @@ func TestLabContract(t *testing.T) {
 			Deny:              l.deny("Cordoned"),
 			Close:             l.close,
 			Shrink:            l.shrink,
+			Forget:            l.forget,
 		},
 	})
 }

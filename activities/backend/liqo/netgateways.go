@@ -13,9 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // gatewayPods selects the pods of gateways in a tenant namespace.
@@ -231,29 +233,59 @@ func (h *half) running(ctx context.Context, gateway client.Object) (message stri
 		return nil
 	})
 	if err == nil && message != "" && h.where == hereName {
-		message += h.p.gatewayTrouble(ctx)
+		trouble, noRoom := h.p.gatewayTrouble(ctx)
+		if message += trouble; noRoom {
+			return "", say(backend.ErrNoRoom, "%s", message)
+		}
 	}
 	return message, err
 }
 
 // gatewayTrouble says what keeps this cluster's gateway pods from running, or "". The most frequent one is that the
 // very cluster that lacks room has none for them either.
-func (p *peering) gatewayTrouble(ctx context.Context) string {
+func (p *peering) gatewayTrouble(ctx context.Context) (trouble string, noRoom bool) {
 	var pods corev1.PodList
 	if p.local.List(ctx, &pods, client.InNamespace(p.localNS), gatewayPods) != nil {
-		return ""
+		return "", false
 	}
 	for i := range pods.Items {
-		trouble := podTrouble(&pods.Items[i])
-		if strings.HasPrefix(trouble, corev1.PodReasonUnschedulable) {
-			return fmt.Sprintf(": NoRoomForGateway: pod %s: %s: reserve room for it here, or give it a priority class",
-				pods.Items[i].Name, trouble)
+		if lacks := noRoomFor(&pods.Items[i]); lacks != "" {
+			return ": " + lacks, true
 		}
-		if trouble != "" {
-			return fmt.Sprintf(": pod %s: %s", pods.Items[i].Name, trouble)
+		if found := podTrouble(&pods.Items[i]); found != "" {
+			trouble = fmt.Sprintf(": pod %s: %s", pods.Items[i].Name, found)
 		}
 	}
-	return ""
+	return trouble, false
+}
+
+// noRoomFor says that a pod finds no room on this cluster, what it requests and what to do; "" when it does.
+func noRoomFor(pod *corev1.Pod) string {
+	trouble := podTrouble(pod)
+	if !strings.HasPrefix(trouble, corev1.PodReasonUnschedulable) {
+		return ""
+	}
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	return fmt.Sprintf("%s: pod %s/%s, which requests cpu %s and memory %s: %s: reserve room for it here, or give it a "+
+		"priority class", fleet.ConditionNoRoomForGateway, pod.Namespace, pod.Name, requests.Cpu(), requests.Memory(),
+		trouble)
+}
+
+// noRoomHere looks for pods of the peering on this cluster that find no room: the gateway's, and virtual kubelets'.
+func (p *peering) noRoomHere(ctx context.Context) (string, error) {
+	var pods corev1.PodList
+	if p.localNS == "" {
+		return "", nil
+	}
+	if err := p.local.List(ctx, &pods, client.InNamespace(p.localNS)); err != nil {
+		return "", fmt.Errorf("list the peering's pods here: %w", err)
+	}
+	for i := range pods.Items {
+		if lacks := noRoomFor(&pods.Items[i]); lacks != "" {
+			return cut(lacks), nil
+		}
+	}
+	return "", nil
 }
 
 // condition is a condition's status, and whether the object has it.

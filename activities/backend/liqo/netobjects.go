@@ -154,7 +154,7 @@ func (h *half) make(ctx context.Context, kind string, labels map[string]string, 
 	object.SetGroupVersionKind(networking.WithKind(kind))
 	object.SetNamespace(h.ns)
 	object.SetName(h.peer)
-	object.SetLabels(with(h.p.labels(), labels, map[string]string{consts.RemoteClusterID: h.peer}))
+	object.SetLabels(with(h.p.signed(), labels, map[string]string{consts.RemoteClusterID: h.peer}))
 	object.SetAnnotations(h.annotations)
 	if owner != nil {
 		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(),

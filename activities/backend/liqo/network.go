@@ -147,7 +147,7 @@ func (n *network) namespaces(ctx context.Context) (message string, err error) {
 		return message, err
 	}
 	err = n.remote.do(ctx, "find our tenant namespace", func(provider client.Client) (err error) {
-		n.remoteNS, message, err = ensureTenantNamespace(ctx, provider, n.self.id, n.labels(), nil)
+		n.remoteNS, message, err = ensureTenantNamespace(ctx, provider, n.self.id, n.signed(), nil)
 		return err
 	})
 	return message, err

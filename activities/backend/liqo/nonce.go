@@ -47,14 +47,14 @@ func (p *peering) readKeys(ctx context.Context) (h handshake, err error) {
 func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string, err error) {
 	err = p.remote.do(ctx, "ask for a nonce", func(provider client.Client) error {
 		var err error
-		if p.remoteNS, message, err = ensureTenantNamespace(ctx, provider, p.self.id, p.labels(), nil); err != nil ||
+		if p.remoteNS, message, err = ensureTenantNamespace(ctx, provider, p.self.id, p.signed(), nil); err != nil ||
 			p.remoteNS == "" {
 			return err
 		}
 		secret, err := nonceSecret(ctx, provider, p.remoteNS, consts.NonceSecretLabelKey, nonceName, p.self.id)
 		if apierrors.IsNotFound(err) {
 			message = fmt.Sprintf("Secret %s/%s was made", p.remoteNS, nonceName)
-			return provider.Create(ctx, forgeNonce(p.remoteNS, nonceName, consts.NonceSecretLabelKey, p.self.id, p.labels(), nil,
+			return provider.Create(ctx, forgeNonce(p.remoteNS, nonceName, consts.NonceSecretLabelKey, p.self.id, p.signed(), nil,
 				nil))
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package liqo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -40,11 +41,29 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
+	fault, err := p.faultHere(ctx)
+	if err != nil {
+		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+	}
 	seen, err = p.observed(ctx, there, here)
 	if err != nil || !peered {
-		return backend.Observation{}, observing(provider.ID, err)
+		seen = backend.Observation{}
 	}
-	return seen, nil
+	seen.Fault = fault
+	return seen, observing(provider.ID, err)
+}
+
+// faultHere is what is wrong with the peering on the consumer, for which no provider is to blame.
+func (p *peering) faultHere(ctx context.Context) (fleet.Fault, error) {
+	lacks, err := p.noRoomHere(ctx)
+	if lacks != "" || err != nil {
+		return fleet.Fault{Condition: fleet.ConditionNoRoomForGateway, Message: lacks}, err
+	}
+	divided, err := p.divided(ctx, nil)
+	if divided != "" {
+		return fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: cut(divided)}, err
+	}
+	return fleet.Fault{}, err
 }
 
 // slicesHere are our slices for the provider on the consumer that nobody takes back.
@@ -144,6 +163,9 @@ func (p *peering) notConnected(ctx context.Context, here, there *half, seen *bac
 	seen.Network = here.says() + "; " + there.says()
 	if gateway := cmp.Or(here.objects[kindServer], here.objects[kindClient]); gateway != nil {
 		trouble, err := here.running(ctx, gateway)
+		if errors.Is(err, backend.ErrNoRoom) {
+			trouble, err = words(err), nil
+		}
 		if err != nil {
 			return err
 		}

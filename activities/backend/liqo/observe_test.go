@@ -7,6 +7,7 @@ import (
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,6 +50,34 @@ func gatewayRunning(namespace, remote string, ready int32, args ...string) *apps
 		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 }
 
+// unschedulable is a pod of a peering that finds no room on the consumer.
+func unschedulable(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: named(localNS, name, gatewayPods),
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway",
+			Resources: corev1.ResourceRequirements{Requests: shape("250m")}}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}}}
+}
+
+func noRoom(pod string) fleet.Fault {
+	return fleet.Fault{Condition: fleet.ConditionNoRoomForGateway, Message: "NoRoomForGateway: pod " + localNS + "/" +
+		pod + ", which requests cpu 250m and memory 0: Unschedulable: 0/1 nodes are available: reserve room for it " +
+		"here, or give it a priority class"}
+}
+
+func coloured(name, color string) *offloadingv1beta1.VirtualNode {
+	return &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, name, of(peer)),
+		Spec: offloadingv1beta1.VirtualNodeSpec{Labels: map[string]string{"color": color}}}
+}
+
+func selecting(color string) *offloadingv1beta1.NamespaceOffloading {
+	o := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
+	o.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "color", Operator: corev1.NodeSelectorOpIn, Values: []string{color}}}}}
+	return o
+}
+
 func TestObserve(t *testing.T) {
 	leaving := accepted("2")
 	now := metav1.Now()
@@ -89,6 +118,16 @@ func TestObserve(t *testing.T) {
 			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Error", "12:02")},
 			backend.Observation{NetworkHere: true, Network: "Deployment " + localNS + "/gw-" + peer +
 				" of the gateway on this cluster has no ready pod yet"}},
+		"no room for a pod": {append(peered(accepted("2")), unschedulable("gw-provider1")),
+			[]client.Object{tenantNS(me), tenantIn(""), replica()}, backend.Observation{Fault: noRoom("gw-provider1")}},
+		"no room for the gateway of a peering that is being made": {[]client.Object{tenantNS(peer), unschedulable("gw")},
+			nil, backend.Observation{Fault: noRoom("gw")}},
+		"a clusterSelector divides its nodes": {append(peered(accepted("2")), coloured("one", "red"),
+			coloured("two", "blue"), selecting("red")), []client.Object{tenantNS(me), tenantIn(""), replica()},
+			backend.Observation{Fault: fleet.Fault{Condition: fleet.ConditionNamespaceDivided,
+				Message: "NamespaceOffloading ml/offloading selects only one of the nodes one and two on provider provider1, " +
+					"and Liqo would remove the namespace there: let its clusterSelector name labels that all groups on that " +
+					"provider have alike"}}},
 		"not connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
 			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Error", "12:02")},
 			backend.Observation{Network: "the Connection on this cluster is Connected; " +

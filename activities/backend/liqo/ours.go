@@ -16,6 +16,10 @@ import (
 // take each other's objects for their own.
 const labelConsumer = "liqo-autoscaler.io/consumer"
 
+// labelConsumerUID is on what lies on a provider: the UID of the consumer's namespace kube-system. A consumer that was
+// cloned, or restored elsewhere, goes by the same Liqo id and has another one.
+const labelConsumerUID = "liqo-autoscaler.io/consumer-uid"
+
 // ours are the labels that make an object ours, wherever it lies.
 func (b *Backend) ours(self string) client.MatchingLabels {
 	return client.MatchingLabels{

@@ -42,6 +42,11 @@ func (p *peering) lasts(longer time.Duration) bool { return time.Since(p.begun) 
 // labels are those of each object that we make for the peering, on both sides.
 func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
 
+// signed are the labels of those that lie on the provider.
+func (p *peering) signed() map[string]string {
+	return with(p.labels(), map[string]string{labelConsumerUID: p.self.uid})
+}
+
 func (p *peering) mine(object client.Object) bool { return p.isOurs(p.self.id, object) }
 
 // annotations are those of the objects on the consumer: they tell recovery where the credentials lie. The provider's

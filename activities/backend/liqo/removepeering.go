@@ -74,7 +74,8 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 		return false, "", fmt.Errorf("list NamespaceMaps: %w", err)
 	}
 	if len(maps.Items) == 0 {
-		return true, "", nil
+		message, err := p.mapGone(ctx)
+		return err == nil && message == "", message, err
 	}
 	unneeded := &maps.Items[0]
 	return false, fmt.Sprintf("NamespaceMap %s/%s is still there", unneeded.Namespace, unneeded.Name),

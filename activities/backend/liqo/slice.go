@@ -47,7 +47,8 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      j.name(),
 			Namespace: j.localNS,
-			Labels:    with(j.labels(), outgoing(j.Provider.ID), map[string]string{consts.RemoteClusterID: j.Provider.ID}),
+			Labels: with(j.labels(), j.signed(), outgoing(j.Provider.ID),
+				map[string]string{consts.RemoteClusterID: j.Provider.ID}),
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
 			Class: cmp.Or(authv1beta1.ResourceSliceClass(j.spec.Class),

@@ -72,7 +72,7 @@ func (p *peering) createTenant(ctx context.Context, h handshake) error {
 			ObjectMeta: metav1.ObjectMeta{
 				Name:      p.self.id,
 				Namespace: p.remoteNS,
-				Labels:    with(p.labels(), map[string]string{consts.RemoteClusterID: p.self.id}),
+				Labels:    with(p.signed(), map[string]string{consts.RemoteClusterID: p.self.id}),
 			},
 			Spec: authv1beta1.TenantSpec{
 				ClusterID: liqov1beta1.ClusterID(p.self.id),

@@ -139,6 +139,9 @@ func (j *join) kubeletTrouble(ctx context.Context) string {
 		return ""
 	}
 	for i := range pods.Items {
+		if lacks := noRoomFor(&pods.Items[i]); lacks != "" {
+			return lacks
+		}
 		if trouble := podTrouble(&pods.Items[i]); trouble != "" {
 			return fmt.Sprintf("virtual kubelet pod %s: %s", pods.Items[i].Name, trouble)
 		}

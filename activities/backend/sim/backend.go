@@ -28,8 +28,9 @@ type Backend struct {
 }
 
 var (
-	_ backend.Backend = (*Backend)(nil)
-	_ backend.Watcher = (*Backend)(nil)
+	_ backend.Backend   = (*Backend)(nil)
+	_ backend.Watcher   = (*Backend)(nil)
+	_ backend.Leftovers = (*Backend)(nil)
 )
 
 // New makes a backend on the world.

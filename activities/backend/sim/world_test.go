@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	testOptions = Options{RefusedFor: 400 * time.Millisecond, Poll: 2 * time.Millisecond, Report: 20 * time.Millisecond}
+	testOptions = Options{RefusedFor: 2 * time.Second, Poll: 2 * time.Millisecond, Report: 20 * time.Millisecond}
 	testShape   = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
 		corev1.ResourcePods: resource.MustParse("20"),
@@ -135,6 +135,7 @@ func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness
 				undo := func(ctx context.Context) error { return other.Close(ctx, p.ID, "") }
 				return undo, other.Close(ctx, p.ID, fleet.RefusingCordoned)
 			},
+			Forget: func(ctx context.Context, p fleet.Provider) error { return w.ForgetPeering(ctx, p.ID) },
 			Close: func(ctx context.Context, p fleet.Provider, kind fleet.RefusingKind) (backendtest.Undo, error) {
 				return func(ctx context.Context) error { return other.Close(ctx, p.ID, "") }, other.Close(ctx, p.ID, kind)
 			},

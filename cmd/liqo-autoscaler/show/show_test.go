@@ -122,6 +122,9 @@ func misjudged() show.Status {
 		Pods: []market.MisjudgedPod{{Pod: "shop/web-0", Group: "gpu-10", Labels: []string{"region"},
 			Fits: []string{"milan", "turin"}}},
 		MorePods: 12,
+		Left: []market.Left{{Provider: "milan", Since: ago(5 * time.Minute),
+			What: "ResourceSlice liqo-tenant-consumer/gpu-10-abb-7-1",
+			Kept: "it is removed when it is still there in ten minutes"}},
 	}
 	return s
 }

@@ -20,7 +20,7 @@ type Status struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Refusing are the providers that refuse this cluster, by id.
 	Refusing []Refusing `json:"refusing,omitempty"`
-	// Findings are what has Cluster Autoscaler misjudge groups, where it was read.
+	// Findings are what has Cluster Autoscaler misjudge groups, and what is left of us on providers, where it was read.
 	Findings market.Findings `json:"findings,omitzero"`
 }
 

@@ -40,7 +40,8 @@ func (s Status) Table(out io.Writer, look Look) error {
 		rows  int
 		print func(io.Writer, Look) error
 	}{{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
-		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable}} {
+		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable},
+		{len(s.Findings.Left), s.leftTable}} {
 		if more.rows == 0 {
 			continue
 		}
@@ -81,6 +82,14 @@ func (s Status) misjudgedTable(out io.Writer, look Look) error {
 			look.cut(strings.Join(p.Fits, ","))})
 	}
 	return tableAndMore(out, []string{"MISJUDGED POD", "GROUP", "SELECTS BY", "FITS ONLY ON"}, rows, s.Findings.MorePods)
+}
+
+func (s Status) leftTable(out io.Writer, look Look) error {
+	var rows [][]string
+	for _, l := range s.Findings.Left {
+		rows = append(rows, []string{l.Provider, look.age(l.Since), look.cut(l.What), look.cut(l.Kept)})
+	}
+	return tableAndMore(out, []string{"LEFT ON", "SINCE", "WHAT", "STAYS BECAUSE"}, rows, s.Findings.MoreLeft)
 }
 
 func tableAndMore(out io.Writer, header []string, rows [][]string, more int) error {

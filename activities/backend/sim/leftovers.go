@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Leftovers lists what only the provider has of us, see backend.Leftovers.
+func (b *Backend) Leftovers(_ context.Context, provider fleet.Provider) (left []fleet.Orphan, err error) {
+	var verdict error
+	_, err = b.world.view(func(s *State) {
+		p := s.providerOr(provider.ID)
+		if p.Knobs.Unreachable || p.Knobs.Unauthorized {
+			verdict = fmt.Errorf("look for what is left on provider %s: no answer: %w", p.ID, backend.ErrUnreachable)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.RemoteSlices)) {
+			slice := s.RemoteSlices[key]
+			a, ours := b.attemptOf(slice.Labels)
+			if ours && slice.Provider == p.ID && s.Consumer.Slices[a.ObjectName()] == nil {
+				a.Provider = provider
+				left = append(left, fleet.Orphan{Attempt: a, UID: slice.UID, What: "slice " + key})
+			}
+		}
+		if t := p.Tenant; t != nil && b.ours(t.Labels) && t.Labels[backend.LabelRefused] == "" &&
+			s.Consumer.Peerings[p.ID] == nil {
+			left = append(left, fleet.Orphan{Attempt: fleet.Attempt{Provider: provider}, UID: t.UID, What: "Tenant"})
+		}
+	})
+	if err == nil {
+		err = verdict
+	}
+	return left, err
+}
+
+// RemoveLeftover removes the provider's slice of an attempt, see backend.Leftovers.
+func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error {
+	a := orphan.Attempt
+	_, err := b.world.edit(ctx, attemptKeys(a), func(s *State) error {
+		if s.providerOr(a.Provider.ID).Knobs.Unreachable {
+			return fmt.Errorf("remove %s: no answer: %w", orphan.What, backend.ErrUnreachable)
+		}
+		key := remoteKey(a.Provider.ID, a.ObjectName())
+		if slice := s.RemoteSlices[key]; slice != nil && slice.UID == orphan.UID && s.Consumer.Slices[a.ObjectName()] == nil {
+			delete(s.RemoteSlices, key)
+		}
+		return nil
+	})
+	return err
+}
+
+// ForgetPeering removes all that the consumer has of a provider, by force: the provider's side stays.
+func (w *World) ForgetPeering(ctx context.Context, provider string) error {
+	return w.editProvider(ctx, provider, func(s *State, _ *Provider) {
+		for name, slice := range s.Consumer.Slices {
+			if slice.Provider == provider {
+				delete(s.Consumer.Slices, name)
+				delete(s.Consumer.Virtuals, name)
+				delete(s.Consumer.Kubelets, name)
+				delete(s.Consumer.Nodes, name)
+				delete(s.Consumer.Pods, name)
+			}
+		}
+		delete(s.Consumer.Peerings, provider)
+	})
+}

@@ -1,0 +1,187 @@
+package fleet_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func leftSlice(instance string) fleet.Orphan {
+	return fleet.Orphan{UID: "uid-" + instance, What: "slice " + instance, Attempt: fleet.Attempt{Group: "a",
+		Instance: instance, Number: 2, Provider: fleet.Provider{ID: "milan"}}}
+}
+
+func leftPeering() fleet.Orphan {
+	return fleet.Orphan{UID: "uid-tenant", What: "Tenant", Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}
+}
+
+var milan = []fleet.Provider{{ID: "milan"}}
+
+// swept is a hub with group a, which runs and knows nothing, and an offer of milan.
+func swept(at time.Time, change ...func(*fleet.Swept)) fleet.Swept {
+	of := fleet.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}},
+		Offers: []fleet.Offer{{Provider: "milan"}}, Found: []fleet.Found{{}}}
+	for _, c := range change {
+		c(&of)
+	}
+	return of
+}
+
+// An orphan is removed once sweeps in a row have seen it for ten minutes, and the peering only after the slices.
+func TestSweepIsPatient(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	var s fleet.Sweep
+	at := func(after time.Duration, got ...fleet.Orphan) (slices int, peering bool) {
+		s = s.After(swept(now.Add(after)), milan, "", got)
+		attempts, left := s.Removable("milan")
+		return len(attempts), left != nil
+	}
+	for _, c := range []struct {
+		after   time.Duration
+		got     []fleet.Orphan
+		slices  int
+		peering bool
+	}{
+		{0, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 0, false},
+		{5 * time.Minute, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 0, false},
+		{10 * time.Minute, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 1, false},
+		{15 * time.Minute, []fleet.Orphan{leftPeering()}, 0, true},
+		{20 * time.Minute, nil, 0, false}, // it did not answer
+		{25 * time.Minute, []fleet.Orphan{leftPeering()}, 0, false},
+	} {
+		slices, peering := at(c.after, c.got...)
+		require.Equal(t, c.slices, slices, "%s", c.after)
+		require.Equal(t, c.peering, peering, "%s", c.after)
+	}
+	s.Forget(leftPeering())
+	require.Empty(t, s.Orphans)
+}
+
+// What somebody may still want is never removed, however old it is.
+func TestSweepKeeps(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	row := func(number int) func(*fleet.Swept) {
+		return func(of *fleet.Swept) {
+			of.Groups[0].Instances = []fleet.InstanceView{{Name: "a-t0-1", Phase: fleet.Ready, Attempt: number}}
+		}
+	}
+	provider := func(p fleet.ProviderSnapshot) func(*fleet.Swept) {
+		return func(of *fleet.Swept) { p.ID, of.Providers = "milan", []fleet.ProviderSnapshot{p} }
+	}
+	foreign := leftSlice("a-t0-1")
+	foreign.Foreign = true
+	for name, c := range map[string]struct {
+		orphan fleet.Orphan
+		change func(*fleet.Swept)
+		kept   string
+	}{
+		"nobody knows it": {leftSlice("a-t0-1"), row(3), ""},
+		"of another cluster": {foreign, row(3),
+			"another cluster with this one's Liqo id has made it, or it does not say who has"},
+		"the instance's own": {leftSlice("a-t0-1"), row(2), "its instance is booked"},
+		"an attempt to come": {leftSlice("a-t0-1"), row(1), "its instance is booked"},
+		"the group is unknown": {leftSlice("a-t0-1"), func(of *fleet.Swept) { of.Groups = nil },
+			"node group a does not run, or has no configuration yet"},
+		"the group recovers": {leftSlice("a-t0-1"), func(of *fleet.Swept) { of.Groups[0].Spec = nil },
+			"node group a does not run, or has no configuration yet"},
+		"held": {leftSlice("a-t0-1"), provider(fleet.ProviderSnapshot{Phase: fleet.Established,
+			Holds: []string{"a-t0-1-2"}}), "its provider holds room for it"},
+		"lists show nothing": {leftSlice("a-t0-1"), func(of *fleet.Swept) { of.Found = nil }, ""},
+		"a peering that is over": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent}),
+			""},
+		"a peering in use": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Establishing}),
+			"the peering is in use"},
+		"a peering for good": {leftPeering(), func(of *fleet.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
+			"the offer says unpeer: never"},
+		"not offered": {leftPeering(), func(of *fleet.Swept) { of.Offers = nil }, "the provider is not offered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s fleet.Sweep
+			for n := range 4 {
+				s = s.After(swept(now.Add(time.Duration(n)*fleet.SweepEvery), c.change), milan, "", []fleet.Orphan{c.orphan})
+			}
+			require.Len(t, s.Orphans, 1)
+			require.Equal(t, c.kept, s.Orphans[0].Kept)
+		})
+	}
+}
+
+// A list that shows nothing at all is not believed before it has shown that for five minutes.
+func TestSweepDoubtsEmptyLists(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	var s fleet.Sweep
+	for n := range 3 {
+		s = s.After(swept(now.Add(time.Duration(n)*fleet.SweepEvery)), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	}
+	require.Empty(t, s.Orphans[0].Kept)
+	empty := func(of *fleet.Swept) { of.Found = nil }
+	s = s.After(swept(now.Add(3*fleet.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	require.Contains(t, s.Orphans[0].Kept, "not believed yet")
+	s = s.After(swept(now.Add(4*fleet.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	require.Empty(t, s.Orphans[0].Kept)
+}
+
+// Each sweep asks some providers, in turn; what was seen on the others stays.
+func TestSweepTakesTurns(t *testing.T) {
+	var offers []fleet.Offer
+	for n := range 120 {
+		offers = append(offers, fleet.Offer{Provider: fmt.Sprintf("p%03d", n)})
+	}
+	var s fleet.Sweep
+	seen := map[string]int{}
+	for n := range 12 {
+		asked, next := s.Asks(offers, []fleet.Provider{{ID: "p000"}})
+		require.LessOrEqual(t, len(asked), 50)
+		for _, p := range asked {
+			seen[p.ID]++
+		}
+		var got []fleet.Orphan
+		if n == 0 {
+			o := leftPeering()
+			o.Attempt.Provider.ID = asked[0].ID
+			got = append(got, o)
+		}
+		s = s.After(swept(time.Unix(int64(n)*300, 0)), asked, next, got)
+		if n == 1 {
+			require.Len(t, s.Orphans, 1, "p000 was not asked")
+		}
+	}
+	require.Len(t, seen, 120)
+	for id, times := range seen {
+		require.Equal(t, 5, times, id)
+	}
+}
+
+// A fault of our own cluster is told at once, holds up nobody but where a namespace is at stake, and is over with the
+// peering, or when a round says so.
+func TestFaultsOfOurOwn(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	p := fleet.NewProviderState("milan", now)
+	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, now)
+	p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldNoRoom, Message: "no CPU"}}}, now)
+	standing := p.Snapshot(now).Standing
+	require.Equal(t, fleet.ConditionNoRoomForGateway, standing.Condition())
+	require.Equal(t, "no CPU", standing.Message)
+	require.False(t, standing.Closes())
+	require.Contains(t, fleet.Conditions, standing.Condition())
+
+	seen := func(at time.Time, f fleet.Fault) fleet.Outlook {
+		return fleet.Outlook{At: at, Evidence: []fleet.Evidence{{Provider: "milan", Access: fleet.AccessGranted, Fault: f}}}
+	}
+	divided := fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: "by color"}
+	j := fleet.Judge(fleet.Outlook{}, seen(now, divided), nil, nil)
+	standing, changed := j.Standing(p.Snapshot(now))
+	require.True(t, changed, "the first round that sees it tells it")
+	require.Equal(t, fleet.ConditionNamespaceDivided, standing.Condition())
+	require.True(t, standing.Closes())
+	require.Contains(t, fleet.Conditions, standing.Condition())
+
+	j = fleet.Judge(j.Now, seen(now.Add(time.Minute), fleet.Fault{}), nil, nil)
+	standing, changed = j.Standing(p.Snapshot(now))
+	require.True(t, changed)
+	require.True(t, standing.Good())
+}
