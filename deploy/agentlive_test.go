@@ -42,7 +42,7 @@ func TestAgentOnARealCluster(t *testing.T) {
 	keep := storetest.New(t)
 	offered := func(cpu string) func() error {
 		return func() error {
-			records, err := keep.List(t.Context(), "", 10, time.Now())
+			records, err := keep.List(t.Context(), store.Query{Limit: 10}, time.Now())
 			if err != nil {
 				return err
 			}

@@ -151,6 +151,9 @@ func TestRefused(t *testing.T) {
 		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x", "discovery.tls"},
 		{"plaintext", "discovery.enabled=true,discovery.writers.secretName=x,discovery.tls.certManager=true",
 			"needs tls.certManager.enabled"},
+		{"existing", "discovery.postgres.secretName=", "discovery.postgres.secretName"},
+		{"existing", "discovery.store=mysql", "discovery.store"},
+		{"certmanager", "discovery.replicaCount=2", "a SQLite file has one server"},
 		{"certmanager", "clusterAutoscaler.namespace=kube-system", "must be a ClusterIssuer"},
 		{"existing", "offerServer.url=http://offers.example.com", "offerServer.url"},
 	} {

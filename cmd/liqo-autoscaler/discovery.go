@@ -13,16 +13,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/postgres"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
 // discoveryFiles are what the discovery server is made of.
 type discoveryFiles struct {
-	cert, key, writers, database string
+	cert, key, writers, store, dsn string
+	rate                           float64
 }
 
 func newDiscovery(c *common) *cobra.Command {
@@ -40,16 +45,16 @@ func newDiscovery(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			site, err := files.open(cmd.Context(), logger)
+			seen, err := observe.open(logger)
 			if err != nil {
 				return err
 			}
-			seen, err := observe.open(logger)
-			if err != nil {
-				return errors.Join(err, site.Close())
-			}
 			defer seen.close()
-			seen.observeOffers(site.offers)
+			site, err := files.open(cmd.Context(), logger, seen.registry)
+			if err != nil {
+				return err
+			}
+			seen.observeOffers(site.api)
 			seen.observeCertificate(files.cert)
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -67,9 +72,13 @@ func newDiscovery(c *common) *cobra.Command {
 	cmd.Flags().StringVar(&files.key, "tls-key", "", "file with the certificate's key, PEM (required)")
 	cmd.Flags().StringVar(&files.writers, "writers", "",
 		"YAML file with those who may come in and the hashes of their tokens (required)")
-	cmd.Flags().StringVar(&files.database, "database", "",
-		"SQLite file that keeps the offers; made when missing (required)")
-	for _, name := range []string{"tls-cert", "tls-key", "writers", "database"} {
+	cmd.Flags().StringVar(&files.store, "store", "",
+		"what keeps the offers: sqlite:FILE, made when missing, or postgres, for several servers (required)")
+	cmd.Flags().StringVar(&files.dsn, "postgres-dsn-file", "",
+		"file with PostgreSQL's connection string; without it PGHOST, PGPASSWORD and the others of libpq say where it is")
+	cmd.Flags().Float64Var(&files.rate, "rate", 50,
+		"requests a second that each token may make, ten times as many at once; 0 for no bound")
+	for _, name := range []string{"tls-cert", "tls-key", "writers", "store"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
 	cmd.AddCommand(newHashToken())
@@ -81,12 +90,13 @@ type discoverySite struct {
 	api          *server.Server
 	certificates *server.Certificates
 	writers      *server.WritersFile
-	offers       *sqlite.Store
+	offers       *sqlstore.Store
 	log          *slog.Logger
 }
 
 // open reads all files a first time; a fault in any is an error. Close the site.
-func (f discoveryFiles) open(ctx context.Context, log *slog.Logger) (*discoverySite, error) {
+func (f discoveryFiles) open(ctx context.Context, log *slog.Logger, registry prometheus.Registerer) (
+	*discoverySite, error) {
 	s := &discoverySite{log: log}
 	var err error
 	if s.certificates, err = server.LoadCertificates(f.cert, f.key, log); err != nil {
@@ -95,13 +105,28 @@ func (f discoveryFiles) open(ctx context.Context, log *slog.Logger) (*discoveryS
 	if s.writers, err = server.OpenWriters(f.writers); err != nil {
 		return nil, err
 	}
-	if s.offers, err = sqlite.Open(ctx, f.database); err != nil {
+	if s.offers, err = f.openStore(ctx); err != nil {
 		return nil, err
 	}
-	if s.api, err = server.New(server.Options{Store: s.offers, Writers: s.writers, Log: log}); err != nil {
+	s.api, err = server.New(server.Options{Store: s.offers, Writers: s.writers, Rate: f.rate, Log: log, Registry: registry,
+		Namespace: metrics.Namespace})
+	if err != nil {
 		return nil, errors.Join(err, s.offers.Close())
 	}
 	return s, nil
+}
+
+func (f discoveryFiles) openStore(ctx context.Context) (*sqlstore.Store, error) {
+	path, isFile := strings.CutPrefix(f.store, "sqlite:")
+	switch {
+	case isFile && path != "" && f.dsn == "":
+		return sqlite.Open(ctx, path)
+	case f.store == "postgres":
+		return postgres.Open(ctx, f.dsn)
+	case isFile && path != "":
+		return nil, errors.New("--postgres-dsn-file needs --store postgres")
+	}
+	return nil, fmt.Errorf("--store is %q: give sqlite:FILE or postgres", f.store)
 }
 
 // Close releases the database.

@@ -74,7 +74,7 @@ func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	d := testSite{
 		files: discoveryFiles{cert: in("tls.crt"), key: in("tls.key"), writers: in("writers.yaml"),
-			database: in("offers.db")},
+			store: "sqlite:" + in("offers.db")},
 		client: client.Options{URL: "https://" + listener.Addr().String(), CAFile: in("ca.crt"), TokenFile: in("token"),
 			SecretNamespaces: []string{"liqo-autoscaler"}},
 	}
@@ -82,7 +82,7 @@ func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	require.NoError(t, os.WriteFile(d.client.TokenFile, []byte(token), 0o600))
 	writers := fmt.Appendf(nil, "writers:\n- name: dev\n  tokenSHA256: %q\n", hash)
 	require.NoError(t, os.WriteFile(d.files.writers, writers, 0o600))
-	site, err := d.files.open(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+	site, err := d.files.open(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), nil)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served, watched := make(chan error, 1), make(chan struct{})
@@ -129,11 +129,14 @@ func TestDiscoveryOpenErrors(t *testing.T) {
 		"load server certificate":      func(f *discoveryFiles) { f.cert = missing },
 		"private key does not match":   func(f *discoveryFiles) { f.cert = d.client.CAFile },
 		"open writers file " + missing: func(f *discoveryFiles) { f.writers = missing },
-		"open offers database":         func(f *discoveryFiles) { f.database = missing },
+		"open offers database":         func(f *discoveryFiles) { f.store = "sqlite:" + missing },
+		"give sqlite:FILE or postgres": func(f *discoveryFiles) { f.store = "offers.db" },
+		"needs --store postgres":       func(f *discoveryFiles) { f.dsn = missing },
+		"read connection string":       func(f *discoveryFiles) { f.store, f.dsn = "postgres", missing },
 	} {
 		files := d.files
 		change(&files)
-		_, err := files.open(t.Context(), slog.New(slog.DiscardHandler))
+		_, err := files.open(t.Context(), slog.New(slog.DiscardHandler), nil)
 		require.ErrorContains(t, err, says)
 	}
 }

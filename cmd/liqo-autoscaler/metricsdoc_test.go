@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +26,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	discovery "github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
@@ -110,11 +114,17 @@ func metricRows(t *testing.T) []string {
 	each := map[string]corev1.ResourceList{"milan": amounts}
 	agent.NewMetrics(metrics.Namespace, provider.registry).Measured(each, each, amounts)
 
+	offers := observed(t)
+	web, err := discovery.New(discovery.Options{Store: storetest.New(t), Writers: discovery.Writers{}, Registry: offers.registry,
+		Namespace: metrics.Namespace})
+	require.NoError(t, err)
+	web.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/healthz", nil))
+
 	rows := map[string]string{} // by name
 	for _, process := range []struct {
 		name string
 		*observer
-	}{{"grpcserver", server}, {"worker", work}, {"agent", provider}} {
+	}{{"grpcserver", server}, {"worker", work}, {"agent", provider}, {"discovery", offers}} {
 		gathered, err := process.registry.Gather()
 		require.NoError(t, err)
 		for _, f := range gathered {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
@@ -183,10 +184,16 @@ func TestServerIsReadyWithAFreshView(t *testing.T) {
 }
 
 func TestDiscoveryIsReadyWhileItsStoreAnswers(t *testing.T) {
-	o, _ := served(t, func(o *observer) { o.observeOffers(storetest.New(t)) })
+	served := func(keep store.Store) *observer {
+		api, err := server.New(server.Options{Store: keep, Writers: server.Writers{}})
+		require.NoError(t, err)
+		o, _ := served(t, func(o *observer) { o.observeOffers(api) })
+		return o
+	}
+	o := served(storetest.New(t))
 	code, _ := get(t, o.health, "/readyz")
 	require.Equal(t, 200, code)
-	o, _ = served(t, func(o *observer) { o.observeOffers(closedStore{}) })
+	o = served(closedStore{})
 	code, body := get(t, o.health, "/readyz")
 	require.Equal(t, 503, code)
 	require.Equal(t, "offers: database is closed\n", body)
@@ -194,8 +201,8 @@ func TestDiscoveryIsReadyWhileItsStoreAnswers(t *testing.T) {
 
 type closedStore struct{ store.Store }
 
-func (closedStore) List(context.Context, string, int, time.Time) ([]store.Record, error) {
-	return nil, errors.New("database is closed")
+func (closedStore) Now(context.Context) (time.Time, error) {
+	return time.Time{}, errors.New("database is closed")
 }
 
 // Everything that a process of all parts shows passes Prometheus' own lint, the SDK's metrics apart, which have no

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
@@ -58,12 +57,7 @@ func (o *observer) observeWorker(temporal health) (polls func()) {
 }
 
 // observeOffers shows a discovery server: ready while its store answers.
-func (o *observer) observeOffers(offers store.Store) {
-	o.readyWhen("offers", func(ctx context.Context) error {
-		_, err := offers.List(ctx, "", 1, time.Now())
-		return err
-	})
-}
+func (o *observer) observeOffers(s *server.Server) { o.readyWhen("offers", s.Ready) }
 
 // observeAgent shows an agent: ready once it can measure, while what it measures is advertised.
 func (o *observer) observeAgent(a *agent.Agent) {

@@ -50,11 +50,12 @@ func newSite(t *testing.T, ahead time.Duration) *site {
 	writers, err := server.ParseWriters(fmt.Appendf(nil, "writers: [{name: milan, tokenSHA256: %s, "+
 		"providers: [milan-1]}, {name: worker, tokenSHA256: %s, readOnly: true}]", hash("agent"), hash("reader")))
 	require.NoError(t, err)
-	real, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: quiet, Now: func() time.Time {
+	clock := func() time.Time {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return time.Now().Add(s.ours)
-	}})
+	}
+	real, err := server.New(server.Options{Store: storetest.At(storetest.New(t), clock), Writers: writers, Log: quiet})
 	require.NoError(t, err)
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

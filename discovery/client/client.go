@@ -21,17 +21,20 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/traced"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // What callers can meet; match with errors.Is.
 var (
-	// ErrUnreachable: no answer came, or one that is not the discovery server's; trying again may help.
+	// ErrUnreachable: no answer came, or one that is not the discovery server's, or it has too much to do; trying again
+	// may help.
 	ErrUnreachable = errors.New("discovery server unreachable")
 	// ErrDenied: the server does not know the token, or the token may not do it.
 	ErrDenied = errors.New("denied by the discovery server")
@@ -55,7 +58,7 @@ type Options struct {
 	// NetworkCIDRs are where the addresses that listed offers name for their network must lie; none: they may name no
 	// address. This cluster's gateway would otherwise dial whatever a writer likes.
 	NetworkCIDRs []string
-	// Timeout bounds one request. Default 10s.
+	// Timeout bounds one request, and the waits that the server asks for before it is sent again. Default 10s.
 	Timeout time.Duration
 	// KeepStale is how long Source serves its last list while the server cannot be reached. Default 5m; negative: not at
 	// all.
@@ -107,6 +110,9 @@ func New(options Options) (*Client, error) {
 	return c, nil
 }
 
+// URL is where the server is.
+func (c *Client) URL() string { return c.options.URL }
+
 const (
 	maxToken  = 4 << 10
 	maxAnswer = 32 << 20 // 500 offers of at most 64 KiB
@@ -152,40 +158,58 @@ func follow(caFile string) (*reload.Files[*http.Client], error) {
 }
 
 // do sends one request and decodes the answer into out, if it is not nil. Unknown fields of an answer are ignored: the
-// server may be newer.
+// server may be newer. A request that was one too many is sent again when the server says, if there is time.
 func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
+	for {
+		again, err := c.once(ctx, method, target, in, out)
+		if err == nil || again == 0 {
+			return err
+		}
+		if end, _ := ctx.Deadline(); time.Until(end) < again || !wait.For(ctx, again) {
+			return err
+		}
+	}
+}
+
+// once sends the request once. again is how long to wait before another try, 0 when there is nothing to wait for.
+func (c *Client) once(ctx context.Context, method string, target *url.URL, in, out any) (again time.Duration,
+	err error) {
 	req, err := c.request(ctx, method, target, in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	web, _, err := c.web.Get()
 	if err != nil {
-		return fmt.Errorf("read CA file: %w", err)
+		return 0, fmt.Errorf("read CA file: %w", err)
 	}
 	resp, err := web.Do(req)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return 0, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("%w: read answer: %w", ErrUnreachable, err)
+		return 0, fmt.Errorf("%w: read answer: %w", ErrUnreachable, err)
 	}
 	if len(raw) > maxAnswer {
-		return fmt.Errorf("%w: its answer is larger than %d MiB", ErrUnreachable, maxAnswer>>20)
+		return 0, fmt.Errorf("%w: its answer is larger than %d MiB", ErrUnreachable, maxAnswer>>20)
 	}
 	if !slices.Contains([]int{http.StatusOK, http.StatusCreated, http.StatusNoContent}, resp.StatusCode) {
-		return refusal(resp.StatusCode, resp.Header.Get("Content-Type"), raw)
+		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && resp.StatusCode ==
+			http.StatusTooManyRequests {
+			again = time.Duration(min(max(seconds, 1), 3600)) * time.Second
+		}
+		return again, refusal(resp.StatusCode, resp.Header.Get("Content-Type"), raw)
 	}
 	if out == nil {
-		return nil
+		return 0, nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("%w: its answer is not the JSON of a discovery server: %w", ErrUnreachable, err)
+		return 0, fmt.Errorf("%w: its answer is not the JSON of a discovery server: %w", ErrUnreachable, err)
 	}
-	return nil
+	return 0, nil
 }
 
 func (c *Client) request(ctx context.Context, method string, target *url.URL, in any) (*http.Request, error) {
@@ -219,7 +243,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		kind = ErrDenied
-	case status < 400 || status >= 500:
+	case status < 400 || status >= 500 || status == http.StatusTooManyRequests:
 		kind = ErrUnreachable
 	}
 	var p api.Problem

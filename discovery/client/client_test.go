@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -400,4 +401,36 @@ func TestNewRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.NewSource(c)
 	require.ErrorContains(t, err, "name the namespaces")
+}
+
+// A request that was one too many is sent again when the server says, if there is time for it.
+func TestRetryAfter(t *testing.T) {
+	for after, want := range map[string]int64{"1": 2, "3600": 1, "": 1, "soon": 1} {
+		var asked atomic.Int64
+		web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) == 1 {
+				w.Header().Set("Retry-After", after)
+				w.Header().Set("Content-Type", api.ContentProblem)
+				w.WriteHeader(http.StatusTooManyRequests)
+				fmt.Fprint(w, `{"title":"Too Many Requests","detail":"try again","status":429}`)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		}))
+		t.Cleanup(web.Close)
+		dir := t.TempDir()
+		token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+		require.NoError(t, os.WriteFile(token, []byte("t"), 0o600))
+		require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}), 0o600))
+		c, err := client.New(client.Options{URL: web.URL, TokenFile: token, CAFile: ca, Timeout: time.Minute})
+		require.NoError(t, err)
+		err = c.Delete(t.Context(), "milan")
+		require.Equal(t, want, asked.Load(), after)
+		if want > 1 {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		require.ErrorContains(t, err, "429 Too Many Requests")
+	}
 }

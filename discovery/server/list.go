@@ -52,6 +52,9 @@ func parseQuery(values url.Values) (query, error) {
 			bad("resource", "write name=amount, such as cpu=2 or nvidia.com/gpu=1")
 		}
 	}
+	if !nameable(q.after) {
+		bad("after", "is no name of an offer")
+	}
 	q.limit, err = strconv.Atoi(cmp.Or(values.Get("limit"), maxLimit))
 	if err != nil || q.limit < 1 || q.limit > api.MaxLimit {
 		bad("limit", "must be a whole number from 1 to "+maxLimit)
@@ -92,32 +95,37 @@ func (q query) matches(r store.Record) bool {
 	return true
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request, _ Writer) error {
+func (s *Server) list(w http.ResponseWriter, r *http.Request, _ Writer) (did string, err error) {
 	q, err := parseQuery(r.URL.Query())
 	if err != nil {
-		return err
+		return "", err
 	}
-	now, page, after := s.options.Now(), api.List{Items: []api.Offer{}}, q.after
+	now, err := s.options.Store.Now(r.Context())
+	if err != nil {
+		return "", err
+	}
+	page, inForce := api.List{Items: []api.Offer{}}, inForce(s.options.Writers.Current())
+	ask := store.Query{After: q.after, Limit: api.MaxLimit, Selector: q.selector}
 	for {
-		records, err := s.options.Store.List(r.Context(), after, api.MaxLimit, now)
+		records, err := s.options.Store.List(r.Context(), ask, now)
 		if err != nil {
-			return err
+			return "", err
 		}
 		for _, record := range records {
-			if !q.matches(record) {
+			if !q.matches(record) || !inForce(record) {
 				continue
 			}
 			if len(page.Items) == q.limit { // there is one more: the page ends before it
 				page.Next = page.Items[q.limit-1].Name
 				s.reply(w, r, http.StatusOK, api.ContentJSON, page)
-				return nil
+				return "", nil
 			}
 			page.Items = append(page.Items, view(record, now))
 		}
-		if len(records) < api.MaxLimit {
+		if len(records) < ask.Limit {
 			s.reply(w, r, http.StatusOK, api.ContentJSON, page)
-			return nil
+			return "", nil
 		}
-		after = records[len(records)-1].Offer.Name
+		ask.After = records[len(records)-1].Offer.Name
 	}
 }

@@ -1,76 +1,124 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) error {
+// What a write did, as the log says it.
+const (
+	created = "created"
+	changed = "changed"
+	renewed = "renewed"
+	deleted = "deleted"
+	begun   = "begun"
+)
+
+func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	turn, err := turnOf(r)
 	if err != nil {
-		return err
+		return "", err
 	}
-	posted, err := s.decode(r, who)
+	now, err := s.options.Store.Now(r.Context())
 	if err != nil {
-		return err
+		return "", err
 	}
-	now := s.options.Now()
+	posted, err := s.decode(r, who, now)
+	if err != nil {
+		return "", err
+	}
 	record := store.Record{Offer: posted, Writer: who.Name, Updated: now.UTC()}
-	created, err := s.options.Store.Put(r.Context(), record, turn, now)
+	before, err := s.options.Store.Put(r.Context(), record, turn, now)
+	if errors.Is(err, store.ErrOwned) && s.vacate(r.Context(), posted.Name, now) {
+		before, err = s.options.Store.Put(r.Context(), record, turn, now)
+	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
+	switch {
+	case before.Writer == "":
+		did, status = created, http.StatusCreated
 		w.Header().Set("Location", r.URL.Path)
+	case content(before) == content(record):
+		did = renewed
+	default:
+		did = changed
 	}
-	level := slog.LevelInfo
-	if !created && turn.Session != 0 {
-		level = slog.LevelDebug // an agent's renewal, of which there are many
-	}
-	s.options.Log.Log(r.Context(), level, "offer put", "offer", posted.Name, "writer", who.Name, "created", created,
-		"expires", posted.Expires, "session", turn.Session)
 	s.reply(w, r, status, api.ContentJSON, view(record, now))
-	return nil
+	return did, nil
 }
 
-func (s *Server) get(w http.ResponseWriter, r *http.Request, _ Writer) error {
-	now := s.options.Now()
-	record, err := s.options.Store.Get(r.Context(), r.PathValue("name"), now)
+// vacate frees the name if the offer that has it is not in force, and reports whether it did.
+func (s *Server) vacate(ctx context.Context, name string, now time.Time) bool {
+	found, err := s.options.Store.Get(ctx, name, now)
+	return err == nil && !inForce(s.options.Writers.Current())(found) &&
+		s.options.Store.Delete(ctx, name, found.Writer, store.Turn{}, now) == nil
+}
+
+// content is the fingerprint of what is offered, whenever it ends.
+func content(r store.Record) string {
+	r.Offer.Expires = nil
+	return discovery.Epoch(r.Offer.Offer())
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request, _ Writer) (did string, err error) {
+	now, err := s.options.Store.Now(r.Context())
 	if err != nil {
-		return err
+		return "", err
+	}
+	name := r.PathValue("name")
+	if !nameable(name) {
+		return "", store.ErrNotFound
+	}
+	record, err := s.options.Store.Get(r.Context(), name, now)
+	if err == nil && !inForce(s.options.Writers.Current())(record) {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return "", err
 	}
 	s.reply(w, r, http.StatusOK, api.ContentJSON, view(record, now))
-	return nil
+	return "", nil
 }
 
-func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) error {
+func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	name := r.PathValue("name")
+	if !nameable(name) {
+		return "", invalid(api.FieldError{Path: "name", Detail: "is no name of an offer"})
+	}
 	turn, err := turnOf(r)
-	if err == nil {
-		err = s.options.Store.Delete(r.Context(), name, who.Name, turn, s.options.Now())
-	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.options.Log.Info("offer deleted", "offer", name, "writer", who.Name)
+	now, err := s.options.Store.Now(r.Context())
+	if err != nil {
+		return "", err
+	}
+	if err := s.options.Store.Delete(r.Context(), name, who.Name, turn, now); err != nil {
+		return "", err
+	}
 	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return deleted, nil
 }
+
+// nameable reports whether a database can look for the name: PostgreSQL takes neither zero bytes nor broken UTF-8.
+func nameable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
 // decode reads and checks the body, and fills in what it leaves out.
-func (s *Server) decode(r *http.Request, who Writer) (api.Posted, error) {
+func (s *Server) decode(r *http.Request, who Writer, now time.Time) (api.Posted, error) {
 	body, err := readJSON(r)
 	if err != nil {
 		return api.Posted{}, err
@@ -88,13 +136,16 @@ func (s *Server) decode(r *http.Request, who Writer) (api.Posted, error) {
 	if err := who.allow(posted); err != nil {
 		return api.Posted{}, err
 	}
-	err = s.expire(&posted)
+	err = s.expire(&posted, now)
 	return posted, err
 }
 
 func readJSON(r *http.Request) ([]byte, error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != api.ContentJSON {
 		return nil, problem(http.StatusUnsupportedMediaType, "", "send Content-Type: %s", api.ContentJSON)
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return nil, problem(http.StatusUnsupportedMediaType, "", "send the body as it is, without Content-Encoding")
 	}
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
@@ -122,9 +173,8 @@ func (w Writer) allow(posted api.Posted) error {
 	return nil
 }
 
-// expire sets the default expiry and checks the bounds. What is stored is always a time of this server's clock.
-func (s *Server) expire(posted *api.Posted) error {
-	now := s.options.Now()
+// expire sets the default expiry and checks the bounds. What is stored is always a time of the store's clock.
+func (s *Server) expire(posted *api.Posted, now time.Time) error {
 	end, path := now.Add(s.options.DefaultTTL).Truncate(time.Second), "expires"
 	switch {
 	case posted.TTLSeconds > int64(s.options.MaxTTL/time.Second): // also what no Duration can hold

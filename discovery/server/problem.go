@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
@@ -21,7 +22,13 @@ const (
 
 type problemError struct{ api.Problem }
 
-func (p *problemError) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
+func (p *problemError) Error() string {
+	text := fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail)
+	for _, e := range p.Errors {
+		text += "; " + strings.TrimPrefix(e.Path+": "+e.Detail, ": ")
+	}
+	return text
+}
 
 func problem(status int, kind, format string, args ...any) *problemError {
 	p := &problemError{api.Problem{Type: kind, Title: http.StatusText(status), Status: status,
@@ -64,18 +71,9 @@ func translate(err error) *problemError {
 		return problem(http.StatusConflict, typeReplay,
 			"the session has written with this sequence, or a later one, already; nothing was changed")
 	default: // the cause is for our log, not for the caller
-		return problem(http.StatusInternalServerError, "", "the server could not do it; its log says why")
+		return problem(http.StatusServiceUnavailable, "",
+			"the server's database does not do it, and its log says why; try again: a write may have taken effect")
 	}
-}
-
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := translate(err)
-	level, cause := s.options.Log.Info, error(p)
-	if p.Status >= http.StatusInternalServerError {
-		level, cause = s.options.Log.Error, err
-	}
-	level("request refused", "method", r.Method, "path", r.URL.Path, "status", p.Status, "error", cause)
-	s.reply(w, r, p.Status, api.ContentProblem, p.Problem)
 }
 
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {

@@ -63,7 +63,12 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if n, err := s.options.Store.Sweep(ctx, s.options.Now()); err != nil {
+			now, err := s.options.Store.Now(ctx)
+			n := 0
+			if err == nil {
+				n, err = s.options.Store.Sweep(ctx, now)
+			}
+			if err != nil {
 				s.options.Log.Error("expired offers cannot be removed", "error", err)
 			} else if n > 0 {
 				s.options.Log.Info("expired offers removed", "offers", n)

@@ -97,6 +97,8 @@ func TestNewNeedsAStoreAndWriters(t *testing.T) {
 	require.Error(t, err)
 	_, err = New(Options{Writers: Writers{}})
 	require.Error(t, err)
+	_, err = New(Options{Store: storetest.New(t), Writers: Writers{}, Rate: -1})
+	require.Error(t, err)
 }
 
 // Files that change between the reading of one and of the other are read again.

@@ -2,10 +2,16 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"path"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
@@ -20,16 +26,21 @@ type Options struct {
 	DefaultTTL time.Duration
 	// MaxTTL bounds the life of an offer. Default 30 days.
 	MaxTTL time.Duration
-	// Log receives one line per request that changes something or fails. Default slog.Default().
+	// Log receives one line for each write, taken or refused, and for each read that fails. Default slog.Default().
 	Log *slog.Logger
-	// Now is the clock. Default time.Now.
-	Now func() time.Time
+	// Rate bounds the requests of each writer, in one second; ten times as many may come at once. 0: no bound.
+	Rate float64
+	// Registry gets the metrics, whose names begin with Namespace; nil: none are kept.
+	Registry  prometheus.Registerer
+	Namespace string
 }
 
 // Server is the API as an http.Handler.
 type Server struct {
-	options Options
-	mux     *http.ServeMux
+	options  Options
+	mux      *http.ServeMux
+	limits   limits
+	answered *prometheus.HistogramVec
 }
 
 // New makes a Server.
@@ -37,44 +48,51 @@ func New(options Options) (*Server, error) {
 	if options.Store == nil || options.Writers == nil {
 		return nil, errors.New("make discovery server: the store or the writers are missing")
 	}
+	if options.Rate < 0 {
+		return nil, fmt.Errorf("make discovery server: %v requests a second are less than none", options.Rate)
+	}
 	options.DefaultTTL = cmp.Or(options.DefaultTTL, 24*time.Hour)
 	options.MaxTTL = cmp.Or(options.MaxTTL, 30*24*time.Hour)
 	options.Log = cmp.Or(options.Log, slog.Default())
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	s := &Server{options: options, mux: http.NewServeMux()}
+	s := &Server{options: options, mux: http.NewServeMux(), answered: newMetrics(options.Namespace, options.Registry)}
+	s.limits.rate = rate.Limit(options.Rate)
 	for _, r := range s.routes() {
-		s.mux.HandleFunc(r.method+" "+r.path, r.handle)
+		s.mux.HandleFunc(r.method+" "+r.path, s.measured(r))
 	}
 	return s, nil
 }
 
 // route is one operation; a test holds them against openapi.yaml.
 type route struct {
-	method, path string
-	handle       http.HandlerFunc
+	name, method, path string
+	handle             http.HandlerFunc
 }
 
 func (s *Server) routes() []route {
 	one := api.PathOffers + "/{name}"
 	return []route{
-		{http.MethodGet, "/healthz", s.healthz},
-		{http.MethodGet, "/v1/openapi.yaml", s.openapi},
-		{http.MethodGet, api.PathOffers, s.as(reader, s.list)},
-		{http.MethodGet, one, s.as(reader, s.get)},
-		{http.MethodPut, one, s.as(writer, s.put)},
-		{http.MethodDelete, one, s.as(writer, s.remove)},
-		{http.MethodPost, api.PathSessions, s.as(writer, s.begin)},
+		{"health", http.MethodGet, "/healthz", s.healthz},
+		{"ready", http.MethodGet, "/readyz", s.readyz},
+		{"openapi", http.MethodGet, "/v1/openapi.yaml", s.openapi},
+		{"list", http.MethodGet, api.PathOffers, s.as(reader, s.list)},
+		{"get", http.MethodGet, one, s.as(reader, s.get)},
+		{"put", http.MethodPut, one, s.as(writer, s.put)},
+		{"delete", http.MethodDelete, one, s.as(writer, s.remove)},
+		{"begin", http.MethodPost, api.PathSessions, s.as(writer, s.begin)},
 	}
 }
+
+// storeLimit is how long a request may take once its head has been read.
+const storeLimit = 8 * time.Second
 
 // ServeHTTP answers everything in JSON, also what the mux would refuse in plain text.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal, pattern := s.mux.Handler(r)
-	if pattern != "" {
+	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked { // to others the mux answers where to
+		ctx, cancel := context.WithTimeout(r.Context(), storeLimit)
+		defer cancel()
 		r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
-		s.mux.ServeHTTP(w, r)
+		s.mux.ServeHTTP(w, r.WithContext(ctx))
 		return
 	}
 	seen := &refused{header: http.Header{}, status: http.StatusOK}
@@ -98,10 +116,21 @@ func (r *refused) Header() http.Header         { return r.header }
 func (r *refused) WriteHeader(status int)      { r.status = status }
 func (r *refused) Write(b []byte) (int, error) { return len(b), nil }
 
-func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
-	if _, err := s.options.Store.List(r.Context(), "", 1, s.options.Now()); err != nil {
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := s.Ready(r.Context()); err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// Ready is an error while the store does not answer.
+func (s *Server) Ready(ctx context.Context) error {
+	now, err := s.options.Store.Now(ctx)
+	if err == nil {
+		_, err = s.options.Store.List(ctx, store.Query{Limit: 1}, now)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,12 +57,18 @@ func newRig(t *testing.T, keep store.Store) *rig {
 		hash(tokenA), strings.ToUpper(hash(tokenB)), hash(tokenR)))
 	require.NoError(t, err)
 	r := &rig{t: t, contract: loadContract(t), log: &testkit.Buffer{}, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	s, err := New(Options{Store: keep, Writers: writers, Now: r.clock, Log: slog.New(slog.NewTextHandler(r.log, nil))})
-	require.NoError(t, err)
-	web := httptest.NewTLSServer(s)
-	t.Cleanup(web.Close)
-	r.url, r.client = web.URL, web.Client()
+	r.serve(Options{Store: storetest.At(keep, r.clock), Writers: writers})
 	return r
+}
+
+func (r *rig) serve(options Options) {
+	r.t.Helper()
+	options.Log = cmp.Or(options.Log, slog.New(slog.NewTextHandler(r.log, nil)))
+	s, err := New(options)
+	require.NoError(r.t, err)
+	web := httptest.NewTLSServer(s)
+	r.t.Cleanup(web.Close)
+	r.url, r.client = web.URL, web.Client()
 }
 
 type result struct {
@@ -342,10 +349,10 @@ func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
 	posted, err := api.Decode([]byte(goodOffer))
 	require.NoError(t, err)
 	end := r.clock().Add(time.Hour)
-	posted.Expires = &end
+	posted.Expires, posted.Credentials.SecretRef.Namespace = &end, "lend-b"
 	for i := range 1200 {
 		posted.Name = fmt.Sprintf("o%04d", i)
-		_, err := keep.Put(t.Context(), store.Record{Offer: posted, Writer: fmt.Sprint(i % 2)}, store.Turn{}, r.clock())
+		_, err := keep.Put(t.Context(), store.Record{Offer: posted, Writer: "ab"[i%2 : i%2+1]}, store.Turn{}, r.clock())
 		require.NoError(t, err)
 	}
 	names := 0
@@ -367,25 +374,28 @@ var errDisk = errors.New("disk on fire")
 type brokenStore struct{}
 
 func (brokenStore) Begin(context.Context, string, string) (int64, error) { return 0, errDisk }
-func (brokenStore) Put(context.Context, store.Record, store.Turn, time.Time) (bool, error) {
-	return false, errDisk
+func (brokenStore) Put(context.Context, store.Record, store.Turn, time.Time) (store.Record, error) {
+	return store.Record{}, errDisk
 }
 func (brokenStore) Get(context.Context, string, time.Time) (store.Record, error) {
 	return store.Record{}, errDisk
 }
-func (brokenStore) List(context.Context, string, int, time.Time) ([]store.Record, error) {
+func (brokenStore) List(context.Context, store.Query, time.Time) ([]store.Record, error) {
 	return nil, errDisk
 }
 func (brokenStore) Delete(context.Context, string, string, store.Turn, time.Time) error {
 	return errDisk
 }
+func (brokenStore) Now(context.Context) (time.Time, error)        { return time.Time{}, errDisk }
 func (brokenStore) Sweep(context.Context, time.Time) (int, error) { return 0, errDisk }
 
 func TestABrokenStoreIsNotShownToCallers(t *testing.T) {
 	r := newRig(t, brokenStore{})
-	for _, got := range []result{r.do("GET", "/healthz", "", ""), r.do("GET", "/v1/offers", tokenA, ""),
+	require.Equal(t, 204, r.do("GET", "/healthz", "", "").status)
+	for _, got := range []result{r.do("GET", "/readyz", "", ""), r.do("GET", "/v1/offers", tokenA, ""),
 		r.do("PUT", "/v1/offers/milan", tokenA, goodOffer)} {
-		require.Equal(t, 500, got.status)
+		require.Equal(t, 503, got.status)
+		require.Contains(t, got.problem(t).Detail, "database")
 		require.NotContains(t, string(got.body), "disk")
 	}
 	require.Contains(t, r.log.String(), "disk on fire")

@@ -13,28 +13,27 @@ import (
 )
 
 // begin issues a session to a provider's agent, and ends the one before.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) error {
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	body, err := readJSON(r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var asked api.Begin
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return problem(http.StatusBadRequest, "", "the body is not as described at /v1/openapi.yaml")
+		return "", problem(http.StatusBadRequest, "", "the body is not as described at /v1/openapi.yaml")
 	}
 	if !fleet.ValidProviderID(asked.Provider) {
-		return invalid(api.FieldError{Path: "provider", Detail: "is no Liqo cluster id"})
+		return "", invalid(api.FieldError{Path: "provider", Detail: "is no Liqo cluster id"})
 	}
 	if len(who.Providers) > 0 && !slices.Contains(who.Providers, asked.Provider) {
-		return invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})
+		return "", invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})
 	}
 	session, err := s.options.Store.Begin(r.Context(), who.Name, asked.Provider)
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.options.Log.Info("session begun", "session", session, "provider", asked.Provider, "writer", who.Name)
 	s.reply(w, r, http.StatusCreated, api.ContentJSON, api.Session{Session: session})
-	return nil
+	return begun, nil
 }
 
 // turnOf is the write's place in its session; a write without session has none.

@@ -5,9 +5,9 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"strings"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
@@ -31,9 +31,12 @@ type Writer struct {
 	sum [sha256.Size]byte
 }
 
-// Authenticator returns the writer of a token.
+// Authenticator knows who may come in.
 type Authenticator interface {
+	// Authenticate returns the writer of a token.
 	Authenticate(token string) (Writer, bool)
+	// Current are all writers.
+	Current() Writers
 }
 
 // Writers are an Authenticator.
@@ -52,6 +55,22 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 		return Writer{}, false
 	}
 	return ws[found], true
+}
+
+// Current implements Authenticator.
+func (ws Writers) Current() Writers { return ws }
+
+// inForce reports whether an offer is in force: its writer is known, and may still put it. Those of a writer that is
+// removed are not, from then on.
+func inForce(writers Writers) func(store.Record) bool {
+	known := make(map[string]Writer, len(writers))
+	for _, w := range writers {
+		known[w.Name] = w
+	}
+	return func(r store.Record) bool {
+		w, ok := known[r.Writer]
+		return ok && !w.ReadOnly && w.allow(r.Offer) == nil
+	}
 }
 
 // ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, readOnly, secretNamespaces, providers}]".
@@ -117,45 +136,20 @@ func OpenWriters(path string) (*WritersFile, error) {
 
 // Authenticate implements Authenticator.
 func (f *WritersFile) Authenticate(token string) (Writer, bool) {
+	return f.Current().Authenticate(token)
+}
+
+// Current implements Authenticator; of a file with a fault it is nobody.
+func (f *WritersFile) Current() Writers {
 	writers, _, err := f.files.Get()
 	if err != nil {
-		return Writer{}, false
+		return nil
 	}
-	return writers.Authenticate(token)
+	return writers
 }
 
 // Err returns what is wrong with the file now.
 func (f *WritersFile) Err() error {
 	_, _, err := f.files.Get()
 	return err
-}
-
-type role int
-
-const (
-	reader role = iota
-	writer
-)
-
-// as authenticates the request and checks that the writer has the needed role.
-func (s *Server) as(need role, handle func(http.ResponseWriter, *http.Request, Writer) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		who, ok := Writer{}, false
-		if strings.EqualFold(scheme, "Bearer") && token != "" {
-			who, ok = s.options.Writers.Authenticate(strings.TrimSpace(token))
-		}
-		switch {
-		case !ok:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
-			s.fail(w, r, problem(http.StatusUnauthorized, "",
-				"send Authorization: Bearer <token> with a token this server knows"))
-		case need == writer && who.ReadOnly:
-			s.fail(w, r, problem(http.StatusForbidden, "", "this token may only read"))
-		default:
-			if err := handle(w, r, who); err != nil {
-				s.fail(w, r, err)
-			}
-		}
-	}
 }

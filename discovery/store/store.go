@@ -1,10 +1,13 @@
-// Package store is the port to where the discovery server keeps its offers; store/sqlite keeps them in a file.
+// Package store is the port to where the discovery server keeps its offers. store/sqlite keeps them in a file, for one
+// server; store/postgres in PostgreSQL, for several.
 package store
 
 import (
 	"context"
 	"errors"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
@@ -38,19 +41,31 @@ type Record struct {
 	Updated time.Time  `json:"updated"`
 }
 
-// Store keeps offers by name. Every method takes the time: what has expired by then is as good as absent, and its name
-// is free. Safe for concurrent use. What goes in and comes out is not shared with the caller. Nothing is lost once a
-// method has returned.
+// Query asks for at most Limit offers with names after After, in the order of their bytes. With a Selector, what it
+// does not match may be left out; what it matches is not.
+type Query struct {
+	After    string
+	Limit    int
+	Selector labels.Selector // nil: all
+}
+
+// Store keeps offers by name. Methods take the time, which Now tells: what has expired by then is as good as absent,
+// and its name is free. Safe for concurrent use, also by several processes with one database. What goes in and comes
+// out is not shared with the caller. Nothing is lost once a method has returned. Errors that are none of the above are
+// the database's; then it is not known whether a write took effect.
 type Store interface {
-	// Begin issues a session to the agent of a provider, higher than all before. The agent's session before it is over: no
-	// write of it takes effect any longer. Errors: ErrFull.
+	// Now is the time by the clock that all who share the database go by.
+	Now(ctx context.Context) (time.Time, error)
+	// Begin issues a session to the agent of a provider, higher than all of its writer before. The agent's session before
+	// it is over: no write of it takes effect any longer. Errors: ErrFull.
 	Begin(ctx context.Context, writer, provider string) (session int64, err error)
-	// Put creates or replaces the offer named record.Offer.Name. Errors: ErrOwned, ErrFull, ErrSession, ErrReplayed.
-	Put(ctx context.Context, record Record, turn Turn, now time.Time) (created bool, err error)
+	// Put creates or replaces the offer named record.Offer.Name. before is what it replaced, zero when it created one.
+	// Errors: ErrOwned, ErrFull, ErrSession, ErrReplayed.
+	Put(ctx context.Context, record Record, turn Turn, now time.Time) (before Record, err error)
 	// Get errors: ErrNotFound.
 	Get(ctx context.Context, name string, now time.Time) (Record, error)
-	// List returns at most limit offers with names after the given one, in name order.
-	List(ctx context.Context, after string, limit int, now time.Time) ([]Record, error)
+	// List answers the query.
+	List(ctx context.Context, query Query, now time.Time) ([]Record, error)
 	// Delete removes the writer's offer; removing an absent one is success. Errors: ErrOwned, ErrSession, ErrReplayed.
 	Delete(ctx context.Context, name, writer string, turn Turn, now time.Time) error
 	// Sweep frees what expired offers take and returns their number.

@@ -16,9 +16,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
-func open(t *testing.T, path string) *sqlite.Store {
+func open(t *testing.T, path string) *sqlstore.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path)
 	require.NoError(t, err)
@@ -32,6 +34,13 @@ func record(t *testing.T, name string) store.Record {
 		`","credentials":{"secretRef":{"namespace":"ns","name":"x"}},"lendable":{"cpu":"1","memory":"1Gi","pods":"1"}}`))
 	require.NoError(t, err)
 	return store.Record{Offer: posted, Writer: "w"}
+}
+
+func TestContract(t *testing.T) {
+	storetest.Contract(t, func(t *testing.T) (first, second store.Store) {
+		path := filepath.Join(t.TempDir(), "offers.db")
+		return open(t, path), open(t, path)
+	})
 }
 
 const envPath = "SQLITE_TEST_PATH"
@@ -73,8 +82,8 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 	require.NoError(t, err)
 	_, err = second.Put(t.Context(), record(t, "b"), store.Turn{}, now)
 	require.NoError(t, err)
-	for _, s := range []*sqlite.Store{first, second} {
-		list, err := s.List(t.Context(), "", 10, now)
+	for _, s := range []*sqlstore.Store{first, second} {
+		list, err := s.List(t.Context(), store.Query{Limit: 10}, now)
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 	}
@@ -93,7 +102,8 @@ func TestOpenRefuses(t *testing.T) {
 	future := filepath.Join(dir, "future.db")
 	db, err := sql.Open("sqlite", future)
 	require.NoError(t, err)
-	_, err = db.Exec("PRAGMA user_version = 99")
+	require.NoError(t, open(t, future).Close())
+	_, err = db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)")
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	_, err = sqlite.Open(t.Context(), future)

@@ -1,20 +1,58 @@
-// Package storetest opens stores for tests.
+// Package storetest opens stores for tests, and is the contract of all stores.
 package storetest
 
 import (
+	"context"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
+// empty is the file of an empty store: migrations are written to disk one by one, which would slow every test down.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "storetest")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "offers.db")
+	s, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
 // New opens an empty store in a folder that is removed when the test ends.
-func New(t testing.TB) *sqlite.Store {
+func New(t testing.TB) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "offers.db"))
+	content, err := empty()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "offers.db")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	s, err := sqlite.Open(t.Context(), path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
+
+// At is the store with a clock of its own.
+func At(s store.Store, now func() time.Time) store.Store { return clocked{s, now} }
+
+type clocked struct {
+	store.Store
+	now func() time.Time
+}
+
+func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }

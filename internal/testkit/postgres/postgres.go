@@ -141,6 +141,11 @@ func (s *Server) Client() []string {
 	return []string{"--host", host, "--port", port, "--username", User}
 }
 
+// DSN is where a program finds a database.
+func (s *Server) DSN(database string) string {
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", User, s.Address, database)
+}
+
 // CreateDatabase makes an empty database.
 func (s *Server) CreateDatabase(t testing.TB, name string) {
 	t.Helper()

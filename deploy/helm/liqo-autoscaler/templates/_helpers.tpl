@@ -279,6 +279,12 @@ env:
 {{- if and .Values.discovery.tls.certManager (not $tls.certManager.enabled) -}}
 {{- fail "discovery.tls.certManager needs tls.certManager.enabled" -}}
 {{- end -}}
+{{- if and (eq .Values.discovery.store "sqlite") (gt (int .Values.discovery.replicaCount) 1) -}}
+{{- fail "discovery.replicaCount: a SQLite file has one server; more need discovery.store postgres" -}}
+{{- end -}}
+{{- if and (eq .Values.discovery.store "postgres") (not .Values.discovery.postgres.secretName) -}}
+{{- fail "discovery.postgres.secretName: name the Secret with PostgreSQL's connection string" -}}
+{{- end -}}
 {{- end -}}
 {{- if and $tls.certManager.enabled (ne (include "la.caNamespace" .) .Release.Namespace) (ne ($tls.certManager.issuerRef.kind | default "") "ClusterIssuer") -}}
 {{- fail "tls.certManager.issuerRef: with Cluster Autoscaler in another namespace it must be a ClusterIssuer, for its client certificate is made there" -}}

@@ -1,8 +1,9 @@
-package sqlite_test
+package storetest
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,14 +13,39 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// Contract is what every store.Store promises. open makes an empty database for a subtest, and opens it for two
+// servers; each call goes to the other one of them.
+func Contract(t *testing.T, open func(*testing.T) (first, second store.Store)) {
+	for name, promise := range map[string]func(*testing.T, store.Store){
+		"keeps every field":    keepsEveryField,
+		"replaces":             replaces,
+		"owners":               owners,
+		"delete is idempotent": deleteIsIdempotent,
+		"expiry":               expiry,
+		"pages":                pages,
+		"quota":                quota,
+		"concurrent":           concurrent,
+		"sessions":             sessions,
+		"sessions are bounded": sessionsAreBounded,
+		"order of bytes":       orderOfBytes,
+		"selector":             selector,
+		"one turn":             oneTurn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := open(t)
+			promise(t, &inTurn{servers: []store.Store{first, second}})
+		})
+	}
+}
 
 func fullRecord(name, writer string) store.Record {
 	expires, linger := at.Add(time.Hour), int64(0)
@@ -45,38 +71,37 @@ func fullRecord(name, writer string) store.Record {
 
 func put(t *testing.T, s store.Store, r store.Record) bool {
 	t.Helper()
-	created, err := s.Put(t.Context(), r, store.Turn{}, at)
+	before, err := s.Put(t.Context(), r, store.Turn{}, at)
 	require.NoError(t, err)
-	return created
+	return before.Writer == ""
 }
 
-func TestKeepsEveryField(t *testing.T) {
-	s := storetest.New(t)
+func keepsEveryField(t *testing.T, s store.Store) {
 	want := fullRecord("a", "w")
 	require.True(t, put(t, s, want))
 	got, err := s.Get(t.Context(), "a", at)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
-	list, err := s.List(t.Context(), "", 10, at)
+	list, err := s.List(t.Context(), store.Query{Limit: 10}, at)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]store.Record{want}, list))
 	_, err = s.Get(t.Context(), "b", at)
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestReplaces(t *testing.T) {
-	s := storetest.New(t)
+func replaces(t *testing.T, s store.Store) {
 	require.True(t, put(t, s, fullRecord("a", "w")))
 	next := fullRecord("a", "w")
 	next.Offer.Price, next.Updated = 2, at.Add(time.Minute)
-	require.False(t, put(t, s, next))
+	before, err := s.Put(t.Context(), next, store.Turn{}, at)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(fullRecord("a", "w"), before))
 	got, err := s.Get(t.Context(), "a", at)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(next, got))
 }
 
-func TestOwners(t *testing.T) {
-	s := storetest.New(t)
+func owners(t *testing.T, s store.Store) {
 	put(t, s, fullRecord("a", "w"))
 	_, err := s.Put(t.Context(), fullRecord("a", "thief"), store.Turn{}, at)
 	require.ErrorIs(t, err, store.ErrOwned)
@@ -86,8 +111,7 @@ func TestOwners(t *testing.T) {
 	require.Equal(t, "w", got.Writer)
 }
 
-func TestDeleteIsIdempotent(t *testing.T) {
-	s := storetest.New(t)
+func deleteIsIdempotent(t *testing.T, s store.Store) {
 	put(t, s, fullRecord("a", "w"))
 	for range 2 {
 		require.NoError(t, s.Delete(t.Context(), "a", "w", store.Turn{}, at))
@@ -96,8 +120,7 @@ func TestDeleteIsIdempotent(t *testing.T) {
 	}
 }
 
-func TestExpiry(t *testing.T) {
-	s := storetest.New(t)
+func expiry(t *testing.T, s store.Store) {
 	put(t, s, fullRecord("a", "w"))
 	late := fullRecord("b", "w")
 	later := at.Add(2 * time.Hour)
@@ -109,7 +132,7 @@ func TestExpiry(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), "a", end)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	list, err := s.List(t.Context(), "", 10, end)
+	list, err := s.List(t.Context(), store.Query{Limit: 10}, end)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.NoError(t, s.Delete(t.Context(), "a", "somebody", store.Turn{}, end), "an expired offer belongs to nobody")
@@ -117,9 +140,9 @@ func TestExpiry(t *testing.T) {
 	put(t, s, fullRecord("a", "w"))
 	next := fullRecord("a", "other")
 	next.Offer.Expires = &later
-	created, err := s.Put(t.Context(), next, store.Turn{}, end)
+	before, err := s.Put(t.Context(), next, store.Turn{}, end)
 	require.NoError(t, err)
-	require.True(t, created, "an expired name is free")
+	require.Zero(t, before, "an expired name is free")
 
 	n, err := s.Sweep(t.Context(), end)
 	require.NoError(t, err)
@@ -129,15 +152,14 @@ func TestExpiry(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-func TestPages(t *testing.T) {
-	s := storetest.New(t)
+func pages(t *testing.T, s store.Store) {
 	for _, name := range []string{"c", "a", "e", "b", "d"} {
 		put(t, s, fullRecord(name, "w"))
 	}
 	var got []string
 	after := ""
 	for range 10 {
-		list, err := s.List(t.Context(), after, 2, at)
+		list, err := s.List(t.Context(), store.Query{After: after, Limit: 2}, at)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(list), 2)
 		if len(list) == 0 {
@@ -151,43 +173,29 @@ func TestPages(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d", "e"}, got)
 }
 
-func TestQuota(t *testing.T) {
-	s := storetest.New(t)
-	for i := range store.MaxPerWriter {
+func quota(t *testing.T, s store.Store) {
+	for i := range store.MaxPerWriter - 5 {
 		put(t, s, fullRecord(fmt.Sprintf("a%04d", i), "w"))
 	}
-	_, err := s.Put(t.Context(), fullRecord("more", "w"), store.Turn{}, at)
-	require.ErrorIs(t, err, store.ErrFull)
+	require.Equal(t, [2]int{5, 15}, together(20, func(i int) error {
+		_, err := s.Put(t.Context(), fullRecord(fmt.Sprintf("b%02d", i), "w"), store.Turn{}, at)
+		return err
+	}, store.ErrFull))
 	require.False(t, put(t, s, fullRecord("a0000", "w")), "replacing needs no room")
 	require.True(t, put(t, s, fullRecord("more", "other")))
 	require.NoError(t, s.Delete(t.Context(), "a0001", "w", store.Turn{}, at))
 	require.True(t, put(t, s, fullRecord("room", "w")))
 }
 
-func TestConcurrent(t *testing.T) {
-	s := storetest.New(t)
-	var all sync.WaitGroup
-	var won, lost atomic.Int32
-	for i := range 20 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			_, err := s.Put(t.Context(), fullRecord("a", fmt.Sprintf("w%02d", i)), store.Turn{}, at)
-			switch {
-			case err == nil:
-				won.Add(1)
-			case errors.Is(err, store.ErrOwned):
-				lost.Add(1)
-			}
-		}()
-	}
-	all.Wait()
-	require.EqualValues(t, 1, won.Load(), "one writer owns the name")
-	require.EqualValues(t, 19, lost.Load(), "the others are told that it is another's")
+// One writer owns a name; the others are told that it is another's.
+func concurrent(t *testing.T, s store.Store) {
+	require.Equal(t, [2]int{1, 19}, together(20, func(i int) error {
+		_, err := s.Put(t.Context(), fullRecord("a", fmt.Sprintf("w%02d", i)), store.Turn{}, at)
+		return err
+	}, store.ErrOwned))
 }
 
-func TestSessions(t *testing.T) {
-	s := storetest.New(t)
+func sessions(t *testing.T, s store.Store) {
 	begin := func(writer, provider string) int64 {
 		session, err := s.Begin(t.Context(), writer, provider)
 		require.NoError(t, err)
@@ -217,8 +225,7 @@ func TestSessions(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), "a", "w", store.Turn{Session: second, Sequence: 2}, at))
 }
 
-func TestSessionsAreBounded(t *testing.T) {
-	s := storetest.New(t)
+func sessionsAreBounded(t *testing.T, s store.Store) {
 	for i := range store.MaxPerWriter {
 		_, err := s.Begin(t.Context(), "w", fmt.Sprintf("p%04d", i))
 		require.NoError(t, err)
@@ -227,4 +234,78 @@ func TestSessionsAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrFull)
 	_, err = s.Begin(t.Context(), "w", "p0000")
 	require.NoError(t, err, "a newer one needs no room")
+}
+
+// The pages of a list go by the bytes of the names, in any locale.
+func orderOfBytes(t *testing.T, s store.Store) {
+	want := []string{"a-b", "a-c", "a.b", "a0", "aa", "ab"}
+	for _, name := range []string{"ab", "a.b", "aa", "a-c", "a0", "a-b"} {
+		put(t, s, fullRecord(name, "w"))
+	}
+	for i := range want {
+		list, err := s.List(t.Context(), store.Query{After: want[i], Limit: 10}, at)
+		require.NoError(t, err)
+		var got []string
+		for _, r := range list {
+			got = append(got, r.Offer.Name)
+		}
+		require.Equal(t, want[i+1:], append([]string{}, got...), "after %s", want[i])
+	}
+}
+
+// A selector hides nothing that it matches.
+func selector(t *testing.T, s store.Store) {
+	all := map[string]map[string]string{"a": {"country": "it", "example.com/tier_1": "edge"}, "b": {"country": "fr"},
+		"c": {"country": "fr", "empty": ""}, "d": nil, "e": {"a": "country=it"}}
+	for name, set := range all {
+		r := fullRecord(name, "w")
+		r.Offer.Labels = set
+		put(t, s, r)
+	}
+	for text, want := range map[string]string{"": "a b c d e", "country=it": "a", "country in (fr,it)": "a b c",
+		"example.com/tier_1==edge": "a", "country=fr,empty=": "c", "country!=it": "b c d e", "!country": "d e",
+		"country,country notin (fr)": "a"} {
+		parsed, err := labels.Parse(text)
+		require.NoError(t, err)
+		list, err := s.List(t.Context(), store.Query{Limit: 10, Selector: parsed}, at)
+		require.NoError(t, err)
+		var got []string
+		for _, r := range list {
+			if parsed.Matches(labels.Set(r.Offer.Labels)) {
+				got = append(got, r.Offer.Name)
+			}
+		}
+		require.Equal(t, want, strings.Join(got, " "), text)
+	}
+}
+
+// Of writes with one turn, through whichever server, one takes effect.
+func oneTurn(t *testing.T, s store.Store) {
+	session, err := s.Begin(t.Context(), "w", "milan")
+	require.NoError(t, err)
+	won := together(20, func(i int) error {
+		_, err := s.Put(t.Context(), fullRecord(fmt.Sprintf("a%02d", i), "w"), store.Turn{Session: session, Sequence: 1}, at)
+		return err
+	}, store.ErrReplayed)
+	require.Equal(t, [2]int{1, 19}, won)
+	list, err := s.List(t.Context(), store.Query{Limit: 100}, at)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+}
+
+// together does all at once, and counts those without error and those with the expected one.
+func together(n int, do func(int) error, expected error) [2]int {
+	var all sync.WaitGroup
+	var won, lost atomic.Int32
+	for i := range n {
+		all.Go(func() {
+			if err := do(i); err == nil {
+				won.Add(1)
+			} else if errors.Is(err, expected) {
+				lost.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return [2]int{int(won.Load()), int(lost.Load())}
 }

@@ -1,4 +1,4 @@
-package sqlite
+package sqlstore
 
 import (
 	"context"
@@ -11,25 +11,21 @@ import (
 
 // Begin implements store.Store.
 func (s *Store) Begin(ctx context.Context, writer, provider string) (session int64, err error) {
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE writer = ? AND provider = ?", writer, provider)
+	err = s.write(ctx, writer, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE writer = $1 AND provider = $2", writer, provider)
 		if err != nil {
 			return err
 		}
 		var n int
-		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE writer = ?", writer).Scan(&n); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE writer = $1", writer).Scan(&n); err != nil {
 			return err
 		}
 		if n >= store.MaxPerWriter {
 			return fmt.Errorf("%w: %s has %d sessions", store.ErrFull, writer, n)
 		}
-		result, err := tx.ExecContext(ctx, "INSERT INTO sessions (writer, provider, sequence) VALUES (?, ?, 0)", writer,
-			provider)
-		if err != nil {
-			return err
-		}
-		session, err = result.LastInsertId()
-		return err
+		return tx.QueryRowContext(ctx,
+			"INSERT INTO sessions (writer, provider, sequence) VALUES ($1, $2, 0) RETURNING session", writer,
+			provider).Scan(&session)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("begin session of %s: %w", provider, err)
@@ -43,7 +39,7 @@ func take(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error
 		return nil
 	}
 	var last int64
-	err := tx.QueryRowContext(ctx, "SELECT sequence FROM sessions WHERE session = ? AND writer = ?", turn.Session,
+	err := tx.QueryRowContext(ctx, "SELECT sequence FROM sessions WHERE session = $1 AND writer = $2", turn.Session,
 		writer).Scan(&last)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -53,6 +49,6 @@ func take(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error
 	case turn.Sequence <= last:
 		return fmt.Errorf("%w: %d of session %d", store.ErrReplayed, turn.Sequence, turn.Session)
 	}
-	_, err = tx.ExecContext(ctx, "UPDATE sessions SET sequence = ? WHERE session = ?", turn.Sequence, turn.Session)
+	_, err = tx.ExecContext(ctx, "UPDATE sessions SET sequence = $1 WHERE session = $2", turn.Sequence, turn.Session)
 	return err
 }

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+)
+
+type role int
+
+const (
+	reader role = iota
+	writer
+)
+
+// operation does what a request asks for. A write says what it did.
+type operation func(http.ResponseWriter, *http.Request, Writer) (did string, err error)
+
+// as does the operation for those who may, and logs it: each write, and each read that fails.
+func (s *Server) as(need role, do operation) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := s.admit(w, r, need)
+		did := ""
+		if err == nil {
+			did, err = do(w, r, who)
+		}
+		switch {
+		case err != nil:
+			s.failFor(w, r, who.Name, err)
+		case need == writer:
+			level := slog.LevelInfo
+			if did == renewed {
+				level = slog.LevelDebug // there are many
+			}
+			s.options.Log.Log(r.Context(), level, "write accepted", append(whatBy(r, who.Name), "did", did)...)
+		}
+	}
+}
+
+// whatBy are the attributes of a request in the log.
+func whatBy(r *http.Request, who string) []any {
+	attributes := []any{"method", r.Method, "path", r.URL.Path, "writer", who, "from", r.RemoteAddr}
+	for _, name := range []string{api.ParamSession, api.ParamSequence} {
+		if value := r.URL.Query().Get(name); value != "" {
+			attributes = append(attributes, name, value)
+		}
+	}
+	return attributes
+}
+
+// admit says whose request it is, or why it is not taken.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	ok := false
+	if strings.EqualFold(scheme, "Bearer") && token != "" {
+		who, ok = s.options.Writers.Authenticate(strings.TrimSpace(token))
+	}
+	if !ok {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
+		return who, problem(http.StatusUnauthorized, "", "send Authorization: Bearer <token> with a token this server knows")
+	}
+	if wait := s.limits.take(who.Name); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(wait))
+		return who, problem(http.StatusTooManyRequests, "",
+			"this token makes more than %v requests a second; try again in %d s", s.options.Rate, wait)
+	}
+	if need == writer && who.ReadOnly {
+		return who, problem(http.StatusForbidden, "", "this token may only read")
+	}
+	return who, nil
+}
+
+// limits are how many requests each writer may make.
+type limits struct {
+	rate rate.Limit // 0: any
+	mu   sync.Mutex
+	of   map[string]*rate.Limiter
+}
+
+// take counts a request of the writer, or returns after how many seconds there will be room for it.
+func (l *limits) take(who string) (seconds int) {
+	if l.rate == 0 {
+		return 0
+	}
+	l.mu.Lock()
+	limiter := l.of[who]
+	if limiter == nil {
+		if l.of == nil {
+			l.of = map[string]*rate.Limiter{}
+		}
+		limiter = rate.NewLimiter(l.rate, max(1, int(10*l.rate)))
+		l.of[who] = limiter
+	}
+	l.mu.Unlock()
+	if turn := limiter.Reserve(); turn.Delay() > 0 {
+		seconds = int(math.Ceil(turn.Delay().Seconds()))
+		turn.Cancel()
+	}
+	return seconds
+}
+
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) { s.failFor(w, r, "", err) }
+
+// failFor answers and logs why not.
+func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err error) {
+	p := translate(err)
+	level, cause, what := slog.LevelInfo, error(p), "request refused"
+	if p.Status >= http.StatusInternalServerError {
+		level, cause = slog.LevelError, err
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		what = "write refused"
+	}
+	s.options.Log.Log(context.WithoutCancel(r.Context()), level, what,
+		append(whatBy(r, cmp.Or(who, "unknown")), "status", p.Status, "error", cause)...)
+	s.reply(w, r, p.Status, api.ContentProblem, p.Problem)
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// The log has each write: who, what, and whether it was taken, or why not; and no token.
+func TestAudit(t *testing.T) {
+	keep, log := onSQLite(t).open(t), &testkit.Buffer{}
+	var writers changing
+	a, b, r, _ := rowsOf()
+	writers.set(t, a, b, r)
+	rig := &rig{t: t, contract: loadContract(t), log: log}
+	rig.serve(Options{Store: keep, Writers: &writers,
+		Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	const path = "/v1/offers/milan"
+	session := rig.begin(tokenA, "milan-1")
+	rig.do("PUT", path+turn(session, 1), tokenA, goodOffer)
+	rig.do("PUT", path+turn(session, 2), tokenA, goodOffer)
+	rig.do("PUT", path+turn(session, 3), tokenA, strings.Replace(goodOffer, "0.1", "0.2", 1))
+	rig.do("PUT", path+turn(session, 3), tokenA, goodOffer)
+	rig.do("PUT", path, tokenB, strings.Replace(goodOffer, `"cpu":"16"`, `"cpu":"-16","kubeconfig":"1"`, 1))
+	rig.do("DELETE", path, "s3cret", "")
+	rig.do("DELETE", path, tokenA, "")
+	rig.do("GET", path, tokenA, "")
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		var l struct{ Level, Msg, Method, Path, Writer, From, Did, Session, Sequence, Error string }
+		require.NoError(t, json.Unmarshal([]byte(line), &l), line)
+		require.NotEmpty(t, l.From)
+		why, _, _ := strings.Cut(l.Error, ": ")
+		got = append(got, strings.Join(strings.Fields(fmt.Sprint(l.Level, " ", l.Msg, " ", l.Method, " ", l.Path, " ", l.Writer, " ",
+			l.Session, " ", l.Sequence, " ", l.Did, why)), " "))
+	}
+	require.Equal(t, []string{
+		"INFO write accepted POST /v1/sessions a begun",
+		"INFO write accepted PUT /v1/offers/milan a 1 1 created",
+		"DEBUG write accepted PUT /v1/offers/milan a 1 2 renewed",
+		"INFO write accepted PUT /v1/offers/milan a 1 3 changed",
+		"INFO write refused PUT /v1/offers/milan a 1 3 409 The write is replayed",
+		"INFO write refused PUT /v1/offers/milan b 422 The offer is invalid",
+		"INFO write refused DELETE /v1/offers/milan unknown 401 Unauthorized",
+		"INFO write accepted DELETE /v1/offers/milan a deleted",
+		"INFO request refused GET /v1/offers/milan a 404 Not Found",
+	}, got)
+	require.Contains(t, log.String(), "lendable.cpu")
+	for _, secret := range []string{"token-of", "s3cret", hash(tokenA)} {
+		require.NotContains(t, log.String(), secret)
+	}
+}
+
+// A writer's limit is its own.
+func TestRate(t *testing.T) {
+	r := newRig(t, onSQLite(t).open(t))
+	writers, err := ParseWriters([]byte("writers: [" + fmt.Sprintf("{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}",
+		hash(tokenA), hash(tokenB)) + "]"))
+	require.NoError(t, err)
+	r.serve(Options{Store: onSQLite(t).open(t), Writers: writers, Rate: 0.001}) // one, and the next after 17 minutes
+	require.Equal(t, 200, r.do("GET", "/v1/offers", tokenA, "").status)
+	for range 3 {
+		late := r.do("PUT", "/v1/offers/milan", tokenA, goodOffer)
+		require.Equal(t, 429, late.status)
+		require.Regexp(t, `^(1000|[1-9]\d{0,2})$`, late.header.Get("Retry-After"))
+	}
+	require.Equal(t, 200, r.do("GET", "/v1/offers", tokenB, "").status)
+	require.Contains(t, r.log.String(), "429 Too Many Requests")
+}

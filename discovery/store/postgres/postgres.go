@@ -1,0 +1,79 @@
+// Package postgres opens the store.Store in PostgreSQL, which several discovery servers may share. They go by the
+// database's clock.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
+)
+
+// maxConnections of one server: what more requests at once wait for.
+const maxConnections = 10
+
+// Open connects, and migrates the schema; servers that start together do so one after the other. dsnFile holds a
+// connection string, postgres://user:password@host/database?sslmode=verify-full, and is read again for each connection,
+// so that a password may change; without it the environment says where (PGHOST, PGPASSWORD and the others of libpq).
+// Errors show no password. Close the store.
+func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
+	config, err := read(dsnFile)
+	if err != nil {
+		return nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60)) // seconds between tries, and tries
+	if err != nil {
+		return nil, fmt.Errorf("open offers database: %w", err)
+	}
+	db := stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+		fresh, err := read(dsnFile)
+		if err == nil {
+			*c = *fresh
+		}
+		return err
+	}))
+	db.SetMaxOpenConns(maxConnections)
+	db.SetMaxIdleConns(maxConnections)
+	db.SetConnMaxIdleTime(time.Minute)
+	s, err := sqlstore.Open(ctx, db, sqlstore.Dialect{
+		Migrations: "postgres", Name: goose.DialectPostgres, Goose: []goose.ProviderOption{goose.WithSessionLocker(locker)},
+		Now:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000",
+		Lock: "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open offers database in PostgreSQL: %w", err), db.Close())
+	}
+	return s, nil
+}
+
+// read is where to connect to, now.
+func read(dsnFile string) (*pgx.ConnConfig, error) {
+	dsn := ""
+	if dsnFile != "" {
+		raw, err := os.ReadFile(dsnFile)
+		if err != nil {
+			return nil, fmt.Errorf("read connection string: %w", err)
+		}
+		if dsn = strings.TrimSpace(string(raw)); dsn == "" {
+			return nil, fmt.Errorf("read connection string: %s is empty", dsnFile)
+		}
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil { // the cause may quote it
+		return nil, fmt.Errorf("read connection string: %s cannot be used; write it like "+
+			"postgres://user:password@host:5432/database?sslmode=verify-full",
+			cmp.Or(dsnFile, "what PGHOST and the others say"))
+	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, 3*time.Second)
+	return config, nil
+}

@@ -1,0 +1,45 @@
+package sqlstore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// searchable is the column in which a selector finds the labels: ",key=value,key=value,".
+func searchable(set map[string]string) string {
+	var text strings.Builder
+	text.WriteByte(',')
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		text.WriteString(key + "=" + set[key] + ",")
+	}
+	return text.String()
+}
+
+// narrowed is the selector as far as it says which labels an offer must have, in SQL, with the arguments that follow
+// the given ones. It may match more, as "_" is any character and SQLite has no case here; never less.
+func narrowed(selector labels.Selector, args ...any) (string, []any) {
+	if selector == nil {
+		return "", args
+	}
+	var narrow strings.Builder
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+		default:
+			continue
+		}
+		narrow.WriteString(" AND (labels IS NULL")
+		for _, value := range r.ValuesUnsorted() {
+			args = append(args, "%,"+r.Key()+"="+value+",%")
+			fmt.Fprintf(&narrow, " OR labels LIKE $%d", len(args))
+		}
+		narrow.WriteString(")")
+	}
+	return narrow.String(), args
+}

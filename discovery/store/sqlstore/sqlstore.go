@@ -1,0 +1,216 @@
+// Package sqlstore is a store.Store in an SQL database; store/sqlite and store/postgres open it.
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+)
+
+// Store is a store.Store.
+type Store struct {
+	db      *sql.DB
+	dialect Dialect
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Close releases the database.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Now implements store.Store.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if s.dialect.Now == "" {
+		return time.Now(), nil
+	}
+	var nanoseconds int64
+	if err := s.db.QueryRowContext(ctx, s.dialect.Now).Scan(&nanoseconds); err != nil {
+		return time.Time{}, fmt.Errorf("ask the database for the time: %w", err)
+	}
+	return time.Unix(0, nanoseconds), nil
+}
+
+// write does what changes something for a writer. Writes of one writer come one after the other.
+func (s *Store) write(ctx context.Context, writer string, do func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if s.dialect.Lock != "" {
+		_, err = tx.ExecContext(ctx, s.dialect.Lock, writer)
+	}
+	if err == nil {
+		err = do(tx)
+	}
+	if err != nil {
+		if late := tx.Rollback(); late != nil && !errors.Is(late, sql.ErrTxDone) { // an ended context has rolled back already
+			return errors.Join(err, late)
+		}
+		return err
+	}
+	return tx.Commit()
+}
+
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// get is the live offer of that name; store.ErrNotFound when there is none.
+func get(ctx context.Context, from querier, name string, now time.Time) (record store.Record, err error) {
+	var raw string
+	err = from.QueryRowContext(ctx, "SELECT record FROM offers WHERE name = $1 AND expires > $2", name,
+		now.UnixNano()).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return record, store.ErrNotFound
+	}
+	if err != nil {
+		return record, err
+	}
+	return decode(raw)
+}
+
+// before is what the writer is about to replace or delete; zero when there is nothing.
+func before(ctx context.Context, tx *sql.Tx, name, writer string, now time.Time) (store.Record, error) {
+	found, err := get(ctx, tx, name, now)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Record{}, nil
+	case err == nil && found.Writer != writer:
+		return store.Record{}, store.ErrOwned
+	}
+	return found, err
+}
+
+// Put implements store.Store.
+func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
+	now time.Time) (was store.Record, err error) {
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("put offer %s: %w", record.Offer.Name, err)
+	}
+	expires := int64(math.MaxInt64)
+	if record.Offer.Expires != nil {
+		expires = record.Offer.Expires.UnixNano()
+	}
+	err = s.write(ctx, record.Writer, func(tx *sql.Tx) error {
+		if err := take(ctx, tx, record.Writer, turn); err != nil {
+			return err
+		}
+		if was, err = before(ctx, tx, record.Offer.Name, record.Writer, now); err != nil {
+			return err
+		}
+		if was.Writer == "" {
+			if err := room(ctx, tx, record.Writer, now); err != nil {
+				return err
+			}
+		}
+		// The name may be free no longer: another writer has put it meanwhile.
+		result, err := tx.ExecContext(ctx, `INSERT INTO offers (name, writer, expires, record, labels) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (name) DO UPDATE
+			SET writer = excluded.writer, expires = excluded.expires, record = excluded.record, labels = excluded.labels
+			WHERE offers.writer = excluded.writer OR offers.expires <= $6`,
+			record.Offer.Name, record.Writer, expires, string(raw), searchable(record.Offer.Labels), now.UnixNano())
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, store.ErrOwned)
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Record{}, fmt.Errorf("put offer %s: %w", record.Offer.Name, err)
+	}
+	return was, nil
+}
+
+// room is an error when the writer may have no further offer.
+func room(ctx context.Context, tx *sql.Tx, writer string, now time.Time) error {
+	var n int
+	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM offers WHERE writer = $1 AND expires > $2", writer,
+		now.UnixNano()).Scan(&n)
+	if err == nil && n >= store.MaxPerWriter {
+		err = fmt.Errorf("%w: %s has %d", store.ErrFull, writer, n)
+	}
+	return err
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, name string, now time.Time) (store.Record, error) {
+	record, err := get(ctx, s.db, name, now)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("get offer %s: %w", name, err)
+	}
+	return record, nil
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context, q store.Query, now time.Time) ([]store.Record, error) {
+	narrow, args := narrowed(q.Selector, q.After, now.UnixNano(), q.Limit)
+	rows, err := s.db.QueryContext(ctx, "SELECT record FROM offers WHERE name > $1 AND expires > $2"+narrow+
+		" ORDER BY name LIMIT $3", args...)
+	if err != nil {
+		return nil, fmt.Errorf("list offers: %w", err)
+	}
+	defer rows.Close()
+	var out []store.Record
+	for rows.Next() {
+		var raw string
+		if err := rows.Scan(&raw); err != nil {
+			return nil, fmt.Errorf("list offers: %w", err)
+		}
+		record, err := decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, record)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list offers: %w", err)
+	}
+	return out, nil
+}
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, name, writer string, turn store.Turn, now time.Time) error {
+	err := s.write(ctx, writer, func(tx *sql.Tx) error {
+		if err := take(ctx, tx, writer, turn); err != nil {
+			return err
+		}
+		if _, err := before(ctx, tx, name, writer, now); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "DELETE FROM offers WHERE name = $1 AND writer = $2", name, writer)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete offer %s: %w", name, err)
+	}
+	return nil
+}
+
+// Sweep implements store.Store.
+func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
+	result, err := s.db.ExecContext(ctx, "DELETE FROM offers WHERE expires <= $1", now.UnixNano())
+	if err != nil {
+		return 0, fmt.Errorf("sweep offers: %w", err)
+	}
+	n, err := result.RowsAffected()
+	if err != nil {
+		return 0, fmt.Errorf("sweep offers: %w", err)
+	}
+	return int(n), nil
+}
+
+func decode(raw string) (record store.Record, err error) {
+	if err := json.Unmarshal([]byte(raw), &record); err != nil {
+		return store.Record{}, fmt.Errorf("read a stored offer: %w", err)
+	}
+	return record, nil
+}
