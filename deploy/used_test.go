@@ -43,7 +43,8 @@ func TestRightsAreUsed(t *testing.T) {
 	used := strings.Split(strings.TrimSpace(string(record)), "\n")
 
 	// As the suites have it, whose consumer is the cluster "consumer".
-	objects := render(t, "plaintext", "--set", "offerSecrets.enabled=true")
+	objects := render(t, "plaintext", "--set", "offerSecrets.enabled=true,"+
+		"offers[0].credentials.secretRef.namespace=default")
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")
 	require.NoError(t, err, "%s", agent)
 	objects = slices.Concat(objects, decode(t, agent), decode(t, []byte(provider.Manifest("consumer", "liqo", true))))
