@@ -10,6 +10,11 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WORKFLOWCHECK := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.0
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
+KO := github.com/google/ko@v0.19.1
+COSIGN := github.com/sigstore/cosign/v2/cmd/cosign@v2.6.5
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .PHONY: help
 help: ## print this menu
@@ -72,6 +77,7 @@ check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting
 	go -C e2e vet -tags externalgrpc ./...
 	cd e2e && $(BIN)/golangci-lint run --build-tags externalgrpc ./...
 	cd deploy/alerts && $(BIN)/golangci-lint run ./... && go test -count=1 ./...
+	cd deploy/release && $(BIN)/golangci-lint run ./...
 	@for m in . e2e; do go -C $$m mod tidy -diff >/dev/null || { echo "$$m/go.mod is not tidy: run go mod tidy"; exit 1; }; done
 	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler go test -count=1 ./deploy/...
 
@@ -125,6 +131,26 @@ fuzz: ## feed random bytes to every decoder of requests and to the config loader
 	@for f in $(FUZZERS); do go test ./$${f%/*} -run '^$$' -fuzz "^$${f##*/}$$" -parallel 1 -fuzzminimizetime 10x \
 		-fuzztime $$(($(SECONDS) / $(words $(FUZZERS))))s || exit 1; done
 
+.PHONY: image
+IMAGE ?=
+KO_FLAGS ?=
+image: $(BIN)/ko ## build the image for amd64 and arm64 and push it: IMAGE=registry.example.com/liqo-autoscaler VERSION=0.1.0; TAR=image.tar: no push, for this machine's architecture
+	@: $${IMAGE:?is not set}; KO_CONFIG_PATH=deploy/release/ko.yaml KO_DOCKER_REPO=$$IMAGE VERSION=$(VERSION) $(BIN)/ko build ./cmd/liqo-autoscaler \
+		--bare --tags $(VERSION) --image-user 65532:65532 $(if $(TAR),--push=false --tarball $(TAR) --platform linux/$$(go env GOARCH),--platform linux/amd64,linux/arm64) $(KO_FLAGS)
+
+.PHONY: release
+release: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser # what the release workflow runs: VERSION IMAGE CHARTS
+	deploy/release/publish.sh
+	$(BIN)/goreleaser release --config deploy/release/goreleaser.yaml --clean
+
+.PHONY: release-check
+release-check: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser $(BIN)/actionlint ## a release into a registry of its own, with a key of its own: binaries, image, charts, SBOM, signatures, workflows
+	go -C deploy/release test -count=1 -v -timeout 30m ./...
+
+.PHONY: vuln
+vuln: $(BIN)/govulncheck ## known vulnerabilities of what this code calls; needs the internet
+	$(BIN)/govulncheck ./...
+
 .PHONY: docs-check
 docs-check: temporal $(BIN)/helm ## run the steps of README and the guides that are marked as run here, in a copy, and compare what they print
 	go test ./cmd/liqo-autoscaler -run '^TestGuides$$' -count=1 -v -timeout 90m -args -docs-check
@@ -160,14 +186,6 @@ histories: temporal ## record workflows' histories anew, which after a release m
 	rm -rf workflows/testdata/histories
 	go test ./worker -count=1 -record
 
-$(BIN)/golangci-lint:
-	GOBIN=$(BIN) go install $(GOLANGCI_LINT)
-
-$(BIN)/workflowcheck:
-	GOBIN=$(BIN) go install $(WORKFLOWCHECK)
-
-$(BIN)/gotestsum:
-	GOBIN=$(BIN) go install $(GOTESTSUM)
-
-$(BIN)/helm:
-	GOBIN=$(BIN) go install $(HELM)
+# golangci-lint is what GOLANGCI_LINT names, and so on.
+$(addprefix $(BIN)/,golangci-lint workflowcheck helm gotestsum goreleaser ko cosign actionlint govulncheck):
+	GOBIN=$(BIN) go install $($(shell tr a-z- A-Z_ <<<$(@F)))
