@@ -120,8 +120,9 @@ func TestMeasuredOffer(t *testing.T) {
 
 // What the consumer writes wins over what the provider publishes.
 func TestMeasuredOfferThatSaysMore(t *testing.T) {
-	offer := fleet.Offer{Name: "milan", Measured: true, Price: 2, Currency: "EUR", Labels: map[string]string{"country": "ch"},
-		MaxNodes: 3, Class: "other", Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "a", Name: "b"}}}
+	offer := fleet.Offer{Name: "milan", Measured: true, Price: 2, Currency: "EUR",
+		Labels: map[string]string{"country": "ch"}, MaxNodes: 3, Class: "other",
+		Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "a", Name: "b"}}}
 	catalog := discovery.Resolve(written{offer}, &publishes{document: published("4", 1)}, discovery.Options{Hub: "edge"})
 	offers, problems, err := catalog.Offers(t.Context())
 	require.NoError(t, err)

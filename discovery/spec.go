@@ -17,8 +17,8 @@ type Spec struct {
 	Name string `json:"name" validate:"required,offername"`
 	// Credentials say where the access to the provider lies; exactly one of the two forms.
 	Credentials CredentialsSpec `json:"credentials"`
-	// Provider declares the id, of a cluster its Liqo cluster id, that the credentials must lead to: whoever else says that
-	// it is this provider cannot take its place.
+	// Provider declares the id, of a cluster its Liqo cluster id, that the credentials must lead to: whoever else says
+	// that it is this provider cannot take its place.
 	Provider string `json:"provider,omitempty" validate:"omitempty,dnslabel"`
 	// Lendable is the whole amount on offer: cpu, memory and pods at least, because every node has them.
 	Lendable corev1.ResourceList `json:"lendable,omitempty" validate:"required_without=Measured,max=64"`

@@ -17,7 +17,8 @@ import (
 // documents are what people read, from the root of the repository.
 func documents(t *testing.T) []string {
 	t.Helper()
-	files := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "deploy/helm/liqo-autoscaler/README.md",
+	files := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
+		"deploy/helm/liqo-autoscaler/README.md",
 		"deploy/helm/liqo-autoscaler-agent/README.md"}
 	more, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)

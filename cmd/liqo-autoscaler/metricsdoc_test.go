@@ -115,7 +115,8 @@ func metricRows(t *testing.T) []string {
 	agent.NewMetrics(metrics.Namespace, provider.registry).Measured(each, each, amounts)
 
 	offers := observed(t)
-	web, err := discovery.New(discovery.Options{Store: storetest.New(t), Writers: discovery.Writers{}, Registry: offers.registry,
+	web, err := discovery.New(discovery.Options{Store: storetest.New(t), Writers: discovery.Writers{},
+		Registry:  offers.registry,
 		Namespace: metrics.Namespace})
 	require.NoError(t, err)
 	web.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/healthz", nil))

@@ -43,7 +43,8 @@ func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 	}
 	for name, other := range t.places {
 		if other == at && name != offer.Name {
-			return fmt.Errorf("offers %s and %s are both for hub %s of consumer %s: keep one", name, offer.Name, at.hub, at.consumer)
+			return fmt.Errorf("offers %s and %s are both for hub %s of consumer %s: keep one", name, offer.Name, at.hub,
+				at.consumer)
 		}
 	}
 	published := discovery.Published{Spec: offer.Spec, TTLSeconds: int64(ttl / time.Second), Renewed: time.Now().UTC()}
@@ -82,15 +83,16 @@ func (t *Tenants) placeOf(name string) (place, bool) {
 	return place{}, false
 }
 
-// apply writes all that is offered to a consumer. Keys that this agent, or one before it, wrote and that are not offered
-// any longer go away with it: they have one field manager.
+// apply writes all that is offered to a consumer. Keys that this agent, or one before it, wrote and that are no longer
+// offered go away with it: they have one field manager.
 func (t *Tenants) apply(ctx context.Context, consumer string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	namespace := "liqo-tenant-" + consumer
 	written := corev1.ConfigMap(discovery.PublishedName, namespace).WithData(t.data[consumer]).
 		WithLabels(map[string]string{"app.kubernetes.io/managed-by": Lease})
-	_, err := t.Kube.CoreV1().ConfigMaps(namespace).Apply(ctx, written, metav1.ApplyOptions{FieldManager: Lease, Force: true})
+	options := metav1.ApplyOptions{FieldManager: Lease, Force: true}
+	_, err := t.Kube.CoreV1().ConfigMaps(namespace).Apply(ctx, written, options)
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("namespace %s is not there: apply what liqo-autoscaler provider-access --consumer-id %s prints",

@@ -30,7 +30,8 @@ func TestOffersInTenantNamespaces(t *testing.T) {
 	}
 	there := func() map[string]string {
 		t.Helper()
-		found, err := kube.CoreV1().ConfigMaps("liqo-tenant-munich").Get(t.Context(), discovery.PublishedName, metav1.GetOptions{})
+		found, err := kube.CoreV1().ConfigMaps("liqo-tenant-munich").Get(t.Context(), discovery.PublishedName,
+			metav1.GetOptions{})
 		require.NoError(t, err)
 		return found.Data
 	}
@@ -38,7 +39,8 @@ func TestOffersInTenantNamespaces(t *testing.T) {
 	require.NoError(t, sink.Withdraw(t.Context(), "a"), "not there is no error")
 	require.NoError(t, sink.Put(t.Context(), offer("a"), time.Minute))
 	require.NoError(t, sink.Put(t.Context(), offer("b"), time.Minute))
-	require.ErrorContains(t, sink.Put(t.Context(), offer("twice"), time.Minute), "offers b and twice are both for hub edge")
+	require.ErrorContains(t, sink.Put(t.Context(), offer("twice"), time.Minute),
+		"offers b and twice are both for hub edge")
 	require.ErrorContains(t, sink.Put(t.Context(), offer("gone"), time.Minute), "no longer in the config")
 
 	first := there()

@@ -256,6 +256,11 @@ func refusal(status int, contentType string, raw []byte) error {
 	if p.Type == api.TypeSession {
 		kind = ErrSession
 	}
+	return fmt.Errorf("%w: %d %s", kind, status, inWords(p))
+}
+
+// inWords is what a problem says, cut.
+func inWords(p api.Problem) string {
 	detail := p.Title + ": " + p.Detail
 	for i, e := range p.Errors {
 		if i == 10 {
@@ -267,7 +272,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	if r := []rune(detail); len(r) > 2000 {
 		detail = string(r[:2000]) + "…"
 	}
-	return fmt.Errorf("%w: %d %s", kind, status, detail)
+	return detail
 }
 
 func (c *Client) target(name string) *url.URL {

@@ -37,8 +37,9 @@ func TestAudit(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &l), line)
 		require.NotEmpty(t, l.From)
 		why, _, _ := strings.Cut(l.Error, ": ")
-		got = append(got, strings.Join(strings.Fields(fmt.Sprint(l.Level, " ", l.Msg, " ", l.Method, " ", l.Path, " ", l.Writer, " ",
-			l.Session, " ", l.Sequence, " ", l.Did, why)), " "))
+		line := fmt.Sprint(l.Level, " ", l.Msg, " ", l.Method, " ", l.Path, " ", l.Writer, " ", l.Session, " ", l.Sequence,
+			" ", l.Did, why)
+		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
 	require.Equal(t, []string{
 		"INFO write accepted POST /v1/sessions a begun",
@@ -60,7 +61,8 @@ func TestAudit(t *testing.T) {
 // A writer's limit is its own.
 func TestRate(t *testing.T) {
 	r := newRig(t, onSQLite(t).open(t))
-	writers, err := ParseWriters([]byte("writers: [" + fmt.Sprintf("{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}",
+	writers, err := ParseWriters([]byte("writers: [" + fmt.Sprintf(
+		"{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}",
 		hash(tokenA), hash(tokenB)) + "]"))
 	require.NoError(t, err)
 	r.serve(Options{Store: onSQLite(t).open(t), Writers: writers, Rate: 0.001}) // one, and the next after 17 minutes

@@ -50,7 +50,8 @@ func BenchmarkList(b *testing.B) {
 		const path = "/v1/offers?labelSelector=country%3Dc7"
 		answer = call(b, web, http.MethodGet, path, "")
 		require.Equal(b, 100, bytes.Count(answer, []byte(`"epoch":`)))
-		bare := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }))
+		write := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }
+		bare := httptest.NewTLSServer(http.HandlerFunc(write))
 		b.Run(name, func(b *testing.B) {
 			var ours, base []time.Duration
 			for b.Loop() {
@@ -135,7 +136,8 @@ func renewals(b *testing.B, name, keep string) (cores float64) {
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range agents {
-		c, err := client.New(client.Options{URL: first.URL(), CAFile: s.in("tls.crt"), TokenFile: s.in("token"), Timeout: time.Minute})
+		c, err := client.New(client.Options{URL: first.URL(), CAFile: s.in("tls.crt"), TokenFile: s.in("token"),
+			Timeout: time.Minute})
 		require.NoError(b, err)
 		posted := offer(b, fmt.Sprintf("o%d", i), 1)
 		all.Go(func() {

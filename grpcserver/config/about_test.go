@@ -57,15 +57,18 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.minPerGroup": "The minimum of each group that `per` or `sizes` create.",
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. " +
 		"Default: all.",
-	"nodeGroups.*.selection": "What decides among the offers that fit: each part is between 0 and 1, times its weight, and the " +
-		"highest sum wins. Left out, the price alone decides.",
-	"nodeGroups.*.selection.price":   "Weight of the cheaper node: the lowest price of all that fit, divided by the offer's.",
+	"nodeGroups.*.selection": "What decides among the offers that fit: each part is between 0 and 1, times its weight, " +
+		"and the highest sum wins. Left out, the price alone decides.",
+	"nodeGroups.*.selection.price": "Weight of the cheaper node: the lowest price of all that fit, divided by " +
+		"the offer's.",
 	"nodeGroups.*.selection.warm":    "Weight of a peering that is there: 1, else 0.",
 	"nodeGroups.*.selection.latency": "Weight of the closer provider: 1 at 0 ms, 0.5 at 50 ms, 0 for an offer without `latencyMilliseconds`.",
-	"nodeGroups.*.selection.spread":  "Weight of the provider with fewer nodes of the group: 1 with none, 1/2 with one, 1/3 with two.",
-	"nodeGroups.*.selection.pack":    "Weight of the provider with more nodes of the group: 0 with none, 1/2 with one, 2/3 with two.",
-	"nodeGroups.*.selection.failures": "Weight of the provider that failed the group less: 1 without a failure, 1/2 right after one. A " +
-		"failure counts half as much every 30 minutes.",
+	"nodeGroups.*.selection.spread": "Weight of the provider with fewer nodes of the group: 1 with none, 1/2 with one, " +
+		"1/3 with two.",
+	"nodeGroups.*.selection.pack": "Weight of the provider with more nodes of the group: 0 with none, 1/2 with one, " +
+		"2/3 with two.",
+	"nodeGroups.*.selection.failures": "Weight of the provider that failed the group less: 1 without a failure, " +
+		"1/2 right after one. A failure counts half as much every 30 minutes.",
 	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
 	"nodeGroups.*.selector.matchLabels.*":               "The label's value.",
 	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",

@@ -20,14 +20,14 @@ type Conditions struct {
 var _ prometheus.Collector = (*Conditions)(nil)
 
 var descCondition = prometheus.NewDesc(Namespace+"_provider_condition",
-	"1 while the provider has the condition: new nodes go elsewhere, except with NoRoomForGateway. CredentialsRefused and "+
-		"ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the comparison.",
+	"1 while the provider has the condition: new nodes go elsewhere, except with NoRoomForGateway. CredentialsRefused "+
+		"and ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the comparison.",
 	[]string{"provider", "condition"}, nil)
 
 var descLeft = prometheus.NewDesc(Namespace+"_provider_leftovers",
-	"Objects of this cluster on the provider that have no counterpart here, by kind: slices and peerings, which are removed "+
-		"after ten minutes, and foreign ones, made by another cluster with this one's Liqo id, which are not. Exported "+
-		"by the worker that ran the last round of the comparison.",
+	"Objects of this cluster on the provider that have no counterpart here, by kind: slices and peerings, which are "+
+		"removed after ten minutes, and foreign ones, made by another cluster with this one's Liqo id, which are not. "+
+		"Exported by the worker that ran the last round of the comparison.",
 	[]string{"provider", "kind"}, nil)
 
 // NewConditions makes the metrics of conditions by provider, "" for none, and of what is left there. It registers them.

@@ -18,8 +18,8 @@ func (s GroupSpec) Hash() string {
 }
 
 // SameTemplate tells whether nodes of both specs are alike: kind, shape, labels and taints. CA may keep what it has
-// learnt of a group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these must not
-// change under one id.
+// learnt of a group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these
+// must not change under one id.
 func (s GroupSpec) SameTemplate(o GroupSpec) bool {
 	return s.template().Hash() == o.template().Hash()
 }

@@ -41,8 +41,8 @@ func TestSelectionWeighs(t *testing.T) {
 			"fits at price 1 USD, score 1: price 1, warm 0"},
 		"latency": {fleet.Selection{Latency: 1}, []fleet.Candidate{candidate("a", 1, ms(50)), candidate("b", 2, ms(10))}, "b",
 			"fits at price 2 USD, score 0.8333: latency 0.8333"},
-		"unknown latency": {fleet.Selection{Latency: 1}, []fleet.Candidate{candidate("a", 1), candidate("b", 2, ms(900))}, "b",
-			"fits at price 2 USD, score 0.0526: latency 0.0526"},
+		"unknown latency": {fleet.Selection{Latency: 1},
+			[]fleet.Candidate{candidate("a", 1), candidate("b", 2, ms(900))}, "b", "fits at price 2 USD, score 0.0526: latency 0.0526"},
 		"spread": {fleet.Selection{Spread: 1}, []fleet.Candidate{candidate("a", 1, own(2)), candidate("b", 2, own(1))}, "b",
 			"fits at price 2 USD, score 0.5: spread 0.5"},
 		"pack": {fleet.Selection{Pack: 1}, []fleet.Candidate{candidate("a", 1), candidate("b", 2, own(1))}, "b",
@@ -99,7 +99,8 @@ func TestSelectionIsDeterministic(t *testing.T) {
 	for range 200 {
 		var candidates []fleet.Candidate
 		for n := range 1 + random.Intn(fleet.MaxCandidates) {
-			candidates = append(candidates, candidate(fmt.Sprintf("p%02d", n), float64(random.Intn(4)), func(c *fleet.Candidate) {
+			name, price := fmt.Sprintf("p%02d", n), float64(random.Intn(4))
+			candidates = append(candidates, candidate(name, price, func(c *fleet.Candidate) {
 				c.Own, c.Warm, c.Failures = random.Intn(3), random.Intn(2) == 0, float64(random.Intn(3))
 				c.Offer.LatencyMilliseconds = random.Intn(100)
 			}))

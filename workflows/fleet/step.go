@@ -228,13 +228,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	if cmd.Driver == ScaleIn {
 		return in
 	}
-	in.Taken = map[string]int{}
-	for _, provider := range sortedKeys(l.Failures) {
-		if in.Failures == nil {
-			in.Failures = map[string][]time.Time{}
-		}
-		in.Failures[provider] = slices.Clone(l.Failures[provider])
-	}
+	in.Taken, in.Failures = map[string]int{}, l.Failures // what it remembers is made anew when it changes
 	for _, other := range l.Entries {
 		switch {
 		case other == e || other.Phase == Failed:

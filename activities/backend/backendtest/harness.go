@@ -89,7 +89,7 @@ type World struct {
 	// Shrink makes the provider grant less than Shape.
 	Shrink func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 	// Forget removes all that the consumer has of a provider, by force: the provider's side stays, as after a peering
-	// that was removed by force while the provider was away.
+	// that was removed by force while the provider was away. nil: what it leaves is not certain.
 	Forget func(ctx context.Context, provider fleet.Provider) error
 	// Fill leaves less room than Shape at the provider, as whoever decides for Class there finds.
 	Fill func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// forget is World.Forget: people remove a peering by force while the provider is away, finalizers and all, as
+// forget does what World.Forget says: people remove a peering by force while the provider is away, finalizers and all, as
 // `liqoctl unpeer --force` does.
 func (l *lab) forget(ctx context.Context, p fleet.Provider) error {
 	undo, err := l.cut(ctx, p)

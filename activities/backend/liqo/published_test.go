@@ -48,13 +48,14 @@ func TestPublishedThatMayNotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newClusters(t, nil, []client.Object{tenantNS(me)})
-			c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey,
-				o client.Object, opts ...client.GetOption) error {
+			get := func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object,
+				opts ...client.GetOption) error {
 				if _, ok := o.(*corev1.ConfigMap); ok {
 					return test.answer
 				}
 				return w.Get(ctx, key, o, opts...)
-			}})
+			}
+			c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{Get: get})
 			_, err := c.Published(t.Context(), provider().Credentials, "offer", "edge")
 			require.ErrorIs(t, err, test.want)
 			require.ErrorContains(t, err, test.says)

@@ -43,7 +43,7 @@ func TestPostgres(t *testing.T) {
 		databases++
 		name := fmt.Sprintf("d%d", databases)
 		server.Query(t, "postgres", "CREATE DATABASE "+name+
-			" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'") // which orders names otherwise than bytes do
+			" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'") // orders names not as bytes
 		return name
 	}
 	t.Run("contract", func(t *testing.T) {

@@ -158,7 +158,7 @@ func (s *Store) List(ctx context.Context, q store.Query, now time.Time) ([]store
 	if err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err says what is wrong
 	var out []store.Record
 	for rows.Next() {
 		var raw string

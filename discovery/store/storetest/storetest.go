@@ -22,7 +22,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "offers.db")
 	s, err := sqlite.Open(context.Background(), path)
 	if err != nil {
