@@ -11,7 +11,7 @@ import (
 const audited = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
   {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
 
-// audit writes the policy and returns the API server's flags. Of the log there are at most two files of half a gigabyte.
+// audit writes the policy and returns the flags of the API server. Of the log there are at most two files of 512 MiB.
 func (c *cluster) audit() ([]string, error) {
 	policy := filepath.Join(c.Root, c.name+"-audit-policy.json")
 	if err := os.WriteFile(policy, []byte(audited), 0o600); err != nil {
