@@ -160,9 +160,9 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 		require.Equal(t, "v1", s.Config().Version)
 		if broken.err != nil { // it stays broken
 			require.Equal(t, broken.err.Error(), s.Config().Broken)
-			require.Equal(t, 1, strings.Count(logs.String(), "the new config is broken"), "said once")
+			require.Equal(t, 1, strings.Count(logs.String(), "the new config has errors"), "said once")
 		}
-		require.Contains(t, logs.String(), "the new config is broken")
+		require.Contains(t, logs.String(), "the new config has errors")
 	}
 	config.write("v3", spec("cpu", 0, 9))
 	require.NoError(t, c.refresh())

@@ -114,7 +114,7 @@ func TestBrokenWritersAreTold(t *testing.T) {
 	logged := func(what string) func() bool {
 		return func() bool { return strings.Count(log.String(), what) == 1 }
 	}
-	require.Eventually(t, logged("nobody is let in"), 2*time.Minute, 5*time.Millisecond)
+	require.Eventually(t, logged("all requests are refused until it is repaired"), 2*time.Minute, 5*time.Millisecond)
 	require.ErrorIs(t, d.put(t.Context(), c), client.ErrDenied)
 
 	write(good)

@@ -66,8 +66,9 @@ func jsonFields(t reflect.Type, into map[string]bool) {
 			jsonFields(f.Type, into)
 			continue
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		into[name] = true
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+			into[name] = true
+		}
 	}
 }
 
