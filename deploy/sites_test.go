@@ -17,7 +17,8 @@ import (
 // are handed a client and use it.
 var (
 	verbs    = []string{"Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "DeleteAllOf"}
-	wrappers = []string{"deleteThis", "deleteAsRead", "mergePatch", "patchIfChanged", "GetClusterKeys", "MutateVirtualNode"}
+	wrappers = []string{"deleteThis", "deleteAsRead", "mergePatch", "patchIfChanged", "GetClusterKeys",
+		"MutateVirtualNode"}
 )
 
 // callSites are the places in a package's code where a Kubernetes client is used, each as "file function callee": what
