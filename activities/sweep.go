@@ -55,8 +55,9 @@ func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offe
 	}
 	var removing errgroup.Group
 	removing.SetLimit(sweepAtOnce)
+	before := fleet.Sweep{Orphans: slices.Clone(now.Orphans)} // what is removed is taken out of now meanwhile
 	for _, p := range asked {
-		slicesLeft, peering := now.Removable(p.ID)
+		slicesLeft, peering := before.Removable(p.ID)
 		removing.Go(func() error {
 			for _, o := range slicesLeft {
 				done(o, sweeper.RemoveLeftover(bounded, o))
