@@ -50,7 +50,7 @@ PACKAGES := ./worker ./workflows/fleet ./...
 test test-all test-ci: export TEMPORAL_DEBUG := 1
 
 .PHONY: test
-test: temporal ## the fast tests, with the race detector; three and a half minutes
+test: temporal ## the fast tests, with the race detector; about four minutes
 	go test -short $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-all

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -47,7 +48,7 @@ func (a *Activities) ask(ctx context.Context, p fleet.Provider, r *fleet.Result)
 	if err != nil {
 		activity.GetLogger(ctx).Info("a provider that refuses cannot be asked whether it still does", "provider", p.ID,
 			"error", err)
-		r.Outcome, r.Error = fleet.OutcomeFailed, cut(err.Error())
+		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.To(err.Error(), maxError)
 		return
 	}
 	r.Refusing = refusing

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -66,7 +67,7 @@ func (r Reason) Warns() bool {
 
 func (a *Activities) show(reason Reason, node, format string, args ...any) {
 	if a.Notices != nil {
-		a.Notices.Show(Notice{Reason: reason, Node: node, Message: cut(fmt.Sprintf(format, args...))})
+		a.Notices.Show(Notice{Reason: reason, Node: node, Message: shorten.To(fmt.Sprintf(format, args...), maxError)})
 	}
 }
 

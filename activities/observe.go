@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -40,7 +41,7 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 	default:
 		activity.GetLogger(ctx).Warn("provider cannot be checked", "provider", p.ID, "error", err)
 	}
-	e.Message = cut(err.Error())
+	e.Message = shorten.To(err.Error(), maxError)
 	return e, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -127,10 +128,7 @@ func (c *clock) progress(stage backend.Stage, message string) {
 		c.beat.goOn(now)
 	}
 	c.beat.Stage = string(stage)
-	if r := []rune(message); len(r) > maxBeat {
-		message = string(r[:maxBeat-1]) + "…"
-	}
-	c.beat.Message = message
+	c.beat.Message = shorten.To(message, maxBeat)
 	c.mu.Unlock()
 }
 

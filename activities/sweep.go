@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -106,7 +107,7 @@ func (a *Activities) leftovers(ctx context.Context, sweeper backend.Leftovers, a
 			left, err := sweeper.Leftovers(bounded, a.current(bounded, p))
 			if err != nil {
 				activity.GetLogger(ctx).Info("provider cannot be asked for what is left there", "provider", p.ID, "error",
-					cut(err.Error()))
+					shorten.To(err.Error(), maxError))
 				return nil
 			}
 			mu.Lock()

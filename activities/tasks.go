@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -136,7 +137,7 @@ func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
 		err = a.Workflows.Cancel(ctx, t.Cancel)
 	}
 	if err != nil {
-		r.Outcome, r.Error = fleet.OutcomeFailed, cut(err.Error())
+		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.To(err.Error(), maxError)
 	}
 	return r
 }
@@ -171,10 +172,3 @@ func (a *Activities) closed(ctx context.Context, id string) (fleet.Outcome, erro
 }
 
 const maxError = 300
-
-func cut(s string) string {
-	if r := []rune(s); len(r) > maxError {
-		return string(r[:maxError-1]) + "…"
-	}
-	return s
-}

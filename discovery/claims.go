@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -35,7 +36,8 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	if twice && peered != nil {
 		var err error
 		if peers, err = peered(ctx); err != nil { // then only a declaration counts
-			problems = append(problems, Problem{Message: cut(fmt.Sprintf("peerings cannot be listed: %v", err))})
+			said := shorten.To(fmt.Sprintf("peerings cannot be listed: %v", err), maxMessage)
+			problems = append(problems, Problem{Message: said})
 		}
 	}
 	var kept []fleet.Offer
@@ -93,5 +95,5 @@ func others(c *claim, same []*claim) string {
 }
 
 func (c *claim) problem(format string, args ...any) Problem {
-	return Problem{Source: c.source, Offer: c.offer.Name, Message: cut(fmt.Sprintf(format, args...))}
+	return Problem{Source: c.source, Offer: c.offer.Name, Message: shorten.To(fmt.Sprintf(format, args...), maxMessage)}
 }

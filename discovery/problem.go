@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Problem is why an offer is not served, or why a whole source cannot be trusted as it is. It is for people, and may
@@ -32,18 +34,11 @@ func (p Problem) String() string {
 
 // Cut shortens the message to what is kept.
 func (p Problem) Cut() Problem {
-	p.Offer, p.Message = cut(p.Offer), cut(p.Message)
+	p.Offer, p.Message = shorten.To(p.Offer, maxMessage), shorten.To(p.Message, maxMessage)
 	return p
 }
 
 const maxMessage = 500
-
-func cut(s string) string {
-	if r := []rune(s); len(r) > maxMessage {
-		return string(r[:maxMessage-1]) + "…"
-	}
-	return s
-}
 
 func sortProblems(ps []Problem) {
 	slices.SortStableFunc(ps, func(a, b Problem) int {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -85,7 +86,7 @@ func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 		return nil, problems, fmt.Errorf("list offers of %s: %w", r.source.Name(), err)
 	}
 	problem := func(o fleet.Offer, format string, args ...any) Problem {
-		return Problem{Source: r.source.Name(), Offer: o.Name, Message: cut(fmt.Sprintf(format, args...))}
+		return Problem{Source: r.source.Name(), Offer: o.Name, Message: shorten.To(fmt.Sprintf(format, args...), maxMessage)}
 	}
 	now, current := r.options.Now(), listed[:0:0]
 	for _, o := range listed {

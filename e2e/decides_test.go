@@ -96,8 +96,8 @@ func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster
 	require.Equal(r.t, fleet.ObjectName(instanceName(id), attempt), node.Name)
 }
 
-// startAgent starts the agent of the first provider, with the chart's rights. There is no discovery server: the offers
-// are written.
+// startAgent starts the agent of the first provider, with the chart's rights. There is no discovery server: what it
+// measures goes to the consumer's tenant namespace, and the offers of this suite are written.
 func (s *stack) startAgent(ctx context.Context) {
 	s.t.Helper()
 	provider := s.providers[0]
@@ -105,16 +105,11 @@ func (s *stack) startAgent(ctx context.Context) {
 		"liqo-autoscaler-agent", "ci", "least-values.yaml"), "--set", "grantSlices=true",
 		"--show-only", "templates/rbac.yaml")
 	s.chartAccount(ctx, provider, agentAccount, agentAccount)
-	ports, err := proc.FreePorts(1)
-	require.NoError(s.t, err)
-	for name, text := range map[string]string{"agent.yaml": agentConfig, "agent.token": "nobody's"} {
-		require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
-	}
+	config := filepath.Join(s.dir, "agent.yaml")
+	require.NoError(s.t, os.WriteFile(config, []byte(agentConfig), 0o600))
 	p, err := proc.Start(proc.Spec{Name: "agent", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
 		"agent", "--grant-slices", "--kubeconfig", filepath.Join(s.accounts, agentAccount+".kubeconfig"),
-		"--lease-namespace", chartNamespace,
-		"--config", filepath.Join(s.dir, "agent.yaml"), "--discovery-url", "https://" + ports[0],
-		"--discovery-token-file", filepath.Join(s.dir, "agent.token"), "--metrics-listen", "", "--health-listen", ""}})
+		"--lease-namespace", chartNamespace, "--config", config, "--metrics-listen", "", "--health-listen", ""}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/traced"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
@@ -269,10 +270,7 @@ func inWords(p api.Problem) string {
 		}
 		detail += "; " + strings.TrimPrefix(e.Path+": "+e.Detail, ": ")
 	}
-	if r := []rune(detail); len(r) > 2000 {
-		detail = string(r[:2000]) + "…"
-	}
-	return detail
+	return shorten.To(detail, 2000)
 }
 
 func (c *Client) target(name string) *url.URL {

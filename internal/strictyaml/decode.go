@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 const (
@@ -175,10 +177,7 @@ func describe(in any) string {
 	case nil:
 		return "nothing"
 	case string:
-		if r := []rune(v); len(r) > 60 {
-			v = string(r[:59]) + "…"
-		}
-		return strconv.Quote(v)
+		return strconv.Quote(shorten.To(v, 60))
 	case []any:
 		return "a list"
 	case map[string]any:

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Fault is one thing wrong in a document.
@@ -52,11 +54,7 @@ func (f Faults) Error() string {
 			lines = append(lines, fmt.Sprintf("and %d more", len(f)-maxLines))
 			break
 		}
-		text := one.Error()
-		if r := []rune(text); len(r) > maxLine {
-			text = string(r[:maxLine-1]) + "…"
-		}
-		lines = append(lines, text)
+		lines = append(lines, shorten.To(one.Error(), maxLine))
 	}
 	return strings.Join(lines, "\n")
 }

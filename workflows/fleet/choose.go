@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Limits of what a choice leaves in a history.
@@ -124,7 +126,7 @@ func judge(spec GroupSpec, candidates []Candidate, refused []string, rank Rank, 
 		filter, reason := c.verdict(spec, selector, broken, refused, now)
 		v := Verdict{
 			Provider: c.Offer.Provider, Offer: c.Offer.Name, Epoch: c.Offer.Epoch, Price: spec.Price(c.Offer),
-			Fits: filter == "", Filter: filter, Reason: shorten(reason, maxReason),
+			Fits: filter == "", Filter: filter, Reason: shorten.To(reason, maxReason),
 		}
 		judged = append(judged, judgement{candidate: c, verdict: v})
 	}
@@ -273,13 +275,6 @@ func countFilters(judged []judgement) map[string]int {
 }
 
 const maxReason = 300
-
-func shorten(s string, limit int) string {
-	if r := []rune(s); len(r) > limit {
-		return string(r[:limit-1]) + "…"
-	}
-	return s
-}
 
 func (d Decision) size() int {
 	b, err := json.Marshal(d)

@@ -1,5 +1,7 @@
 package fleet
 
+import "github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+
 // Code says why an instance or an attempt failed. The set is small and fixed: CA makes it the value of the Prometheus
 // label "reason" of failed_scale_ups_total.
 type Code string
@@ -38,8 +40,5 @@ const maxMessage = 500
 
 // NewFailure makes a Failure, cutting the message at 500 characters, which is what CA shows.
 func NewFailure(code Code, provider, stage, message string) *Failure {
-	if r := []rune(message); len(r) > maxMessage {
-		message = string(r[:maxMessage-1]) + "…"
-	}
-	return &Failure{Code: code, Provider: provider, Stage: stage, Message: message}
+	return &Failure{Code: code, Provider: provider, Stage: stage, Message: shorten.To(message, maxMessage)}
 }

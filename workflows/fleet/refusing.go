@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+)
 
 // ProviderRefusal is a provider's no to this cluster as a whole. It stays in force until the provider lifts it, or its
 // time is over.
@@ -50,7 +54,7 @@ func (p *ProviderState) told(r *ProviderRefusal, now time.Time) {
 		return
 	}
 	noted := *r
-	noted.Reason = shorten(noted.Reason, maxReason)
+	noted.Reason = shorten.To(noted.Reason, maxReason)
 	p.Refusing = &noted
 	p.Apply(PeeringRefused, p.refusal(), now)
 }

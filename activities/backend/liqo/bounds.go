@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // How much a provider may answer to one request, in bytes as they are read, and how much of its words is repeated, in
@@ -68,22 +69,11 @@ func tooLarge(most int64) error {
 	return say(backend.ErrInvalid, "the provider's answer is larger than %d MiB and is not read to its end", most>>20)
 }
 
-// cut shortens what a provider has said to what is repeated of it.
-func cut(text string) string {
-	if len(text) <= maxWords {
-		return text
-	}
-	if r := []rune(text[:min(len(text), 4*maxWords)]); len(r) > maxWords {
-		return string(r[:maxWords-1]) + "…"
-	}
-	return text
-}
-
 // cutStatus shortens the message of an API server's answer, which errors repeat.
 func cutStatus(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
-		status.ErrStatus.Message = cut(status.ErrStatus.Message)
+		status.ErrStatus.Message = shorten.To(status.ErrStatus.Message, maxWords)
 	}
 	return err
 }

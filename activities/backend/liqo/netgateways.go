@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -282,7 +283,7 @@ func (p *peering) noRoomHere(ctx context.Context) (string, error) {
 	}
 	for i := range pods.Items {
 		if lacks := noRoomFor(&pods.Items[i]); lacks != "" {
-			return cut(lacks), nil
+			return shorten.To(lacks, maxWords), nil
 		}
 	}
 	return "", nil

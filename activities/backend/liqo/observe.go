@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -61,7 +62,7 @@ func (p *peering) faultHere(ctx context.Context) (fleet.Fault, error) {
 	}
 	divided, err := p.divided(ctx, nil)
 	if divided != "" {
-		return fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: cut(divided)}, err
+		return fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: shorten.To(divided, maxWords)}, err
 	}
 	return fleet.Fault{}, err
 }
@@ -148,7 +149,8 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 // heard notes when the ends have last measured, and how often they do.
 func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error {
 	for _, h := range ends {
-		seen.Heard = append(seen.Heard, cut(text(h.objects[kindConnection], "status", "latency", "timestamp")))
+		heard := text(h.objects[kindConnection], "status", "latency", "timestamp")
+		seen.Heard = append(seen.Heard, shorten.To(heard, maxWords))
 		interval, err := h.interval(ctx)
 		if err != nil {
 			return err
@@ -173,7 +175,7 @@ func (p *peering) notConnected(ctx context.Context, here, there *half, seen *bac
 			seen.Network = trouble
 		}
 	}
-	seen.Network = cut(seen.Network)
+	seen.Network = shorten.To(seen.Network, maxWords)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // refuse is the error of a provider that refuses.
 func refuse(r fleet.ProviderRefusal) error {
-	return &verdict{kind: &backend.RefusingError{ProviderRefusal: r}, message: cut(r.Reason)}
+	return &verdict{kind: &backend.RefusingError{ProviderRefusal: r}, message: shorten.To(r.Reason, maxWords)}
 }
 
 // Refusal reads whether the provider refuses this cluster now.

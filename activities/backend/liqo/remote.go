@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -79,7 +80,8 @@ func access(what string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
-		return &verdict{kind: backend.ErrDenied, message: cut(fmt.Sprintf("cannot %s: %v", what, err)), forbidden: true}
+		said := shorten.To(fmt.Sprintf("cannot %s: %v", what, err), maxWords)
+		return &verdict{kind: backend.ErrDenied, message: said, forbidden: true}
 	case apierrors.IsUnauthorized(err):
 		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
 	case errors.As(err, &status) && !isOverloaded(err), meta.IsNoMatchError(err):

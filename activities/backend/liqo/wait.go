@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -63,7 +64,7 @@ func (v *verdict) Unwrap() error { return v.kind }
 
 // say makes a verdict, of at most maxWords. The kind is one of the port's sentinels.
 func say(kind error, format string, args ...any) error {
-	return &verdict{kind: kind, message: cut(fmt.Sprintf(format, args...))}
+	return &verdict{kind: kind, message: shorten.To(fmt.Sprintf(format, args...), maxWords)}
 }
 
 // until polls until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
@@ -174,7 +175,7 @@ func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, lo
 		if err != nil {
 			message = words(err)
 		}
-		result <- sight{reached: reached && err == nil, message: cut(message), err: err}
+		result <- sight{reached: reached && err == nil, message: shorten.To(message, maxWords), err: err}
 	}()
 	message := before.message
 	if message == "" {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -133,7 +134,7 @@ func (h *host) group(ctx context.Context, most int64) (*hostGroup, error) {
 func (g hostGroup) plain(token string) *hostGroup {
 	switch words := strings.ReplaceAll(strings.ToValidUTF8(g.Reason, "?"), token, "…"); g.Refuses {
 	case fleet.RefusingCordoned, fleet.RefusingDrained:
-		g.Reason = cut("host group " + g.Name + " is " + string(g.Refuses) + ": " + words)
+		g.Reason = shorten.To("host group "+g.Name+" is "+string(g.Refuses)+": "+words, maxWords)
 	default:
 		g.Refuses, g.Reason = "", ""
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -42,14 +43,7 @@ func (v *verdict) Error() string { return v.message + ": " + v.kind.Error() }
 func (v *verdict) Unwrap() error { return v.kind }
 
 func say(kind error, format string, args ...any) error {
-	return &verdict{kind, cut(fmt.Sprintf(format, args...))}
-}
-
-func cut(text string) string {
-	if r := []rune(text); len(r) > maxWords {
-		return string(r[:maxWords-1]) + "…"
-	}
-	return text
+	return &verdict{kind, shorten.To(fmt.Sprintf(format, args...), maxWords)}
 }
 
 // outcome is that of the last look that the context's end did not spoil.
@@ -64,7 +58,7 @@ func (s *outcome) take(asked time.Time, message string, err error) {
 	if v := (*verdict)(nil); errors.As(err, &v) {
 		s.message, s.err = v.message, v.kind
 	} else if err != nil {
-		s.message = cut(err.Error())
+		s.message = shorten.To(err.Error(), maxWords)
 	}
 	if !errors.Is(err, backend.ErrUnreachable) {
 		s.silent = time.Time{}

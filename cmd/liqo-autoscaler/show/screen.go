@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -51,10 +52,7 @@ func (s Screen) Draw(out io.Writer, look Look, width, height int) error {
 	}
 	lines = lines[:min(len(lines), height)]
 	for n := range lines {
-		lines[n] = oneLine(lines[n])
-		if r := []rune(lines[n]); len(r) > width {
-			lines[n] = string(r[:width-1]) + "…"
-		}
+		lines[n] = shorten.To(oneLine(lines[n]), width)
 	}
 	_, err = io.WriteString(out, strings.Join(lines, "\n"))
 	return err

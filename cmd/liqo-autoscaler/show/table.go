@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Look says how tables look.
@@ -50,10 +52,10 @@ func oneLine(cell string) string {
 }
 
 func (l Look) cut(text string) string {
-	if r := []rune(text); !l.Wide && len(r) > whyWidth {
-		return string(r[:whyWidth-1]) + "…"
+	if l.Wide {
+		return text
 	}
-	return text
+	return shorten.To(text, whyWidth)
 }
 
 // age is the time since t as kubectl prints it.

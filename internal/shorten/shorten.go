@@ -1,0 +1,14 @@
+// Package shorten shortens texts for people.
+package shorten
+
+// To is the text, or its beginning and an ellipsis: at most that many characters. Of a text of any length it reads no
+// more than it needs.
+func To(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	if r := []rune(text[:min(len(text), 4*(most+1))]); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
