@@ -54,6 +54,9 @@ const (
 	connection = "networking.liqo.io/connections"
 	addresses  = "ipam.liqo.io/networks"
 
+	kubeletOptions     = "offloading.liqo.io/vkoptionstemplates"
+	networklessOptions = "liqo-autoscaler-no-network" // activities/backend/liqo/kubeletoptions.go
+
 	// tenantRole is the one of the release lender, see nameOf.
 	tenantRole  = "lender-worker-tenant"
 	signedNonce = "liqo-signed-nonce"       // activities/backend/liqo/nonce.go
@@ -207,7 +210,7 @@ var needs = map[string][]right{
 	"rights.go dismiss p.local.Delete": named("cluster", "delete", "rbac.authorization.k8s.io/rolebindings",
 		tenantRole+"."+namespace+".lender-worker"),
 
-	"remoteslice.go certificateGone provider.Delete": on("tenant", "delete", "/secrets"),
+	"remoteslice.go deleteCertificate provider.Delete": on("tenant", "delete", "/secrets"),
 	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
 	"remoteslice.go removeRemote deleteThis":         on("tenant", "delete", slice),
 
@@ -240,6 +243,18 @@ var needs = map[string][]right{
 	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
 	"removepeering.go tenantGone deleteAsRead":     on("tenant", "delete", tenant),
 	"removepeering.go deleteAsRead cluster.Delete": nil,
+
+	"kubeletoptions.go ensureNetworklessOptions j.local.Get": and(
+		named("liqo", "get", kubeletOptions, "virtual-kubelet-default"),
+		named("here", "get", kubeletOptions, networklessOptions)),
+	"kubeletoptions.go ensureNetworklessOptions j.local.Create": on("here", "create", kubeletOptions),
+	"kubeletoptions.go ensureNetworklessOptions j.local.Update": named("here", "update", kubeletOptions, networklessOptions),
+	"kubeletoptions.go dropNetworklessOptions p.local.List":     on("cluster", "list", virtual),
+	"kubeletoptions.go dropNetworklessOptions p.local.Delete":   named("here", "delete", kubeletOptions, networklessOptions),
+
+	"version.go versionOf cluster.Get": and(on("cluster", "get", "apps/deployments"),
+		named("provider liqo", "get", "apps/deployments", "liqo-controller-manager")),
+	"version.go aloneThere j.local.List": on("cluster", "list", slice),
 
 	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart

@@ -107,7 +107,13 @@ func (s *stage) refresh() {
 	require.NoError(s.t, err)
 }
 
+// increase does as Cluster Autoscaler does: it asks for nodes once a Refresh has succeeded.
 func (s *stage) increase(group string, delta int32) error {
+	s.t.Helper()
+	require.NoError(s.t, waitFor(s.ctx, time.Minute, func() error {
+		_, err := s.ca.Refresh(s.ctx, &protos.RefreshRequest{})
+		return err
+	}))
 	_, err := s.ca.NodeGroupIncreaseSize(s.ctx, &protos.NodeGroupIncreaseSizeRequest{Id: group, Delta: delta})
 	return err
 }

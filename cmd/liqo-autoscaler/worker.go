@@ -32,6 +32,7 @@ type workerFlags struct {
 	searchAttributes                       searchattr.Mode
 	slots, driverSlots                     int
 	version                                deploymentVersion
+	anyLiqo                                bool
 }
 
 func newWorker(c *common) *cobra.Command {
@@ -65,6 +66,9 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 		"what provides nodes: liqo, microvm for hosts of microVMs, or sim for a simulated world")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
+	cmd.Flags().BoolVar(&f.anyLiqo, "any-liqo-version", false,
+		"peer also where the versions of Liqo do not go together or are too new, and put several nodes on a provider with "+
+			"Liqo 1.1")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	cmd.Flags().StringVar(&f.tenantRole, "tenant-role", "",
 		"ClusterRole that the worker binds its own ServiceAccount to in each of Liqo's tenant namespaces")
@@ -167,7 +171,7 @@ func (f workerFlags) backend(hub workflows.Hub) (backend.Backend, *rest.Config, 
 			return nil, nil, err
 		}
 		b, err := liqo.New(liqo.Config{Consumer: access, Hub: string(hub), LiqoNamespace: f.liqoNamespace,
-			TenantRights: rights})
+			TenantRights: rights, AnyLiqo: f.anyLiqo})
 		return b, access, err
 	case "microvm":
 		if f.microvmNamespace == "" {

@@ -46,7 +46,7 @@ type Offer struct {
 	Lendable corev1.ResourceList `json:"lendable"`
 	// Measured: Lendable is still to be read from the provider. No offer that is in force has it.
 	Measured bool `json:"-"`
-	// MaxNodes bounds the number of nodes; 0 means no bound. 1 for providers with Liqo up to 1.1 (Liqo #3257).
+	// MaxNodes bounds the number of nodes; 0 means no bound.
 	MaxNodes int               `json:"maxNodes,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	// Price is per node and hour; 0 leaves it to Prices.

@@ -95,7 +95,8 @@ func (s *suite) testForeignPeering(t *testing.T) {
 	}
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil))
 
-	// It still works, as a node proves.
+	// It still works, as a node proves, once it is established again.
+	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil))
 	a := s.attempt(instForeign, 1, p)
 	_, err = s.Backend.Join(s.ctx(t), s.spec(a), nil)
 	require.NoError(t, err)

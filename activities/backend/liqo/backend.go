@@ -34,6 +34,9 @@ type Config struct {
 	DenyAfter time.Duration
 	// TenantRights, if any, are what its account has to give itself before it may read Secrets in a tenant namespace.
 	TenantRights *TenantRights
+	// AnyLiqo peers clusters whose versions of Liqo do not go together, or are newer than this release, and puts several
+	// nodes on a provider also with a Liqo that loses pods by it.
+	AnyLiqo bool
 	// RefusedFor is how long a provider that has removed our Tenant is left alone. Default 30m.
 	RefusedFor time.Duration
 }

@@ -104,7 +104,7 @@ func newMapper() meta.RESTMapper {
 	add(authv1beta1.GroupVersion, meta.RESTScopeNamespace, "Identity", "Renew", "ResourceSlice", "Tenant")
 	add(liqov1beta1.GroupVersion, meta.RESTScopeRoot, "ForeignCluster")
 	add(offloadingv1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "NamespaceMap", "NamespaceOffloading",
-		"VirtualNode")
+		"VirtualNode", "VkOptionsTemplate")
 	add(networking, meta.RESTScopeNamespace, append(made, kindConnection)...)
 	add(ipam, meta.RESTScopeNamespace, "Network")
 	return mapper

@@ -17,23 +17,18 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	p := b.peering(provider)
 	w := b.making(ctx, progress)
 	var foreign bool
+	var warning string
 	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
 		if message, err := p.begin(ctx); err != nil || message != "" {
 			return false, message, err
 		}
-		if err := p.reach(ctx); err != nil {
-			return false, "", err
-		}
-		refusing, err := p.refusal(ctx)
-		if err != nil {
-			return false, "", err
-		}
-		if refusing != nil {
-			return false, "", refuse(*refusing)
-		}
-		foreign, err = p.byOthers(ctx)
+		var err error
+		foreign, warning, err = p.acceptable(ctx)
 		return err == nil, "", err
 	})
+	if warning != "" {
+		w.tell(backend.StageAPIServer, warning)
+	}
 	// The network first: a node on a peering that gets one later is not Ready meanwhile.
 	if err == nil {
 		err = p.connect(ctx, w, foreign)
@@ -66,6 +61,24 @@ func (p *peering) begin(ctx context.Context) (message string, err error) {
 		return fmt.Sprintf("namespace %s of an earlier peering is being removed", p.localNS), nil
 	}
 	return "", p.admit(ctx, p.localNS)
+}
+
+// acceptable finds out whether there may be a peering; foreign: others have made it.
+func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string, err error) {
+	if err := p.reach(ctx); err != nil {
+		return false, "", err
+	}
+	refusing, err := p.refusal(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	if refusing != nil {
+		return false, "", refuse(*refusing)
+	}
+	if foreign, err = p.byOthers(ctx); err == nil && !foreign {
+		warning, err = p.compatible(ctx)
+	}
+	return foreign, warning, err
 }
 
 // make makes the peering, or what is missing of it.

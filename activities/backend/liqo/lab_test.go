@@ -103,7 +103,8 @@ func (l *lab) backendFor(t *testing.T, refusedFor time.Duration) *liqo.Backend {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].account)
 	require.NoError(t, err)
-	b, err := liqo.New(liqo.Config{Consumer: config, RefusedFor: refusedFor, TenantRights: l.rights})
+	b, err := liqo.New(liqo.Config{Consumer: config, RefusedFor: refusedFor, TenantRights: l.rights,
+		AnyLiqo: true}) // the contract puts several nodes on a provider, also with 1.1
 	require.NoError(t, err)
 	return b
 }

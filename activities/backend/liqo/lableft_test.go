@@ -1,6 +1,7 @@
 package liqo_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -43,6 +44,11 @@ func TestLabLeft(t *testing.T) {
 	left.SetAnnotations(slice.GetAnnotations())
 	_, err = slices.Create(t.Context(), left, metav1.CreateOptions{})
 	require.NoError(t, err)
+	require.NoError(t, poll(within(t, time.Minute), func(ctx context.Context) (bool, error) {
+		_, err := l.clusters[p.ID].kube.CoreV1().Secrets("liqo-tenant-"+consumer).Get(ctx,
+			"liqo-remote-certificate-"+a.ObjectName(), metav1.GetOptions{})
+		return err == nil, ignoreNotFound(err)
+	}), "Liqo signs a certificate for it")
 	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, nil))
 	l.requireNothing(t)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -144,7 +145,8 @@ func TestLabNetworkForeign(t *testing.T) {
 	}
 }
 
-// Without a network nothing of one is made, and the Node is Ready all the same.
+// Without a network nothing of one is made, and the Node is Ready all the same. A pod there has no address here: one that
+// does not answer never enters a Service.
 func TestLabNetworkNone(t *testing.T) {
 	l := theNetLab(t)
 	p := l.provider(1)
@@ -154,6 +156,14 @@ func TestLabNetworkNone(t *testing.T) {
 	require.Empty(t, found)
 	a := attempt(330, p)
 	l.join(t, a)
+	l.offload(t)
+	require.NoError(t, l.putPod(within(t, time.Minute), a.ObjectName(), backendtest.Pod{Name: "web"}))
+	there, err := l.clusters[p.ID].kube.CoreV1().Pods(podNamespace).Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, there.Status.PodIP)
+	here, err := l.clusters[consumer].kube.CoreV1().Pods(podNamespace).Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Empty(t, here.Status.PodIPs)
 	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
 	l.remove(t, p)
 }

@@ -174,7 +174,7 @@ func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err 
 	return objects, err
 }
 
-// RemoveLeftover deletes the provider's slice as it was listed, if nothing has changed since.
+// RemoveLeftover deletes the provider's slice as it was listed, if nothing has changed since, and its certificate.
 func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error {
 	a := b.attempt(orphan.Attempt)
 	err := a.locate(ctx)
@@ -192,7 +192,10 @@ func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 			if err != nil || string(slice.UID) != orphan.UID || !a.abandoned(&slice) {
 				return client.IgnoreNotFound(err)
 			}
-			return deleteAsRead(ctx, provider, &slice)
+			if err := deleteAsRead(ctx, provider, &slice); err != nil {
+				return err
+			}
+			return deleteCertificate(ctx, provider, a.remoteNS, slice.Name)
 		})
 	}
 	if err != nil {

@@ -108,9 +108,11 @@ func TestRemoveLeftover(t *testing.T) {
 		"of another hub": {nil, leftSlice(signed(), map[string]string{backend.LabelHub: "another"}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clusters := newClusters(t, c.here, []client.Object{tenantNS(me), c.slice})
+			certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-g-abc-1-1", of(me))}
+			clusters := newClusters(t, c.here, []client.Object{tenantNS(me), c.slice, certificate})
 			require.NoError(t, clusters.RemoveLeftover(prompt(t), o))
 			require.Equal(t, c.stays, exists(t, clusters.there, c.slice))
+			require.Equal(t, c.stays, exists(t, clusters.there, certificate))
 		})
 	}
 	clusters := newClusters(t, nil, nil)

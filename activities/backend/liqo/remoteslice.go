@@ -78,16 +78,20 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 		nil
 }
 
-// certificateGone deletes the provider's copy of the slice's certificate, which Liqo keeps for ever (Liqo
-// pkg/identityManager/certificateIdentityProvider.go). A failure does no harm: slice names are never used again, the
-// rights that went with the certificate are gone, and the tenant namespace takes it along when it goes.
+// certificateGone deletes the provider's copy of the slice's certificate. A failure does no harm: slice names are never
+// used again, the rights that went with the certificate are gone, and the tenant namespace takes it along when it goes.
 func (a *attempt) certificateGone(ctx context.Context) error {
 	if err := a.reach(ctx); err != nil || a.remoteNS == "" {
 		return err
 	}
-	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.remoteNS, Name: "liqo-remote-certificate-" +
-		a.name()}}
 	return a.remote.do(ctx, "delete certificate", func(provider client.Client) error {
-		return provider.Delete(ctx, certificate)
+		return deleteCertificate(ctx, provider, a.remoteNS, a.name())
 	})
+}
+
+// deleteCertificate deletes a slice's certificate on the provider, which Liqo keeps for ever (Liqo
+// pkg/identityManager/certificateIdentityProvider.go).
+func deleteCertificate(ctx context.Context, provider client.Client, namespace, slice string) error {
+	return client.IgnoreNotFound(provider.Delete(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-remote-certificate-" + slice}}))
 }

@@ -56,10 +56,19 @@ func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err e
 	return "", p.admit(ctx, p.localNS)
 }
 
-// dismiss gives the rights back in a tenant namespace that stays, because it is not ours.
+// dismiss leaves a tenant namespace that stays, because it is not ours, without anything of ours: its rights go last.
 func (p *peering) dismiss(ctx context.Context) error {
+	if err := p.locate(ctx); err != nil {
+		return err
+	}
+	if p.localNS == "" || p.ownNS || p.going {
+		return nil
+	}
+	if err := p.dropNetworklessOptions(ctx); err != nil {
+		return err
+	}
 	rights := p.config.TenantRights
-	if rights == nil || p.localNS == "" || p.ownNS {
+	if rights == nil {
 		return nil
 	}
 	err := client.IgnoreNotFound(p.local.Delete(ctx, rights.binding(p.localNS, nil)))

@@ -43,6 +43,9 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 // createSlice makes the slice with nothing on it that the provider need not know: crd-replicator copies labels and
 // annotations there (Liqo internal/crdReplicator/reflection/handler.go). What recovery needs is on the virtual node.
 func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	if err := j.aloneThere(ctx); err != nil {
+		return nil, err
+	}
 	slice := &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      j.name(),

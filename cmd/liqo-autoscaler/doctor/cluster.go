@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
 // process is a Deployment's container that interests us.
@@ -60,7 +62,7 @@ type cluster struct {
 	// servers, workers and autoscalers are processes by what they run; all have been read only if deployments is true.
 	deployments                   bool
 	servers, workers, autoscalers []process
-	liqo                          string // the tag of its controller manager
+	liqo                          *appsv1.Deployment // its controller manager
 	nodes                         []corev1.Node
 	offloaded                     int // namespaces; -1 when they could not be read
 }
@@ -111,8 +113,8 @@ func (c *cluster) sort(d *appsv1.Deployment) {
 		switch args := p.container.Args; {
 		case provider == "externalgrpc":
 			c.autoscalers = append(c.autoscalers, p)
-		case d.Name == "liqo-controller-manager":
-			c.liqo = strings.TrimPrefix(p.tag(), "v")
+		case d.Name == liqoversion.Deployment:
+			c.liqo = d
 		case len(args) > 0 && args[0] == "grpcserver":
 			c.servers = append(c.servers, p)
 		case len(args) > 0 && args[0] == "worker":

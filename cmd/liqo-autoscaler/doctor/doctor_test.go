@@ -102,14 +102,20 @@ var broken = map[doctor.ID]struct {
 	"provider-refuses": {func(s *setup) { s.provider = failing(apierrors.NewUnauthorized("expired")) },
 		"expired"},
 	"provider-credentials-end": {func(s *setup) { s.in.Providers[0].End = s.in.Now.Add(day) }, "the credentials end on"},
-	"provider-liqo-missing": {func(s *setup) { bare := healthy(); bare.apis = nil; s.provider = bare.cluster() },
+	"provider-liqo-missing": {func(s *setup) { bare := healthy(); bare.apis = nil; s.provider = bare.cluster(bare.liqo) },
 		"authentication.liqo.io"},
+	"provider-liqo-version": {func(s *setup) {
+		s.provider = s.cluster(deployment("liqo-controller-manager", "ghcr.io/liqotech/liqo-controller-manager:v1.1.2"))
+	}, "different minor versions"},
+	"provider-liqo-untested": {func(s *setup) {
+		s.liqo.Spec.Template.Spec.Containers[0].Image = "ghcr.io/liqotech/liqo-controller-manager:9a8b7c6"
+	}, "is not known of both clusters"},
 	"provider-rights": {func(s *setup) { s.forbidden["provider/tenants"] = true },
 		"in namespace liqo-tenant-munich the account may not create tenants"},
 	"provider-kubernetes-too-old": {func(s *setup) {
 		old := healthy()
 		old.kubernetes = "v1.25.0"
-		s.provider = old.cluster()
+		s.provider = old.cluster(old.liqo)
 	}, "1.25.0"},
 }
 

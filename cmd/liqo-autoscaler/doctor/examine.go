@@ -58,8 +58,9 @@ func Examine(ctx context.Context, in Installation) *Report {
 		r.groups(in)
 		r.offers(in)
 	}
+	var c *cluster
 	if in.Kube != nil {
-		c := readCluster(ctx, in, r)
+		c = readCluster(ctx, in, r)
 		r.kubernetes(in, c)
 		r.processes(c)
 		r.rights(ctx, c)
@@ -68,7 +69,7 @@ func Examine(ctx context.Context, in Installation) *Report {
 		r.nodes(in, c)
 	}
 	for _, p := range in.Providers {
-		r.provider(ctx, p, in.Now)
+		r.provider(ctx, p, c, in.Now)
 	}
 	return r
 }

@@ -84,6 +84,8 @@ var known = map[ID]illness{
 		"have its people print a new kubeconfig: liqo-autoscaler provider-access kubeconfig"},
 	"provider-credentials-end": {Warning, "liqo-autoscaler provider-access renew --kubeconfig FILE, while they last"},
 	"provider-liqo-missing":    {Error, "have its people install Liqo"},
+	"provider-liqo-version":    {Error, "upgrade Liqo, or set liqo.anyVersion in the chart's values at your own risk"},
+	"provider-liqo-untested":   {Warning, "run Liqo 1.1 or 1.2 in both clusters, the same minor version"},
 	"provider-rights": {Error,
 		"have its people apply what liqo-autoscaler provider-access --consumer-id ID prints"},
 	"provider-kubernetes-too-old": {Error, "the provider needs Kubernetes 1.27 or later"},

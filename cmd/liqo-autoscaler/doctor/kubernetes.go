@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -45,8 +46,8 @@ func (r *Report) liqo(in Installation, c *cluster) {
 			return
 		}
 	}
-	if c.liqo != "" {
-		r.examined("Liqo %s", c.liqo)
+	if c.liqo != nil {
+		r.examined("Liqo %s", liqoversion.Of(c.liqo))
 	}
 	if slices.Contains(c.groups, "networking.liqo.io") || in.Temporal == nil {
 		return

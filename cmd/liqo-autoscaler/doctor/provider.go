@@ -7,10 +7,13 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
 // providerRights are what the account on a provider must be able to do in its tenant namespace; the test of
@@ -20,7 +23,8 @@ var providerRights = []Right{
 	{"create", "", "secrets"}, {"create", "networking.liqo.io", "configurations"},
 }
 
-func (r *Report) provider(ctx context.Context, p Provider, now time.Time) {
+// provider examines a provider, as it goes together with the consumer, which may be nil.
+func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, now time.Time) {
 	where := "provider " + p.Name
 	if left := p.End.Sub(now); !p.End.IsZero() && left < soon {
 		r.add("provider-credentials-end", where, "the credentials end on %s", p.End.UTC().Format(time.RFC3339))
@@ -47,11 +51,30 @@ func (r *Report) provider(ctx context.Context, p Provider, now time.Time) {
 		r.add("provider-liqo-missing", where, "it does not know Liqo's API authentication.liqo.io")
 		return
 	}
+	if consumer != nil && consumer.liqo != nil {
+		r.versions(ctx, p, consumer.liqo, where)
+	}
 	if p.ConsumerID == "" {
 		r.skipped("permissions at "+where, errNoConsumer)
 		return
 	}
 	r.providerMay(ctx, p, where)
+}
+
+// versions judges the versions of Liqo on both sides, the provider's in the namespace of the consumer's.
+func (r *Report) versions(ctx context.Context, p Provider, here *appsv1.Deployment, where string) {
+	there, err := p.Kube.AppsV1().Deployments(here.Namespace).Get(ctx, liqoversion.Deployment, metav1.GetOptions{})
+	if err != nil {
+		r.skipped("the version of Liqo at "+where, err)
+		return
+	}
+	r.examined("%s: Liqo %s", where, liqoversion.Of(there))
+	switch problem, refused := liqoversion.Judge(liqoversion.Of(here), liqoversion.Of(there)); {
+	case refused:
+		r.add("provider-liqo-version", where, "%s", problem)
+	case problem != "":
+		r.add("provider-liqo-untested", where, "%s", problem)
+	}
 }
 
 var errNoConsumer = errors.New("the credentials are not those of an account that provider-access makes, so its " +

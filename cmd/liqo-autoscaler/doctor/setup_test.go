@@ -125,7 +125,7 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 	}
 	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
 	if s.provider == nil {
-		s.provider = s.cluster()
+		s.provider = s.cluster(healthy().liqo)
 	}
 	for n := range s.in.Providers {
 		s.in.Providers[n].Kube = s.provider

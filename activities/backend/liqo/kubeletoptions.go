@@ -1,0 +1,74 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// The VkOptionsTemplate that Liqo's chart installs, the one of ours in a provider's tenant namespace, and the argument
+// by which the second differs (Liqo cmd/virtual-kubelet/root/flag.go).
+const (
+	standardOptions     = "virtual-kubelet-default"
+	networklessOptions  = "liqo-autoscaler-no-network"
+	withoutIPReflection = "--disable-ip-reflection=true"
+)
+
+// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the one of this installation as
+// it is now, which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so that
+// none enters a Service to which it does not answer. Installations on the same cluster share it.
+func (j *join) ensureNetworklessOptions(ctx context.Context) (*corev1.ObjectReference, error) {
+	var standard, found offloadingv1beta1.VkOptionsTemplate
+	key := client.ObjectKey{Namespace: j.self.namespace, Name: standardOptions}
+	if err := j.local.Get(ctx, key, &standard); err != nil {
+		return nil, fmt.Errorf("read VkOptionsTemplate %s, which Liqo's chart installs: %w", key, err)
+	}
+	want := &offloadingv1beta1.VkOptionsTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: j.localNS, Name: networklessOptions,
+			Labels: map[string]string{backend.LabelManagedBy: backend.ManagedBy}},
+		Spec: *standard.Spec.DeepCopy(),
+	}
+	want.Spec.ExtraArgs = append(want.Spec.ExtraArgs, withoutIPReflection)
+	err := j.local.Get(ctx, client.ObjectKeyFromObject(want), &found)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = j.local.Create(ctx, want)
+	case err == nil && !equality.Semantic.DeepEqual(found.Spec, want.Spec):
+		want.ResourceVersion = found.ResourceVersion
+		err = j.local.Update(ctx, want)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write VkOptionsTemplate %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return &corev1.ObjectReference{APIVersion: offloadingv1beta1.SchemeGroupVersion.String(), Kind: "VkOptionsTemplate",
+		Namespace: want.Namespace, Name: want.Name}, nil
+}
+
+// dropNetworklessOptions removes that VkOptionsTemplate from a tenant namespace that stays, once no virtual node names
+// it: Liqo's webhook refuses each update of one whose template is gone, and so its removal (Liqo
+// pkg/webhooks/virtualnode).
+func (p *peering) dropNetworklessOptions(ctx context.Context) error {
+	var nodes offloadingv1beta1.VirtualNodeList
+	if err := p.local.List(ctx, &nodes, client.InNamespace(p.localNS)); err != nil {
+		return fmt.Errorf("list virtual nodes in namespace %s: %w", p.localNS, err)
+	}
+	for i := range nodes.Items {
+		if ref := nodes.Items[i].Spec.VkOptionsTemplateRef; ref != nil && ref.Name == networklessOptions {
+			return nil
+		}
+	}
+	err := p.local.Delete(ctx, &offloadingv1beta1.VkOptionsTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.localNS, Name: networklessOptions}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete VkOptionsTemplate %s/%s: %w", p.localNS, networklessOptions, err)
+	}
+	return nil
+}

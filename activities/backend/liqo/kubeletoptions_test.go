@@ -1,0 +1,84 @@
+package liqo
+
+import (
+	"testing"
+	"testing/synctest"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+func optionsOf(namespace, name, image string) *offloadingv1beta1.VkOptionsTemplate {
+	return &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: named(namespace, name),
+		Spec: offloadingv1beta1.VkOptionsTemplateSpec{ContainerImage: image, ExtraArgs: []string{"--v=4"}}}
+}
+
+// networkless is a Join on a provider without a network, with the installation's VkOptionsTemplate, and what is there.
+func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
+	c := newClusters(t, peered(append(there, accepted("2"), sliceIdentity())...), nil)
+	s := spec()
+	s.Labels, s.Attempt.Provider = nil, provider()
+	_, err := c.Join(soon(t), s, nil)
+	return c, err
+}
+
+// A node without a network runs with the options of the installation as they are now, after a Liqo upgrade too, but keeps
+// its pods' addresses out of this cluster's Services.
+func TestJoinWithoutNetwork(t *testing.T) {
+	t.Parallel()
+	for name, there := range map[string][]client.Object{
+		"first":         nil,
+		"after upgrade": {optionsOf(localNS, networklessOptions, "virtual-kubelet:1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, err := networkless(t, append(there, optionsOf("liqo", standardOptions, "virtual-kubelet:2"))...)
+				var stage *backend.StageError
+				require.ErrorAs(t, err, &stage)
+				require.Equal(t, backend.StageVirtualKubelet, stage.Stage, "%v", err)
+				var virtual offloadingv1beta1.VirtualNode
+				require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+				require.True(t, *virtual.Spec.DisableNetworkCheck)
+				require.Equal(t, &corev1.ObjectReference{APIVersion: "offloading.liqo.io/v1beta1", Kind: "VkOptionsTemplate",
+					Namespace: localNS, Name: networklessOptions}, virtual.Spec.VkOptionsTemplateRef)
+				ours := optionsOf(localNS, networklessOptions, "")
+				require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(ours), ours))
+				require.Equal(t, "virtual-kubelet:2", ours.Spec.ContainerImage)
+				require.Equal(t, []string{"--v=4", withoutIPReflection}, ours.Spec.ExtraArgs)
+			})
+		})
+	}
+}
+
+func TestJoinWithoutStandardOptions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := networkless(t)
+		require.ErrorContains(t, err, "read VkOptionsTemplate liqo/virtual-kubelet-default, which Liqo's chart installs")
+		require.False(t, exists(t, c.local, running()))
+	})
+}
+
+// In a tenant namespace of others the options are removed with the peering, unless a virtual node still names them.
+func TestRemovePeeringDropsOptions(t *testing.T) {
+	t.Parallel()
+	options := optionsOf(localNS, networklessOptions, "virtual-kubelet:1")
+	here, there := ourPeering()
+	here[0] = tenantNS(peer)
+	c := newClusters(t, append(here, options), there)
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.False(t, exists(t, c.local, options))
+
+	theirs := &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "theirs")}
+	theirs.Spec.VkOptionsTemplateRef = &corev1.ObjectReference{Name: networklessOptions}
+	here, there = ourPeering()
+	here[0] = tenantNS(peer)
+	c = newClusters(t, append(here, options, theirs), there)
+	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.True(t, exists(t, c.local, options))
+}

@@ -1,0 +1,74 @@
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
+)
+
+// compatible judges a new peering by the versions of Liqo on both sides: warning is what is wrong, and ErrInvalid what
+// is so wrong that only Config.AnyLiqo allows it. One that has its Identity goes on, whatever becomes of the versions.
+func (p *peering) compatible(ctx context.Context) (warning string, err error) {
+	if _, err := p.controlPlaneIdentity(ctx); !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	here, err := versionOf(ctx, p.local, p.self.namespace)
+	if err != nil {
+		return "", fmt.Errorf("read the version of this cluster's Liqo: %w", err)
+	}
+	var there string
+	err = p.remote.do(ctx, "read the version of its Liqo", func(provider client.Client) (err error) {
+		there, err = versionOf(ctx, provider, p.remote.namespace)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	problem, refused := liqoversion.Judge(here, there)
+	if refused && !p.config.AnyLiqo {
+		return "", say(backend.ErrInvalid, "%s (a worker with --any-liqo-version peers all the same)", problem)
+	}
+	return problem, nil
+}
+
+// versionOf is the version of a cluster's Liqo; "" when it does not tell, or not us.
+func versionOf(ctx context.Context, cluster client.Client, namespace string) (string, error) {
+	var manager appsv1.Deployment
+	err := cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: liqoversion.Deployment}, &manager)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	return liqoversion.Of(&manager), err
+}
+
+// aloneThere is ErrFull when the provider has a slice already, whoever made it, and this cluster's Liqo would lose the
+// pods of one of two nodes.
+func (j *join) aloneThere(ctx context.Context) error {
+	if j.config.AnyLiqo {
+		return nil
+	}
+	here, err := versionOf(ctx, j.local, j.self.namespace)
+	if err != nil {
+		return fmt.Errorf("read the version of this cluster's Liqo: %w", err)
+	}
+	if !liqoversion.OneNode(here) {
+		return nil
+	}
+	var slices authv1beta1.ResourceSliceList
+	if err := j.local.List(ctx, &slices, outgoing(j.Provider.ID)); err != nil {
+		return fmt.Errorf("list slices on %s: %w", j.Provider.ID, err)
+	}
+	if len(slices.Items) > 0 {
+		return say(backend.ErrFull, "provider %s has ResourceSlice %s/%s already, and with Liqo %s here a second node there "+
+			"would lose the pods of the first (Liqo #3257): upgrade Liqo to 1.2, or set maxNodes: 1 on the offer",
+			j.Provider.ID, slices.Items[0].Namespace, slices.Items[0].Name, here)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+// Package liqoversion says which versions of Liqo work together: what this release is tested with, what is expected to
+// work, and what is not.
+package liqoversion
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Deployment runs a cluster's Liqo, in the namespace of Liqo; its image tells the version.
+const Deployment = "liqo-controller-manager"
+
+var (
+	oldest       = version.MustParseSemantic("1.0.2") // earlier: public keys in another form (Liqo forge/tenant.go)
+	oldestTested = version.MustParseSemantic("1.1.0")
+	severalNodes = version.MustParseSemantic("1.2.0") // Liqo #3257
+	afterNewest  = version.MustParseSemantic("1.3.0-0")
+)
+
+// Of is the version of the Liqo that a Deployment runs: the tag of its image, or the chart's label if that is no
+// version, as for a build from a commit; "" when neither is.
+func Of(d *appsv1.Deployment) string {
+	var found []string
+	for i := range d.Spec.Template.Spec.Containers {
+		_, tag, _ := strings.Cut(path.Base(d.Spec.Template.Spec.Containers[i].Image), ":")
+		tag, _, _ = strings.Cut(tag, "@")
+		found = append(found, tag)
+	}
+	for _, v := range append(found, d.Labels["app.kubernetes.io/version"]) {
+		if _, err := version.ParseSemantic(v); err == nil {
+			return strings.TrimPrefix(v, "v")
+		}
+	}
+	return ""
+}
+
+// Judge says what is wrong with a peering between clusters with these versions of Liqo, "" where one is not known. It
+// says "" when they are tested together. refused: it is known not to work, or newer than this release.
+func Judge(consumer, provider string) (problem string, refused bool) {
+	here, hereErr := version.ParseSemantic(consumer)
+	there, thereErr := version.ParseSemantic(provider)
+	switch {
+	case hereErr != nil || thereErr != nil:
+		return fmt.Sprintf("the version of Liqo is not known of both clusters (consumer %q, provider %q)", consumer,
+			provider), false
+	case here.LessThan(oldest) || there.LessThan(oldest):
+		return fmt.Sprintf("Liqo %s on the consumer and %s on the provider: versions before %s are not supported; upgrade "+
+			"Liqo", consumer, provider, oldest), true
+	case here.Major() != there.Major() || here.Minor() != there.Minor():
+		return fmt.Sprintf("Liqo %s on the consumer and %s on the provider: Liqo does not support peerings between "+
+			"different minor versions; upgrade the older one", consumer, provider), true
+	case here.AtLeast(afterNewest):
+		return fmt.Sprintf("Liqo %s is newer than what this release is tested with, 1.1 and 1.2; upgrade liqo-autoscaler",
+			consumer), true
+	case here.LessThan(oldestTested):
+		return fmt.Sprintf("Liqo %s is not tested with this release; 1.1 and 1.2 are", consumer), false
+	}
+	return "", false
+}
+
+// OneNode reports whether a consumer with that version may have one node of a provider only: up to 1.1, a virtual kubelet
+// that restarts deletes the pods of the provider's other nodes (Liqo #3257).
+func OneNode(consumer string) bool {
+	v, err := version.ParseSemantic(consumer)
+	return err == nil && v.LessThan(severalNodes)
+}
