@@ -107,6 +107,15 @@ func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	return err
 }
 
+// grantAnew grants what liqoctl has removed with our namespace there, once that is gone.
+func (s *stack) grantAnew(ctx context.Context, provider *cluster) error {
+	ns, err := provider.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
+	if err == nil {
+		return fmt.Errorf("namespace %s is %s", ns.Name, ns.Status.Phase)
+	}
+	return s.grant(ctx, provider)
+}
+
 // granted is the kubeconfig of the account that a provider gives us.
 func (s *stack) granted(ctx context.Context, provider *cluster) ([]byte, error) {
 	return s.try(ctx, s.admin(provider.name), nil, s.binary, "provider-access", "kubeconfig", "--consumer-id",

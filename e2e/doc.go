@@ -17,6 +17,7 @@
 //	TestFailover        the first provider refuses, hangs or dies at each stage; both do
 //	TestWatch           nodes that are there: deleted, lost, not ready
 //	TestForeignPeering  peerings and slices of others beside ours
+//	TestRatio           what a scale-out takes beside what people do by hand; prints BENCH lines
 //	TestCrash           the worker killed before and after each write to an API server; the test plays CA
 //	TestDecides         the first provider's agent grants and denies slices
 //

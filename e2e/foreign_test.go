@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -51,13 +50,8 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.liqoctl(ctx, s.consumer, append(unpeering(s, first), "--delete-namespaces")...))
 	r.until(ctx, "unpeered by hand", time.Minute,
 		func(ctx context.Context) error { return clean(ctx, append(s.providers, s.consumer)...) })
-	// liqoctl has removed it, and our rights in it
 	r.until(ctx, "our namespace made anew", time.Minute, func(ctx context.Context) error {
-		if ns, err := first.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer,
-			metav1.GetOptions{}); err == nil {
-			return fmt.Errorf("namespace %s is %s", ns.Name, ns.Status.Phase)
-		}
-		return s.grant(ctx, first)
+		return s.grantAnew(ctx, first)
 	})
 }
 

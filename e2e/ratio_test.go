@@ -1,0 +1,162 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+const ratioGroups = `
+hub: lab
+nodeGroups:
+- id: cold
+  max: 1
+  shape: {cpu: "2", memory: 4Gi, pods: "20", ephemeral-storage: 10Gi}
+  selector: {matchLabels: {lives: on-provider1}}
+- id: warm
+  max: 2
+  shape: {cpu: "2", memory: 4Gi, pods: "20", ephemeral-storage: 10Gi}
+  selector: {matchLabels: {lives: on-provider2}}
+`
+
+// ratioRounds is how often each way is taken, one after the other.
+const ratioRounds = 5
+
+// TestRatio prints what a scale-out takes, from IncreaseSize to a Ready instance, beside what people do by hand on the
+// same clusters: `liqoctl peer`, which makes network, peering and slice, for the first node on a provider, and a bare
+// ResourceSlice for another one.
+func TestRatio(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
+	defer cancel()
+	s := newStack(ctx, t, "ratio", ratioGroups, crashOffers, withoutCA)
+	b := &ratio{t: t, s: s, took: map[string][]time.Duration{}}
+	cold, warm := player.Of(t, "cold", s.client), player.Of(t, "warm", s.client)
+	warm.Wanted = 1
+	b.scaledOut(ctx, warm)
+	for range ratioRounds {
+		b.took["liqoctl"] = append(b.took["liqoctl"], b.liqoctlPeer(ctx))
+		cold.Wanted = 1
+		b.took["cold"] = append(b.took["cold"], b.scaledOut(ctx, cold))
+		b.scaledIn(ctx, cold, 0)
+		b.until(ctx, func(ctx context.Context) error { return clean(ctx, s.providers[0]) })
+		b.took["slice"] = append(b.took["slice"], b.bareSlice(ctx))
+		warm.Wanted = 2
+		b.took["warm"] = append(b.took["warm"], b.scaledOut(ctx, warm))
+		b.scaledIn(ctx, warm, 1)
+	}
+	for _, pair := range [][2]string{{"cold", "liqoctl"}, {"warm", "slice"}} {
+		ours, theirs := median(b.took[pair[0]]), median(b.took[pair[1]])
+		fmt.Printf("BENCH scale-out-%s %.2f s %.2f %s\n", pair[0], ours, ours/theirs, pair[1])
+		t.Logf("%s: %v, %s: %v", pair[0], b.took[pair[0]], pair[1], b.took[pair[1]])
+	}
+}
+
+func median(of []time.Duration) float64 {
+	slices.Sort(of)
+	return of[len(of)/2].Seconds()
+}
+
+type ratio struct {
+	t    *testing.T
+	s    *stack
+	took map[string][]time.Duration
+}
+
+func (b *ratio) until(ctx context.Context, condition func(context.Context) error) {
+	b.t.Helper()
+	require.NoError(b.t, testkit.Poll(ctx, 4*time.Minute, pollEvery, condition))
+}
+
+// scaledOut is how long it takes until as many instances run as are wanted.
+func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
+	b.t.Helper()
+	began := time.Now()
+	b.until(ctx, func(ctx context.Context) error {
+		if err := a.Loop(); err != nil {
+			return err
+		}
+		seen, err := a.Look()
+		if err == nil && len(seen.Running) < a.Wanted {
+			err = fmt.Errorf("%v", seen)
+		}
+		for id := range seen.Running {
+			if _, missing := b.s.consumer.node(ctx, id); missing != nil {
+				return missing
+			}
+		}
+		return err
+	})
+	return time.Since(began)
+}
+
+// scaledIn removes the newest instances.
+func (b *ratio) scaledIn(ctx context.Context, a *player.Player, leave int) {
+	b.t.Helper()
+	seen, err := a.Look()
+	require.NoError(b.t, err)
+	slices.Sort(seen.Listed) // ids count up
+	require.NoError(b.t, a.Remove(seen.Listed[leave:]))
+	a.Wanted = leave
+	gone := seen.Listed[leave:]
+	b.until(ctx, func(context.Context) error {
+		now, err := a.Look()
+		if err == nil && len(now.Listed) > leave {
+			err = fmt.Errorf("%v", now)
+		}
+		return err
+	})
+	b.until(ctx, func(ctx context.Context) error {
+		for _, id := range gone {
+			if n, err := b.s.consumer.node(ctx, id); err == nil {
+				return fmt.Errorf("node %s is there", n.Name)
+			}
+		}
+		return b.s.providers[1].count(ctx, resourceSlices, 1) // the one that stays
+	})
+}
+
+// liqoctlPeer is how long it takes by hand to a Ready node on a provider without a peering.
+func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
+	b.t.Helper()
+	first := b.s.providers[0]
+	began := time.Now()
+	require.NoError(b.t, b.s.liqoctl(ctx, b.s.consumer, "peer", "--remote-kubeconfig", b.s.lab.Kubeconfig(first.name),
+		"--gw-server-service-type", "NodePort", "--cpu", "2", "--memory", "4Gi", "--pods", "20", "--timeout", "3m"))
+	b.until(ctx, func(ctx context.Context) error { return nodeReady(ctx, b.s.consumer, first.name) })
+	took := time.Since(began)
+	require.NoError(b.t, b.s.liqoctl(ctx, b.s.consumer, append(unpeering(b.s, first), "--delete-namespaces")...))
+	b.until(ctx, func(ctx context.Context) error { return clean(ctx, first) })
+	b.until(ctx, func(ctx context.Context) error { return b.s.grantAnew(ctx, first) })
+	return took
+}
+
+// bareSlice is how long it takes by hand to one more Ready node on a provider with a peering.
+func (b *ratio) bareSlice(ctx context.Context) time.Duration {
+	b.t.Helper()
+	second := b.s.providers[1]
+	in := b.s.consumer.liqo.Resource(resourceSlices).Namespace("liqo-tenant-" + second.name)
+	began := time.Now()
+	_, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
+		"metadata": map[string]any{"name": "by-hand", "annotations": map[string]any{"liqo.io/create-virtual-node": "true"},
+			"labels": map[string]any{"liqo.io/remote-cluster-id": second.name, "liqo.io/remoteID": second.name,
+				"liqo.io/replication": "true"}},
+		"spec": map[string]any{"class": "default", "providerClusterID": second.name,
+			"resources": map[string]any{"cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi"}},
+	}}, metav1.CreateOptions{})
+	require.NoError(b.t, err)
+	b.until(ctx, func(ctx context.Context) error { return nodeReady(ctx, b.s.consumer, "by-hand") })
+	took := time.Since(began)
+	require.NoError(b.t, in.Delete(ctx, "by-hand", metav1.DeleteOptions{}))
+	b.until(ctx, func(ctx context.Context) error { return second.count(ctx, resourceSlices, 1) })
+	return took
+}
