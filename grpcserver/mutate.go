@@ -68,7 +68,8 @@ func (m mutation) shows(before, after *picture) bool {
 	}
 }
 
-// mutate runs m in the group's turn. When it returns nil, reads see what m has changed.
+// mutate runs m in the group's turn. When it returns nil m is booked, and reads see what it has changed; if that cannot
+// be read, Refresh fails until it can.
 func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()

@@ -45,7 +45,8 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 }
 
 // refresh reads all groups, and configures those that do not run or run another spec. Its error says that Temporal
-// answered for no group, or that the outcome of an operation is unknown; any other problem concerns its group alone.
+// answered for no group, that a group is still unread after the start, or that the outcome of an operation is unknown;
+// any other problem concerns its group alone.
 // byCA reports whether CA asks: only then is the config the newest one (see reread) and may replace another.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	ctx, cancel := early(ctx) // so that CA learns the reason

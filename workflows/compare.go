@@ -58,7 +58,7 @@ func sweep(ctx workflow.Context, last *fleet.Sweep, now time.Time) workflow.Futu
 		activities.SweepInput{Last: *last, At: now})
 }
 
-// observe looks at the providers that were held in the round before, all at once.
+// observe looks at the providers that were held, or had something wrong, in the round before, all at once.
 func observe(ctx workflow.Context, providers []fleet.Provider) fleet.Outlook {
 	out := fleet.Outlook{At: workflow.Now(ctx)}
 	var looks []workflow.Future

@@ -8,7 +8,7 @@ import (
 )
 
 // Drivers, undo and peerings are started by activities, many at once, and never as children: those cost their parent
-// events at every continue-as-new and every close. An id is used again only after a failure, but for peerings.
+// events at every continue-as-new and every close. An id is used again only after a failure, but for peerings and undo.
 
 func startDriver(ctx workflow.Context, kind fleet.DriverKind, in fleet.DriverInput) *activities.Start {
 	s := &activities.Start{

@@ -11,7 +11,7 @@ import (
 
 // Timeouts and retries of activities live here; how soon a pass comes again says activities/passes.go. How long a step
 // may take in all is the activities' to judge, by a clock that they keep in their heartbeats: a timeout below is never
-// an event, the activity is tried again.
+// an event: the activity is tried again, or its workflow asks anew.
 const (
 	// WorkflowTaskTimeout lets a task go to another worker soon after one died.
 	WorkflowTaskTimeout = fleet.TaskTimeout

@@ -1,7 +1,6 @@
 package market
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 
@@ -28,10 +27,10 @@ func differ(old, now Market, groups []fleet.GroupSpec) bool {
 
 // sameTerms compares everything but amounts. The epoch is a fingerprint of the amounts too.
 func (o Offer) sameTerms(b Offer) bool {
-	return o.Name == b.Name && o.Provider == b.Provider && o.Price == b.Price && o.MaxNodes == b.MaxNodes &&
-		o.Nodes == b.Nodes && o.Closed == b.Closed && o.Peered == b.Peered && o.Cordoned == b.Cordoned &&
-		o.Currency == b.Currency && maps.Equal(o.Labels, b.Labels) && maps.Equal(o.Prices, b.Prices) &&
-		equality.Semantic.DeepEqual(o.Expires, b.Expires)
+	for _, each := range []*Offer{&o, &b} {
+		each.Lendable, each.Free, each.Epoch = nil, nil, ""
+	}
+	return equality.Semantic.DeepEqual(o, b)
 }
 
 func moved(old, now, whole corev1.ResourceList, groups []fleet.GroupSpec) bool {

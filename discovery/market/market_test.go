@@ -182,8 +182,11 @@ func TestPublishesDifferences(t *testing.T) {
 		pass(4 * time.Second)
 		require.Equal(t, 6, w.written())
 		require.Equal(t, "EUR", w.offer().Candidate().Offer.Currency)
+		w.set(func() { w.offers[0].LatencyMilliseconds = 20 })
+		pass(4 * time.Second)
+		require.Equal(t, 7, w.written())
 		pass(61 * time.Second)
-		require.Equal(t, 7, w.written(), "once a minute, so that readers know that it is kept")
+		require.Equal(t, 8, w.written(), "once a minute, so that readers know that it is kept")
 	})
 }
 

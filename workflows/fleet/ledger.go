@@ -218,7 +218,7 @@ func (l *Ledger) wasReleased(name string) bool {
 	return slices.ContainsFunc(l.Gone, func(g Gone) bool { return g.Name == name })
 }
 
-// Begin anew: nothing is remembered but the spec, and what exists is listed. The epoch is a new one.
+// beginAnew forgets all but the spec and the pause, and what exists is to be listed. The epoch is a new one.
 func (l *Ledger) beginAnew(now time.Time) {
 	spec, paused := l.Spec, l.Paused
 	fresh := NewLedger(l.Group, now)

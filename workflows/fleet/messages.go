@@ -77,7 +77,7 @@ type Order struct {
 	Attempt int `json:"attempt,omitempty"`
 }
 
-// HoldRequest is one row of what drivers and undos tell a provider.
+// HoldRequest is one row of what drivers and undos tell a provider, and in part the sweep and the peering.
 type HoldRequest struct {
 	Kind HoldRequestKind `json:"kind"`
 	Key  string          `json:"key,omitempty"`

@@ -36,8 +36,9 @@ func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchStrin
 // ids, label values and metrics, and is written by the provider.
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
-// NewEpoch is the middle part of instance names: the start of the group's first run, in seconds, base 36. Two lives of
-// a group (its workflow was terminated and started again) therefore never share a name.
+// NewEpoch is the middle part of instance names: when the group began, or began anew, in seconds, base 36. Two lives of
+// a group (its workflow was terminated and started again) therefore never share a name. The last part counts up
+// (Ledger.grow). Ids of operations are those of workflows/client.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
 // epochStart is the second that an epoch is named after.

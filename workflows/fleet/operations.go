@@ -7,7 +7,8 @@ import (
 )
 
 // Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is
-// refused, so that a call whose caller has gone cannot come back as a ghost.
+// refused, so that a call whose caller has gone cannot come back as a ghost. Configure checks neither: the same spec
+// again changes nothing.
 type Operation struct {
 	ID       string    `json:"id"`
 	GiveUpAt time.Time `json:"giveUpAt"`

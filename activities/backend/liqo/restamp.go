@@ -100,28 +100,3 @@ func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error
 	}
 	return false, nil
 }
-
-// stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
-// Node that has been replaced since it was read, so a rival makes this fail: ErrConflict if it was faster.
-func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
-	err := mergePatch(ctx, a.local, node, map[string]any{
-		"metadata": map[string]any{"uid": node.UID},
-		"spec":     map[string]any{"providerID": a.InstanceID()},
-	})
-	if apierrors.IsInvalid(err) {
-		err = a.local.Get(ctx, client.ObjectKeyFromObject(node), node)
-		if err == nil && node.Spec.ProviderID != a.InstanceID() {
-			return taken(node)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("set providerID: %w", err)
-	}
-	return nil
-}
-
-func taken(node *corev1.Node) error {
-	return say(backend.ErrConflict,
-		"somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?",
-		node.Spec.ProviderID, node.Name)
-}

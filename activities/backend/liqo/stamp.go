@@ -7,6 +7,7 @@ import (
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +49,31 @@ func (j *join) stamped(ctx context.Context) (bool, string, error) {
 	default:
 		return false, "", taken(node)
 	}
+}
+
+// stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
+// Node that has been replaced since it was read, so a rival makes this fail: ErrConflict if it was faster.
+func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
+	err := mergePatch(ctx, a.local, node, map[string]any{
+		"metadata": map[string]any{"uid": node.UID},
+		"spec":     map[string]any{"providerID": a.InstanceID()},
+	})
+	if apierrors.IsInvalid(err) {
+		err = a.local.Get(ctx, client.ObjectKeyFromObject(node), node)
+		if err == nil && node.Spec.ProviderID != a.InstanceID() {
+			return taken(node)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set providerID: %w", err)
+	}
+	return nil
+}
+
+func taken(node *corev1.Node) error {
+	return say(backend.ErrConflict,
+		"somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?",
+		node.Spec.ProviderID, node.Name)
 }
 
 // marks reports whether the virtual node carries the instance's mark.

@@ -17,7 +17,7 @@ const (
 	SignalViews       = "views"       // to a node group: []fleet.View, from drivers
 	SignalFacts       = "facts"       // to a node group: []fleet.Fact, from watching nodes
 	SignalRetry       = "retry"       // to a node group, by an operator: set stuck instances free
-	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers and undos
+	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers, undos, the sweep and the peering
 	SignalReport      = "report"      // to a provider: fleet.PeeringReport
 	SignalCordon      = "cordon"      // to a provider, by an operator: true to cordon it, false to uncordon it
 	SignalDifferences = "differences" // to both: fleet.Differences, from the comparison
