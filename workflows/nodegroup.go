@@ -54,7 +54,7 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 		now := workflow.Now(ctx)
 		g.entity.woken = true
 		if wasReset(ctx) {
-			text := "group " + g.ledger.Group + " was reset and begins anew from what exists"
+			text := "group " + g.ledger.Group + " was reset and is being rebuilt from the objects that exist"
 			return fleet.Change{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
 		}
 		if err := g.ledger.Operate(verb, r, now); err != nil {

@@ -123,7 +123,7 @@ func (p *Posted) Check() error {
 	case p.TTLSeconds < 0:
 		faults.Add("ttlSeconds", "is %d: give at least 1", p.TTLSeconds)
 	case p.TTLSeconds > 0 && p.Expires != nil:
-		faults.Add("ttlSeconds", "is given beside expires: give one of them")
+		faults.Add("ttlSeconds", "and expires are both set: set one of them")
 	}
 	if p.Credentials.KubeconfigFile != "" {
 		faults.Add("credentials.kubeconfigFile",

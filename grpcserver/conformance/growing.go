@@ -44,7 +44,7 @@ func growingRules() []Rule {
 			Fix:    "read a state that has the last write in it, or fail Refresh", check: refreshKeeps},
 		{ID: "ids-not-reused", Demands: "Ids of instances are not used again.",
 			Source: "clusterstate/clusterstate.go: CA keeps failures and ages by id",
-			Fix:    "name each instance anew", check: idsNotReused},
+			Fix:    "give each instance a name that was never used", check: idsNotReused},
 	}
 }
 

@@ -68,11 +68,11 @@ var Verbs = []Verb{Configure, Grow, Shrink, Release, Pause}
 // Check is Operate's verdict without its effect. known is true when the operation has run before.
 func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err error) {
 	if l.Behind(r.Seen) {
-		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is behind what its server has seen and begins anew "+
-			"from what exists")
+		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is behind what its server has seen and is being "+
+			"rebuilt from the objects that exist")
 	}
 	if l.Recovering {
-		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is recovering from what exists")
+		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is being rebuilt from the objects that exist")
 	}
 	if verb == Configure {
 		return false, l.checkConfigure(r.Spec)

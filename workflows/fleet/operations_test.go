@@ -50,15 +50,15 @@ func TestRefusedOperations(t *testing.T) {
 		},
 		"recovering": {
 			verb: fleet.Grow, request: fleet.Request{Operation: op, Delta: 1}, recovering: true,
-			kind: fleet.RefusedNotInitialised, says: "is recovering",
+			kind: fleet.RefusedNotInitialised, says: "is being rebuilt",
 		},
 		"configured then": {
 			verb: fleet.Configure, request: fleet.Request{Spec: spec()}, recovering: true,
-			kind: fleet.RefusedNotInitialised, says: "is recovering",
+			kind: fleet.RefusedNotInitialised, says: "is being rebuilt",
 		},
 		"behind": {
 			verb: fleet.Grow, request: fleet.Request{Operation: op, Delta: 1, Seen: ahead}, recovering: true,
-			kind: fleet.RefusedNotInitialised, says: "begins anew",
+			kind: fleet.RefusedNotInitialised, says: "is being rebuilt from the objects that exist",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,7 @@ func (p *peering) begin(ctx context.Context) (message string, err error) {
 		return "", err
 	}
 	if p.self.id == p.provider.ID {
-		return "", say(backend.ErrInvalid, "cluster %s cannot lend to itself", p.provider.ID)
+		return "", say(backend.ErrInvalid, "cluster %s cannot be its own provider", p.provider.ID)
 	}
 	if p.going {
 		return fmt.Sprintf("namespace %s of an earlier peering is being removed", p.localNS), nil

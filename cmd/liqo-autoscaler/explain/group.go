@@ -131,7 +131,7 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
 	case strings.Contains(misfits[0].Reason, liqoTaint):
 		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
-			"make the pod anew"
+			"create the pod again"
 	case w.Market == nil || spec.Provider != "":
 		return ""
 	}

@@ -105,7 +105,7 @@ func before(w World, condition *corev1.PodCondition) (Verdict, string) {
 		return NotSeen, "the scheduler has not found it unschedulable: " + condition.Reason
 	case w.Namespace != nil && w.Namespace.Labels[offloadedLabel] != offloadedValue:
 		return NotOffloaded, fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), so Liqo lets none of its "+
-			"pods on virtual nodes: liqoctl offload namespace %s, and then make the pod anew", pod.Namespace, offloadedLabel,
+			"pods on virtual nodes: liqoctl offload namespace %s, and then create the pod again", pod.Namespace, offloadedLabel,
 			offloadedValue, pod.Namespace)
 	case len(w.Groups) == 0:
 		return NoGroups, "no node group runs: does the gRPC server, and does Cluster Autoscaler call it?"
