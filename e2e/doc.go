@@ -20,9 +20,10 @@
 //	TestRatio           what a scale-out takes beside what people do by hand; prints BENCH lines
 //	TestCrash           the worker killed before and after each write to an API server; the test plays CA
 //	TestDecides         the first provider's agent grants and denies slices
+//	TestProduction      TestFirstNode on Temporal as people run it (package temporal), with two of each process of ours
 //
-// Packages production and upgrade below are two more suites, without clusters: Temporal as people run it, and two
-// builds of the worker.
+// Packages production and upgrade below are without clusters: the other half of the suite production, and two builds of
+// the worker.
 //
 // Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output; lines "FAILOVER" are what the log says of
 // a failed attempt. All logs, the recorded calls and, after a failure, the lab's logs stay in the folder

@@ -78,7 +78,7 @@ func (d *doors) dies(ask func() bool) bool {
 		return false
 	}
 	d.s.worker.Kill()
-	d.s.startWorker()
+	d.s.worker = d.s.startWorker("worker")
 	return true
 }
 

@@ -7,12 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
@@ -60,19 +63,29 @@ offers:
 // TestFirstNode is the suite first-node: what must work before anything else does. Its parts share one lab and one
 // Cluster Autoscaler and build on each other's clean end, so the first that fails ends the suite.
 func TestFirstNode(t *testing.T) {
+	firstNode(t, "first-node", groups, []part{
+		{"WorkerKilledWhilePeering", killedWhilePeering(func(_ context.Context, r *run) {
+			r.s.worker.Kill()
+			r.s.worker = r.s.startWorker("worker")
+		})},
+	})
+}
+
+// firstNode is the story of the first node; killed are its parts in which something is.
+func firstNode(t *testing.T, suite, groups string, killed []part, options ...func(*stack)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
-	s := newStack(ctx, t, "first-node", groups, offers)
+	s := newStack(ctx, t, suite, groups, offers, options...)
 	offload(ctx, newSteps(t), s.consumer)
-	runParts(ctx, t, s, []part{
+	runParts(ctx, t, s, slices.Concat([]part{
 		{"MutualTLS", mutualTLS},
 		{"ThereAndBack", thereAndBack},
 		{"TwoNodesOneTenant", twoNodesOneTenant},
-		{"WorkerKilledWhilePeering", workerKilledWhilePeering},
+	}, killed, []part{
 		{"PeeringCancelled", peeringCancelled},
 		{"ProvidersAsMade", providersAsMade},
 		{"NoSecretKept", noSecretKept},
-	})
+	}))
 }
 
 // thereAndBack: one pod that does not fit buys one node, runs on it, and the node goes when the pod has.
@@ -131,26 +144,31 @@ func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// workerKilledWhilePeering: the worker dies while the provider has not yet answered; the next one goes on from there,
-// and nothing is made twice.
-func workerKilledWhilePeering(ctx context.Context, t *testing.T, s *stack) {
-	r := newRun(t, s)
-	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
-	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
-	tenant := awaitUnanswered(ctx, r.steps, s.providers[0], frozen)
-	s.worker.Kill()
-	s.startWorker()
-	r.done("worker killed and started again")
-	require.NoError(t, thaw(s.lab, s.providers[0]))
-	ids := r.scaledOut(ctx, 1)
-	left, err := s.providers[0].list(ctx, tenants)
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-	require.Equal(t, tenant, left[0].GetUID(), "the same Tenant, not one made anew")
-	require.NoError(t, s.consumer.count(ctx, resourceSlices, 1))
-	require.NoError(t, s.providers[0].count(ctx, resourceSlices, 1))
-	require.NoError(t, undeploy(ctx, s.consumer, "work"))
-	r.scaledIn(ctx, ids)
+// killedWhilePeering: something dies while the provider has not yet answered; what was begun goes on from there, and
+// nothing is made twice.
+func killedWhilePeering(kill func(context.Context, *run)) func(context.Context, *testing.T, *stack) {
+	return func(ctx context.Context, t *testing.T, s *stack) {
+		r := newRun(t, s)
+		frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
+		require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
+		tenant := awaitUnanswered(ctx, r.steps, s.providers[0], frozen)
+		kill(ctx, r)
+		r.done("killed")
+		r.until(ctx, "CA is answered", 2*time.Minute, func(ctx context.Context) error {
+			_, err := s.client.Refresh(ctx, &protos.RefreshRequest{})
+			return err
+		})
+		require.NoError(t, thaw(s.lab, s.providers[0]))
+		ids := r.scaledOut(ctx, 1)
+		left, err := s.providers[0].list(ctx, tenants)
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		require.Equal(t, tenant, left[0].GetUID(), "the same Tenant, not one made anew")
+		require.NoError(t, s.consumer.count(ctx, resourceSlices, 1))
+		require.NoError(t, s.providers[0].count(ctx, resourceSlices, 1))
+		require.NoError(t, undeploy(ctx, s.consumer, "work"))
+		r.scaledIn(ctx, ids)
+	}
 }
 
 // peeringCancelled: the operator cancels a peering that is stuck; the instance goes on to the next provider, and what
@@ -185,18 +203,23 @@ func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 
 // noSecretKept: no key and no token has come into Temporal's database, a log or the recorded calls (I10).
 func noSecretKept(_ context.Context, t *testing.T, s *stack) {
+	database := "temporal.db"
+	if s.production != nil {
+		database = "temporal.dump"
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, database), s.production.Contents(t), 0o600))
+	}
 	files, err := filepath.Glob(filepath.Join(s.dir, "*"))
 	require.NoError(t, err)
 	for _, f := range files {
-		if filepath.Base(f) == "liqo-autoscaler" || filepath.Base(f) == "cluster-autoscaler" {
-			continue // binaries
+		if strings.HasSuffix(f, ".key") {
+			continue // of Temporal's certificates
 		}
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // SQLite's journal comes and goes
 		}
 		require.NoError(t, err)
-		if filepath.Base(f) == "temporal.db" {
+		if filepath.Base(f) == database {
 			require.Contains(t, string(b), `"kubeconfigFile"`,
 				"histories can be read from the file, so what is not in it is not in them")
 		}

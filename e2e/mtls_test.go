@@ -40,7 +40,7 @@ func (s *stack) cloudConfig(ctx context.Context, name, address string, client *t
 // realClient is Cluster Autoscaler's own client, straight to our server, past the proxy.
 func (s *stack) realClient(ctx context.Context, name string, client *testkit.Mount) cloudprovider.CloudProvider {
 	s.t.Helper()
-	path := s.cloudConfig(ctx, "cloud-config-"+name, s.server, client)
+	path := s.cloudConfig(ctx, "cloud-config-"+name, s.servers[0], client)
 	return externalgrpc.BuildExternalGrpc(config.AutoscalingOptions{CloudConfig: path},
 		cloudprovider.NodeGroupDiscoveryOptions{}, nil)
 }

@@ -3,10 +3,6 @@ package e2e_test
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,13 +12,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -44,16 +40,20 @@ type stack struct {
 	accounts  string   // folder of kubeconfigs, each of an account with the rights that deploy gives it
 	tokens    []string // in them
 
-	binary   string // ours
-	temporal string // host:port
-	server   string // host:port of grpcserver
-	health   string // host:port of its /readyz
-	worker   *proc.Process
+	binary     string           // ours
+	temporal   string           // host:port
+	env        []string         // what our processes and the temporal CLI are told of it
+	production *temporal.Server // what runs there; nil: a dev server
+	servers    []string         // host:port of each grpcserver
+	health     []string         // host:port of their /readyz
+	server     *proc.Process    // the first of them
+	worker     *proc.Process    // the first, too
 
 	restarted    time.Time // an API server, see young
 	market       bool      // the worker publishes the offers, and grpcserver reads them
 	offerSecrets bool      // the worker takes Secrets in chartNamespace for offers, too
 	alone        bool      // without Cluster Autoscaler, which the test plays
+	replicated   bool      // see withProduction
 	doors        *doors    // through which the worker reaches the clusters, if any
 }
 
@@ -65,6 +65,9 @@ func withOfferSecrets(s *stack) { s.offerSecrets = true }
 
 // withoutCA leaves Cluster Autoscaler and the proxy before the server out.
 func withoutCA(s *stack) { s.alone = true }
+
+// withProduction has Temporal as people run it in place of a dev server, and two workers and two gRPC servers.
+func withProduction(s *stack) { s.replicated = true }
 
 // envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
@@ -99,11 +102,17 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 		s.providers = append(s.providers, newCluster(t, s.lab, name))
 	}
 
-	ports, err := proc.FreePorts(3)
-	require.NoError(t, err)
-	s.temporal, s.server, s.health = ports[0], ports[1], ports[2]
-	s.startTemporal(ctx)
+	replicas := 1
+	if s.replicated {
+		replicas = 2
+		s.startProduction(ctx)
+	} else {
+		s.startTemporal(ctx)
+	}
 	timing.done("temporal up")
+	ports, err := proc.FreePorts(2 * replicas)
+	require.NoError(t, err)
+	s.servers, s.health = ports[:replicas], ports[replicas:]
 	s.accounts = t.TempDir()
 	maxNodes := "0"
 	if s.lab.OneSlice() {
@@ -121,11 +130,15 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	if s.doors != nil {
 		s.doors.open(s)
 	}
-	s.startWorker()
-	s.startServer(ctx)
+	s.worker = s.startWorker("worker")
+	s.server = s.startServer(ctx, "grpcserver", 0)
+	if s.replicated {
+		s.startWorker("second-worker")
+		s.startServer(ctx, "second-grpcserver", 1)
+	}
 	timing.done("product up")
 
-	conn, err := grpc.NewClient(s.server, grpc.WithTransportCredentials(credentialsOf(s.t, s.clientTLS)))
+	conn, err := ca.Dial(credentialsOf(s.t, s.clientTLS), s.servers...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	s.client = protos.NewCloudProviderClient(conn)
@@ -144,7 +157,7 @@ func (s *stack) startCA(ctx context.Context, loop string) {
 	// CA meets at the proxy what it would meet at our server
 	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
 	require.NoError(s.t, err)
-	s.proxy, err = ca.NewProxy(s.server, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
+	s.proxy, err = ca.NewProxy(s.servers, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
 		Client: credentialsOf(s.t, s.clientTLS)})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { require.NoError(s.t, s.proxy.Close()) })
@@ -170,105 +183,6 @@ func sources(t *testing.T) string {
 	_, file, _, ok := runtime.Caller(0)
 	require.True(t, ok)
 	return filepath.Join(filepath.Dir(file), "..")
-}
-
-func (s *stack) startTemporal(ctx context.Context) {
-	s.t.Helper()
-	host, port, err := net.SplitHostPort(s.temporal)
-	require.NoError(s.t, err)
-	p, err := proc.Start(proc.Spec{Name: "temporal", Path: filepath.Join(s.lab.Bin, "temporal"), LogDir: s.dir,
-		Args: []string{
-			"server", "start-dev", "--ip", host, "--port", port, "--headless",
-			"--db-filename", filepath.Join(s.dir, "temporal.db"), "--log-level", "warn",
-			"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
-			"--search-attribute", "LiqoProvider=Keyword"}})
-	require.NoError(s.t, err)
-	s.stopAtEnd(p)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	require.NoError(s.t, p.Until(ctx, func(ctx context.Context) error {
-		_, err := s.cli(ctx, "workflow", "count")
-		return err
-	}))
-}
-
-// startWorker starts our worker. It needs no waiting: tasks wait in Temporal.
-func (s *stack) startWorker() {
-	s.t.Helper()
-	args := []string{
-		"worker", "--temporal-address", s.temporal, "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
-		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--tenant-role", tenantRole,
-		"--metrics-listen", "", "--health-listen", ""}
-	if s.market {
-		args = append(args, "--market-namespace", chartNamespace)
-	}
-	if s.offerSecrets {
-		args = append(args, "--offer-secrets-namespace", chartNamespace)
-	}
-	p, err := proc.Start(proc.Spec{Name: "worker", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: args})
-	require.NoError(s.t, err)
-	s.stopAtEnd(p)
-	s.worker = p
-}
-
-// startServer starts our gRPC server and waits until it is ready: no Service leads CA to it before.
-func (s *stack) startServer(ctx context.Context) {
-	s.t.Helper()
-	files := s.tlsFiles()
-	args := []string{
-		"grpcserver", "--temporal-address", s.temporal, "--config", filepath.Join(s.dir, "groups.yaml"), "--listen", s.server,
-		"--tls-cert", files.Cert, "--tls-key", files.Key, "--tls-client-ca", files.ClientCA, "--tls-allowed-names", caName,
-		"--metrics-listen", "", "--health-listen", s.health}
-	if s.market {
-		args = append(args, "--market-namespace", chartNamespace, "--kubeconfig",
-			filepath.Join(s.accounts, serverAccount+".kubeconfig"))
-	}
-	p, err := proc.Start(proc.Spec{Name: "grpcserver", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: args})
-	require.NoError(s.t, err)
-	s.stopAtEnd(p)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	require.NoError(s.t, p.Until(ctx, s.serverReady))
-}
-
-func (s *stack) serverReady(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.health+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz says %s", response.Status)
-	}
-	return nil
-}
-
-func (s *stack) tlsFiles() grpcserver.TLSFiles {
-	return grpcserver.TLSFiles{Cert: s.serverTLS.File("tls.crt"), Key: s.serverTLS.File("tls.key"),
-		ClientCA: s.serverTLS.File("ca.crt")}
-}
-
-// stopAtEnd stops a process when the test ends, whatever ended it.
-func (s *stack) stopAtEnd(p *proc.Process) {
-	s.t.Cleanup(func() { _ = p.Stop(10 * time.Second) })
-}
-
-// cli runs the temporal CLI as an operator would.
-func (s *stack) cli(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.lab.Bin, "temporal"), append(args, "--address", s.temporal)...)
-	out, err := cmd.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return "", fmt.Errorf("temporal %s: %w", strings.Join(args, " "), err)
-	}
-	return string(out), nil
 }
 
 // keepEvidence shows what our processes and Temporal say when the test failed, and saves the lab's logs from its end.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,13 +17,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// collected are the spans that an OTLP collector was sent.
+// collected are the spans that an OTLP collector was sent, over HTTP or gRPC.
 type collected struct {
+	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
 	spans []testkit.Span
 }
@@ -33,6 +37,12 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+	_, _ = c.Export(r.Context(), &sent)
+}
+
+// Export implements collector.TraceServiceServer.
+func (c *collected) Export(_ context.Context,
+	sent *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, from := range sent.GetResourceSpans() {
@@ -43,6 +53,7 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	return &collector.ExportTraceServiceResponse{}, nil
 }
 
 func (c *collected) lineages() []string {
@@ -83,9 +94,36 @@ func TestTracesAreAskedFor(t *testing.T) {
 			endTraces(traces)
 		})
 	}
-	t.Setenv("OTEL_TRACES_EXPORTER", "pigeon")
-	_, err := openTraces(quiet)
-	require.ErrorContains(t, err, "OTEL_TRACES_EXPORTER")
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_TRACES_EXPORTER": "pigeon",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+			t.Setenv(name, value)
+			_, err := openTraces(quiet)
+			require.ErrorContains(t, err, name)
+		})
+	}
+}
+
+// A collector may take gRPC alone.
+func TestTracesOverGRPC(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var c collected
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, &c)
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+l.Addr().String())
+	traces, err := openTraces(quiet)
+	require.NoError(t, err)
+	_, span := traces.Tracer("test").Start(t.Context(), "over gRPC")
+	span.End()
+	require.NoError(t, traces.ForceFlush(t.Context()))
+	endTraces(traces)
+	require.Equal(t, []string{"over gRPC"}, c.lineages())
 }
 
 // A collector that takes nothing costs its traces, and one line of the log, however often it is tried.

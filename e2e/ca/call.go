@@ -45,6 +45,9 @@ func (c Call) String() string {
 // OK reports whether it succeeded.
 func (c Call) OK() bool { return c.Code == "OK" }
 
+// Failed reports whether it failed as calls should not: CA does without what a provider does not implement.
+func (c Call) Failed() bool { return !c.OK() && c.Code != "Unimplemented" }
+
 // decode reads the bytes of a call into the types of its method; what cannot be read is left nil.
 func decode(fullMethod string, request, response []byte) (method string, req, res any) {
 	method = fullMethod[strings.LastIndex(fullMethod, "/")+1:]

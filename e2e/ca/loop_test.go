@@ -48,7 +48,7 @@ func TestLoop(t *testing.T) {
 	protos.RegisterCloudProviderServer(server, &plain{kube: kube, nodes: map[string]bool{}})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	proxy, err := ca.NewProxy(listener.Addr().String(), t.TempDir()+"/calls.jsonl", ca.Transport{})
+	proxy, err := ca.NewProxy([]string{listener.Addr().String()}, t.TempDir()+"/calls.jsonl", ca.Transport{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	cloudConfig := filepath.Join(t.TempDir(), "cloud-config.yaml")
@@ -78,7 +78,7 @@ func TestLoop(t *testing.T) {
 	require.True(t, call.OK(), call)
 	require.Equal(t, "plain://node-1", call.Request.(*protos.NodeGroupDeleteNodesRequest).GetNodes()[0].GetProviderID())
 	require.Len(t, proxy.Calls(func(c ca.Call) bool { return c.Method == ca.IncreaseSize }), 1)
-	for _, c := range proxy.Calls(func(c ca.Call) bool { return !c.OK() && c.Code != "Unimplemented" }) {
+	for _, c := range proxy.Calls(ca.Call.Failed) {
 		t.Error(c)
 	}
 	t.Logf("%d calls recorded", proxy.Last())

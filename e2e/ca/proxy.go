@@ -39,9 +39,9 @@ type Transport struct {
 	Server, Client credentials.TransportCredentials
 }
 
-// NewProxy listens on a free port of loopback and passes calls on to target (host:port), which need not run yet. Each
-// call is a line of JSON in the file at path too.
-func NewProxy(target, path string, over Transport) (*Proxy, error) {
+// NewProxy listens on a free port of loopback and passes calls on to whichever of the targets (host:port) answers; none
+// need run yet. Each call is a line of JSON in the file at path too.
+func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	if over.Server == nil {
 		over.Server = insecure.NewCredentials()
 	}
@@ -52,9 +52,9 @@ func NewProxy(target, path string, over Transport) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record calls: %w", err)
 	}
-	upstream, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(over.Client))
+	upstream, err := Dial(over.Client, targets...)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dial %s: %w", target, err), file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

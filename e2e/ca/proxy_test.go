@@ -53,7 +53,7 @@ func TestProxyPassesOnAndRecords(t *testing.T) {
 	t.Cleanup(server.Stop)
 
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
-	proxy, err := ca.NewProxy(l.Addr().String(), file, ca.Transport{})
+	proxy, err := ca.NewProxy([]string{l.Addr().String()}, file, ca.Transport{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	conn, err := grpc.NewClient(proxy.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -88,7 +88,7 @@ func TestProxyPassesOnAndRecords(t *testing.T) {
 }
 
 func TestProxyAwaitIsBounded(t *testing.T) {
-	proxy, err := ca.NewProxy("127.0.0.1:1", filepath.Join(t.TempDir(), "calls.jsonl"), ca.Transport{})
+	proxy, err := ca.NewProxy([]string{"127.0.0.1:1"}, filepath.Join(t.TempDir(), "calls.jsonl"), ca.Transport{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)

@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
@@ -35,16 +32,7 @@ type Player struct {
 // New connects to whichever of the addresses answers.
 func New(t *testing.T, group string, addresses ...string) *Player {
 	t.Helper()
-	r := manual.NewBuilderWithScheme("replicas")
-	var state resolver.State
-	for _, a := range addresses {
-		state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
-	}
-	r.InitialState(state)
-	conn, err := grpc.NewClient("replicas:///", grpc.WithResolvers(r),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
-			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}}))
+	conn, err := ca.Dial(insecure.NewCredentials(), addresses...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return Of(t, group, protos.NewCloudProviderClient(conn))

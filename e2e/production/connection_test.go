@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
@@ -20,7 +21,7 @@ func (s *stack) connection(t *testing.T) {
 	other := testkit.NewAuthority(t)
 	require.NoError(t, os.WriteFile(s.in("other-ca.crt"), other.PEM(), 0o600))
 	other.Issue(t).Write(t, s.in("other.crt"), s.in("other.key"))
-	s.temporal.ca.Issue(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }).Write(t,
+	s.temporal.CA.Issue(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }).Write(t,
 		s.in("expired.crt"), s.in("expired.key"))
 	s.bareNamespace(t)
 	worker := []string{"worker", "--backend", "sim", "--world", s.in("elsewhere.json"), "--offers", s.world.Offers(),
@@ -51,7 +52,7 @@ func (s *stack) connection(t *testing.T) {
 		if c.also {
 			commands = append(commands, worker, server)
 		}
-		env := s.environment(c.change)
+		env := s.temporal.Environment(c.change)
 		for _, args := range commands {
 			t.Run(c.what+", "+args[0], func(t *testing.T) {
 				t.Parallel() // a worker and a gRPC server believe it after 15 s only
@@ -64,12 +65,12 @@ func (s *stack) connection(t *testing.T) {
 			})
 		}
 	}
-	out, code := s.cli(t, s.environment(map[string]string{"TEMPORAL_NAMESPACE": "bare"}), worker...)
+	out, code := s.cli(t, s.temporal.Environment(map[string]string{"TEMPORAL_NAMESPACE": "bare"}), worker...)
 	require.Equal(t, 6, code, "%s", out)
 	require.Contains(t, string(out), "register them with liqo-autoscaler temporal setup")
 	out, code = s.cli(t, s.env, "temporal", "setup")
 	require.Zero(t, code, "%s", out)
-	require.Contains(t, string(out), "namespace "+namespace+": is there")
+	require.Contains(t, string(out), "namespace "+temporal.Namespace+": is there")
 }
 
 // bareNamespace makes one without our search attributes.

@@ -1,5 +1,6 @@
-// Package production is the suite on Temporal as people run it: the real server on PostgreSQL, its frontend with mutual
-// TLS, and two of everything of ours, on simulated Liqo. It has tests only; `make e2e SUITE=production` runs it.
+// Package production is the half of the suite production that needs no clusters: Temporal as people run it (package
+// temporal) and two of everything of ours, on simulated Liqo. It has tests only; `make e2e SUITE=production-sim` runs
+// it alone.
 //
 //	CA's calls ──> grpcserver 0, 1 ──mTLS──> Temporal frontend, history, matching, worker ──> PostgreSQL
 //	               worker     0, 1 ──mTLS──>

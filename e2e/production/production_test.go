@@ -3,6 +3,7 @@ package production
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,26 +11,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 )
 
 // TestProduction is the suite; its parts follow each other on one stack, and each ends with nothing left.
 func TestProduction(t *testing.T) {
 	s := newStack(t)
 	part := func(name string, run func(*testing.T)) {
-		if !t.Run(name, func(t *testing.T) { s.t, s.ca.T, s.temporal.t = t, t, t; run(t) }) {
+		if !t.Run(name, func(t *testing.T) { s.t, s.ca.T = t, t; run(t) }) {
 			t.FailNow()
 		}
-		s.t, s.ca.T, s.temporal.t = t, t, t
+		s.t, s.ca.T = t, t
 	}
 	part("connection", s.connection)
 	part("first node", s.firstNode)
 	part("a gRPC server is killed", func(*testing.T) { s.killed(s.servers[0].Kill, func() { s.servers[0].start(s.t) }) })
 	part("a worker is killed", func(*testing.T) { s.killed(s.workers[0].Kill, func() { s.workers[0].start(s.t) }) })
-	part("Temporal is killed", func(*testing.T) {
-		s.killed(s.temporal.kill, func() { s.temporal.start(); s.temporal.until(s.ctx, time.Minute) })
-	})
+	part("Temporal is killed", func(*testing.T) { s.killed(s.temporal.Kill, func() { s.temporal.Start(s.t) }) })
 	part("PostgreSQL is killed", func(*testing.T) {
-		s.killed(s.temporal.postgres.Kill, func() { s.temporal.postgres.Start(s.t); s.temporal.until(s.ctx, time.Minute) })
+		s.killed(s.temporal.Postgres.Kill, func() { s.temporal.Postgres.Start(s.t); s.temporal.Start(s.t) })
 	})
 	part("a backup is restored", s.restored)
 	part("sizing", s.sizing)
@@ -42,7 +43,7 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// firstNode is a node and its end, as CA and an operator see it.
+// firstNode is a node and its end, as CA and an operator see it, whose commands know of Temporal from the environment.
 func (s *stack) firstNode(t *testing.T) {
 	began := time.Now()
 	s.ca.Wanted = 1
@@ -52,10 +53,18 @@ func (s *stack) firstNode(t *testing.T) {
 	measure("first node Ready", time.Since(began))
 	out, code := s.cli(t, s.env, "status")
 	require.Zero(t, code, "%s", out)
-	require.Regexp(t, `std-\w+-1 +std +Ready `, string(out))
+	ready := regexp.MustCompile(`(std-\w+-1) +std +Ready `).FindSubmatch(out)
+	require.NotNil(t, ready, "%s", out)
+	for _, command := range []string{"offers", "explain instance " + string(ready[1]), "doctor --no-cluster",
+		"pause group std", "resume group std", "cordon provider milan", "uncordon provider milan"} {
+		out, code := s.cli(t, s.env, strings.Fields(command)...)
+		require.Zero(t, code, "%s: %s", command, out)
+	}
 	began = time.Now()
 	s.empty()
 	measure("first node given back, with its peering", time.Since(began))
+	out, code = s.cli(t, s.env, "demo", "--address", s.servers[0].address, "--group", "std", "--world", s.world.Path())
+	require.Zero(t, code, "%s", out)
 }
 
 // outage is how long what was killed stays away.
@@ -89,7 +98,7 @@ func (s *stack) killed(kill, start func()) {
 			start()
 			back = true
 		}
-		s.temporal.revive()
+		s.temporal.Revive(s.t)
 		err := s.ca.Loop()
 		switch {
 		case err != nil:
@@ -131,9 +140,9 @@ func (s *stack) sevenIsTooMany(ids []string) {
 func (s *stack) restored(t *testing.T) {
 	s.ca.Wanted = 2
 	s.ca.Until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.Loop(), s.whole(2)) })
-	pg := s.temporal.postgres
+	pg := s.temporal.Postgres
 	began := time.Now()
-	for _, db := range []string{dbMain, dbVisibility} {
+	for _, db := range []string{temporal.Main, temporal.Visibility} {
 		pg.Run(t, "pg_dump", append(pg.Client(), "--format", "custom", "--file", pg.Dir+"/"+db+".dump", db)...)
 	}
 	measure("backup", time.Since(began))
@@ -142,15 +151,14 @@ func (s *stack) restored(t *testing.T) {
 	before, err := s.ca.Look()
 	require.NoError(t, err)
 
-	s.temporal.kill()
+	s.temporal.Kill()
 	began = time.Now()
-	for _, db := range []string{dbMain, dbVisibility} {
+	for _, db := range []string{temporal.Main, temporal.Visibility} {
 		pg.Run(t, "dropdb", append(pg.Client(), "--force", db)...)
 		pg.CreateDatabase(t, db)
 		pg.Run(t, "pg_restore", append(pg.Client(), "--dbname", db, pg.Dir+"/"+db+".dump")...)
 	}
-	s.temporal.start()
-	s.temporal.until(s.ctx, time.Minute)
+	s.temporal.Start(t)
 	measure("restore", time.Since(began))
 	s.ca.Until(8*time.Minute, "all four are known again", func() error { return s.whole(4) })
 	measure("all known again after", time.Since(began))

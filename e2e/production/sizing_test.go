@@ -19,8 +19,8 @@ import (
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (s *stack) flags(namespace string) *connect.Flags {
-	return &connect.Flags{Address: s.temporal.address, Namespace: namespace, CA: s.temporal.caFile,
-		Cert: s.in("client.crt"), Key: s.in("client.key")}
+	return &connect.Flags{Address: s.temporal.Address, Namespace: namespace, CA: s.temporal.CAFile,
+		Cert: s.temporal.Cert, Key: s.temporal.Key}
 }
 
 // sizing measures what nodes cost Temporal and its database.
@@ -44,7 +44,7 @@ func (s *stack) sizing(t *testing.T) {
 	bytesAfter, commitsAfter := s.database(t)
 	fmt.Printf("MEASURED database, a node made and given back %.0f KiB\n", float64(bytesAfter-bytes)/nodes/1024)
 	fmt.Printf("MEASURED transactions, a node made and given back %.0f\n", float64(commitsAfter-commits)/nodes)
-	fmt.Printf("MEASURED memory of Temporal %d MiB\n", peak(t, s.temporal.process.Pid()))
+	fmt.Printf("MEASURED memory of Temporal %d MiB\n", peak(t, s.temporal.Pid()))
 	fmt.Printf("MEASURED memory of a worker %d MiB\n", peak(t, s.workers[1].Pid()))
 	fmt.Printf("MEASURED memory of a gRPC server %d MiB\n", peak(t, s.servers[1].Pid()))
 }
@@ -53,7 +53,7 @@ func (s *stack) sizing(t *testing.T) {
 func (s *stack) database(t *testing.T) (bytes, commits int) {
 	t.Helper()
 	read := func(sql string) int {
-		n, err := strconv.Atoi(s.temporal.postgres.Query(t, "postgres",
+		n, err := strconv.Atoi(s.temporal.Postgres.Query(t, "postgres",
 			sql+" from pg_stat_database where datname like 'temporal%'"))
 		require.NoError(t, err)
 		return n

@@ -16,12 +16,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
 )
-
-// namespace is ours in Temporal.
-const namespace = "autoscaling"
 
 func TestMain(m *testing.M) {
 	for _, pair := range os.Environ() { // the developer's own Temporal
@@ -43,7 +41,7 @@ type stack struct {
 	ctx      context.Context
 	dir      string // logs and files
 	binary   string // ours
-	temporal *temporal
+	temporal *temporal.Server
 	world    *simworld.World
 	env      []string // what our processes know of Temporal
 	workers  [2]*member
@@ -85,9 +83,8 @@ func newStack(t *testing.T) *stack {
 	build.Dir = filepath.Join(filepath.Dir(file), "..", "..")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	s.temporal = newTemporal(s.ctx, t, s.dir)
-	s.temporal.ca.Issue(t).Write(t, s.in("client.crt"), s.in("client.key"))
-	s.env = s.environment(nil)
+	s.temporal = temporal.New(t, s.dir)
+	s.env = s.temporal.Environment(nil)
 
 	out, code := s.cli(t, s.env, "temporal", "setup", "--wait", "1m")
 	require.Zero(t, code, "%s", out)
@@ -122,23 +119,6 @@ func (s *stack) startOurs() {
 }
 
 func (s *stack) ours() []*member { return append(s.workers[:], s.servers[:]...) }
-
-// environment is what a process is told of Temporal; change takes "" for a variable that is not to be set.
-func (s *stack) environment(change map[string]string) []string {
-	all := map[string]string{"TEMPORAL_ADDRESS": s.temporal.address, "TEMPORAL_NAMESPACE": namespace,
-		"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.temporal.caFile, "TEMPORAL_TLS_CLIENT_CERT_PATH": s.in("client.crt"),
-		"TEMPORAL_TLS_CLIENT_KEY_PATH": s.in("client.key")}
-	for name, value := range change {
-		all[name] = value
-	}
-	var out []string
-	for name, value := range all {
-		if value != "" {
-			out = append(out, name+"="+value)
-		}
-	}
-	return out
-}
 
 // cli runs a command of ours to its end.
 func (s *stack) cli(t *testing.T, env []string, args ...string) (out []byte, code int) {

@@ -217,7 +217,7 @@ func TestAStaleGroupStopsNoOther(t *testing.T) {
 		require.Equal(t, []string{"aaa-turin +1"}, asked)
 	}
 	require.Equal(t, 3, w.targets()["aaa-milan"])
-	failed := w.proxy.Calls(func(c ca.Call) bool { return c.Seq > since && !c.OK() && c.Code != "Unimplemented" })
+	failed := w.proxy.Calls(func(c ca.Call) bool { return c.Seq > since && c.Failed() })
 	require.NotEmpty(t, failed)
 	for _, c := range failed {
 		require.Equal(t, "NodeGroupDeleteNodes", c.Method, "%s", c)

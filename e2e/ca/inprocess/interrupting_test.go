@@ -37,7 +37,7 @@ func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	})
 	require.Empty(t, w.loops(5))
 	require.Equal(t, map[string]int{"burst-milan": 2}, w.targets())
-	failed := w.proxy.Calls(func(c ca.Call) bool { return c.Seq > before && !c.OK() && c.Code != "Unimplemented" })
+	failed := w.proxy.Calls(func(c ca.Call) bool { return c.Seq > before && c.Failed() })
 	require.NotEmpty(t, failed)
 	require.False(t, slices.ContainsFunc(failed, func(c ca.Call) bool { return c.Method != ca.Refresh }), "%v", failed)
 }
@@ -51,7 +51,7 @@ func TestS7S34TemporalAway(t *testing.T) {
 	w.fails = true
 	w.pods("more", 1)
 	require.Empty(t, w.loops(3))
-	for _, c := range w.proxy.Calls(func(c ca.Call) bool { return !c.OK() && c.Code != "Unimplemented" }) {
+	for _, c := range w.proxy.Calls(ca.Call.Failed) {
 		require.Equal(t, ca.Refresh, c.Method)
 		require.Equal(t, "Unavailable", c.Code)
 	}

@@ -109,7 +109,7 @@ func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...
 	w.options.CloudConfig = w.serve(nodeGroups)
 	w.start()
 	t.Cleanup(func() {
-		for _, c := range w.proxy.Calls(func(c ca.Call) bool { return !c.OK() && c.Code != "Unimplemented" }) {
+		for _, c := range w.proxy.Calls(ca.Call.Failed) {
 			require.True(t, w.fails, "a call of CA failed: %s", c)
 		}
 	})
@@ -128,7 +128,7 @@ func (w *world) serve(nodeGroups string) (cloudConfig string) {
 	w.address = w.listen(w.parse(nodeGroups), "127.0.0.1:0")
 	w.options.GRPCExpanderURL = w.address
 	var err error
-	w.proxy, err = ca.NewProxy(w.address, filepath.Join(w.t.TempDir(), "calls.jsonl"), over)
+	w.proxy, err = ca.NewProxy([]string{w.address}, filepath.Join(w.t.TempDir(), "calls.jsonl"), over)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() {
 		require.NoError(w.t, w.proxy.Close())

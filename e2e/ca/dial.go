@@ -1,0 +1,30 @@
+package ca
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+)
+
+// Dial connects to whichever of the addresses (host:port) answers, as behind a Service: what is on the way when one
+// dies fails, and the next call goes to another. Their certificates have the first one's host.
+func Dial(over credentials.TransportCredentials, addresses ...string) (*grpc.ClientConn, error) {
+	replicas := manual.NewBuilderWithScheme("replicas")
+	var state resolver.State
+	for _, a := range addresses {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
+	}
+	replicas.InitialState(state)
+	conn, err := grpc.NewClient("replicas:///"+addresses[0], grpc.WithResolvers(replicas),
+		grpc.WithTransportCredentials(over), grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}}))
+	if err != nil {
+		return nil, fmt.Errorf("dial %v: %w", addresses, err)
+	}
+	return conn, nil
+}
