@@ -67,16 +67,16 @@ func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	}
 }
 
-// Room is how many nodes of the shape fit, at most 1,000, and not less than none.
-func (c Candidate) Room(shape corev1.ResourceList) int {
+// room is how many nodes of the shape fit, at most 1,000, and not less than none.
+func (c *Candidate) room(shape []amount) int {
 	most := 1000
 	if c.Offer.MaxNodes > 0 {
 		most = min(most, c.Offer.MaxNodes-c.Nodes)
 	}
 	free := c.free()
-	for name, want := range shape {
-		if have, ok := free[name]; ok && want.Sign() > 0 {
-			most = min(most, int(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9))
+	for n := range shape {
+		if have, ok := free[shape[n].name]; ok && shape[n].want.Sign() > 0 {
+			most = min(most, int(have.AsApproximateFloat64()/shape[n].want.AsApproximateFloat64()+1e-9))
 		}
 	}
 	return max(most, 0)
@@ -92,9 +92,10 @@ func (c Candidate) free() corev1.ResourceList {
 // Room is how many more nodes of the group the candidates have places for, by provider.
 func Room(spec GroupSpec, candidates []Candidate, now time.Time) map[string]int {
 	room := map[string]int{}
-	for _, j := range judge(spec, candidates, nil, Rank{}, now) {
-		if j.verdict.Fits {
-			room[j.verdict.Provider] = j.candidate.Room(spec.Shape)
+	q := judge(spec, candidates, nil, now)
+	for _, j := range q.judged {
+		if j.filter == "" {
+			room[j.candidate.Offer.Provider] = j.candidate.room(q.shape)
 		}
 	}
 	return room
@@ -105,26 +106,23 @@ func Place(spec GroupSpec, n int, candidates []Candidate, now time.Time) {
 	if n <= 0 {
 		return
 	}
-	for _, j := range judge(spec, candidates, nil, Rank{Name: spec.ID}, now) {
-		if !j.verdict.Fits || n <= 0 {
+	q := judge(spec, candidates, nil, now)
+	for j := range q.best(q.choice(Rank{Name: spec.ID})) {
+		if j.filter != "" || n <= 0 {
 			return
 		}
-		for i := range candidates {
-			if o := candidates[i].Offer; o.Provider == j.verdict.Provider && o.Name == j.verdict.Offer {
-				taken := min(n, candidates[i].Room(spec.Shape))
-				candidates[i].Take(taken, spec.Shape)
-				n -= taken
-			}
-		}
+		taken := min(n, j.candidate.room(q.shape))
+		j.candidate.Take(taken, spec.Shape)
+		n -= taken
 	}
 }
 
 // Matching are the offers that the group may use when they have room, by what a node of it costs there.
 func Matching(spec GroupSpec, candidates []Candidate, now time.Time) (matching []Offer) {
-	judged := judge(spec, candidates, nil, Rank{}, now)
-	slices.SortStableFunc(judged, func(a, b judgement) int { return cmp.Compare(a.verdict.Price, b.verdict.Price) })
-	for _, j := range judged {
-		if j.verdict.Fits || j.verdict.Filter == FilterFit || j.verdict.Filter == FilterMaxNodes {
+	q := judge(spec, candidates, nil, now)
+	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
+	for _, j := range slices.SortedStableFunc(q.best(q.choice(Rank{})), byPrice) {
+		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {
 			matching = append(matching, j.candidate.Offer)
 		}
 	}

@@ -230,23 +230,18 @@ func (p *ProviderState) lacks(shape corev1.ResourceList, now time.Time) string {
 // not speak of ephemeral storage does not limit it; any other resource that it does not name is not offered.
 func Lacks(shape, offered, free corev1.ResourceList) string {
 	text := ""
-	for _, name := range sortedNames(shape) {
-		want := shape[name]
-		whole, limited := offered[name]
-		if want.Sign() <= 0 || !limited && name == corev1.ResourceEphemeralStorage {
-			continue
-		}
-		have := free[name]
-		if limited && want.Cmp(have) <= 0 {
+	for _, a := range amountsOf(shape) {
+		if a.fits(offered, free) {
 			continue
 		}
 		if text != "" {
 			text += "; "
 		}
-		if limited {
-			text += fmt.Sprintf("needs %s %s, %s of %s is free", name, want.String(), have.String(), whole.String())
+		if whole, limited := offered[a.name]; limited {
+			have := free[a.name]
+			text += fmt.Sprintf("needs %s %s, %s of %s is free", a.name, a.want.String(), have.String(), whole.String())
 		} else {
-			text += fmt.Sprintf("needs %s %s, none is offered", name, want.String())
+			text += fmt.Sprintf("needs %s %s, none is offered", a.name, a.want.String())
 		}
 	}
 	return text

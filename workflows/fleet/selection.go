@@ -1,12 +1,9 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strings"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Selection weighs what speaks for a provider, among those that can take the node. Each part is between 0 and 1, times
@@ -34,21 +31,21 @@ func (s Selection) Empty() bool { return s == Selection{} }
 // halfLatency is the latency, in milliseconds, that counts half.
 const halfLatency = 50
 
-// parts are what speaks for a candidate, by weight, and score is their sum.
-func (s *Selection) parts(c Candidate, price, lowest float64) (parts map[string]float64, score float64) {
-	if s == nil {
-		return nil, 0
-	}
-	parts = map[string]float64{}
-	add := func(name string, weight, part float64) {
-		if weight > 0 {
-			parts[name] = fourDigits(weight * part)
-			score += parts[name]
-		}
-	}
-	cheap, warm, near, own := 1.0, 0.0, 0.0, float64(c.Own)
-	if price > 0 {
-		cheap = lowest / price
+// part is what speaks for a candidate in one respect, between 0 and 1.
+type part struct {
+	name          string
+	weight, value float64
+}
+
+// worth is what it counts in a score.
+func (p part) worth() float64 { return fourDigits(p.weight * p.value) }
+
+// parts are what speaks for a candidate where the group has own nodes.
+func (q *question) parts(j *judgement, own int) [6]part {
+	s, c := q.spec.Selection, j.candidate
+	cheap, warm, near, nodes := 1.0, 0.0, 0.0, float64(own)
+	if j.price > 0 {
+		cheap = q.lowest / j.price
 	}
 	if c.Warm {
 		warm = 1
@@ -56,39 +53,24 @@ func (s *Selection) parts(c Candidate, price, lowest float64) (parts map[string]
 	if ms := float64(c.Offer.LatencyMilliseconds); ms > 0 {
 		near = 1 / (1 + ms/halfLatency)
 	}
-	add("price", s.Price, cheap)
-	add("warm", s.Warm, warm)
-	add("latency", s.Latency, near)
-	add("spread", s.Spread, 1/(1+own))
-	add("pack", s.Pack, own/(1+own))
-	add("failures", s.Failures, 1/(1+c.Failures))
-	return parts, fourDigits(score)
+	return [...]part{{"price", s.Price, cheap}, {"warm", s.Warm, warm}, {"latency", s.Latency, near},
+		{"spread", s.Spread, 1 / (1 + nodes)}, {"pack", s.Pack, nodes / (1 + nodes)},
+		{"failures", s.Failures, 1 / (1 + c.Failures)}}
 }
 
 // fourDigits keeps what is the same for people the same for comparisons.
 func fourDigits(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
-// weigh scores the candidates that fit.
-func (s *Selection) weigh(judged []judgement) {
-	lowest := math.Inf(1)
-	for _, j := range judged {
-		if j.verdict.Fits {
-			lowest = min(lowest, j.verdict.Price)
-		}
+// weigh scores a candidate that fits, where the group has own nodes.
+func (q *question) weigh(j *judgement, own int) {
+	if q.spec.Selection == nil || j.filter != "" {
+		return
 	}
-	for n := range judged {
-		if v := &judged[n].verdict; v.Fits {
-			judged[n].reweigh(s, lowest)
-			if s != nil {
-				v.Reason = shorten.To(fmt.Sprintf("%s, score %.4g: %s", v.Reason, v.Score, inWords(v.Parts)), maxReason)
-			}
-		}
+	sum := 0.0
+	for _, p := range q.parts(j, own) {
+		sum += p.worth()
 	}
-}
-
-func (j *judgement) reweigh(s *Selection, lowest float64) {
-	j.lowest = lowest
-	j.verdict.Parts, j.verdict.Score = s.parts(j.candidate, j.verdict.Price, lowest)
+	j.score = fourDigits(sum)
 }
 
 func inWords(parts map[string]float64) string {
@@ -101,37 +83,3 @@ func inWords(parts map[string]float64) string {
 
 // counts reports whether the choice of one instance changes what speaks for the next one's.
 func (s *Selection) counts() bool { return s != nil && (s.Spread > 0 || s.Pack > 0) }
-
-// oneByOne returns the place in judged of the choice that is left when those ahead have chosen, one after the other.
-func (s *Selection) oneByOne(spec GroupSpec, judged []judgement, rank Rank) int {
-	tried := make([]judgement, 0, len(judged))
-	room := make([]int, 0, len(judged))
-	for _, j := range judged {
-		if j.verdict.Fits {
-			tried, room = append(tried, j), append(room, j.candidate.Room(spec.Shape))
-		}
-	}
-	chosen := 0
-	for range rank.Ahead + 1 {
-		next := -1
-		for n := range tried {
-			if room[n] > 0 && (next < 0 || prefer(tried[n].verdict, tried[next].verdict, rank) < 0) {
-				next = n
-			}
-		}
-		if next < 0 {
-			return 0
-		}
-		room[next]--
-		tried[next].candidate.Own++
-		tried[next].reweigh(s, tried[next].lowest)
-		chosen = next
-	}
-	return chosen
-}
-
-// prefer orders fitting verdicts; equal ones in an order that differs between groups.
-func prefer(a, b Verdict, rank Rank) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Price, b.Price),
-		cmp.Compare(turn(rank.Name, a.Provider), turn(rank.Name, b.Provider)))
-}
