@@ -31,7 +31,7 @@ func newAgent(c *common) *cobra.Command {
 		Long: `Run in a provider cluster: measure its free capacity, and publish offers while the agent runs: to the discovery
 server or, without --discovery-url, to ConfigMap ` + discovery.PublishedName + ` in each consumer's tenant namespace.
 It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease, that ConfigMap and, with
---grant-slices, the answers to slices. The config, the token and the CA file are read again when they change.`,
+--grant-slices, the answers to slices. All its files are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c, f) },
 	}
@@ -39,16 +39,10 @@ It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Le
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the provider cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.namespace, "lease-namespace", "liqo-autoscaler",
 		"namespace of the Lease "+agent.Lease+" that elects one of several agents")
-	cmd.Flags().StringVar(&f.server.URL, "discovery-url", "",
-		"the discovery server, https://host:port (default: none, see above)")
-	cmd.Flags().StringVar(&f.server.CAFile, "discovery-ca", "",
-		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
-	cmd.Flags().StringVar(&f.server.TokenFile, "discovery-token-file", "",
-		"file with the bearer token for the discovery server")
+	registerDiscovery(cmd, &f.server, "the discovery server, https://host:port (default: none, see above)")
 	cmd.Flags().BoolVar(&f.grants, "grant-slices", false, "answer Liqo's ResourceSlices of class "+agent.Class+
 		": each is granted while what it asks for is free, else denied")
 	_ = cmd.MarkFlagRequired("config")
-	cmd.MarkFlagsRequiredTogether("discovery-url", "discovery-token-file")
 	f.observe.register(cmd, "")
 	return cmd
 }
@@ -56,6 +50,9 @@ It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Le
 func runAgent(ctx context.Context, c *common, f agentFlags) error {
 	logger, err := c.logger(os.Stderr)
 	if err != nil {
+		return err
+	}
+	if err := checkDiscovery(f.server); err != nil {
 		return err
 	}
 	config, err := agent.OpenConfig(f.config)

@@ -26,8 +26,8 @@ import (
 
 // discoveryFiles are what the discovery server is made of.
 type discoveryFiles struct {
-	cert, key, writers, store, dsn string
-	rate                           float64
+	cert, key, clientCA, writers, store, dsn string
+	rate                                     float64
 }
 
 func newDiscovery(c *common) *cobra.Command {
@@ -38,7 +38,7 @@ func newDiscovery(c *common) *cobra.Command {
 		Use:   "discovery",
 		Short: "Serve the discovery API, to which providers publish offers, and where workers list them",
 		Long: `Serve the discovery API over HTTPS: providers publish offers, workers list them. Its description is at
-/v1/openapi.yaml. The certificate and the writers file are read again when they change.`,
+/v1/openapi.yaml. The certificate, the clients' authorities and the writers file are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := c.logger(os.Stderr)
@@ -70,8 +70,10 @@ func newDiscovery(c *common) *cobra.Command {
 	observe.register(cmd, "")
 	cmd.Flags().StringVar(&files.cert, "tls-cert", "", "file with the server's certificate chain, PEM (required)")
 	cmd.Flags().StringVar(&files.key, "tls-key", "", "file with the certificate's key, PEM (required)")
+	cmd.Flags().StringVar(&files.clientCA, "tls-client-ca", "",
+		"file with the authorities, PEM, that may sign clients' certificates (default: clients have tokens only)")
 	cmd.Flags().StringVar(&files.writers, "writers", "",
-		"YAML file with those who may come in and the hashes of their tokens (required)")
+		"YAML file with those who may come in, and the hashes of their tokens or the URIs of their certificates (required)")
 	cmd.Flags().StringVar(&files.store, "store", "",
 		"what keeps the offers: sqlite:FILE, made when missing, or postgres, for several servers (required)")
 	cmd.Flags().StringVar(&files.dsn, "postgres-dsn-file", "",
@@ -105,11 +107,17 @@ func (f discoveryFiles) open(ctx context.Context, log *slog.Logger, registry pro
 	if s.writers, err = server.OpenWriters(f.writers); err != nil {
 		return nil, err
 	}
+	var authorities *server.Authorities
+	if f.clientCA != "" {
+		if authorities, err = server.LoadAuthorities(f.clientCA, log); err != nil {
+			return nil, err
+		}
+	}
 	if s.offers, err = f.openStore(ctx); err != nil {
 		return nil, err
 	}
-	s.api, err = server.New(server.Options{Store: s.offers, Writers: s.writers, Rate: f.rate, Log: log, Registry: registry,
-		Namespace: metrics.Namespace})
+	s.api, err = server.New(server.Options{Store: s.offers, Writers: s.writers, ClientAuthorities: authorities,
+		Rate: f.rate, Log: log, Registry: registry, Namespace: metrics.Namespace})
 	if err != nil {
 		return nil, errors.Join(err, s.offers.Close())
 	}

@@ -45,7 +45,7 @@ instead, as the worker does.`,
 			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
 		},
 	}
-	cmd.AddCommand(newOffersRepin(c))
+	cmd.AddCommand(append(newOffersWrite(), newOffersRepin(c))...)
 	f.register(cmd)
 	from.register(cmd)
 	c.registerHub(cmd)

@@ -44,7 +44,7 @@ func newRoot() *cobra.Command {
 		"Temporal task queue; -<hub> is appended for hubs other than the default (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newAgent(c), newDev(c), newDemo(c),
 		newStatus(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newCordon(c),
-		newUncordon(c), newDoctor(c), newTemporal(c), newConfig(), newConformance(), newProviderAccess())
+		newUncordon(c), newDoctor(c), newTemporal(c), newConfig(), newConformance(), newProviderAccess(), newWriters())
 	return root
 }
 

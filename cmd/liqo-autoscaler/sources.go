@@ -31,10 +31,7 @@ func (s *sources) register(cmd *cobra.Command) {
 	f.StringArrayVar(&s.files, "offers", nil, "source of offers: a YAML file; may be repeated")
 	f.StringVar(&s.secretsNamespace, "offer-secrets-namespace", "",
 		"source of offers: Secrets labelled "+secrets.DefaultSelector+" in this namespace of the consumer cluster")
-	f.StringVar(&s.server.URL, "discovery-url", "", "source of offers: the discovery server, https://host:port")
-	f.StringVar(&s.server.CAFile, "discovery-ca", "",
-		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
-	f.StringVar(&s.server.TokenFile, "discovery-token-file", "", "file with the bearer token for the discovery server")
+	registerDiscovery(cmd, &s.server, "source of offers: the discovery server, https://host:port")
 	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil,
 		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
 	f.StringSliceVar(&s.server.NetworkCIDRs, "discovery-network-cidrs", nil,
@@ -52,12 +49,12 @@ func (s sources) check() error {
 			"them")
 	}
 	o := s.server
+	if err := checkDiscovery(o); err != nil {
+		return err
+	}
 	switch {
-	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || len(o.SecretNamespaces) > 0 || len(o.NetworkCIDRs) > 0):
-		return errors.New("--discovery-ca, --discovery-token-file, --discovery-secret-namespaces and " +
-			"--discovery-network-cidrs need --discovery-url")
-	case o.URL != "" && o.TokenFile == "":
-		return errors.New("--discovery-url needs --discovery-token-file")
+	case o.URL == "" && (len(o.SecretNamespaces) > 0 || len(o.NetworkCIDRs) > 0):
+		return errors.New("--discovery-secret-namespaces and --discovery-network-cidrs need --discovery-url")
 	case o.URL != "" && len(o.SecretNamespaces) == 0:
 		return errors.New("--discovery-url needs --discovery-secret-namespaces: which Secrets the offers there may refer to")
 	}

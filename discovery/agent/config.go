@@ -201,5 +201,5 @@ func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted 
 			spec.Lendable[name] = amount.DeepCopy()
 		}
 	}
-	return api.Posted{Spec: spec}
+	return api.Posted{Spec: spec, Consumer: o.Consumer}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Limits of the API.
@@ -34,6 +35,8 @@ type Posted struct {
 	discovery.Spec
 	// TTLSeconds is how long the offer lives from now on, by the server's clock; instead of Expires.
 	TTLSeconds int64 `json:"ttlSeconds,omitempty"`
+	// Consumer is the Liqo cluster id of the only consumer that the offer is for, and that is told of it; empty: all.
+	Consumer string `json:"consumer,omitempty"`
 }
 
 // Begin asks for a session of a provider's agent.
@@ -124,6 +127,9 @@ func (p *Posted) Check() error {
 		faults.Add("ttlSeconds", "is %d: give at least 1", p.TTLSeconds)
 	case p.TTLSeconds > 0 && p.Expires != nil:
 		faults.Add("ttlSeconds", "and expires are both set: set one of them")
+	}
+	if p.Consumer != "" && !fleet.ValidProviderID(p.Consumer) {
+		faults.Add("consumer", "%q is no Liqo cluster id: write that of the consumer", p.Consumer)
 	}
 	if p.Credentials.KubeconfigFile != "" {
 		faults.Add("credentials.kubeconfigFile",

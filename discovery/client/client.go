@@ -2,7 +2,7 @@
 // providers' administrators.
 //
 // What the server says is not believed: offers are validated like those of a file, the Secrets they may refer to are
-// bounded by namespace, and Resolve reads every provider's id from the provider. The token and CA files are read again
+// bounded by namespace, and Resolve reads every provider's id from the provider. All files are read again
 // when they change. Only HTTPS is spoken, and redirects are not followed, so the token goes nowhere else.
 package client
 
@@ -37,7 +37,7 @@ var (
 	// ErrUnreachable: no answer came, or one that is not the discovery server's, or it has too much to do; trying again
 	// may help.
 	ErrUnreachable = errors.New("discovery server unreachable")
-	// ErrDenied: the server does not know the token, or the token may not do it.
+	// ErrDenied: the server does not know the token or certificate, or who has it may not do it.
 	ErrDenied = errors.New("denied by the discovery server")
 	// ErrRefused: the server will not do it as asked.
 	ErrRefused = errors.New("refused by the discovery server")
@@ -51,8 +51,10 @@ type Options struct {
 	URL string
 	// CAFile holds the authorities, in PEM, that the server's certificate is checked against; empty means the system's.
 	CAFile string
-	// TokenFile holds the bearer token.
+	// TokenFile holds the bearer token; empty where a certificate stands for it.
 	TokenFile string
+	// CertFile and KeyFile hold the client's certificate, with its chain, and its key.
+	CertFile, KeyFile string
 	// SecretNamespaces are the namespaces that listed offers may refer to; required for Source. Whoever may write to the
 	// discovery server could otherwise have the worker use any Secret it can read.
 	SecretNamespaces []string
@@ -100,9 +102,9 @@ func New(options Options) (*Client, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	web, err := follow(options.CAFile)
+	web, err := follow(options)
 	if err != nil {
-		return nil, fmt.Errorf("read CA file: %w", err)
+		return nil, err
 	}
 	c := &Client{options: options, base: base, web: web, cidrs: cidrs}
 	if _, err := c.token(); err != nil {
@@ -119,7 +121,11 @@ const (
 	maxAnswer = 32 << 20 // 500 offers of at most 64 KiB
 )
 
+// token is empty when there is none to be sent.
 func (c *Client) token() (string, error) {
+	if c.options.TokenFile == "" {
+		return "", nil
+	}
 	raw, err := os.ReadFile(c.options.TokenFile)
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
@@ -131,22 +137,34 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// follow makes HTTP clients that trust the CA file as it is now.
-func follow(caFile string) (*reload.Files[*http.Client], error) {
+// follow makes HTTP clients that trust the CA file, and show the certificate, as they are now.
+func follow(options Options) (*reload.Files[*http.Client], error) {
+	if (options.CertFile == "") != (options.KeyFile == "") || options.CertFile == "" && options.TokenFile == "" {
+		return nil, errors.New("open discovery client: give a token file, or a certificate with its key")
+	}
 	var paths []string
-	if caFile != "" {
-		paths = append(paths, caFile)
+	for _, path := range []string{options.CertFile, options.KeyFile, options.CAFile} {
+		if path != "" {
+			paths = append(paths, path)
+		}
 	}
 	transport := &http.Transport{}
-	return reload.Open(func(pem [][]byte) (*http.Client, error) {
+	files, err := reload.Open(func(pem [][]byte) (*http.Client, error) {
 		config := &tls.Config{MinVersion: tls.VersionTLS12}
-		if len(pem) > 0 {
+		if options.CertFile != "" {
+			pair, err := tls.X509KeyPair(pem[0], pem[1])
+			if err != nil {
+				return nil, fmt.Errorf("certificate %s with key %s: %w", options.CertFile, options.KeyFile, err)
+			}
+			config.Certificates = []tls.Certificate{pair}
+		}
+		if options.CAFile != "" {
 			config.RootCAs = x509.NewCertPool()
-			if !config.RootCAs.AppendCertsFromPEM(pem[0]) {
-				return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
+			if !config.RootCAs.AppendCertsFromPEM(pem[len(pem)-1]) {
+				return nil, fmt.Errorf("%s holds no certificate in PEM", options.CAFile)
 			}
 		}
-		transport.CloseIdleConnections() // those of the CA file's last version
+		transport.CloseIdleConnections() // those of the files' last version
 		transport = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
@@ -156,6 +174,10 @@ func follow(caFile string) (*reload.Files[*http.Client], error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}, nil
 	}, paths...)
+	if err != nil {
+		return nil, fmt.Errorf("read TLS files: %w", err)
+	}
+	return files, nil
 }
 
 // do sends one request and decodes the answer into out, if it is not nil. Unknown fields of an answer are ignored: the
@@ -183,7 +205,7 @@ func (c *Client) once(ctx context.Context, method string, target *url.URL, in, o
 	}
 	web, _, err := c.web.Get()
 	if err != nil {
-		return 0, fmt.Errorf("read CA file: %w", err)
+		return 0, fmt.Errorf("read TLS files: %w", err)
 	}
 	resp, err := web.Do(req)
 	if err != nil {
@@ -230,7 +252,9 @@ func (c *Client) request(ctx context.Context, method string, target *url.URL, in
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	req.Header.Set("Accept", api.ContentJSON+", "+api.ContentProblem)
 	if in != nil {
 		req.Header.Set("Content-Type", api.ContentJSON)

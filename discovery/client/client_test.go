@@ -382,10 +382,12 @@ func TestNewRefuses(t *testing.T) {
 		"no url":   {func(o *client.Options) { o.URL = "" }, "must be https://host"},
 		"password": {func(o *client.Options) { o.URL = "https://u:secret@x" }, "remove user, query and fragment"},
 		"query":    {func(o *client.Options) { o.URL = "https://x?token=secret" }, "remove user, query and fragment"},
-		"no CA":    {func(o *client.Options) { o.CAFile = empty + "no" }, "read CA file"},
+		"no CA":    {func(o *client.Options) { o.CAFile = empty + "no" }, "read TLS files"},
 		"empty CA": {func(o *client.Options) { o.CAFile = empty }, "holds no certificate"},
 		"no token": {func(o *client.Options) { o.TokenFile = empty }, "holds no token"},
-		"no file":  {func(o *client.Options) { o.TokenFile = "" }, "read token file"},
+		"no file":  {func(o *client.Options) { o.TokenFile = "" }, "give a token file"},
+		"no key":   {func(o *client.Options) { o.CertFile = empty }, "a certificate with its key"},
+		"no pair":  {func(o *client.Options) { o.CertFile, o.KeyFile = empty, empty }, "with key "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := s.options

@@ -2,12 +2,15 @@ package client_test
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,4 +82,53 @@ func TestRotationUnderLoad(t *testing.T) {
 	end()
 	require.NoError(t, list(t.Context(), waits))
 	require.Empty(t, logs.String())
+}
+
+// A certificate stands for a token, and is read again when it changes: an expired one is refused in words until it is
+// renewed, also on a connection that is older, and that of a writer who is removed from then on.
+func TestClientCertificate(t *testing.T) {
+	authority := testkit.NewAuthority(t)
+	milan := func(change ...func(*x509.Certificate)) map[string][]byte {
+		return authority.Issue(t, append(change, func(c *x509.Certificate) {
+			c.URIs = []*url.URL{{Scheme: "spiffe", Host: "munich.example", Path: "/provider/milan"}}
+		})...).Secret(t, authority)
+	}
+	mine, rows := testkit.NewMount(t, milan()), filepath.Join(t.TempDir(), "writers.yaml")
+	row := []byte("writers: [{name: milan, certificate: 'spiffe://munich.example/provider/milan'}]")
+	require.NoError(t, os.WriteFile(rows, row, 0o600))
+	writers, err := server.OpenWriters(rows)
+	require.NoError(t, err)
+	authorities, err := server.LoadAuthorities(mine.File("ca.crt"), slog.Default())
+	require.NoError(t, err)
+	s, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, ClientAuthorities: authorities,
+		Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	certificates, err := server.LoadCertificates(mine.File("tls.crt"), mine.File("tls.key"), slog.Default())
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, listener, certificates) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	shown := testkit.NewMount(t, milan())
+	c, err := client.New(client.Options{URL: "https://" + listener.Addr().String(), CAFile: mine.File("ca.crt"),
+		CertFile: shown.File("tls.crt"), KeyFile: shown.File("tls.key"), Timeout: time.Minute})
+	require.NoError(t, err)
+	put := func() error {
+		_, err := c.Put(t.Context(), posted(t, "milan"))
+		return err
+	}
+	require.NoError(t, put())
+	shown.Write(milan(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
+	require.ErrorIs(t, put(), client.ErrDenied)
+	require.ErrorContains(t, put(), "renew it")
+	shown.Write(milan())
+	require.NoError(t, put())
+	require.NoError(t, os.WriteFile(rows, []byte("writers: []"), 0o600))
+	require.ErrorIs(t, put(), client.ErrDenied)
+	require.ErrorContains(t, put(), "was the writer removed?")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
@@ -17,7 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-const keyInfo = "info"
+// KeyInfo is where a Secret says what it offers.
+const KeyInfo = "info"
 
 // info is the value of the Secret's key "info".
 type info struct {
@@ -58,9 +60,9 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 // parse reads a Secret as an offer. The error lists all that is wrong by path and shows nothing of the kubeconfig.
 func parse(secret *corev1.Secret) (discovery.Spec, error) {
 	faults := checkKubeconfig(secret.Data[discovery.DefaultKey])
-	raw, ok := secret.Data[keyInfo]
+	raw, ok := secret.Data[KeyInfo]
 	if !ok {
-		faults.Add(keyInfo, "is missing")
+		faults.Add(KeyInfo, "is missing")
 		return discovery.Spec{}, faults
 	}
 	var in info
@@ -69,7 +71,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		err = wrong.Locate(raw).Err()
 	}
 	if errors.As(err, &wrong) {
-		return discovery.Spec{}, append(faults, under(keyInfo, wrong)...)
+		return discovery.Spec{}, append(faults, under(KeyInfo, wrong)...)
 	}
 	spec := discovery.Spec{
 		Name: secret.Name,
@@ -81,11 +83,21 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		LatencyMilliseconds: in.Latency, Class: in.Class, Network: in.network(),
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {
-		faults = append(faults, under(keyInfo, wrong)...)
+		faults = append(faults, under(KeyInfo, wrong)...)
 	} else if err != nil {
 		return discovery.Spec{}, fmt.Errorf("check offer: %w", err)
 	}
 	return spec, faults.Err()
+}
+
+// Check says what is wrong with the data of a Secret that is to hold credentials, and with KeyInfo an offer. The error
+// lists all faults by path and shows nothing of the kubeconfig.
+func Check(namespace, name string, data map[string][]byte) error {
+	if _, offers := data[KeyInfo]; offers {
+		_, err := parse(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
+		return err
+	}
+	return checkKubeconfig(data[discovery.DefaultKey]).Err()
 }
 
 func checkKubeconfig(kubeconfig []byte) (faults strictyaml.Faults) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -59,24 +60,42 @@ func whatBy(r *http.Request, who string) []any {
 
 // admit says whose request it is, or why it is not taken.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	ok := false
-	if strings.EqualFold(scheme, "Bearer") && token != "" {
-		who, ok = s.options.Writers.Authenticate(strings.TrimSpace(token))
-	}
-	if !ok {
+	if who, err = s.identify(r); err != nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
-		return who, problem(http.StatusUnauthorized, "", "send Authorization: Bearer <token> with a token this server knows")
+		return who, err
 	}
 	if wait := s.limits.take(who.Name); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(wait))
 		return who, problem(http.StatusTooManyRequests, "",
 			"this token makes more than %v requests a second; try again in %d s", s.options.Rate, wait)
 	}
-	if need == writer && who.ReadOnly {
-		return who, problem(http.StatusForbidden, "", "this token may only read")
+	if need == writer && !who.writes() {
+		return who, problem(http.StatusForbidden, "", "this client may only read")
 	}
 	return who, nil
+}
+
+// identify says whose request it is: that of its token or, without one, of the client's certificate.
+func (s *Server) identify(r *http.Request) (Writer, error) {
+	scheme, token, given := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !given && s.options.ClientAuthorities != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		uris, err := s.options.ClientAuthorities.verify(r.TLS.PeerCertificates, time.Now())
+		if err != nil {
+			return Writer{}, problem(http.StatusUnauthorized, "", "%v", err)
+		}
+		if who, ok := s.options.Writers.Current().certified(uris); ok {
+			return who, nil
+		}
+		return Writer{}, problem(http.StatusUnauthorized, "",
+			"no writer has a URI of the client certificate, which are %v; was the writer removed?", uris)
+	}
+	if strings.EqualFold(scheme, "Bearer") && token != "" {
+		if who, ok := s.options.Writers.Authenticate(strings.TrimSpace(token)); ok {
+			return who, nil
+		}
+	}
+	return Writer{}, problem(http.StatusUnauthorized, "",
+		"send Authorization: Bearer <token> with a token this server knows")
 }
 
 // limits are how many requests each writer may make.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,41 @@ type hostileInput struct {
 	what, method, path, token, body string
 	status                          int
 	says                            string
+}
+
+// hostileCertificates are what clients bring in place of a token, and the server does not take.
+func hostileCertificates(t *testing.T, authority *testkit.Certificate) map[*testkit.Certificate]hostileInput {
+	of := func(name string, change ...func(*x509.Certificate)) func(*x509.Certificate) {
+		return func(c *x509.Certificate) {
+			c.URIs = []*url.URL{{Scheme: "spiffe", Host: "munich.example", Path: "/provider/" + name}}
+			for _, more := range change {
+				more(c)
+			}
+		}
+	}
+	late := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+	early := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
+	server := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
+	all := map[*testkit.Certificate]hostileInput{
+		authority.Issue(t, of("milan")): {"forged id, by certificate", "PUT", "/v1/offers/milan", "",
+			with(`"provider":"rome-1"`), 422, "not one of this writer's clusters"},
+	}
+	for _, c := range []struct {
+		what, says string
+		by         *testkit.Certificate
+		change     func(*x509.Certificate)
+	}{
+		{"expired certificate", "renew it", authority, of("milan", late)},
+		{"certificate of the future", "renew it", authority, of("milan", early)},
+		{"certificate of a stranger", "unknown authority", testkit.NewAuthority(t), of("milan")},
+		{"certificate of a server", "incompatible key usage", authority, of("milan", server)},
+		{"certificate without a name", "no writer has a URI", authority, func(*x509.Certificate) {}},
+		{"certificate of a revoked writer", "was the writer removed?", authority, of("revoked")},
+	} {
+		all[c.by.Issue(t, c.change)] = hostileInput{c.what, "PUT", "/v1/offers/milan", "", with(`"provider":"milan-1"`), 401,
+			c.says}
+	}
+	return all
 }
 
 func hostileInputs() []hostileInput {
@@ -86,13 +122,23 @@ func TestHostileInput(t *testing.T) {
 		var writers changing
 		a, b, r, m := rowsOf()
 		revoked := fmt.Sprintf("{name: revoked, tokenSHA256: %s}", hash("token-of-revoked"))
-		writers.set(t, a, b, r, m, revoked)
+		certified := "{name: certified, certificate: 'spiffe://munich.example/provider/milan', providers: [milan-1]}"
+		authority, caFile := testkit.NewAuthority(t), filepath.Join(t.TempDir(), "ca.crt")
+		require.NoError(t, os.WriteFile(caFile, authority.PEM(), 0o600))
+		writers.set(t, a, b, r, m, certified, revoked)
 		keep, log := db.open(t), &testkit.Buffer{}
-		s, err := New(Options{Store: keep, Writers: &writers, Log: slog.New(slog.NewTextHandler(log, nil))})
+		authorities, err := LoadAuthorities(caFile, slog.New(slog.NewTextHandler(log, nil)))
 		require.NoError(t, err)
-		call := func(c hostileInput) *httptest.ResponseRecorder {
+		s, err := New(Options{Store: keep, Writers: &writers, ClientAuthorities: authorities,
+			Log: slog.New(slog.NewTextHandler(log, nil))})
+		require.NoError(t, err)
+		call := func(c hostileInput, by *testkit.Certificate) *httptest.ResponseRecorder {
 			r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
-			r.Header.Set("Authorization", "Bearer "+c.token)
+			if by != nil {
+				r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{by.Cert}}
+			} else {
+				r.Header.Set("Authorization", "Bearer "+c.token)
+			}
 			r.Header.Set("Content-Type", "application/json")
 			if c.what == "compressed" {
 				r.Header.Set("Content-Encoding", "gzip")
@@ -102,7 +148,7 @@ func TestHostileInput(t *testing.T) {
 			return w
 		}
 		accept := func(method, path, token, body string) {
-			w := call(hostileInput{method: method, path: path, token: token, body: body})
+			w := call(hostileInput{method: method, path: path, token: token, body: body}, nil)
 			require.Less(t, w.Code, 300, w.Body)
 		}
 		accept("POST", "/v1/sessions", tokenA, `{"provider":"milan-1"}`)
@@ -110,7 +156,7 @@ func TestHostileInput(t *testing.T) {
 		accept("DELETE", "/v1/offers/milan"+turn(1, 2), tokenA, "")
 		accept("PUT", "/v1/offers/rome", tokenA, strings.Replace(goodOffer, "milan", "rome", 1))
 		accept("PUT", "/v1/offers/turin", "token-of-revoked", strings.Replace(goodOffer, "milan", "turin", 1))
-		writers.set(t, a, b, r, m)
+		writers.set(t, a, b, r, m, certified)
 		stored := func() []store.Record {
 			now, err := keep.Now(t.Context())
 			require.NoError(t, err)
@@ -120,17 +166,23 @@ func TestHostileInput(t *testing.T) {
 		}
 		before := stored()
 		require.Len(t, before, 2)
-		for _, c := range hostileInputs() {
+		refuse := func(c hostileInput, by *testkit.Certificate) {
 			t.Run(c.what, func(t *testing.T) {
 				if c.what == "compressed" {
 					c.body = gzipped(t, c.body)
 				}
-				w := call(c)
+				w := call(c, by)
 				require.Equal(t, c.status, w.Code, w.Body)
 				require.Contains(t, w.Body.String(), c.says)
 				require.Equal(t, before, stored(), "nothing is stored")
 				require.NotContains(t, log.String(), "s3cret")
 			})
+		}
+		for _, c := range hostileInputs() {
+			refuse(c, nil)
+		}
+		for by, c := range hostileCertificates(t, authority) {
+			refuse(c, by)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func (q query) matches(r store.Record) bool {
 	return true
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request, _ Writer) (did string, err error) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	q, err := parseQuery(r.URL.Query())
 	if err != nil {
 		return "", err
@@ -112,7 +112,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, _ Writer) (did str
 			return "", err
 		}
 		for _, record := range records {
-			if !q.matches(record) || !inForce(record) {
+			if !q.matches(record) || !who.sees(record) || !inForce(record) {
 				continue
 			}
 			if len(page.Items) == q.limit { // there is one more: the page ends before it

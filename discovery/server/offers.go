@@ -74,7 +74,7 @@ func content(r store.Record) string {
 	return discovery.Epoch(r.Offer.Offer())
 }
 
-func (s *Server) get(w http.ResponseWriter, r *http.Request, _ Writer) (did string, err error) {
+func (s *Server) get(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	now, err := s.options.Store.Now(r.Context())
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, _ Writer) (did stri
 		return "", store.ErrNotFound
 	}
 	record, err := s.options.Store.Get(r.Context(), name, now)
-	if err == nil && !inForce(s.options.Writers.Current())(record) {
+	if err == nil && !(who.sees(record) && inForce(s.options.Writers.Current())(record)) {
 		err = store.ErrNotFound
 	}
 	if err != nil {

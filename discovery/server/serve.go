@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,8 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
 // Serve answers on the listener over HTTPS until ctx ends, then lets requests under way finish for at most 5 s. It
@@ -19,7 +16,7 @@ import (
 func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates *Certificates) error {
 	web := &http.Server{
 		Handler:           s,
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get},
+		TLSConfig:         s.tls(certificates),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      20 * time.Second,
@@ -75,27 +72,4 @@ func (s *Server) sweep(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// Certificates are a certificate and its key in files that are renewed in place, as cert-manager does.
-type Certificates struct {
-	files *reload.Files[*tls.Certificate]
-	log   *slog.Logger
-}
-
-// LoadCertificates reads the files for the first time.
-func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
-	parse := func(contents [][]byte) (*tls.Certificate, error) {
-		pair, err := tls.X509KeyPair(contents[0], contents[1])
-		return &pair, err
-	}
-	files, err := reload.Open(parse, certFile, keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("load server certificate: %w", err)
-	}
-	return &Certificates{files, log}, nil
-}
-
-func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return c.files.Latest(c.log, "server certificate not renewed, the last good one stays in use"), nil
 }

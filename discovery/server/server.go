@@ -22,6 +22,8 @@ type Options struct {
 	Store store.Store
 	// Writers says who may come in; required.
 	Writers Authenticator
+	// ClientAuthorities sign the certificates of clients; nil: clients have tokens.
+	ClientAuthorities *Authorities
 	// DefaultTTL is the life of an offer put without expires. Default 24h.
 	DefaultTTL time.Duration
 	// MaxTTL bounds the life of an offer. Default 30 days.

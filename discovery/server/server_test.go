@@ -134,7 +134,8 @@ func TestAnOffersLife(t *testing.T) {
 	require.NoError(t, json.Unmarshal(again.body, &dearer))
 	require.NotEqual(t, o.Epoch, dearer.Epoch)
 
-	for _, token := range []string{tokenA, tokenB, tokenR} {
+	require.Equal(t, 404, r.do("GET", path, tokenB, "").status, "another writer's")
+	for _, token := range []string{tokenA, tokenR} {
 		got := r.do("GET", path, token, "")
 		require.Equal(t, 200, got.status)
 		require.JSONEq(t, string(again.body), string(got.body))

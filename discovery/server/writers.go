@@ -5,21 +5,29 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Writer is a client with a token.
+// Writer is a client with a token or a certificate.
 type Writer struct {
 	// Name is the owner of the offers it puts.
 	Name string `json:"name"`
 	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. Use random tokens of 32 bytes or more;
 	// a hash without salt does not protect weaker ones.
-	TokenSHA256 string `json:"tokenSHA256"`
-	// ReadOnly is for clients that only list, such as workers.
+	TokenSHA256 string `json:"tokenSHA256,omitempty"`
+	// Certificate is the URI among the subject alternative names of its client certificate: a SPIFFE id, such as
+	// spiffe://munich.example/provider/milan. Instead of a token, or beside one.
+	Certificate string `json:"certificate,omitempty"`
+	// Consumer is for workers of this consumer, by its Liqo cluster id: they are told of offers to it and to all, and
+	// write nothing.
+	Consumer string `json:"consumer,omitempty"`
+	// ReadOnly is for administrators: they are told of all offers, and write nothing. Others are told of their own.
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// SecretNamespaces are the namespaces that the writer's secretRefs may name; empty means any.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
@@ -28,7 +36,8 @@ type Writer struct {
 	// the other's offer ignored as a duplicate.
 	Providers []string `json:"providers,omitempty"`
 
-	sum [sha256.Size]byte
+	sum      [sha256.Size]byte
+	hasToken bool
 }
 
 // Authenticator knows who may come in.
@@ -47,7 +56,7 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 	sum := sha256.Sum256([]byte(token))
 	found := -1
 	for i := range ws {
-		if subtle.ConstantTimeCompare(sum[:], ws[i].sum[:]) == 1 {
+		if subtle.ConstantTimeCompare(sum[:], ws[i].sum[:]) == 1 && ws[i].hasToken {
 			found = i
 		}
 	}
@@ -60,6 +69,32 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 // Current implements Authenticator.
 func (ws Writers) Current() Writers { return ws }
 
+// certified returns the writer of a certificate by one of its URIs.
+func (ws Writers) certified(uris []*url.URL) (Writer, bool) {
+	for _, uri := range uris {
+		for _, w := range ws {
+			if w.Certificate != "" && w.Certificate == uri.String() {
+				return w, true
+			}
+		}
+	}
+	return Writer{}, false
+}
+
+// writes reports whether the client may put offers.
+func (w Writer) writes() bool { return !w.ReadOnly && w.Consumer == "" }
+
+// sees reports whether the client is told of the offer.
+func (w Writer) sees(r store.Record) bool {
+	switch {
+	case w.Consumer != "":
+		return r.Offer.Consumer == "" || r.Offer.Consumer == w.Consumer
+	case w.ReadOnly:
+		return true
+	}
+	return r.Writer == w.Name
+}
+
 // inForce reports whether an offer is in force: its writer is known, and may still put it. Those of a writer that is
 // removed are not, from then on.
 func inForce(writers Writers) func(store.Record) bool {
@@ -69,11 +104,12 @@ func inForce(writers Writers) func(store.Record) bool {
 	}
 	return func(r store.Record) bool {
 		w, ok := known[r.Writer]
-		return ok && !w.ReadOnly && w.allow(r.Offer) == nil
+		return ok && w.writes() && w.allow(r.Offer) == nil
 	}
 }
 
-// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, readOnly, secretNamespaces, providers}]".
+// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, certificate, consumer, readOnly,
+// secretNamespaces, providers}]".
 // The error lists all faults by path.
 func ParseWriters(document []byte) (Writers, error) {
 	var doc struct {
@@ -84,29 +120,18 @@ func ParseWriters(document []byte) (Writers, error) {
 		return nil, err
 	}
 	written, _ := tree["writers"].([]any)
-	names, sums := map[string]bool{}, map[string]bool{}
+	names, tokens, certificates := taken{}, taken{}, taken{}
 	for i := range doc.Writers {
-		w, path := &doc.Writers[i], fmt.Sprintf("writers[%d]", i)
-		sum, err := hex.DecodeString(w.TokenSHA256)
-		if err != nil || len(sum) != sha256.Size {
-			faults.Add(path+".tokenSHA256", "must be 64 hex digits: the SHA-256 of the token, never the token")
+		w, path := &doc.Writers[i], fmt.Sprintf("writers[%d].", i)
+		w.check(path, &faults)
+		for _, key := range []string{"secretNamespaces", "providers"} {
+			if isEmpty(written[i], key) {
+				faults.Add(path+key, "is empty: name them, or leave it out to allow any")
+			}
 		}
-		copy(w.sum[:], sum)
-		if isEmpty(written[i], "secretNamespaces", len(w.SecretNamespaces)) {
-			faults.Add(path+".secretNamespaces", "is empty: name the namespaces, or leave it out to allow any")
-		}
-		if isEmpty(written[i], "providers", len(w.Providers)) {
-			faults.Add(path+".providers", "is empty: name the cluster ids, or leave it out to allow any")
-		}
-		switch {
-		case w.Name == "":
-			faults.Add(path+".name", "is missing")
-		case names[w.Name]:
-			faults.Add(path+".name", "%q is the name of another writer", w.Name)
-		case sums[strings.ToLower(w.TokenSHA256)]:
-			faults.Add(path+".tokenSHA256", "is the token of another writer")
-		}
-		names[w.Name], sums[strings.ToLower(w.TokenSHA256)] = true, true
+		names.take(&faults, path+"name", w.Name)
+		tokens.take(&faults, path+"tokenSHA256", strings.ToLower(w.TokenSHA256))
+		certificates.take(&faults, path+"certificate", w.Certificate)
 	}
 	if err := faults.Locate(document).Err(); err != nil {
 		return nil, err
@@ -114,11 +139,47 @@ func ParseWriters(document []byte) (Writers, error) {
 	return doc.Writers, nil
 }
 
+// check validates the entry by itself.
+func (w *Writer) check(path string, faults *strictyaml.Faults) {
+	if w.Name == "" {
+		faults.Add(path+"name", "is missing")
+	}
+	if w.TokenSHA256 != "" || w.Certificate == "" {
+		sum, err := hex.DecodeString(w.TokenSHA256)
+		if err != nil || len(sum) != sha256.Size {
+			faults.Add(path+"tokenSHA256", "must be 64 hex digits: the SHA-256 of the token, never the token")
+		}
+		w.hasToken = copy(w.sum[:], sum) == sha256.Size
+	}
+	if uri, err := url.Parse(w.Certificate); w.Certificate != "" && (err != nil || uri.Scheme == "") {
+		faults.Add(path+"certificate", "%q is no URI: write that of the certificate, such as spiffe://a.example/provider/%s",
+			w.Certificate, w.Name)
+	}
+	switch {
+	case w.Consumer == "":
+	case !fleet.ValidProviderID(w.Consumer):
+		faults.Add(path+"consumer", "%q is no Liqo cluster id", w.Consumer)
+	case w.ReadOnly:
+		faults.Add(path+"readOnly", "is told of all offers, and consumer only of one consumer's: keep one of them")
+	}
+}
+
+// taken are values that only one writer may have.
+type taken map[string]bool
+
+func (t taken) take(faults *strictyaml.Faults, path, value string) {
+	if value != "" && t[value] {
+		faults.Add(path, "is another writer's")
+	}
+	t[value] = true
+}
+
 // isEmpty reports whether the key is written without a value, as a template with an empty value leaves it.
-func isEmpty(writer any, key string, values int) bool {
+func isEmpty(writer any, key string) bool {
 	members, _ := writer.(map[string]any)
-	_, ok := members[key]
-	return ok && values == 0
+	value, ok := members[key]
+	list, _ := value.([]any)
+	return ok && len(list) == 0
 }
 
 // WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed authenticates nobody: a

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+)
+
+// tls is how the server meets its clients. A client's certificate is not judged in the handshake, where the client
+// would not be told what is wrong with it, but with each request, also on a connection that outlives it.
+func (s *Server) tls(certificates *Certificates) *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get}
+	if s.options.ClientAuthorities != nil {
+		config.ClientAuth = tls.RequestClientCert
+	}
+	return config
+}
+
+// Certificates are a certificate and its key in files that are renewed in place, as cert-manager does.
+type Certificates struct {
+	files *reload.Files[*tls.Certificate]
+	log   *slog.Logger
+}
+
+// LoadCertificates reads the files for the first time.
+func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
+	parse := func(contents [][]byte) (*tls.Certificate, error) {
+		pair, err := tls.X509KeyPair(contents[0], contents[1])
+		return &pair, err
+	}
+	files, err := reload.Open(parse, certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("load server certificate: %w", err)
+	}
+	return &Certificates{files, log}, nil
+}
+
+func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.files.Latest(c.log, "server certificate not renewed, the last good one stays in use"), nil
+}
+
+// Authorities are those who sign client certificates, in a file that may change.
+type Authorities struct {
+	files *reload.Files[*x509.CertPool]
+	log   *slog.Logger
+}
+
+// LoadAuthorities reads the file for the first time.
+func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
+	files, err := reload.Open(func(contents [][]byte) (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(contents[0]) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
+		}
+		return pool, nil
+	}, caFile)
+	if err != nil {
+		return nil, fmt.Errorf("load client authorities: %w", err)
+	}
+	return &Authorities{files, log}, nil
+}
+
+// verify returns the URIs in a client's certificate, which comes first in the chain.
+func (a *Authorities) verify(chain []*x509.Certificate, now time.Time) ([]*url.URL, error) {
+	options := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool(),
+		Roots:     a.files.Latest(a.log, "client authorities cannot be used, the last good ones stay in use"),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	for _, c := range chain[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	_, err := chain[0].Verify(options)
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return nil, fmt.Errorf("the client certificate is valid from %s to %s, and it is %s: renew it",
+			chain[0].NotBefore.UTC().Format(time.RFC3339), chain[0].NotAfter.UTC().Format(time.RFC3339),
+			now.UTC().Format(time.RFC3339))
+	case err != nil:
+		return nil, fmt.Errorf("the client certificate cannot be used: %w", err)
+	}
+	return chain[0].URIs, nil
+}
