@@ -43,10 +43,9 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	}
 	all, rank := make([]fleet.Candidate, 0, len(offers)), in.Rank
 	for _, o := range offers {
-		state, err := a.Entities.Provider(ctx, o.Provider)
-		if err != nil && !errors.Is(err, fleet.ErrUnavailable) {
-			return DiscoverOutput{}, toApplicationError(ctx, o.Provider, fmt.Errorf("read holds of provider %s: %w", o.Provider,
-				err))
+		state, err := a.published(ctx, o.Provider)
+		if err != nil {
+			return DiscoverOutput{}, toApplicationError(ctx, o.Provider, err)
 		}
 		own := held(state, in.Spec.ID)
 		rank.Ahead -= max(0, own-in.Taken[o.Provider])
@@ -66,6 +65,15 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 		out.Problems = append(out.Problems[:fleet.MaxCandidates], fmt.Sprintf("and %d more", n))
 	}
 	return out, nil
+}
+
+// published is what a provider has published; zero when it does not run.
+func (a *Activities) published(ctx context.Context, provider string) (fleet.ProviderSnapshot, error) {
+	state, err := a.Entities.Provider(ctx, provider)
+	if err != nil && !errors.Is(err, fleet.ErrUnavailable) {
+		return state, fmt.Errorf("read holds of provider %s: %w", provider, err)
+	}
+	return state, nil
 }
 
 // held is how many holds of a provider are the group's.

@@ -14,7 +14,7 @@ import (
 )
 
 // Look lists what exists for an entity: all of it when it recovers, single instances, or what drivers that are closed
-// left.
+// left. It also asks a provider whether it refuses, and tells which ones a group could keep peered.
 func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
@@ -31,6 +31,8 @@ func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
 		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)
 	case t.Kind == fleet.CommandCheck:
 		r.Drivers, err = a.check(ctx, t)
+	case t.Kind == fleet.CommandStandby:
+		r.Standby, err = a.rankStandby(ctx, *t.Standby)
 	case t.Kind == fleet.CommandAsk:
 		a.ask(ctx, *t.Peer, &r)
 	}

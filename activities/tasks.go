@@ -23,6 +23,9 @@ type Task struct {
 	Signal  *Signal      `json:"signal,omitempty"`
 	Cancel  string       `json:"cancel,omitempty"` // a workflow's id
 	Drivers []DriverName `json:"drivers,omitempty"`
+	// Hold is what is told Provider of a standby's hold; Standby asks which providers to keep peered.
+	Hold    *fleet.HoldRequest     `json:"hold,omitempty"`
+	Standby *fleet.StandbyQuestion `json:"standby,omitempty"`
 	// Peer is who is asked whether it still refuses.
 	Peer      *fleet.Provider `json:"peer,omitempty"`
 	Instances []string        `json:"instances,omitempty"`
@@ -86,10 +89,10 @@ type DriverName struct {
 // Delivers reports whether a command is one of those that Deliver executes, many at once.
 func Delivers(kind fleet.CommandKind) bool {
 	switch kind {
-	case fleet.CommandCheck, fleet.CommandObserve, fleet.CommandRecover, fleet.CommandAsk:
+	case fleet.CommandCheck, fleet.CommandObserve, fleet.CommandRecover, fleet.CommandAsk, fleet.CommandStandby:
 		return false
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandAnswer, fleet.CommandPeering,
-		fleet.CommandUnpeering, fleet.CommandCancel:
+		fleet.CommandUnpeering, fleet.CommandCancel, fleet.CommandHold:
 	}
 	return true
 }
@@ -133,6 +136,8 @@ func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
 		if err = a.Workflows.Signal(ctx, *t.Signal); errors.Is(err, fleet.ErrNotRunning) {
 			r.Outcome, err = a.closed(ctx, t.Signal.ID)
 		}
+	case t.Hold != nil:
+		err = a.Messages.Holds(ctx, t.Provider, *t.Hold)
 	case t.Cancel != "":
 		err = a.Workflows.Cancel(ctx, t.Cancel)
 	}

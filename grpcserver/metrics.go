@@ -71,7 +71,9 @@ var (
 	descAge      = desc("snapshot_age_seconds", "Seconds since the node group was last read or changed.", "group")
 	descDirty    = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
 	descPaused   = desc("group_paused", "1 while the node group is paused and starts nothing.", "group")
-	descRetired  = desc("group_retired",
+	descStandby  = desc("group_standby_peerings", "Peerings that the node group keeps ready by `standby`, by state.",
+		"group", "state")
+	descRetired = desc("group_retired",
 		"1 when the node group is no longer configured, or waits for a new template, and is served until it is empty.",
 		"group")
 	descKept = desc("group_template_kept",
@@ -96,8 +98,8 @@ var (
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
-		descDirty, descPaused, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken, descConfigAt,
-		descNotDerived, descForeign,
+		descDirty, descPaused, descStandby, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken,
+		descConfigAt, descNotDerived, descForeign,
 	} {
 		out <- d
 	}
@@ -179,6 +181,8 @@ func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, la
 	}
 	gauge(descTarget, float64(p.Target), p.Group)
 	gauge(descPaused, bit(p.Paused), p.Group)
+	gauge(descStandby, float64(p.Peered(fleet.HoldWaiting)), p.Group, string(fleet.HoldWaiting))
+	gauge(descStandby, float64(p.Peered(fleet.HoldGranted)), p.Group, string(fleet.HoldGranted))
 	gauge(descStuck, float64(stuck), p.Group)
 	gauge(descNotReady, float64(notReady), p.Group)
 	for w, n := range phases {

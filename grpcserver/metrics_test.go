@@ -72,6 +72,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 		l.Entries[3].Phase, l.Entries[3].Failure = fleet.Failed, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
 		l.Entries[4].Phase, l.Entries[4].Stuck = fleet.Unpeering, "cancelled"
 		l.Paused = true
+		l.Standby = []fleet.Standby{{Provider: "milan", Key: "standby/cpu/e-1", State: fleet.HoldGranted}}
 	})
 	require.NoError(t, c.refresh())
 
@@ -88,6 +89,8 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 		`instances_stuck{group="cpu"} 1`, `instances_not_ready{group="cpu"} 1`, `instances_stuck{group="gpu"} 0`,
 		`instances_failed{code="NoCapacity",group="cpu"} 1`, `instances_failed{code="Timeout",group="cpu"} 0`,
 		`provider_instances{provider="milan"} 2`, `provider_instances{provider="turin"} 1`,
+		`group_standby_peerings{group="cpu",state="granted"} 1`, `group_standby_peerings{group="gpu",state="granted"} 0`,
+		`group_standby_peerings{group="cpu",state="waiting"} 0`,
 		`group_paused{group="cpu"} 1`, `group_paused{group="gpu"} 0`, `group_dirty{group="cpu"} 0`,
 		`group_retired{group="cpu"} 0`, `group_template_kept{group="cpu"} 0`, `view_fresh 1`, `config_broken 0`,
 	)

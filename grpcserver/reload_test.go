@@ -314,7 +314,19 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	f.drop("gpu")
 	require.NoError(t, again.refresh())
 	require.Len(t, again.groups(), 1)
+}
 
+// An empty one that keeps peerings ready is ended, or it would for ever.
+func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
+	f := newFake()
+	reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
+	f.change("idle", func(l *fleet.Ledger) {
+		l.Standby = []fleet.Standby{{Provider: "milan", Key: "standby/idle/e-1", State: fleet.HoldGranted}}
+	})
+	again, _, _ := reloading(t, f, spec("cpu", 0, 5))
+	require.NoError(t, again.refresh())
+	require.Equal(t, []string{"idle"}, f.ended())
+	require.Len(t, again.groups(), 1)
 }
 
 // The index of what runs lags behind: a group that has ended there hides none of those after it.

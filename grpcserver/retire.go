@@ -70,9 +70,9 @@ func (g *group) isGone() bool {
 // findTimeout bounds the look for retired groups, so that a Refresh has time left for the others.
 const findTimeout = 2 * time.Second
 
-// findRetired serves the groups that run with instances and were removed from the config while no server looked. Once
-// done it is not repeated until the config changes: only a server removes groups from then on. Until it succeeds CA
-// misses those groups and leaves their nodes alone, so a failure is no reason to serve nothing.
+// findRetired serves the groups that run with instances or standbys and were removed from the config while no server
+// looked. Once done it is not repeated until the config changes: only a server removes groups from then on. Until it
+// succeeds CA misses those groups and leaves their nodes alone, so a failure is no reason to serve nothing.
 func (s *Server) findRetired(ctx context.Context) {
 	if s.found.Load() {
 		return
@@ -106,7 +106,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read node group %s: %w", id, err)
 		}
-		if snapshot.Spec == nil || len(snapshot.Instances) == 0 {
+		if snapshot.Spec == nil || len(snapshot.Instances)+len(snapshot.Standby) == 0 {
 			continue
 		}
 		t, err := newTerms(*snapshot.Spec)

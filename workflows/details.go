@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,6 +57,9 @@ func describeProvider(p fleet.ProviderSnapshot) string {
 			state = fleet.HoldWaiting
 		}
 		b.WriteString(fmt.Sprintf("- %s: %s\n", key, state))
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Standby)) {
+		b.WriteString(fmt.Sprintf("- %s: %s\n", key, p.Standby[key]))
 	}
 	return b.String()
 }

@@ -133,7 +133,7 @@ func (g *nodeGroup) snapshot(now time.Time) (any, string) {
 }
 
 func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
-	t := activities.Task{ID: cmd.ID, Kind: cmd.Kind, Group: g.ledger.Group}
+	t := activities.Task{ID: cmd.ID, Kind: cmd.Kind, Group: g.ledger.Group, Provider: cmd.Provider, Hold: cmd.Hold}
 	switch cmd.Kind {
 	case fleet.CommandStart:
 		in := g.ledger.DriverInput(cmd)
@@ -150,18 +150,27 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandOrder:
 		t.Signal = signal(g.ctx, DriverID(cmd.Driver, cmd.Instance), SignalOrder, cmd.Order)
 	case fleet.CommandCheck:
-		kinds := g.ledger.Drivers(cmd)
-		for _, name := range cmd.Instances {
-			if kind := kinds[name]; kind != "" {
-				t.Drivers = append(t.Drivers, activities.DriverName{Instance: name, WorkflowID: here(g.ctx, DriverID(kind, name))})
-			}
-		}
+		t.Drivers = g.drivers(cmd)
 	case fleet.CommandObserve:
 		t.Instances = cmd.Instances
-	case fleet.CommandRecover:
+	case fleet.CommandStandby:
+		t.Standby = g.ledger.StandbyQuestion()
+		return t, t.Standby != nil
+	case fleet.CommandRecover, fleet.CommandHold:
 	case fleet.CommandAnswer, fleet.CommandPeering, fleet.CommandUnpeering, fleet.CommandCancel,
 		fleet.CommandAsk:
 		return t, false
 	}
 	return t, true
+}
+
+// drivers are the workflows that a check is about.
+func (g *nodeGroup) drivers(cmd fleet.Command) (names []activities.DriverName) {
+	kinds := g.ledger.Drivers(cmd)
+	for _, name := range cmd.Instances {
+		if kind := kinds[name]; kind != "" {
+			names = append(names, activities.DriverName{Instance: name, WorkflowID: here(g.ctx, DriverID(kind, name))})
+		}
+	}
+	return names
 }

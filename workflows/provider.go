@@ -108,7 +108,8 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 		if p.provider.Phase.Row().Runs != fleet.CommandUnpeering {
 			t.After = here(p.ctx, UnpeeringID(p.provider.ID))
 		}
-	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandCheck, fleet.CommandObserve:
+	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandCheck, fleet.CommandObserve,
+		fleet.CommandHold, fleet.CommandStandby:
 		return t, false
 	}
 	return t, true

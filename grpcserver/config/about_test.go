@@ -57,6 +57,8 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.minPerGroup": "The minimum of each group that `per` or `sizes` create.",
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. " +
 		"Default: all.",
+	"nodeGroups.*.standby": "How many providers are kept peered without a node of the group there, so that the next " +
+		"node there needs a slice only. Default: 0.",
 	"nodeGroups.*.selection": "What decides among the offers that fit: each part is between 0 and 1, times its weight, " +
 		"and the highest sum wins. Left out, the price alone decides.",
 	"nodeGroups.*.selection.price": "Weight of the cheaper node: the lowest price of all that fit, divided by " +

@@ -41,6 +41,7 @@ type Defaults struct {
 	Per        string                `json:"per,omitempty"`
 	Currency   string                `json:"currency,omitempty"`
 	Selection  *fleet.Selection      `json:"selection,omitempty"`
+	Standby    int                   `json:"standby,omitempty"`
 	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // Where there are sizes, each of them takes the shape in place of the group.
 var (
 	inheritedWhole = []string{"min", "max", "taints", "groupTaint", "selector", "per", "currency", "selection",
-		"nodes"}
+		"standby", "nodes"}
 	inheritedByKeys = []string{"shape", "labels", "budgets"}
 )
 

@@ -48,8 +48,8 @@ func (v InstanceView) agrees(f Found) bool {
 // ProviderDiffers holds one provider's holds against what exists and against what the groups book. Peers are the
 // providers with a peering of ours.
 func ProviderDiffers(p ProviderSnapshot, groups []Snapshot, found []Found, peers []Provider) Differences {
-	d := Differences{Remains: p.Phase == Absent && slices.ContainsFunc(peers,
-		func(peer Provider) bool { return peer.ID == p.ID })}
+	peered := slices.ContainsFunc(peers, func(peer Provider) bool { return peer.ID == p.ID })
+	d := Differences{Remains: p.Phase == Absent && peered, Unpeered: p.lacksPeering(peered)}
 	exists := map[string]bool{}
 	for _, f := range found {
 		name := f.Attempt.ObjectName()
@@ -62,7 +62,7 @@ func ProviderDiffers(p ProviderSnapshot, groups []Snapshot, found []Found, peers
 		}
 	}
 	needed := neededOf(p.ID, groups)
-	for _, key := range p.Holds {
+	for _, key := range slices.Concat(p.Holds, sortedKeys(p.Standby)) {
 		if !exists[key] && !needed[key] && !needed[InstanceOfKey(key)] && len(d.Unused) < maxRows {
 			d.Unused = append(d.Unused, key)
 		}
@@ -70,10 +70,14 @@ func ProviderDiffers(p ProviderSnapshot, groups []Snapshot, found []Found, peers
 	return d
 }
 
-// neededOf are the keys that a provider's Ready instances hold, and the names of the instances that may need any key.
+// neededOf are the keys that a provider's Ready instances and the groups' standbys hold, and the names of the instances
+// that may need any key.
 func neededOf(provider string, groups []Snapshot) map[string]bool {
 	needed := map[string]bool{}
 	for _, g := range groups {
+		for _, h := range g.Standby {
+			needed[h.Key] = h.Provider == provider
+		}
 		for _, row := range g.Instances {
 			switch settled := row.Phase == Ready && row.Provider != ""; {
 			case row.Phase == Failed:

@@ -19,6 +19,7 @@ type object struct {
 type cluster struct {
 	id     string
 	nodes  int // how many instances fit
+	price  int // of each
 	peered bool
 	down   bool
 	// refusing: its people say no to us.
@@ -63,7 +64,8 @@ func (x *explorer) object(at fleet.Attempt) *object {
 func (x *explorer) offer(provider string) *fleet.Offer {
 	linger := int64(5)
 	n := x.provider(provider).nodes
-	return &fleet.Offer{Name: provider, Provider: provider, Lendable: lendable(n), LingerSeconds: &linger}
+	return &fleet.Offer{Name: provider, Provider: provider, Lendable: lendable(n), LingerSeconds: &linger,
+		Price: float64(x.provider(provider).price)}
 }
 
 func (x *explorer) acquire(s *fleet.GroupSpec, at fleet.Attempt, o *fleet.Offer) fleet.HoldRequest {

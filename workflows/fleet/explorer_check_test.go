@@ -201,7 +201,7 @@ func (x *explorer) checkProvider(p *fleet.ProviderState) {
 	if inForce && (row.Grants || row.Waits && row.Phase != fleet.Removing) {
 		x.violates("%s refuses us, and is %s", p.ID, p.Phase)
 	}
-	if n := p.Live(); n > x.provider(p.ID).nodes && x.mode < modeTerminate {
+	if n := len(nodeHolds(p)); n > x.provider(p.ID).nodes && x.mode < modeTerminate {
 		x.violates("%s has %d live holds and room for %d", p.ID, n, x.provider(p.ID).nodes)
 	}
 }
@@ -317,6 +317,7 @@ func (x *explorer) checkClusterRest(c *cluster, booked map[string]string) {
 		return
 	}
 	p := r.actor.(*provider).p
+	want = append(want, x.standbysOf(c)...)
 	if got := p.LiveHolds(); !slices.Equal(got, want) {
 		x.violates("%s: held by %v, and used by %v", c.id, got, want)
 	}

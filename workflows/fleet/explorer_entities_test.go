@@ -139,6 +139,13 @@ func (g *group) execute(x *explorer, r *run, cmd fleet.Command) {
 				c.instances = append(c.instances, name)
 			}
 		}
+	case fleet.CommandStandby:
+		q := g.l.StandbyQuestion()
+		if q == nil {
+			g.l.Commands.Close(cmd.ID)
+			return
+		}
+		c.standby = copyOf(x, *q)
 	}
 	g.inFlight[cmd.ID] = true
 	x.note("%s: command %s %s%s %s", r.id, cmd.Kind, cmd.Driver, orderText(cmd), cmd.Instance+attemptText(cmd))
@@ -225,7 +232,9 @@ func (p *provider) step(x *explorer, in fleet.ProviderInput) {
 	for _, key := range before {
 		undo := x.runs["undo/"+key]
 		undoes := undo != nil && undo.status == running // and would release it in a moment
-		if in.Differences != nil && !undoes && !contains(p.p.LiveHolds(), key) {
+		if fleet.IsStandby(key) {
+			x.checkStandbyRelease(p.p, key, in)
+		} else if in.Differences != nil && !undoes && !contains(p.p.LiveHolds(), key) {
 			x.heals(fleet.InstanceOfKey(key), "a comparison released hold "+key)
 		}
 	}
@@ -245,6 +254,7 @@ type command struct {
 	peering            fleet.PeeringInput
 	drivers, instances []string
 	statuses           []fleet.DriverStatus
+	standby            fleet.StandbyQuestion
 }
 
 func (c *command) pass(x *explorer, _ *act) (any, bool) {
@@ -273,6 +283,12 @@ func (c *command) pass(x *explorer, _ *act) (any, bool) {
 			removes: cmd.Kind == fleet.CommandUnpeering}))
 	case fleet.CommandCancel:
 		x.signal(string(cmd.Driver)+"/"+c.provider, cancelled{})
+	case fleet.CommandHold:
+		if !(&tell{provider: cmd.Provider, holds: []fleet.HoldRequest{*cmd.Hold}}).deliver(x) {
+			r.Outcome = fleet.OutcomeFailed
+		}
+	case fleet.CommandStandby:
+		r.Standby = x.rankStandby(c.standby)
 	case fleet.CommandRecover:
 		c.recover(x, &r)
 	case fleet.CommandAsk:

@@ -49,7 +49,7 @@ func (x *explorer) refresh(s *server) {
 	if memo.Newer(s.picture) {
 		s.picture = memo
 	}
-	if memo.Spec == nil || wentBack {
+	if memo.Spec == nil || wentBack || memo.Spec.Standby != s.spec.Standby {
 		x.operate(s, call{fleet.Configure, fleet.Request{Spec: s.spec, Seen: s.picture.Position()}})
 	}
 }

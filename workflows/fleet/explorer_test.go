@@ -97,7 +97,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 		operations: map[string]bool{}, undone: map[string]int{},
 	}
 	for n, id := range []string{"milan", "turin", "rome"} {
-		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1})
+		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
 	}
 	if x.mode == modeLoad { // nothing is refused when there is room
 		x.clusters[0].nodes = 20
@@ -150,7 +150,11 @@ func (x *explorer) step() {
 	case n < 92:
 		x.pass(x.upTo(2 * time.Minute))
 	case n < 94:
-		x.refresh(x.servers[x.rng.IntN(2)])
+		s := x.servers[x.rng.IntN(2)]
+		if x.chance(20) {
+			x.changeStandby(s)
+		}
+		x.refresh(s)
 	case n < 96:
 		x.ca(x.servers[x.rng.IntN(2)])
 	case n < 98:

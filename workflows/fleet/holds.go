@@ -49,7 +49,7 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 	}
 	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration,
 		NetworkBudget: r.NetworkBudget.Duration, Trace: r.Trace}
-	if h.Failure = p.declines(r.Shape, now); h.Failure != nil {
+	if h.Failure = p.declines(r, now); h.Failure != nil {
 		h.State = HoldRefused
 	} else if p.Phase.Row().Grants {
 		h.State = HoldGranted
@@ -61,10 +61,10 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 	p.answer(p.Holds[r.Key])
 }
 
-// declines is why nothing of the shape is held now; nil when it is.
-func (p *ProviderState) declines(shape corev1.ResourceList, now time.Time) *Failure {
+// declines is why the hold is refused now; nil when it is not.
+func (p *ProviderState) declines(r HoldRequest, now time.Time) *Failure {
 	row := p.Phase.Row()
-	switch short := p.lacks(shape, now); {
+	switch short := p.lacks(r, now); {
 	case p.isCordoned():
 		return p.cordonedBy()
 	case p.inForce(now) != nil:
@@ -111,9 +111,9 @@ func (p *ProviderState) release(key string, now time.Time) {
 	}
 }
 
-// answer tells the driver what ends its wait: a waiting hold is told nothing.
+// answer tells the driver what ends its wait: a waiting hold is told nothing, and for a standby's no driver waits.
 func (p *ProviderState) answer(h Hold) {
-	if h.State == HoldWaiting {
+	if h.State == HoldWaiting || IsStandby(h.Key) {
 		return
 	}
 	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandAnswer && c.Answer.Key == h.Key })
@@ -181,6 +181,19 @@ func (p *ProviderState) Live() int {
 	return n
 }
 
+// nodeHolds are the LiveHolds of attempts, and standbys what became of the others, but for those that were released.
+func (p *ProviderState) nodeHolds() []string { return slices.DeleteFunc(p.LiveHolds(), IsStandby) }
+
+func (p *ProviderState) standbys() map[string]HoldState {
+	states := map[string]HoldState{}
+	for key, h := range p.Holds {
+		if IsStandby(key) && h.State != HoldReleased {
+			states[key] = h.State
+		}
+	}
+	return states
+}
+
 // LiveHolds are the keys of the holds that wait or are granted, in order.
 func (p *ProviderState) LiveHolds() []string {
 	return slices.DeleteFunc(sortedKeys(p.Holds), func(key string) bool { return !p.Holds[key].live() })
@@ -212,18 +225,19 @@ func subtract(free, shape corev1.ResourceList) {
 	}
 }
 
-// lacks is a sentence when the shape does not fit in what is free, or nothing is offered any more.
-func (p *ProviderState) lacks(shape corev1.ResourceList, now time.Time) string {
+// lacks is a sentence when the hold does not fit in what is free, or nothing is offered any more. A standby's takes no
+// node's place.
+func (p *ProviderState) lacks(r HoldRequest, now time.Time) string {
 	if p.Offer == nil {
 		return "it has made no offer"
 	}
 	if p.Offer.Expired(now) {
 		return "its offer expired at " + p.Offer.Expires.UTC().Format(time.RFC3339)
 	}
-	if p.Offer.MaxNodes > 0 && p.Live() >= p.Offer.MaxNodes {
+	if p.Offer.MaxNodes > 0 && !IsStandby(r.Key) && len(p.nodeHolds()) >= p.Offer.MaxNodes {
 		return fmt.Sprintf("all %d nodes it offers are taken", p.Offer.MaxNodes)
 	}
-	return Lacks(shape, p.Offer.Lendable, p.Free())
+	return Lacks(r.Shape, p.Offer.Lendable, p.Free())
 }
 
 // Lacks says in a sentence why a shape does not fit in what is free of an offer; "" when it fits. An offer that does

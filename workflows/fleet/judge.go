@@ -64,7 +64,7 @@ func (j Judgement) Watched(providers []ProviderSnapshot, found []Found, peers []
 		known[p.ID] = p.Credentials
 	}
 	for _, p := range providers {
-		if s, _ := j.Standing(p); len(p.Holds) == 0 && s.Good() {
+		if s, _ := j.Standing(p); len(p.Holds)+len(p.Standby) == 0 && s.Good() {
 			continue
 		}
 		looked := Provider{ID: p.ID, Credentials: known[p.ID]}

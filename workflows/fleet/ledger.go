@@ -32,6 +32,11 @@ type Ledger struct {
 	Gone []Gone `json:"gone,omitempty"`
 	// Failures are when providers have failed the group's instances lately, oldest first.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
+	// Standby are the peerings that the group keeps ready, the best first; StandbySeq counts their holds, and
+	// StandbyLooked is when the providers were last looked at for them.
+	Standby       []Standby `json:"standby,omitempty"`
+	StandbySeq    int       `json:"standbySeq,omitempty"`
+	StandbyLooked time.Time `json:"standbyLooked,omitzero"`
 	// Forgotten is the revision up to which Gone is incomplete.
 	Forgotten int64 `json:"forgotten,omitempty"`
 	Ops       Ring  `json:"ops"`

@@ -143,12 +143,14 @@ type Differences struct {
 	Standing *Standing `json:"standing,omitempty"`
 	// Remains, for a provider: a peering of ours exists although it published that there is none.
 	Remains bool `json:"remains,omitempty"`
+	// Unpeered, for a provider: it published a peering with standbys, and none of ours exists.
+	Unpeered bool `json:"unpeered,omitempty"`
 }
 
 // Rows is how many rows disagree.
 func (d Differences) Rows() int {
 	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused) + len(d.Lost)
-	if d.Remains {
+	if d.Remains || d.Unpeered {
 		n++
 	}
 	if d.Standing != nil {
@@ -209,6 +211,9 @@ type Command struct {
 	Driver DriverKind `json:"driver,omitempty"`
 	// Instances are those that Check and Observe are about.
 	Instances []string `json:"instances,omitempty"`
+	// Provider and Hold are what is told a provider.
+	Provider string       `json:"provider,omitempty"`
+	Hold     *HoldRequest `json:"hold,omitempty"`
 	// NotBefore delays the execution; zero means at once.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
@@ -228,6 +233,8 @@ const (
 	CommandPeering   CommandKind = "peering"   // start peering/<id>
 	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
 	CommandCancel    CommandKind = "cancel"    // cancel unpeering/<id>
+	CommandHold      CommandKind = "hold"      // tell a provider of a standby's hold
+	CommandStandby   CommandKind = "standby"   // look which providers to keep peered
 	CommandAsk       CommandKind = "ask"       // ask a provider whether it still refuses us
 )
 
@@ -258,6 +265,8 @@ type Result struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Refusing answers Ask; nil: it no longer refuses.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+	// Standby answers Standby.
+	Standby []StandbyRow `json:"standby,omitempty"`
 }
 
 // Outcome says how a command went.

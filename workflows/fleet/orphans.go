@@ -170,7 +170,7 @@ func keptPeering(o Orphan, of Swept) string {
 		return "the offer says unpeer: never"
 	}
 	for _, p := range of.Providers {
-		if p.ID == id && (p.Phase != Absent || len(p.Holds) > 0) {
+		if p.ID == id && (p.Phase != Absent || len(p.Holds)+len(p.Standby) > 0) {
 			return "the peering is in use"
 		}
 	}

@@ -40,6 +40,8 @@ type ProviderState struct {
 	Unused []string `json:"unused,omitempty"`
 	// Remains: the last comparison found a peering of ours that this entity does not know.
 	Remains bool `json:"remains,omitempty"`
+	// Unpeered: it found none where standbys need one.
+	Unpeered bool `json:"unpeered,omitempty"`
 	// Standing is what the comparison has found wrong with the provider.
 	Standing Standing `json:"standing,omitzero"`
 	// NetworkTried is when the network was last tried to repair; zero while nothing is wrong with it.

@@ -90,7 +90,8 @@ func (p *ProviderState) rebuild(found []Found, now time.Time) {
 }
 
 // compared acts on what two rounds in a row show: slices without a hold mean that history went back, and a peering in
-// Absent that its removal failed, so what exists is listed again; holds that nobody uses are released.
+// Absent that its removal failed, so what exists is listed again; holds that nobody uses are released; the peering of a
+// standby that is gone is repaired.
 func (p *ProviderState) compared(d Differences, now time.Time) {
 	if d.Round <= p.Round {
 		return
@@ -105,7 +106,15 @@ func (p *ProviderState) compared(d Differences, now time.Time) {
 		}
 		p.Revision++
 	}
-	p.Round, p.Unheld, p.Unused, p.Remains = d.Round, d.Unheld, d.Unused, d.Remains
+	p.Round, p.Unheld, p.Unused, p.Remains, p.Unpeered = d.Round, d.Unheld, d.Unused, d.Remains, d.Unpeered
+}
+
+// repairStandby has a standby's peering made again that is gone, which a step on a node would notice; not often, because
+// one that somebody else has made is not listed as ours either.
+func (p *ProviderState) repairStandby(d Differences, now time.Time) {
+	if d.Unpeered && p.Unpeered && p.Phase == Established && now.Sub(p.Since) >= networkRetry {
+		p.Apply(PeeringBroken, nil, now)
+	}
 }
 
 // seenTwice acts on what this round and the one before it show.
@@ -116,6 +125,7 @@ func (p *ProviderState) seenTwice(d Differences, now time.Time) {
 			p.answer(p.Holds[key]) // a driver that its group has forgotten may still wait
 		}
 	}
+	p.repairStandby(d, now)
 	unknown := d.Remains && p.Remains && p.Phase == Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {
 		return slices.Contains(p.Unheld, key) && p.Holds[key].State == ""
 	})

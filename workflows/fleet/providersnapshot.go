@@ -21,14 +21,21 @@ type ProviderSnapshot struct {
 	Free corev1.ResourceList `json:"free"`
 	// KeepUntil is until when the peering is not removed.
 	KeepUntil time.Time `json:"keepUntil,omitzero"`
-	// Holds are the keys of the live ones, in order; Waiting of those that wait.
+	// Holds are the keys of the attempts' live ones, in order; Waiting of those that wait.
 	Holds   []string `json:"holds,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
+	// Standby says by key what became of the standbys' holds.
+	Standby map[string]HoldState `json:"standby,omitempty"`
 	// Standing is what the comparison has found wrong with the provider.
 	Standing Standing `json:"standing,omitzero"`
 	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
 	Cordoned time.Time `json:"cordoned,omitzero"`
 	At       time.Time `json:"at"`
+}
+
+// lacksPeering reports whether a standby holds a peering that does not exist.
+func (s ProviderSnapshot) lacksPeering(peered bool) bool {
+	return !peered && s.Phase == Established && len(s.Standby) > 0
 }
 
 // Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
@@ -39,8 +46,8 @@ func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
 func (p *ProviderState) Snapshot(now time.Time) ProviderSnapshot {
 	s := ProviderSnapshot{
 		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
-		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.LiveHolds(), Standing: p.Standing,
-		Cordoned: p.Cordoned, At: now,
+		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.nodeHolds(), Standby: p.standbys(),
+		Standing: p.Standing, Cordoned: p.Cordoned, At: now,
 	}
 	for _, key := range s.Holds {
 		if p.Holds[key].State == HoldWaiting {

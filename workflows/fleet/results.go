@@ -22,14 +22,14 @@ func (l *Ledger) result(r Result, now time.Time) {
 	case CommandStart:
 		l.started(cmd, r, now)
 	case CommandOrder:
-		if e := l.Find(cmd.Instance); e != nil && r.Outcome != OutcomeDone && e.Driver.Generation == cmd.Order.Generation {
-			l.suspect(e, now) // closed: its last view is in the inbox, or it was terminated
-		}
+		l.ordered(cmd, r, now)
 	case CommandCheck:
 		l.checked(cmd, r.Drivers, now)
 	case CommandObserve:
 		l.observed(cmd.Instances, r.Found, r.Empty, now)
-	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandAsk:
+	case CommandStandby:
+		l.looked(r.Standby, now)
+	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandAsk, CommandHold:
 	}
 }
 
@@ -41,6 +41,14 @@ func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 		return
 	}
 	if e.Driver.Heard = now; r.Outcome == OutcomeAlready {
+		l.suspect(e, now)
+	}
+}
+
+// ordered has a driver looked at that is closed: its last view is in the inbox, or it was terminated.
+func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
+	e := l.Find(cmd.Instance)
+	if e != nil && r.Outcome != OutcomeDone && e.Driver.Generation == cmd.Order.Generation {
 		l.suspect(e, now)
 	}
 }

@@ -37,6 +37,8 @@ type Snapshot struct {
 	Booked    int            `json:"booked,omitempty"`
 	Paused    bool           `json:"paused,omitempty"`
 	Instances []InstanceView `json:"instances,omitempty"` // in the order of their booking
+	// Standby are the peerings that the group keeps ready.
+	Standby []Standby `json:"standby,omitempty"`
 	// Condition is what is wrong with the group as a whole; empty when nothing is.
 	Condition string `json:"condition,omitempty"`
 	// At is the workflow's clock when the snapshot was taken.
@@ -78,6 +80,16 @@ type InstanceView struct {
 
 // ID is the instance id CA knows it by.
 func (v InstanceView) ID(group string) string { return InstanceID(group, v.Name) }
+
+// Peered is how many peerings the group keeps ready, by the state of their holds.
+func (s Snapshot) Peered(state HoldState) (n int) {
+	for _, h := range s.Standby {
+		if h.State == state {
+			n++
+		}
+	}
+	return n
+}
 
 // Position is how far the snapshot sees.
 func (s Snapshot) Position() Position {
@@ -176,7 +188,7 @@ func (l *Ledger) Since(seen Position, now time.Time) Change {
 func (l *Ledger) snapshot(after int64, now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Target: l.Target(), Paused: l.Paused, Spec: l.Spec,
-		Booked: l.NextSeq, Condition: l.Condition, At: now,
+		Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, At: now,
 	}
 	if l.Spec != nil {
 		s.Min, s.Max, s.SpecHash = l.Spec.Min, l.Spec.Max, l.Spec.Hash()

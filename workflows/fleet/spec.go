@@ -43,7 +43,10 @@ type GroupSpec struct {
 	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
 	// Selection weighs what decides among the offers that fit; nil means the price alone.
 	Selection *Selection `json:"selection,omitempty"`
-	Budgets   Budgets    `json:"budgets,omitempty"`
+	// Standby is how many providers the group keeps peered although it has no node there, so that the next node there
+	// needs a slice only: at most 5. Default 0.
+	Standby int     `json:"standby,omitempty" validate:"gte=0,lte=5"`
+	Budgets Budgets `json:"budgets,omitempty"`
 }
 
 // Size is one of the shapes that a group's entry stands for.

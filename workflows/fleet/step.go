@@ -50,6 +50,7 @@ func (l *Ledger) Step(in GroupInput, now time.Time) {
 		l.drive(now)
 		l.check(now)
 		l.lookAtDoubtful(now)
+		l.keepStandby(now)
 		l.sweep(now)
 	}
 }
@@ -276,7 +277,7 @@ func (l *Ledger) Due(now time.Time) time.Time {
 			next = earlier(next, l.silent(e))
 		}
 	}
-	return next
+	return earlier(next, l.standbyDue())
 }
 
 // Drivers returns the workflows that a check is about, by instance; those that have ended since are left out.

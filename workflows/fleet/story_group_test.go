@@ -39,6 +39,10 @@ func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
 	switch verb {
 	case "grow", "shrink", "release", "pause", "resume":
 		out = g.operate(verb, w, now)
+	case "configure":
+		spec := storySpec()
+		spec.Standby = g.number(w.pairs["standby"], 0)
+		require.NoError(g, g.l.Operate(fleet.Configure, fleet.Request{Spec: spec}, now))
 	case "view":
 		in.Views = []fleet.View{g.view(w)}
 	case "fact":
@@ -148,13 +152,44 @@ func (g *groupStory) result(w words) *fleet.Result {
 			}
 			r.Drivers, r.Outcome = []fleet.DriverStatus{s}, fleet.OutcomeDone
 		}
-		if c.Kind == fleet.CommandObserve || c.Kind == fleet.CommandRecover {
+		if c.Kind == fleet.CommandObserve || c.Kind == fleet.CommandRecover || c.Kind == fleet.CommandStandby {
 			r.Outcome = fleet.OutcomeDone
 		}
+		r.Standby = g.standbyRows(w.pairs["rows"])
 		return r
 	}
 	require.Fail(g, fmt.Sprintf("no such command is open: %v of %v", w.plain, g.l.Commands.Open))
 	return nil
+}
+
+// standbyRows reads what a look found of providers, the best first: milan@2:warm:granted is one with a price of 2, whose
+// peering exists and where the hold is granted. full, gone and cordoned have no room, offer nothing or are excluded.
+func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
+	for one := range strings.SplitSeq(text, ",") {
+		fields := strings.Split(one, ":")
+		provider, price, ok := strings.Cut(fields[0], "@")
+		if !ok {
+			continue
+		}
+		row := fleet.StandbyRow{Offer: fleet.Offer{Name: provider, Provider: provider}, Offers: true, Fits: true,
+			Price: float64(g.number(price, 0))}
+		for _, word := range fields[1:] {
+			switch word {
+			case "warm":
+				row.Warm = true
+			case "full":
+				row.Fits = false
+			case "gone":
+				row.Fits, row.Offers = false, false
+			case "cordoned":
+				row.Fits, row.Out = false, fleet.FilterCordoned
+			default:
+				row.State = fleet.HoldState(word)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // follows are the commands and rows that are new.
@@ -175,6 +210,9 @@ func (g *groupStory) follows(out []string) []string {
 	}
 	for _, e := range g.l.Entries {
 		order, rows[e.Name] = append(order, e.Name), rowText(e)
+	}
+	for _, h := range g.l.Standby {
+		order, rows[h.Key] = append(order, h.Key), fmt.Sprintf("%s %s by %s", h.Key, h.State, h.Provider)
 	}
 	for _, name := range order {
 		if g.rows[name] != rows[name] {

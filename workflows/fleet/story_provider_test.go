@@ -100,7 +100,9 @@ func (s *providerStory) request(verb string, w words, now time.Time) fleet.HoldR
 	}
 	if verb == "acquire" || verb == "left" {
 		linger := int64(s.number(w.pairs["linger"], 60))
-		r.Shape = shape("2")
+		if !fleet.IsStandby(r.Key) {
+			r.Shape = shape("2")
+		}
 		r.Offer = &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), LingerSeconds: &linger,
 			Unpeer: fleet.UnpeerPolicy(w.pairs["unpeer"])}
 		if nodes := s.number(w.pairs["offers"], 0); nodes > 0 {

@@ -92,6 +92,7 @@ func (s *subject) short(text string) string {
 			life = fmt.Sprintf("a-e%d-", n+1)
 		}
 		text = strings.ReplaceAll(text, "a-"+epoch+"-", life)
+		text = strings.ReplaceAll(text, "standby/a/"+epoch+"-", "standby/"+life)
 	}
 	return text
 }
@@ -178,6 +179,9 @@ func commandText(c fleet.Command) string {
 		if part != "" {
 			text += " " + part
 		}
+	}
+	if c.Hold != nil {
+		text += fmt.Sprintf(" %s %s at %s", c.Hold.Kind, c.Hold.Key, c.Provider)
 	}
 	if c.Attempt != nil {
 		text += " " + c.Attempt.ObjectName() + " on " + c.Attempt.Provider.ID

@@ -63,7 +63,9 @@ func snapshots() []fleet.Snapshot {
 				view(8, fleet.Draining, fleet.StateDeleting, 90*time.Second, 1, "milan"),
 			}},
 		{Group: "gpu-10", Epoch: fleet.NewEpoch(ago(10 * 24 * time.Hour)), Revision: 3, Min: 1, Max: 4,
-			SpecHash: "ffffeeeedddd", Spec: &gpu, Paused: true, At: ago(time.Minute)},
+			SpecHash: "ffffeeeedddd", Spec: &gpu, Paused: true, At: ago(time.Minute), Standby: []fleet.Standby{
+				{Provider: "milan", Key: "standby/gpu-10/t-1", State: fleet.HoldGranted, Since: ago(2 * time.Hour)},
+				{Provider: "turin", Key: "standby/gpu-10/t-2", State: fleet.HoldWaiting, Since: ago(3 * time.Second)}}},
 		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Revision: 1, At: ago(time.Minute)}, // not configured yet
 	}
 }

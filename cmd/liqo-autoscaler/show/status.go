@@ -16,6 +16,8 @@ import (
 type Status struct {
 	Groups    []Group    `json:"groups"`
 	Instances []Instance `json:"instances"`
+	// Standby are the peerings that groups keep ready.
+	Standby []Standby `json:"standby,omitempty"`
 	// Conditions are what is wrong with providers.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Refusing are the providers that refuse this cluster, by id.
@@ -99,6 +101,10 @@ func StatusOf(snapshots ...fleet.Snapshot) Status {
 	out := Status{Groups: []Group{}, Instances: []Instance{}}
 	for _, s := range snapshots {
 		out.Groups = append(out.Groups, groupOf(s))
+		for _, h := range s.Standby {
+			out.Standby = append(out.Standby, Standby{Provider: h.Provider, Group: s.Group, State: h.State,
+				Since: h.Since.UTC()})
+		}
 		for _, v := range s.Instances {
 			out.Instances = append(out.Instances, InstanceOf(s.Group, v))
 		}

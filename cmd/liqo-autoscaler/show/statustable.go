@@ -39,9 +39,9 @@ func (s Status) Table(out io.Writer, look Look) error {
 	for _, more := range []struct {
 		rows  int
 		print func(io.Writer, Look) error
-	}{{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
-		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable},
-		{len(s.Findings.Left), s.leftTable}} {
+	}{{len(s.Standby), s.standbyTable}, {len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable},
+		{len(s.Refusing), s.refusingTable}, {len(s.Findings.Nodes), s.differentTable},
+		{len(s.Findings.Pods), s.misjudgedTable}, {len(s.Findings.Left), s.leftTable}} {
 		if more.rows == 0 {
 			continue
 		}

@@ -1,0 +1,52 @@
+package activities_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A look at the providers tells the holds as they are published, and which peerings exist. What cannot be read says
+// nothing: a hold is not taken for a forgotten one.
+func TestLookForStandbys(t *testing.T) {
+	key := fleet.StandbyKey("a", "e", 1)
+	published := running("milan", "turin")
+	published.providers[0].Standby = map[string]fleet.HoldState{key: fleet.HoldGranted}
+	w := &world{peers: []fleet.Provider{{ID: "turin"}}}
+	a := &activities.Activities{Entities: published, Backend: w, Catalog: offering{offers: []fleet.Offer{
+		{Name: "m", Provider: "milan", Lendable: cpu("8")}, {Name: "t", Provider: "turin", Lendable: cpu("8"), Price: 2},
+		{Name: "r", Provider: "rome", Lendable: cpu("8"), Price: 3}}}}
+	q := fleet.StandbyQuestion{Spec: spec, Held: []fleet.Standby{{Provider: "milan", Key: key}}}
+	q.Spec.Standby = 2
+	task := activities.Task{ID: 7, Kind: fleet.CommandStandby, Group: "a", Standby: &q}
+	look := func() ([]fleet.Result, error) { return run[[]fleet.Result](t, a.Look, task) }
+	out, err := look()
+	require.NoError(t, err)
+	rows := out[0].Standby
+	require.Len(t, rows, 3)
+	require.Equal(t, []any{"milan", fleet.HoldGranted, "turin", true, "rome", false}, []any{rows[0].Offer.Provider,
+		rows[0].State, rows[1].Offer.Provider, rows[1].Warm, rows[2].Offer.Provider, rows[2].Warm})
+
+	published.err = fleet.ErrUnavailable
+	_, err = look()
+	require.ErrorContains(t, err, "provider milan")
+	published.err, w.err = nil, errors.New("the API server is away")
+	_, err = look()
+	require.ErrorContains(t, err, "the API server is away")
+}
+
+// A group tells a provider of a hold by a command of its own.
+func TestDeliverTellsProviders(t *testing.T) {
+	m := &messages{}
+	a := &activities.Activities{Messages: m}
+	hold := fleet.HoldRequest{Kind: fleet.HoldRelease, Key: fleet.StandbyKey("a", "e", 1)}
+	out, err := run[[]fleet.Result](t, a.Deliver, []activities.Task{{ID: 3, Kind: fleet.CommandHold, Provider: "milan",
+		Hold: &hold}})
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Result{{ID: 3, Outcome: fleet.OutcomeDone}}, out)
+	require.Equal(t, []fleet.HoldRequest{hold}, m.holds)
+}

@@ -1,0 +1,141 @@
+package worker_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// peered is a world with one peering and no node.
+var peered = sim.Counts{Peerings: 1, Tenants: 1}
+
+func oneStandby(g *fleet.GroupSpec) { g.Standby = 1 }
+
+// standby waits until the group keeps the peering with its n-th provider ready, and no other.
+func (s *scene) standby(n int) {
+	s.t.Helper()
+	s.until("it keeps the peering with "+s.providers[n]+" ready", func(snap fleet.Snapshot) bool {
+		return len(snap.Standby) == 1 && snap.Standby[0].State == fleet.HoldGranted &&
+			snap.Standby[0].Provider == s.providers[n]
+	})
+}
+
+// peering is the UID of the n-th provider's.
+func (s *scene) peering(n int) string {
+	s.t.Helper()
+	w, err := s.world.Snapshot()
+	require.NoError(s.t, err)
+	require.Contains(s.t, w.Consumer.Peerings, s.providers[n])
+	return w.Consumer.Peerings[s.providers[n]].UID
+}
+
+// A group keeps a peering ready without a node: a node comes on it with a slice alone, and leaves it. Without linger it
+// would be removed at once. It goes when the config no longer wants it.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2, oneStandby).work()
+	s.standby(0)
+	s.counts("a peering, and no node", func(c sim.Counts) bool { return c == peered })
+	made := s.peering(0)
+	var run int
+	s.provider(0, "is established", func(p fleet.ProviderSnapshot) bool {
+		run = p.Run
+		return p.Phase == fleet.Established && len(p.Holds) == 0 && len(p.Standby) == 1
+	})
+
+	s.grow(1)
+	i := s.allIn(fleet.Ready, 1).Instances[0]
+	require.Equal(t, s.providers[0], i.Provider)
+	s.counts("one peering and one slice", func(c sim.Counts) bool {
+		return c.Peerings == 1 && c.Tenants == 1 && c.Slices == 1 && c.Nodes == 1
+	})
+	s.release(i.Name)
+	s.allIn("", 0)
+	s.counts("the peering is left", func(c sim.Counts) bool { return c == peered })
+	s.provider(0, "has not been peered again", func(p fleet.ProviderSnapshot) bool {
+		return len(p.Holds) == 0 && p.Phase == fleet.Established && p.Run == run
+	})
+	require.Equal(t, made, s.peering(0))
+
+	s.spec.Standby = 0
+	s.configure()
+	s.empty()
+	require.Empty(t, s.snapshot().Standby)
+}
+
+// A provider that cannot be peered with is replaced by the next one.
+func TestStandbyGoesElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2, oneStandby)
+	s.knobs(0, sim.Knobs{Refuse: backend.StageTenant, Message: "the tenant is cordoned"})
+	s.work()
+	s.standby(1)
+	s.counts("the other peering alone", func(c sim.Counts) bool { c.Refusals = 0; return c == peered })
+}
+
+// A group is removed from the config: two comparisons find the hold that nobody lists any longer.
+func TestStandbyOfARemovedGroup(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1, oneStandby).work()
+	s.standby(0)
+	require.NoError(t, s.groups.Close(s.ctx, s.spec.ID))
+	require.Eventually(t, func() bool {
+		running, err := s.groups.Running(s.ctx)
+		return err == nil && len(running) == 0
+	}, waitLimit, waitTick, "the group is closed")
+	s.compare()
+	s.compare()
+	s.empty()
+}
+
+// reprice changes the offers' file.
+func (s *scene) reprice(from, to string) {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "offers.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(s.t, err)
+	require.Contains(s.t, string(text), from)
+	require.NoError(s.t, os.WriteFile(path, bytes.ReplaceAll(text, []byte(from), []byte(to)), 0o600))
+}
+
+// Temporal's database is lost as a whole while a peering is kept ready, and another provider is the cheapest now. The
+// peering that exists is kept: the other one is not so much cheaper.
+func TestStandbyAfterALostDatabase(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2, oneStandby)
+	s.reprice("price: 2,", "price: 0.9,")
+	address := testkit.FreePorts(t, 1)[0]
+	stop := s.temporalOf(address, filepath.Join(s.dir, "before"))
+	var err error
+	s.temporal, err = client.NewLazyClient(client.Options{HostPort: address, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(s.temporal.Close)
+	s.groups = flow.NewGroups(s.temporal, s.hub, s.queue)
+	kill := s.spawnAt(address)
+	s.configure()
+	s.standby(1)
+	made := s.peering(1)
+
+	kill()
+	stop()
+	s.reprice("price: 0.9,", "price: 1.1,")
+	s.temporalOf(address, filepath.Join(s.dir, "after"))
+	s.spawnAt(address)
+	require.Empty(t, s.configure().Standby, "it is forgotten")
+	s.standby(1)
+	s.provider(1, "holds it", func(p fleet.ProviderSnapshot) bool {
+		return p.Phase == fleet.Established && len(p.Standby) == 1
+	})
+	s.counts("it stands alone", func(c sim.Counts) bool { return c == peered })
+	require.Equal(t, made, s.peering(1), "the peering was made anew")
+}

@@ -1,0 +1,300 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A group keeps peerings ready where it has no node, so that the next node there needs a slice only. Each is a hold of
+// size zero at the provider, which makes the peering and lets nothing remove it (I11). The group has the providers
+// looked at now and then, and decides by what it is told; nothing of it must be remembered: a group that begins anew
+// books again, where a peering exists before elsewhere, and the comparison releases the holds that no group lists.
+
+// Standby is one peering that a group keeps ready.
+type Standby struct {
+	Provider string `json:"provider"`
+	// Key is that of its hold.
+	Key   string    `json:"key"`
+	State HoldState `json:"state"` // waiting or granted
+	Since time.Time `json:"since"` // when it entered State
+	// Worse is since when there is a better provider, or this one offers nothing; zero: it is not so.
+	Worse time.Time `json:"worse,omitzero"`
+}
+
+// StandbyQuestion is what a look at the providers answers for a group, see RankStandby.
+type StandbyQuestion struct {
+	Spec     GroupSpec              `json:"spec"`
+	Held     []Standby              `json:"held,omitempty"`
+	Failures map[string][]time.Time `json:"failures,omitempty"`
+}
+
+// StandbyRow is what such a look found of one provider.
+type StandbyRow struct {
+	Offer Offer   `json:"offer"`
+	Price float64 `json:"price,omitempty"` // of a node of the group
+	Score float64 `json:"score,omitempty"` // only with a Selection
+	// Offers: it has an offer that has not expired. Fits: a node of the group would find room, and peering may be tried.
+	Offers bool `json:"offers,omitempty"`
+	Fits   bool `json:"fits,omitempty"`
+	// Warm: its peering exists.
+	Warm bool `json:"warm,omitempty"`
+	// State is what became of the group's hold there; empty when the provider knows of none.
+	State HoldState `json:"state,omitempty"`
+	// Out is why the group may have nothing there; empty when it may.
+	Out Filter `json:"out,omitempty"`
+}
+
+// Times of standby peerings.
+const (
+	standbySettled = 2 * time.Minute  // between two looks when all is as it should be
+	standbyShort   = time.Minute      // when providers are missing
+	standbyWaits   = 5 * time.Second  // while a peering is being made
+	standbyUnseen  = 2 * time.Minute  // how long a provider may know nothing of a hold that it is asked for
+	standbyWorse   = 30 * time.Minute // how long another provider must be better before it takes the place
+	standbyBetter  = 1.2              // how many times the price or the score makes it better
+)
+
+const standbyPrefix = "standby/"
+
+// StandbyKey is the key of a standby's hold. It is no ObjectName.
+func StandbyKey(group, epoch string, n int) string {
+	return fmt.Sprintf("%s%s/%s-%d", standbyPrefix, group, epoch, n)
+}
+
+// IsStandby reports whether a hold's key is a standby's.
+func IsStandby(key string) bool { return strings.HasPrefix(key, standbyPrefix) }
+
+// standbyMost is how many providers the group keeps peered; none until it is configured.
+func (l *Ledger) standbyMost() int {
+	if l.Spec == nil {
+		return 0
+	}
+	return l.Spec.Standby
+}
+
+// keepStandby gives back what is too much by the config, and has the providers looked at when it is time. A paused
+// group keeps what it has.
+func (l *Ledger) keepStandby(now time.Time) {
+	most, granted := l.standbyMost(), 0
+	for _, h := range slices.Clone(l.Standby) { // the best first
+		if h.State == HoldGranted {
+			granted++
+		}
+		if most == 0 || h.State == HoldGranted && granted > most {
+			l.giveUp(h)
+		}
+	}
+	if due := l.standbyDue(); !due.IsZero() && !now.Before(due) {
+		l.Commands.Add(Command{Kind: CommandStandby})
+	}
+}
+
+// standbyDue is when the providers are looked at next; zero for never.
+func (l *Ledger) standbyDue() time.Time {
+	most := l.standbyMost()
+	busy := func(c Command) bool { return c.Kind == CommandStandby || c.Kind == CommandHold }
+	waits := func(h Standby) bool { return h.State == HoldWaiting }
+	switch {
+	case most == 0 || l.Paused || l.Commands.Has(busy):
+		return time.Time{}
+	case slices.ContainsFunc(l.Standby, waits):
+		return l.StandbyLooked.Add(standbyWaits)
+	case len(l.Standby) < most:
+		return l.StandbyLooked.Add(standbyShort)
+	default:
+		return l.StandbyLooked.Add(standbySettled)
+	}
+}
+
+// looked takes a look at the providers, the best first: a hold that was refused or forgotten is replaced at once, one
+// whose provider is worse than another for half an hour when the other's peering exists.
+func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
+	l.StandbyLooked = now
+	most := l.standbyMost()
+	if most == 0 || l.Paused {
+		return
+	}
+	var newcomers []StandbyRow
+	held := l.Standby
+	l.Standby = nil
+	for _, row := range rows {
+		n := slices.IndexFunc(held, func(h Standby) bool { return h.Provider == row.Offer.Provider })
+		free := n < 0
+		if !free {
+			h := held[n]
+			if h.ends(row, now) {
+				l.giveUp(h)
+				free = row.State == "" // a provider that has forgotten the hold may have another one
+			} else {
+				l.Standby = append(l.Standby, l.granted(h, row, now))
+			}
+		}
+		if free && row.Fits && row.Out == "" {
+			newcomers = append(newcomers, row)
+		}
+	}
+	l.challenge(rows, &newcomers, now)
+	for len(l.Standby) < most && len(newcomers) > 0 {
+		l.bookStandby(take(&newcomers), now)
+	}
+}
+
+// granted notes that a hold was granted.
+func (l *Ledger) granted(h Standby, row StandbyRow, now time.Time) Standby {
+	if row.State == HoldGranted && h.State != HoldGranted {
+		h.State, h.Since = HoldGranted, now
+		l.Revision++
+	}
+	return h
+}
+
+// ends reports whether a hold is to be given up at once: it is refused, excluded, or its provider has forgotten it.
+func (h Standby) ends(row StandbyRow, now time.Time) bool {
+	forgotten := row.State == "" && (h.State == HoldGranted || now.Sub(h.Since) > standbyUnseen)
+	return row.Out != "" || row.State == HoldRefused || forgotten
+}
+
+// challenge books one newcomer beside the holds when it has been better than one of them for long; that one is given
+// up when the newcomer's is granted. A provider that has offered nothing for as long is given up without one.
+func (l *Ledger) challenge(rows []StandbyRow, newcomers *[]StandbyRow, now time.Time) {
+	wanted := false
+	for n := len(l.Standby) - 1; n >= 0; n-- {
+		h := &l.Standby[n]
+		row := rows[slices.IndexFunc(rows, func(r StandbyRow) bool { return r.Offer.Provider == h.Provider })]
+		better := len(*newcomers) > 0 && (*newcomers)[0].better(row)
+		switch {
+		case !better && row.Offers:
+			h.Worse = time.Time{}
+		case h.Worse.IsZero():
+			h.Worse = now
+		case now.Sub(h.Worse) < standbyWorse:
+		case better:
+			wanted, h.Worse = true, now // one that fails is not tried again at once
+		default:
+			l.giveUp(*h)
+		}
+	}
+	if wanted && len(l.Standby) == l.standbyMost() {
+		l.bookStandby((*newcomers)[0], now)
+		*newcomers = (*newcomers)[1:]
+	}
+}
+
+// better reports whether a provider is so much better than another one that it takes its place.
+func (r StandbyRow) better(o StandbyRow) bool {
+	switch {
+	case r.Fits != o.Fits:
+		return r.Fits
+	case r.Score != o.Score:
+		return r.Score >= standbyBetter*o.Score
+	default:
+		return r.Price < o.Price && standbyBetter*r.Price <= o.Price
+	}
+}
+
+// take takes out the best newcomer, or one whose peering exists when the best is not better than that by much.
+func take(newcomers *[]StandbyRow) StandbyRow {
+	all := *newcomers
+	n := slices.IndexFunc(all, func(r StandbyRow) bool { return r.Warm && !all[0].better(r) })
+	row := all[max(n, 0)]
+	*newcomers = slices.Delete(all, max(n, 0), max(n, 0)+1)
+	return row
+}
+
+func (l *Ledger) bookStandby(row StandbyRow, now time.Time) {
+	l.StandbySeq++
+	l.Revision++
+	h := Standby{Provider: row.Offer.Provider, Key: StandbyKey(l.Group, l.Epoch, l.StandbySeq), State: HoldWaiting,
+		Since: now}
+	l.Standby = append(l.Standby, h)
+	l.Commands.Add(Command{Kind: CommandHold, Provider: h.Provider, Hold: &HoldRequest{
+		Kind: HoldAcquire, Key: h.Key, Offer: &row.Offer, Budget: l.Spec.Budgets.Peer, NetworkBudget: l.Spec.Budgets.Network,
+	}})
+}
+
+// StandbyQuestion is what a look at the providers is to answer; nil when the group wants none any longer.
+func (l *Ledger) StandbyQuestion() *StandbyQuestion {
+	if l.standbyMost() == 0 {
+		return nil
+	}
+	return &StandbyQuestion{Spec: *l.Spec, Held: l.Standby, Failures: l.Failures}
+}
+
+func (l *Ledger) giveUp(h Standby) {
+	l.Revision++
+	l.Standby = slices.DeleteFunc(l.Standby, func(other Standby) bool { return other.Key == h.Key })
+	l.Commands.Add(Command{Kind: CommandHold, Provider: h.Provider, Hold: &HoldRequest{Kind: HoldRelease, Key: h.Key}})
+}
+
+// RankStandby judges which providers a group could keep peered, the best first: those that it holds, the best that fit,
+// and those that fit and are peered, some 20 in all. states are the providers' by id, and peers those with a peering of
+// ours: after a loss of all histories only that tells what there was. It computes only.
+func RankStandby(q StandbyQuestion, candidates []Candidate, states map[string]ProviderSnapshot, peers []Provider,
+	now time.Time) []StandbyRow {
+	var rows, unfit []StandbyRow
+	cold, seen := 0, map[string]bool{}
+	asked := judge(q.Spec, asPeered(candidates), nil, now)
+	for j := range asked.best(asked.choice(Rank{Name: q.Spec.ID})) {
+		id := j.candidate.Offer.Provider
+		row, held := q.row(j, states[id])
+		row.Warm = slices.ContainsFunc(peers, func(p Provider) bool { return p.ID == id })
+		enough := len(rows) >= MaxCandidates || !row.Warm && cold > q.Spec.Standby
+		if seen[id] || !held && (!row.Fits || enough) {
+			continue
+		}
+		seen[id] = true
+		if !row.Fits {
+			unfit = append(unfit, row)
+			continue
+		}
+		rows = append(rows, row)
+		if !row.Warm {
+			cold++
+		}
+	}
+	for _, h := range q.Held {
+		if !seen[h.Provider] {
+			unfit = append(unfit, StandbyRow{Offer: Offer{Provider: h.Provider}, State: states[h.Provider].Standby[h.Key]})
+		}
+	}
+	return append(rows, unfit...)
+}
+
+// asPeered are candidates as they would be as standbys.
+func asPeered(candidates []Candidate) []Candidate {
+	candidates = slices.Clone(candidates)
+	for n := range candidates {
+		candidates[n].Warm = true
+	}
+	return candidates
+}
+
+// row is what is known of one provider, and whether the group has a hold there.
+func (q StandbyQuestion) row(j judgement, state ProviderSnapshot) (row StandbyRow, held bool) {
+	row = StandbyRow{Offer: j.candidate.Offer, Price: j.price, Score: j.score, Offers: j.filter != FilterExpired,
+		Fits: j.filter == "" && state.takesStandby()}
+	n := slices.IndexFunc(q.Held, func(h Standby) bool { return h.Provider == j.candidate.Offer.Provider })
+	if n < 0 {
+		return row, false
+	}
+	row.State, row.Out = state.Standby[q.Held[n].Key], j.filter.excludes()
+	return row, true
+}
+
+// excludes is the filter itself when it says that a group may have no node at a provider, whatever it has free.
+func (f Filter) excludes() Filter {
+	switch f {
+	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency:
+		return f
+	case FilterExpired, FilterRefused, FilterFit, FilterMaxNodes:
+	}
+	return ""
+}
+
+// takesStandby reports whether a hold there would be granted, as far as the provider has published.
+func (s ProviderSnapshot) takesStandby() bool {
+	row := s.Phase.Row()
+	return !s.Standing.Closes() && (s.Phase == "" || row.Grants || row.Waits)
+}
