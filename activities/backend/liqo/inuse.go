@@ -80,9 +80,6 @@ func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 			if err := deleteThis(ctx, provider, &slices.Items[i]); err != nil {
 				return err
 			}
-			if err := deleteCertificate(ctx, provider, p.remoteNS, slices.Items[i].Name); err != nil {
-				return err
-			}
 		}
 		return nil
 	})

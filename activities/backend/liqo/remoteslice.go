@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
@@ -89,9 +90,30 @@ func (a *attempt) certificateGone(ctx context.Context) error {
 	})
 }
 
-// deleteCertificate deletes a slice's certificate on the provider, which Liqo keeps for ever (Liqo
-// pkg/identityManager/certificateIdentityProvider.go).
+// certificatePrefix is before the name of a slice in that of its certificate on the provider, which Liqo keeps for ever
+// (Liqo pkg/identityManager/certificateIdentityProvider.go).
+const certificatePrefix = "liqo-remote-certificate-"
+
 func deleteCertificate(ctx context.Context, provider client.Client, namespace, slice string) error {
 	return client.IgnoreNotFound(provider.Delete(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-remote-certificate-" + slice}}))
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificatePrefix + slice}}))
+}
+
+// deleteCertificates deletes those of all slices, when there are none any longer: Liqo may have made one again while
+// its slice was being deleted.
+func deleteCertificates(ctx context.Context, provider client.Client, namespace string) error {
+	var secrets corev1.SecretList
+	if err := provider.List(ctx, &secrets, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		slice, is := strings.CutPrefix(secrets.Items[i].Name, certificatePrefix)
+		if !is {
+			continue
+		}
+		if err := deleteCertificate(ctx, provider, namespace, slice); err != nil {
+			return err
+		}
+	}
+	return nil
 }

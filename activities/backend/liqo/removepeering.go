@@ -221,6 +221,11 @@ func (s *survey) remoteLeftovers(ctx context.Context) (gone bool, message string
 		return true, "", s.keepHandshake(ctx, s.kept.Kind)
 	}
 	err = s.remote.do(ctx, "remove our nonce and tenant namespace", func(provider client.Client) (err error) {
+		if s.remoteNS != "" {
+			if err := deleteCertificates(ctx, provider, s.remoteNS); err != nil {
+				return err
+			}
+		}
 		gone, message, err = s.leftoverGone(ctx, provider, s.self.id, consts.NonceSecretLabelKey, nonceName, false)
 		return err
 	})

@@ -33,12 +33,15 @@ func ourPeering() (here, there []client.Object) {
 func TestUnpeerRemovesOurs(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
-	c := newClusters(t, here, there)
+	there[0] = tenantNS(me) // theirs, and it stays
+	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, certificatePrefix+"g-abc-1-1")}
+	c := newClusters(t, here, append(there, certificate))
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+	require.False(t, exists(t, c.there, certificate))
 	for _, object := range here {
 		require.False(t, exists(t, c.local, object), "%T %s", object, object.GetName())
 	}
-	for _, object := range there {
+	for _, object := range there[1:] {
 		require.False(t, exists(t, c.there, object), "%T %s", object, object.GetName())
 	}
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil), "twice")
