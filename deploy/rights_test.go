@@ -210,15 +210,15 @@ var needs = map[string][]right{
 	"rights.go dismiss p.local.Delete": named("cluster", "delete", "rbac.authorization.k8s.io/rolebindings",
 		tenantRole+"."+namespace+".lender-worker"),
 
-	"remoteslice.go deleteCertificates provider.List": on("tenant", "list", "/secrets"),
+	"remoteslice.go deleteCertificates provider.List":  on("tenant", "list", "/secrets"),
 	"remoteslice.go deleteCertificate provider.Delete": on("tenant", "delete", "/secrets"),
-	"remoteslice.go removeRemote provider.Get":       on("tenant", "get", slice),
-	"remoteslice.go removeRemote deleteThis":         on("tenant", "delete", slice),
+	"remoteslice.go removeRemote provider.Get":         on("tenant", "get", slice),
+	"remoteslice.go removeRemote deleteThis":           on("tenant", "delete", slice),
 
 	"restamp.go retag mergePatch":       on("cluster", "patch", virtual),
 	"restamp.go isStamped a.local.List": on("cluster", "list", "/nodes"),
-	"stamp.go stamp a.local.Get":      on("cluster", "get", "/nodes"),
-	"stamp.go stamp mergePatch":       on("cluster", "patch", "/nodes"),
+	"stamp.go stamp a.local.Get":        on("cluster", "get", "/nodes"),
+	"stamp.go stamp mergePatch":         on("cluster", "patch", "/nodes"),
 
 	"slice.go remind mergePatch":             on("cluster", "patch", slice),
 	"slice.go createSlice j.local.Create":    on("cluster", "create", slice),

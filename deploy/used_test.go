@@ -25,6 +25,16 @@ const (
 
 // unseen are the rights that no record has, each with the reason.
 var unseen = map[string]string{
+	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is not " +
+		"there is applied",
+	"ClusterRole liqo-autoscaler-worker patch authentication.liqo.io/resourceslices": "crd-replicator is reminded of a " +
+		"slice, or its finalizer removed, only when it has failed: TestJoinUnanswered and TestLeaveRevoked in " +
+		"activities/backend/liqo",
+	"ClusterRole liqo-autoscaler-worker-tenant update offloading.liqo.io/vkoptionstemplates": "Liqo is upgraded in no " +
+		"suite: TestJoinWithoutNetwork in activities/backend/liqo",
+	"Role liqo-tenant-consumer/liqo-autoscaler-consumer-consumer patch networking.liqo.io/gatewayclients": "a gateway's " +
+		"address that changes is followed with the server at the provider alone: TestNetworkRepaired in " +
+		"activities/backend/liqo",
 	"ClusterRole liqo-autoscaler-worker bind rbac.authorization.k8s.io/clusterroles": "no request of its own: asked for " +
 		"when the RoleBinding is created, see admitted in policy_test.go",
 	"ClusterRole liqo-autoscaler-worker update authentication.liqo.io/resourceslices/finalizers": "no request of its " +
