@@ -25,8 +25,8 @@ const (
 
 // unseen are the rights that no record has, each with the reason.
 var unseen = map[string]string{
-	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is not " +
-		"there is applied",
+	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is " +
+		"not there is applied",
 	"ClusterRole liqo-autoscaler-worker patch authentication.liqo.io/resourceslices": "crd-replicator is reminded of a " +
 		"slice, or its finalizer removed, only when it has failed: TestJoinUnanswered and TestLeaveRevoked in " +
 		"activities/backend/liqo",
