@@ -178,8 +178,8 @@ func (p *ProviderState) budgets() (budget, network time.Duration) {
 	return cmp.Or(budget, EstablishBound), cmp.Or(network, NetworkBound)
 }
 
-// Apply moves a peering by the table; beside it only a recovery and a sweep set the phase, by what exists. It returns the move;
-// an ignored one changed nothing.
+// Apply moves a peering by the table; beside it only a recovery and a sweep set the phase, by what exists. It returns
+// the move; an ignored one changed nothing.
 func (p *ProviderState) Apply(ev PeeringEvent, why *Failure, now time.Time) PeeringMove {
 	m, ok := p.Phase.Row().Moves[ev]
 	if !ok || m.Ignored {

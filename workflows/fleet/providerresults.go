@@ -109,8 +109,8 @@ func (p *ProviderState) compared(d Differences, now time.Time) {
 	p.Round, p.Unheld, p.Unused, p.Remains, p.Unpeered = d.Round, d.Unheld, d.Unused, d.Remains, d.Unpeered
 }
 
-// repairStandby has a standby's peering made again that is gone, which a step on a node would notice. Not often: one that
-// somebody else has made is not listed as ours either.
+// repairStandby has a standby's peering made again that is gone, which a step on a node would notice. Not often: one
+// that somebody else has made is not listed as ours either.
 func (p *ProviderState) repairStandby(d Differences, now time.Time) {
 	if d.Unpeered && p.Unpeered && p.Phase == Established && now.Sub(p.Since) >= networkRetry {
 		p.Apply(PeeringBroken, nil, now)
