@@ -115,17 +115,22 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 	}
 	if out.Offer == nil {
 		code := fleet.CodeNoOffer
-		if decision.Full {
+		switch {
+		case decision.Full:
 			code = fleet.CodeNoCapacity
+		case decision.Counts[string(fleet.FilterSpending)] > 0:
+			code = fleet.CodeSpending
 		}
 		out.Failure = fleet.NewFailure(code, "", "", nothingFits(in, decision))
 		return out, nil
 	}
+	offered := *out.Offer
+	out.Offer.Hourly = in.Spec.Price(offered)
 	view := in.View.Chosen(*out.Offer)
 	at := fleet.Attempt{Group: in.Spec.ID, Instance: view.Instance, Number: view.Attempt}
 	err := a.Tell(ctx, TellInput{
 		Group: in.Spec.ID, View: &view, Provider: out.Offer.Provider,
-		Holds: []fleet.HoldRequest{acquire(at, in.Spec, out.Offer)},
+		Holds: []fleet.HoldRequest{acquire(at, in.Spec, &offered)},
 	})
 	if err == nil {
 		a.show(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s asks provider %s", at.Number, at.Instance,

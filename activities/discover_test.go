@@ -41,22 +41,43 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 	return out.Offer.Provider, out
 }
 
+// A node is not made where it costs more than its group may spend; a cheaper offer that is full may have room later.
+func TestSelectWhenItCostsTooMuch(t *testing.T) {
+	spec, most := spec, 1.0
+	spec.Spending = &fleet.Spending{PerNode: &most}
+	dear := fleet.Candidate{Offer: fleet.Offer{Provider: "dear", Lendable: cpu("8"), Price: 1.5}}
+	full := fleet.Candidate{Offer: fleet.Offer{Provider: "full", Lendable: cpu("8"), Price: 1}, Free: cpu("1")}
+	a := &activities.Activities{Messages: &messages{}}
+	for code, candidates := range map[fleet.Code][]fleet.Candidate{
+		fleet.CodeSpending: {dear}, fleet.CodeNoCapacity: {dear, full}, fleet.CodeNoOffer: {},
+	} {
+		out, err := run[activities.SelectOutput](t, a.Select, activities.SelectInput{Spec: spec,
+			Found: activities.DiscoverOutput{Candidates: candidates}})
+		require.NoError(t, err)
+		require.Nil(t, out.Offer)
+		require.Equal(t, code, out.Failure.Code)
+	}
+}
+
 // Select tells the group whom it asks, and the provider what for, before the driver goes on.
 func TestSelectTellsViewAndAcquire(t *testing.T) {
-	offer := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8"), Labels: map[string]string{"country": "it"}}
+	offer := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8"), Labels: map[string]string{"country": "it"},
+		Prices: map[corev1.ResourceName]float64{"cpu": 0.25}}
 	m := &messages{}
 	a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{offer}}, Entities: &entities{}, Messages: m}
 	provider, out := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1"})
 	require.Equal(t, "milan", provider)
 	require.Nil(t, out.Failure)
 	require.Equal(t, []fleet.View{{
-		Instance: "a-t0-1", Phase: fleet.Peering, Sequence: 2, Attempt: 1, Offer: &fleet.Offer{Name: "m", Provider: "milan"},
+		Instance: "a-t0-1", Phase: fleet.Peering, Sequence: 2, Attempt: 1,
+		Offer: &fleet.Offer{Name: "m", Provider: "milan", Hourly: 0.5},
 	}}, m.views)
+	require.InDelta(t, 0.5, out.Offer.Hourly, 0)
 	require.Len(t, m.holds, 1)
 	acquire := m.holds[0]
 	require.Equal(t, fleet.HoldAcquire, acquire.Kind)
 	require.Equal(t, "a-t0-1-1", acquire.Key)
-	require.Equal(t, "m", acquire.Offer.Name)
+	require.Equal(t, offer, *acquire.Offer, "the provider is told its offer as it is")
 	require.Equal(t, "2", acquire.Shape.Cpu().String())
 	require.Equal(t, spec.Budgets.WithDefaults().Peer, acquire.Budget)
 

@@ -17,7 +17,7 @@ func TestChangeOnALaterRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 1))
 		began := time.Now()
-		late, err := f.Grow(t.Context(), "cpu", 1, d.s.roster.Load().byID["cpu"].seen())
+		late, err := f.Grow(t.Context(), "cpu", 1, 0, d.s.roster.Load().byID["cpu"].seen())
 		require.NoError(t, err)
 		require.False(t, late.Whole)
 		require.Len(t, late.Snapshot.Instances, 1, "only what changed")

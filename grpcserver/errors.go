@@ -42,6 +42,8 @@ func codeOfRefusal(kind fleet.RefusalKind) codes.Code {
 		return codes.InvalidArgument
 	case fleet.RefusedMax:
 		return codes.OutOfRange
+	case fleet.RefusedSpending:
+		return codes.ResourceExhausted
 	case fleet.RefusedPrecondition:
 		return codes.FailedPrecondition
 	case fleet.RefusedExpired:

@@ -149,14 +149,15 @@ func (f *fakeGroups) Close(_ context.Context, group string) error {
 	return nil
 }
 
-func (f *fakeGroups) Grow(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
+func (f *fakeGroups) Grow(ctx context.Context, group string, delta int, priceCap float64,
+	seen fleet.Position) (fleet.Change, error) {
 	f.mu.Lock()
 	hook := f.onGrow
 	f.mu.Unlock()
 	if hook != nil {
 		hook()
 	}
-	return f.mutate(ctx, fleet.Grow, group, fleet.Request{Delta: delta, Seen: seen})
+	return f.mutate(ctx, fleet.Grow, group, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen})
 }
 
 func (f *fakeGroups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {

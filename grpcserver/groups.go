@@ -19,8 +19,9 @@ type Groups interface {
 	// Configure puts the group's spec in force and starts the group when it does not run. Idempotent by the spec's
 	// hash.
 	Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error)
-	// Grow books delta > 0 new instances. Two calls are two operations.
-	Grow(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error)
+	// Grow books delta > 0 new instances, each of which may cost priceCap in an hour; 0 is no bound. Two calls are two
+	// operations.
+	Grow(ctx context.Context, group string, delta int, priceCap float64, seen fleet.Position) (fleet.Change, error)
 	// Shrink cancels at most delta > 0 instances that count and are not registered, youngest first; it refuses only
 	// when there is none.
 	Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error)

@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -73,8 +74,8 @@ func (r *roster) use() (use fleet.Use, unknown string) {
 // maxTarget is the largest max that a config may give a group.
 const maxTarget = 1000
 
-// most is the group's max as CA is told it: no more than would not be refused, and no more than is offered, but never
-// less than what is there. CA takes a refusal for a failure of the group and backs off.
+// most is the group's max as CA is told it: no more than would not be refused, by limits or for what it costs, and no
+// more than is offered, but never less than what is there. CA takes a refusal for a failure of the group and backs off.
 func (s *Server) most(r *roster, g *group) int {
 	t := g.terms.Load()
 	target, paused := 0, false
@@ -85,6 +86,10 @@ func (s *Server) most(r *roster, g *group) int {
 		return target
 	}
 	most := t.spec.Max
+	if p := g.picture.Load(); p != nil {
+		more, _ := s.affords(g, p, time.Now())
+		most = min(most, target+more)
+	}
 	if f, ok := s.figure(g.id); ok {
 		most = max(target, min(most, f.ceiling))
 	}

@@ -100,6 +100,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
 		descDirty, descPaused, descStandby, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken,
 		descConfigAt, descNotDerived, descForeign,
+		descCostRate, descCostTotal, descCostMonth, descUnpriced, descSpending, descSpendReached,
 	} {
 		out <- d
 	}
@@ -138,6 +139,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		}
 		if p := g.picture.Load(); p != nil {
 			collectPicture(p, gauge)
+			collectCost(g, p, time.Now(), gauge)
 			for _, i := range p.Instances {
 				if i.Provider != "" {
 					providers[i.Provider]++

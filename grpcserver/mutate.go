@@ -30,13 +30,15 @@ type mutation struct {
 	verb  string
 	delta int      // of increase and decrease, positive
 	names []string // of deleteNodes
+	// priceCap is what each node of increase may cost, see fleet.Request.
+	priceCap float64
 }
 
 // send books the mutation with the group.
 func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Change, error) {
 	switch m.verb {
 	case increase:
-		return groups.Grow(ctx, g.id, m.delta, g.seen())
+		return groups.Grow(ctx, g.id, m.delta, m.priceCap, g.seen())
 	case decrease:
 		return groups.Shrink(ctx, g.id, m.delta, g.seen())
 	default:
@@ -91,6 +93,9 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 			return err
 		}
 		defer done()
+		if m.priceCap, err = s.maySpend(g, m.delta, time.Now()); err != nil {
+			return err
+		}
 	}
 	before, wasDirty, began := g.picture.Load(), g.isDirty(), time.Now()
 	change, err := m.send(ctx, s.groups, g)

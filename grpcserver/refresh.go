@@ -68,6 +68,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 		errs[i] = s.judge(g, errs[i], away)
 	}
 	s.measure()
+	s.warnOfSpending(list, time.Now())
 	if err := summary(list, errs); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestS2GroupHasTheLastWord(t *testing.T) {
 	f := newFake()
 	d := direct{t, loaded(t, f, spec("cpu", 0, 3))}
 	// Another replica of this server has grown the group meanwhile: the view knows nothing of it.
-	_, err := f.Grow(t.Context(), "cpu", 3, fleet.Position{})
+	_, err := f.Grow(t.Context(), "cpu", 3, 0, fleet.Position{})
 	require.NoError(t, err)
 	requireCode(t, codes.OutOfRange, d.increase(time.Second, 1))
 	require.Equal(t, 1+1, f.called("grow"))

@@ -23,6 +23,8 @@ type group struct {
 	readAt   atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
 	unusable atomic.Pointer[problem]   // why the last Refresh could not read or configure the group; nil when it could
 
+	limitsReached atomic.Int64 // limits of spending that the log knows of
+
 	caWaits atomic.Int64 // CA's max-node-provision-time in nanoseconds, as it told last; 0 before that
 
 	mu        sync.Mutex // guards what follows and the replacement of picture

@@ -26,7 +26,7 @@ func BenchmarkBooking(b *testing.B) {
 	}
 	for b.Loop() {
 		var snap fleet.Change
-		timed(&grow, func() (err error) { snap, err = s.groups.Grow(s.ctx, s.spec.ID, 1, fleet.Position{}); return err })
+		timed(&grow, func() (err error) { snap, err = s.groups.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{}); return err })
 		name := snap.Snapshot.Instances[len(snap.Snapshot.Instances)-1].Name
 		timed(&release, func() error {
 			_, err := s.groups.Release(s.ctx, s.spec.ID, []string{name}, fleet.Position{})

@@ -226,7 +226,7 @@ func (s *scene) grow(n int) fleet.Snapshot {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // its worker may only be starting
 	defer cancel()
-	c, err := s.groups.Grow(ctx, s.spec.ID, n, fleet.Position{})
+	c, err := s.groups.Grow(ctx, s.spec.ID, n, 0, fleet.Position{})
 	require.NoError(s.t, err)
 	return c.Snapshot
 }

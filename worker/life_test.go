@@ -135,11 +135,17 @@ func TestRefusedOperationsChangeNothing(t *testing.T) {
 		kind fleet.RefusalKind
 		call func() error
 	}{
-		{fleet.RefusedInvalid, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 0, fleet.Position{}); return err }},
-		{fleet.RefusedInvalid, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, -3, fleet.Position{}); return err }},
-		{fleet.RefusedMax, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 5, fleet.Position{}); return err }},
+		{fleet.RefusedInvalid, func() error {
+			_, err := s.groups.Grow(s.ctx, s.spec.ID, 0, 0, fleet.Position{})
+			return err
+		}},
+		{fleet.RefusedInvalid, func() error {
+			_, err := s.groups.Grow(s.ctx, s.spec.ID, -3, 0, fleet.Position{})
+			return err
+		}},
+		{fleet.RefusedMax, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 5, 0, fleet.Position{}); return err }},
 		{fleet.RefusedMax, func() error {
-			_, err := s.groups.Grow(s.ctx, s.spec.ID, math.MaxInt32,
+			_, err := s.groups.Grow(s.ctx, s.spec.ID, math.MaxInt32, 0,
 				fleet.Position{})
 			return err
 		}},
@@ -153,7 +159,7 @@ func TestRefusedOperationsChangeNothing(t *testing.T) {
 		require.True(t, fleet.IsRefused(c.call(), c.kind), "%s: %v", c.kind, c.call())
 	}
 	require.Equal(t, before, s.snapshot(), "a refused operation leaves no trace")
-	_, err := s.groups.Grow(s.ctx, "nobody", 1, fleet.Position{})
+	_, err := s.groups.Grow(s.ctx, "nobody", 1, 0, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 	require.ErrorContains(t, err, "nodegroup/nobody does not run")
 }
@@ -182,7 +188,7 @@ func TestLostCallDoesNotComeBackAsAGhost(t *testing.T) {
 	kill()
 	ctx, cancel := context.WithTimeout(s.ctx, 1500*time.Millisecond)
 	defer cancel()
-	_, err := s.groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
+	_, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown, "nobody answered: it may or may not have been booked")
 	s.spawn()
 	s.grow(1) // answered, so whatever was before it has been decided

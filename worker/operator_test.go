@@ -70,7 +70,7 @@ func TestPausedByHand(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 	require.NoError(t, s.pause("first", "true"))
 	require.True(t, s.snapshot().Paused)
-	_, err := s.groups.Grow(s.ctx, s.spec.ID, 1, fleet.Position{})
+	_, err := s.groups.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{})
 	require.True(t, fleet.IsRefused(err, fleet.RefusedMax), "%v", err)
 	s.release(name)
 	s.allIn("", 0)

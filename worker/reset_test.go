@@ -86,7 +86,7 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	s := newScene(t, 1).work()
 	ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
 	defer cancel()
-	_, err := s.groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
+	_, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 	require.NoError(t, err)
 	is := s.allIn(fleet.Ready, 1)
 	name, epoch := is.Instances[0].Name, is.Epoch
@@ -185,7 +185,7 @@ func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 		defer cancel()
-		snap, err := s.groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
+		snap, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 		assert.NoError(t, err)
 		grown <- snap
 	}()

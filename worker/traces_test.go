@@ -144,7 +144,7 @@ func TestOneScaleOutIsOneTrace(t *testing.T) {
 
 	groups := flow.NewGroups(o.Temporal, s.hub, s.queue)
 	ctx, root := spans.Tracer("test").Start(s.ctx, "IncreaseSize")
-	booked, err := groups.Grow(ctx, s.spec.ID, 1, fleet.Position{})
+	booked, err := groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 	root.End()
 	require.NoError(t, err)
 	later := booked.Snapshot.Instances[0].Name

@@ -169,7 +169,7 @@ func (d *driver) activity(ctx workflow.Context, step fleet.Step, view fleet.View
 	case fleet.StepJoin:
 		in := activities.JoinInput{View: view, Node: backend.NodeSpec{
 			Attempt: at, Shape: d.Spec.Shape, Class: i.Offer.Class, Labels: d.Spec.NodeLabels(), Taints: d.Spec.NodeTaints(),
-			Booking: fleet.Booking{Spec: d.Spec, BookedAt: i.BookedAt},
+			Booking: fleet.Booking{Spec: d.Spec, BookedAt: i.BookedAt, Hourly: i.Offer.Hourly},
 		}}
 		ctx = join(ctx, "wait for virtual node "+at.ObjectName())
 		return workflow.ExecuteActivity(ctx, activities.NameJoin, in).Get(ctx, nil)

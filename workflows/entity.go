@@ -39,6 +39,8 @@ type machine interface {
 	// revision rises with each change of the snapshot.
 	revision() int64
 	snapshot(now time.Time) (snapshot any, details string)
+	// days is what to publish beside the snapshot, under MemoDays; nil when this run has published it.
+	days() any
 	state() any
 	// pending reports whether messages have come that receive has not taken.
 	pending() bool
@@ -158,9 +160,15 @@ func (e *entity) publish(now time.Time) {
 	}
 	e.published = e.revision()
 	s, details := e.snapshot(now)
+	memo := map[string]any{}
 	packed, err := fleet.Encode(s)
+	memo[MemoSnapshot] = packed
+	if days := e.days(); days != nil && err == nil {
+		packed, err = fleet.Encode(days)
+		memo[MemoDays] = packed
+	}
 	if err == nil {
-		err = workflow.UpsertMemo(e.ctx, map[string]any{MemoSnapshot: packed})
+		err = workflow.UpsertMemo(e.ctx, memo)
 	}
 	if err != nil {
 		workflow.GetLogger(e.ctx).Error("publish snapshot", "entity", e.in.Name, "error", err)

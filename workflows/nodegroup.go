@@ -45,6 +45,7 @@ type nodeGroup struct {
 	entity                           *entity
 	ledger                           *fleet.Ledger
 	views, facts, differences, retry workflow.ReceiveChannel
+	lastDay                          string // of those that this run has published
 }
 
 // handle registers one operation as an update. Its validator refuses without a trace in the history, and its handler
@@ -130,6 +131,18 @@ func (g *nodeGroup) state() any                  { return g.ledger }
 func (g *nodeGroup) snapshot(now time.Time) (any, string) {
 	s := g.ledger.Snapshot(now)
 	return s, describeGroup(s)
+}
+
+func (g *nodeGroup) days() any {
+	last := ""
+	if n := len(g.ledger.CostDays); n > 0 {
+		last = g.ledger.CostDays[n-1].Date
+	}
+	if last == g.lastDay {
+		return nil
+	}
+	g.lastDay = last
+	return g.ledger.CostDays
 }
 
 func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {

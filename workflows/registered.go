@@ -26,6 +26,9 @@ const (
 
 	// MemoSnapshot is the memo key under which an entity publishes its state, see fleet.Encode.
 	MemoSnapshot = "snapshot"
+	// MemoDays is the memo key under which a node group publishes the costs of days that are over: []fleet.CostDay, as
+	// fleet.Encode packs them. They are apart from the snapshot because they are large and change once a day.
+	MemoDays = "days"
 )
 
 // Search attributes by which people find our workflows in Temporal's list, all of type Keyword, set when a workflow

@@ -91,6 +91,24 @@ func TestLargestGroupFits(t *testing.T) {
 		l.Step(fleet.GroupInput{Views: views}, now)
 	}
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
+	for day := range fleet.CostDays { // the last of which all nodes are on providers of their own
+		d := fleet.CostDay{Date: now.AddDate(0, 0, day-fleet.CostDays).Format(time.DateOnly),
+			Providers: map[string]fleet.Money{}}
+		for _, id := range ids[:20] {
+			d.Providers[id] = fleet.Money(rng.Int64N(1e9))
+		}
+		d.Providers[fleet.OtherProviders] = fleet.Money(rng.Int64N(1e9))
+		l.CostDays = append(l.CostDays, d)
+	}
+	days, err := fleet.Encode(l.CostDays)
+	require.NoError(t, err)
+	t.Logf("costs of %d days: %d KiB", fleet.CostDays, len(days)>>10)
+	require.Less(t, len(days), 96<<10)
+	l.Cost.Providers = map[string]fleet.ProviderCost{}
+	for _, id := range ids {
+		l.Cost.Providers[id] = fleet.ProviderCost{Rate: fleet.Money(rng.Int64N(1e9)), Nodes: 1,
+			Today: fleet.Money(rng.Int64N(1e9)), Total: fleet.Money(rng.Int64N(1e9)), Rest: rng.Int64N(3600)}
+	}
 	state, err := fleet.Encode(l)
 	require.NoError(t, err)
 	input, err := json.Marshal(workflows.EntityInput{Name: l.Group, State: state})

@@ -78,7 +78,8 @@ func metricRows(t *testing.T) []string {
 	t.Helper()
 	of := map[string]string{}
 	server, work := observed(t), observed(t)
-	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{ID: "cpu", Max: 4}},
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
+		Specs:   []fleet.GroupSpec{{ID: "cpu", Max: 4, Spending: limited()}},
 		Derived: &derive.Groups{}, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
@@ -149,6 +150,11 @@ func metricRows(t *testing.T) []string {
 		out = append(out, fmt.Sprintf(rows[name], of[name]))
 	}
 	return out
+}
+
+func limited() *fleet.Spending {
+	most := 1.0
+	return &fleet.Spending{Hourly: fleet.SpendingLimit{Soft: &most}}
 }
 
 // misjudge has a pod that selects one of two providers.

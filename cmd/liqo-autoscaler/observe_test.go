@@ -122,7 +122,7 @@ func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, erro
 	}
 	return fleet.Snapshot{Group: group, Epoch: "t0", Revision: 1, Target: 3, Instances: []fleet.InstanceView{
 		{Name: group + "-t0-1", Phase: fleet.Ready, State: fleet.StateRunning, Counts: true, Provider: "milan"},
-	}}, nil
+	}, Cost: fleet.Cost{Currency: "USD", Providers: map[string]fleet.ProviderCost{"milan": {Nodes: 1}}}}, nil
 }
 
 func (g *groups) change(ctx context.Context, group string) (fleet.Change, error) {
@@ -136,7 +136,7 @@ func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.Po
 	return c, err
 }
 
-func (g *groups) Grow(ctx context.Context, group string, _ int, _ fleet.Position) (fleet.Change, error) {
+func (g *groups) Grow(ctx context.Context, group string, _ int, _ float64, _ fleet.Position) (fleet.Change, error) {
 	return g.change(ctx, group)
 }
 

@@ -43,7 +43,7 @@ func newRoot() *cobra.Command {
 	f.StringVar(&c.taskQueue, "task-queue", "",
 		"Temporal task queue; -<hub> is appended for hubs other than the default (default liqo-autoscaler)")
 	root.AddCommand(newGRPCServer(c), newWorker(c), newDiscovery(c), newAgent(c), newDev(c), newDemo(c),
-		newStatus(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newCordon(c),
+		newStatus(c), newReport(c), newOffers(c), newExplain(c), newPause(c), newResume(c), newCordon(c),
 		newUncordon(c), newDoctor(c), newTemporal(c), newConfig(), newConformance(), newProviderAccess(), newWriters())
 	return root
 }

@@ -127,7 +127,11 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]flee
 		return nil, err
 	}
 	return readAll(names, len(f.groups) == 0,
-		func(name string) (fleet.Snapshot, error) { return groups.Snapshot(ctx, name) })
+		func(name string) (fleet.Snapshot, error) {
+			s, err := groups.Snapshot(ctx, name)
+			s.Cost, _ = s.Cost.Until(time.Now())
+			return s, err
+		})
 }
 
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {

@@ -179,6 +179,13 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Equal(t, 3, lent.Offers[0].HeldNodes)
 	require.Equal(t, fleet.Established, lent.Offers[0].Peering)
 
+	require.Regexp(t, `(?m)^two +\S+ +\d+\.\d\d USD +0\.\d\d USD$`, s.cli("report"),
+		"three nodes at what the example's offers ask")
+	require.Regexp(t, `(?m)^two has data since \d{4}-\d\d-\d\dT\S+Z$`, s.cli("report", "--group", "two"))
+	require.Contains(t, s.cli("report", "-o", "csv"), "date,group,provider,currency,cost\n")
+	require.Contains(t, s.cli("report", "-o", "svg"), "</svg>")
+	require.Regexp(t, `(?m)^COST OF +PROVIDER`, s.cli("status", "-o", "wide"))
+
 	s.relabel(ready.Instances[0].Node)
 	explained := s.cli("explain", "instance", ready.Instances[0].Name)
 	require.Contains(t, explained, "instance "+ready.Instances[0].Name+": Ready, attempt 1 on ")

@@ -43,6 +43,8 @@ var healthy = map[string][]string{
 	"liqo_autoscaler_group_target_size":                        {`{namespace="la", group="large"} 2x3000`},
 	"liqo_autoscaler_group_max_size":                           {`{namespace="la", group="large"} 8x3000`},
 	"liqo_autoscaler_group_paused":                             {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_spending_limit_reached": {
+		`{namespace="la", group="large", period="hour", level="soft"} 0x3000`},
 }
 
 // scenes are, for each alert, what is served instead when it is right to fire; after how many minutes it does, and what
@@ -103,6 +105,8 @@ var scenes = map[string]struct {
 		10, "grpcserver-1"},
 	"LiqoAutoscalerNothingOffered": {map[string][]string{
 		"liqo_autoscaler_group_offered_max_size": {`{namespace="la", group="large"} 2x3000`}}, 30, "another node of large"},
+	"LiqoAutoscalerSpendingLimit": {map[string][]string{"liqo_autoscaler_spending_limit_reached": {
+		`{namespace="la", group="large", period="hour", level="soft"} 1x3000`}}, 10, "large has reached its soft limit"},
 	"LiqoAutoscalerGroupPaused": {map[string][]string{
 		"liqo_autoscaler_group_paused":           {`{namespace="la", group="large"} 1x3000`},
 		"liqo_autoscaler_group_offered_max_size": {`{namespace="la", group="large"} 2x3000`}}, day, "large has been paused"},

@@ -71,6 +71,18 @@ var about = withDefaultsToo(map[string]string{
 		"2/3 with two.",
 	"nodeGroups.*.selection.failures": "Weight of the provider that failed the group less: 1 without a failure, " +
 		"1/2 right after one. A failure counts half as much every 30 minutes.",
+	"nodeGroups.*.spending": "Limits of what the group's nodes may cost, in its currency; each group that `per` or `sizes` " +
+		"create has its own. No limit removes what runs. A node whose offer has no price counts as free.",
+	"nodeGroups.*.spending.perNode": "The maximum price of a node per hour; " +
+		"offers that ask more are not used.",
+	"nodeGroups.*.spending.hourly": "Limits of what all nodes together cost per hour, " +
+		"those being created included.",
+	"nodeGroups.*.spending.hourly.soft":  "From here on there is a warning.",
+	"nodeGroups.*.spending.hourly.hard":  "An increase that might exceed it is refused.",
+	"nodeGroups.*.spending.monthly":      "Limits of what is spent in a calendar month, in UTC.",
+	"nodeGroups.*.spending.monthly.soft": "From here on there is a warning.",
+	"nodeGroups.*.spending.monthly.hard": "From here on the group does not grow until the next month. " +
+		"What runs goes on and costs.",
 	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
 	"nodeGroups.*.selector.matchLabels.*":               "The label's value.",
 	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",

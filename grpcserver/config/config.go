@@ -43,6 +43,7 @@ type Defaults struct {
 	Selection  *fleet.Selection      `json:"selection,omitempty"`
 	Standby    int                   `json:"standby,omitempty"`
 	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
+	Spending   *fleet.Spending       `json:"spending,omitempty"`
 }
 
 // Load reads the file and parses it. The error lists all faults of the file, one a line, after the path.

@@ -136,6 +136,8 @@ func constrain(s map[string]any, tags string) {
 		switch name {
 		case "gte":
 			s["minimum"] = n
+		case "gt":
+			s["exclusiveMinimum"] = n
 		case "lte":
 			s["maximum"] = n
 		case "min":

@@ -12,7 +12,7 @@ import (
 // Where there are sizes, each of them takes the shape in place of the group.
 var (
 	inheritedWhole = []string{"min", "max", "taints", "groupTaint", "selector", "per", "currency", "selection",
-		"standby", "nodes"}
+		"standby", "nodes", "spending"}
 	inheritedByKeys = []string{"shape", "labels", "budgets"}
 )
 

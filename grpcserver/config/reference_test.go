@@ -83,6 +83,9 @@ func kindText(s map[string]any) string {
 	if lo, ok := s["minimum"]; ok {
 		kind += fmt.Sprintf(", at least %v", lo)
 	}
+	if lo, ok := s["exclusiveMinimum"]; ok {
+		kind += fmt.Sprintf(", more than %v", lo)
+	}
 	if hi, ok := s["maximum"]; ok {
 		kind += fmt.Sprintf(", at most %v", hi)
 	}

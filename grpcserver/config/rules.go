@@ -101,12 +101,29 @@ func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	if g.Selection != nil && g.Selection.Empty() {
 		say("selection", "weighs nothing: give at least one weight above 0, or leave it out and the price decides")
 	}
+	checkSpending(g.Spending, say)
 	b := g.Budgets
 	if least := b.Peer.Duration + b.Network.Duration + b.Join.Duration; b.Total.Duration < least {
 		*faults = append(*faults, strictyaml.Fault{Path: at + ".budgets.total", Against: at + ".budgets",
 			Message: fmt.Sprintf("is %s, less than peer, network and join together (%s): raise it, or lower them",
 				b.Total.Duration, least)})
 	}
+}
+
+func checkSpending(s *fleet.Spending, say say) {
+	if s == nil {
+		return
+	}
+	if s.Empty() {
+		say("spending", "bounds nothing: give perNode, hourly or monthly, or leave it out")
+	}
+	compare := func(path string, l fleet.SpendingLimit) {
+		if l.Soft != nil && l.Hard != nil && *l.Soft > *l.Hard && *l.Hard > 0 {
+			say(path+".soft", "is %g, more than hard (%g), which stops the group before it warns: lower it", *l.Soft, *l.Hard)
+		}
+	}
+	compare("spending.hourly", s.Hourly)
+	compare("spending.monthly", s.Monthly)
 }
 
 // checkShape: CA's simulation fits pods against cpu, memory and pods; without pods none fits at all.

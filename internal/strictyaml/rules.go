@@ -70,6 +70,8 @@ func (r *Rules) message(f validator.FieldError) string {
 		return "is missing"
 	case "gte":
 		return fmt.Sprintf("is %v: give at least %s", f.Value(), f.Param())
+	case "gt":
+		return fmt.Sprintf("is %v: give more than %s", f.Value(), f.Param())
 	case "lte":
 		return fmt.Sprintf("is %v: give at most %s", f.Value(), f.Param())
 	case "ltefield":

@@ -237,14 +237,16 @@ func TestRules(t *testing.T) {
 		Max   int            `json:"max" validate:"lte=10"`
 		TTL   *int64         `json:"ttl" validate:"omitempty,gte=0"`
 		Kind  string         `json:"kind" validate:"oneof=a b"`
+		Cost  *float64       `json:"cost" validate:"omitempty,gt=0"`
 		Text  string         `json:"text" validate:"max=2"`
 		Other string         `json:"other" validate:"eq=1"`
 	}
 	type all struct {
 		Specs []spec `json:"specs" validate:"min=1,dive"`
 	}
-	ttl := int64(-1)
-	faults := rules.Check(&all{Specs: []spec{{Code: "x%q", Min: 12, Max: 11, TTL: &ttl, Kind: "c", Text: "long"}}})
+	ttl, cost := int64(-1), 0.0
+	faults := rules.Check(&all{Specs: []spec{{Code: "x%q", Min: 12, Max: 11, TTL: &ttl, Kind: "c", Cost: &cost,
+		Text: "long"}}})
 	require.EqualError(t, faults, `specs[0].name: is missing
 specs[0].code: "x%q" is not upper case
 specs[0].shape: is missing: give one
@@ -252,6 +254,7 @@ specs[0].min: is 12, above max: lower it, or raise max
 specs[0].max: is 11: give at most 10
 specs[0].ttl: is -1: give at least 0
 specs[0].kind: got "c", want one of a, b
+specs[0].cost: is 0: give more than 0
 specs[0].text: is too long: give at most 2
 specs[0].other: breaks the rule eq=1`)
 	require.Equal(t, "specs[0].max", faults[3].Against)

@@ -207,7 +207,7 @@ func (s *stack) scaleOut() (took time.Duration, attempts int) {
 	}
 	began := time.Now()
 	s.each(s.load(), func(ctx context.Context, g fleet.GroupSpec) error {
-		_, err := s.groups.Grow(ctx, g.ID, s.shape.instances, fleet.Position{})
+		_, err := s.groups.Grow(ctx, g.ID, s.shape.instances, 0, fleet.Position{})
 		return err
 	})
 	var tried atomic.Int64

@@ -211,7 +211,8 @@ func TestCloseAGroup(t *testing.T) {
 // What an entity refuses is a refusal of the same kind; any other failure of a handler is ours, and no refusal.
 func TestRefusalsKeepTheirKind(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	for _, kind := range []fleet.RefusalKind{fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedPrecondition,
+	for _, kind := range []fleet.RefusalKind{fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedSpending,
+		fleet.RefusedPrecondition,
 		fleet.RefusedExpired, fleet.RefusedNotInitialised} {
 		b := newBase(nil, "", "")
 		b.now = func() time.Time { return at.Add(-time.Hour) }

@@ -96,7 +96,7 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
 		switch kind := fleet.RefusalKind(app.Type()); kind {
-		case fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedPrecondition, fleet.RefusedExpired,
+		case fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedSpending, fleet.RefusedPrecondition, fleet.RefusedExpired,
 			fleet.RefusedNotInitialised:
 			var at time.Time
 			if app.HasDetails() && app.Details(&at) == nil {
@@ -121,22 +121,39 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 // read decodes an entity's memo into out. Needs no worker. All its errors are fleet.ErrUnavailable; an entity that does
 // not run is fleet.ErrNotRunning too, one without a memo a refusal, fleet.RefusedNotInitialised.
 func (b *base) read(ctx context.Context, workflowID string, out any) error {
-	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
-		return fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
-	}
+	memo, err := b.memo(ctx, workflowID)
 	if err != nil {
-		return fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable, err)
+		return err
 	}
-	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return fmt.Errorf("%s %w, it is %s: %w", workflowID, fleet.ErrNotRunning, d.Status, fleet.ErrUnavailable)
-	}
-	payload, ok := d.Memo.GetFields()[workflows.MemoSnapshot]
+	return decodeSnapshot(workflowID, memo, out)
+}
+
+func decodeSnapshot(workflowID string, memo map[string]*common.Payload, out any) error {
+	payload, ok := memo[workflows.MemoSnapshot]
 	if !ok {
 		return fmt.Errorf("%w: %w", fleet.Refuse(fleet.RefusedNotInitialised, workflowID+" has not recovered yet"),
 			fleet.ErrUnavailable)
 	}
+	return decodeOf(workflowID, payload, out)
+}
+
+// memo reads the memo of an entity that runs, with the errors of read.
+func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.Payload, error) {
+	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return nil, fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable, err)
+	}
+	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil, fmt.Errorf("%s %w, it is %s: %w", workflowID, fleet.ErrNotRunning, d.Status, fleet.ErrUnavailable)
+	}
+	return d.Memo.GetFields(), nil
+}
+
+func decodeOf(workflowID string, payload *common.Payload, out any) error {
 	if err := decodeMemo(payload, out); err != nil {
 		return fmt.Errorf("decode the memo of %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
 	}

@@ -27,9 +27,11 @@ func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet
 	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))
 }
 
-// Grow books delta instances. Each call is one operation: two calls add twice.
-func (g *Groups) Grow(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
-	return g.do(ctx, group, fleet.Grow, fleet.Request{Delta: delta, Seen: seen}, nil)
+// Grow books delta instances, each of which may cost priceCap in an hour; 0 is no bound. Each call is one operation:
+// two calls add twice.
+func (g *Groups) Grow(ctx context.Context, group string, delta int, priceCap float64,
+	seen fleet.Position) (fleet.Change, error) {
+	return g.do(ctx, group, fleet.Grow, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen}, nil)
 }
 
 // Shrink takes back up to delta instances that are still to come.
@@ -54,6 +56,19 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 		return fleet.Snapshot{}, err
 	}
 	return s, nil
+}
+
+// Costs reads the group's state and the costs of its days that are over, oldest first, as Snapshot does.
+func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []fleet.CostDay, err error) {
+	id := g.group(group)
+	memo, err := g.memo(ctx, id)
+	if err == nil {
+		err = decodeSnapshot(id, memo, &s)
+	}
+	if payload := memo[workflows.MemoDays]; err == nil && payload != nil {
+		err = decodeOf(id, payload, &days)
+	}
+	return s, days, err
 }
 
 // do sends one operation. A refusal because the caller gave up, while the caller is still there, means that the clocks

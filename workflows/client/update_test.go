@@ -42,7 +42,7 @@ func (answered) Get(_ context.Context, out any) error {
 // its hands off the group for minutes if it were told.
 func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
-	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, fleet.Position{})
+	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
 	require.NoError(t, err)
 	require.Equal(t, "gpu", c.Snapshot.Group)
 	require.Equal(t, []fleet.Operation{r.sent[0], r.sent[0], r.sent[0]}, r.sent, "one operation, however often it is sent")
@@ -53,7 +53,7 @@ func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
 		r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*retryInterval)
 		defer cancel()
-		_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, fleet.Position{})
+		_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, 0, fleet.Position{})
 		require.ErrorIs(t, err, fleet.ErrUnavailable)
 		require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
 		require.ErrorContains(t, err, "nodegroup/gpu: its workflow task fails (unavailable), look at it in the Temporal UI")
@@ -75,7 +75,7 @@ func TestAnUnknownOutcomeIsNotSentAgain(t *testing.T) {
 	r := &refuser{fails: 1, err: context.DeadlineExceeded}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, fleet.Position{})
+	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, 0, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	require.False(t, errors.Is(err, fleet.ErrUnavailable))
 	require.Len(t, r.sent, 1)

@@ -34,6 +34,8 @@ func (a Attempt) InstanceID() string { return InstanceID(a.Group, a.Instance) }
 type Booking struct {
 	Spec     GroupSpec `json:"spec,omitzero"`
 	BookedAt time.Time `json:"bookedAt"`
+	// Hourly is that of the attempt's offer.
+	Hourly float64 `json:"hourly,omitempty"`
 }
 
 // Found is what exists of one attempt on the consumer.

@@ -13,7 +13,8 @@ func (d *Driver) View() View {
 		SpecHash: i.SpecHash, BookedAt: i.BookedAt,
 	}
 	if i.Offer != nil {
-		v.Offer = &Offer{Name: i.Offer.Name, Provider: i.Offer.Provider, Credentials: i.Offer.Credentials}
+		v.Offer = &Offer{Name: i.Offer.Name, Provider: i.Offer.Provider, Credentials: i.Offer.Credentials,
+			Hourly: i.Offer.Hourly}
 	}
 	return v
 }
@@ -21,7 +22,7 @@ func (d *Driver) View() View {
 // Chosen is the view that Select tells with its choice, before the provider is asked.
 func (v View) Chosen(o Offer) View {
 	v.Phase, v.Attempt = Peering, v.Attempt+1
-	v.Offer = &Offer{Name: o.Name, Provider: o.Provider, Credentials: o.Credentials}
+	v.Offer = &Offer{Name: o.Name, Provider: o.Provider, Credentials: o.Credentials, Hourly: o.Hourly}
 	return v
 }
 

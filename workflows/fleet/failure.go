@@ -8,13 +8,14 @@ type Code string
 
 // The codes.
 const (
-	CodeNoOffer     Code = "NoOffer"     // no offer fits the shape and selector, or none is left
-	CodeNoCapacity  Code = "NoCapacity"  // the provider's offer is used up
-	CodeRefused     Code = "Refused"     // the provider said no
-	CodeUnreachable Code = "Unreachable" // the provider's API cannot be used: network, credentials
-	CodeTimeout     Code = "Timeout"     // a stage was not reached in its budget
-	CodeCancelled   Code = "Cancelled"   // an operator cancelled it
-	CodePaused      Code = "Paused"      // an operator paused the group before a provider had granted it
+	CodeNoOffer     Code = "NoOffer"       // no offer fits the shape and selector, or none is left
+	CodeNoCapacity  Code = "NoCapacity"    // the provider's offer is used up
+	CodeRefused     Code = "Refused"       // the provider said no
+	CodeUnreachable Code = "Unreachable"   // the provider's API cannot be used: network, credentials
+	CodeTimeout     Code = "Timeout"       // a stage was not reached in its budget
+	CodeCancelled   Code = "Cancelled"     // an operator cancelled it
+	CodeSpending    Code = "SpendingLimit" // what would fit costs more than the group may spend
+	CodePaused      Code = "Paused"        // an operator paused the group before a provider had granted it
 	// CodeNoRoom: this cluster has no room for its own end of the peering; no provider is to blame.
 	CodeNoRoom   Code = "NoRoomForGateway"
 	CodeLost     Code = "Lost"     // the node's objects vanished under us
@@ -23,7 +24,7 @@ const (
 
 // OutOfResources tells whether CA should file the code under its error class OutOfResources.
 func (c Code) OutOfResources() bool {
-	return c == CodeNoOffer || c == CodeNoCapacity || c == CodeRefused
+	return c == CodeNoOffer || c == CodeNoCapacity || c == CodeRefused || c == CodeSpending
 }
 
 // Failure is a code with the sentence for people: what was wrong, where, what to do. At most 500 characters are kept.

@@ -24,6 +24,8 @@ type Instance struct {
 	Offer *Offer `json:"offer,omitempty"`
 	// Refused are the providers that are out for this instance.
 	Refused []string `json:"refused,omitempty"`
+	// PriceCap is what it may cost in an hour, see Request.PriceCap.
+	PriceCap float64 `json:"priceCap,omitempty"`
 
 	// Leaving is set once CA asked the instance back: it no longer counts, whatever its phase.
 	Leaving    bool `json:"leaving,omitempty"`

@@ -47,6 +47,9 @@ type Ledger struct {
 	// Doubtful are the instances to be looked at next, not before DoubtfulAt.
 	Doubtful   []string  `json:"doubtful,omitempty"`
 	DoubtfulAt time.Time `json:"doubtfulAt,omitzero"`
+	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
+	Cost     Cost      `json:"cost,omitzero"`
+	CostDays []CostDay `json:"costDays,omitempty"`
 
 	index map[string]*Entry
 	log   []Transition
@@ -223,7 +226,7 @@ func (l *Ledger) wasReleased(name string) bool {
 	return slices.ContainsFunc(l.Gone, func(g Gone) bool { return g.Name == name })
 }
 
-// beginAnew forgets all but the spec and the pause, and what exists is to be listed. The epoch is a new one.
+// beginAnew forgets all but the spec, the pause and the costs, and what exists is to be listed. The epoch is a new one.
 func (l *Ledger) beginAnew(now time.Time) {
 	spec, paused := l.Spec, l.Paused
 	fresh := NewLedger(l.Group, now)
@@ -231,6 +234,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 		fresh.Epoch = nextEpoch(l.Epoch)
 	}
 	fresh.Spec, fresh.Paused, fresh.log = spec, paused, l.log
+	fresh.Cost, fresh.CostDays = l.Cost, l.CostDays
 	*l = *fresh
 }
 

@@ -55,6 +55,9 @@ type Offer struct {
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
 	// Currency is that of both, an ISO 4217 code; empty means the node groups'.
 	Currency string `json:"currency,omitempty"`
+	// Hourly is what a node of the group that chose the offer costs there, in the group's currency; 0 when that is
+	// unknown. Only an attempt's offer has it.
+	Hourly float64 `json:"hourly,omitempty"`
 	// LatencyMilliseconds is the round trip between the clusters; 0 means unknown.
 	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty"`
 	// LingerSeconds is how long the Peering is kept unused; nil means DefaultLinger.

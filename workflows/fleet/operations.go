@@ -40,6 +40,10 @@ type Request struct {
 	Seen Position `json:"seen,omitzero"`
 	// Delta is how many instances to grow or shrink by, positive in both.
 	Delta int `json:"delta,omitempty"`
+	// PriceCap is what each instance to grow by may cost in an hour: as much is kept free for it below
+	// spending.hourly.hard until its node is there, and dearer offers are not used for it; 0 means that nobody knows
+	// prices, or bounds them.
+	PriceCap float64 `json:"priceCap,omitempty"`
 	// Names are the instances to release.
 	Names []string `json:"names,omitempty"`
 	// Spec is the one to put in force.
@@ -82,7 +86,7 @@ func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err err
 	}
 	switch verb {
 	case Grow:
-		err = l.checkGrow(r.Delta)
+		err = l.checkGrow(r.Delta, r.PriceCap, now)
 	case Shrink:
 		err = l.checkShrink(r.Delta)
 	case Release:
@@ -102,8 +106,9 @@ func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	return err
 }
 
-// Operate books one operation, once. Errors are *Refusal: Invalid, MaxSize, Precondition, Expired, NotInitialised; then
-// nothing was changed, but that a ledger whose history went back begins anew (design rule: what exists wins).
+// Operate books one operation, once. Errors are *Refusal: Invalid, MaxSize, Spending, Precondition, Expired,
+// NotInitialised; then nothing was changed, but that a ledger whose history went back begins anew (design rule: what
+// exists wins).
 func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	known, err := l.Check(verb, r, now)
 	if l.Behind(r.Seen) && !l.Recovering {
@@ -117,7 +122,7 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 		l.configure(*r.Spec)
 		return nil
 	case Grow:
-		l.grow(r.Delta, r.Trace, now)
+		l.grow(r, now)
 	case Shrink:
 		l.shrink(r.Delta, r.Trace)
 	case Release:
@@ -175,7 +180,7 @@ func (l *Ledger) configure(spec GroupSpec) {
 	}
 }
 
-func (l *Ledger) checkGrow(delta int) error {
+func (l *Ledger) checkGrow(delta int, priceCap float64, now time.Time) error {
 	target := l.Target()
 	switch {
 	case delta < 1:
@@ -186,14 +191,17 @@ func (l *Ledger) checkGrow(delta int) error {
 		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
 			l.Spec.Max))
 	}
+	if why := l.Spec.Spending.Refuses(l.cost(), MoneyOf(priceCap*float64(delta)), now); why != "" {
+		return Refuse(RefusedSpending, fmt.Sprintf("group %s: %s", l.Group, why))
+	}
 	return nil
 }
 
-func (l *Ledger) grow(delta int, trace string, now time.Time) {
-	for range delta {
+func (l *Ledger) grow(r Request, now time.Time) {
+	for range r.Delta {
 		l.NextSeq++
 		i := NewInstance(InstanceName(l.Group, l.Epoch, l.NextSeq), l.Spec, now)
-		i.Trace = trace
+		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
 		l.add(i)
 	}
 }

@@ -55,7 +55,7 @@ func (s *GroupSpec) price(o *Offer, shape []amount) float64 {
 	sum := 0.0
 	for _, a := range shape { // in order: a sum of floats depends on it
 		if each := o.Prices[a.name]; each != 0 && a.units > 0 {
-			sum += each * a.units
+			sum += float64(each * a.units) // rounded, so that it is the same on all processors
 		}
 	}
 	return bounded(sum)

@@ -41,7 +41,8 @@ func judge(spec GroupSpec, candidates []Candidate, refused []string, now time.Ti
 	}
 	for n := range candidates {
 		c, j := &candidates[n], &q.judged[n]
-		*j = judgement{candidate: c, filter: q.filter(c), price: q.spec.price(&c.Offer, q.shape)}
+		*j = judgement{candidate: c, price: q.spec.price(&c.Offer, q.shape)}
+		j.filter = q.filter(c, j.price)
 		if j.filter == "" {
 			q.lowest = min(q.lowest, j.price)
 		}
@@ -52,8 +53,8 @@ func judge(spec GroupSpec, candidates []Candidate, refused []string, now time.Ti
 	return q
 }
 
-// filter is the first filter that takes the candidate out; empty when it fits.
-func (q *question) filter(c *Candidate) Filter {
+// filter is the first filter that takes the candidate out at its price; empty when it fits.
+func (q *question) filter(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
 	case o.Expired(q.now):
@@ -68,8 +69,18 @@ func (q *question) filter(c *Candidate) Filter {
 		return FilterCordoned
 	case !q.selects(o):
 		return FilterSelector
+	}
+	return q.takes(c, price)
+}
+
+// takes is the first filter of what a selected offer costs and has free.
+func (q *question) takes(c *Candidate, price float64) Filter {
+	o := &c.Offer
+	switch {
 	case !q.spec.comparable(o):
 		return FilterCurrency
+	case !q.spec.Spending.pays(price):
+		return FilterSpending
 	case !q.fits(o.Lendable, c.Free):
 		return FilterFit
 	case o.MaxNodes > 0 && c.Nodes >= o.MaxNodes:
@@ -103,6 +114,9 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 		return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 	case FilterCurrency:
 		return q.spec.Incomparable(o)
+	case FilterSpending:
+		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", q.spec.Price(o),
+			q.spec.CurrencyOrDefault(), *q.spec.Spending.PerNode)
 	case FilterFit:
 		return Lacks(q.spec.Shape, o.Lendable, c.free())
 	case FilterMaxNodes:

@@ -23,6 +23,7 @@ type RefusalKind string
 const (
 	RefusedInvalid        RefusalKind = "Invalid"        // the arguments are wrong: delta, id of another group
 	RefusedMax            RefusalKind = "MaxSize"        // target + delta would pass max; the group is paused
+	RefusedSpending       RefusalKind = "Spending"       // the group may not spend more, see Spending
 	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled
 	RefusedExpired        RefusalKind = "Expired"        // the caller has given up before the operation ran
 	RefusedNotInitialised RefusalKind = "NotInitialised" // the entity has not recovered yet, or has no spec yet

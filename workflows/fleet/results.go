@@ -144,7 +144,11 @@ func (f Found) whole() bool { return f.Marked && f.Stamped && !f.Terminating }
 
 func (f Found) offer() *Offer {
 	p := f.Attempt.Provider
-	return &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials}
+	o := &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials}
+	if f.Booking != nil {
+		o.Hourly = f.Booking.Hourly
+	}
+	return o
 }
 
 // recovered makes entries of what exists. The newest attempt of an instance speaks for it: Ready when it is whole,

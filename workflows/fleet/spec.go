@@ -47,6 +47,8 @@ type GroupSpec struct {
 	// needs a slice only: at most 5. Default 0.
 	Standby int     `json:"standby,omitempty" validate:"gte=0,lte=5"`
 	Budgets Budgets `json:"budgets,omitempty"`
+	// Spending bounds what the group's nodes cost; nil means not at all. Each derived group has its own.
+	Spending *Spending `json:"spending,omitempty"`
 }
 
 // Size is one of the shapes that a group's entry stands for.

@@ -286,7 +286,7 @@ func (q StandbyQuestion) row(j judgement, state ProviderSnapshot) (row StandbyRo
 // excludes is the filter itself when it says that a group may have no node at a provider, whatever it has free.
 func (f Filter) excludes() Filter {
 	switch f {
-	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency:
+	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency, FilterSpending:
 		return f
 	case FilterExpired, FilterRefused, FilterFit, FilterMaxNodes:
 	}

@@ -60,6 +60,11 @@ func TestRankStandby(t *testing.T) {
 	h, snapshot := held("e", fleet.HoldGranted)
 	q.Held, states["e"] = []fleet.Standby{h}, snapshot
 	require.Equal(t, []string{"b", "a", "e full granted out by selector"}, rank(), "also where none may be")
+	h, snapshot = held("a", fleet.HoldGranted)
+	q.Held, states["a"], q.Spec.Spending = []fleet.Standby{h}, snapshot, &fleet.Spending{PerNode: amount(4.5)}
+	require.Equal(t, []string{"b", "a full granted out by spending"}, rank(), "where no node may be made")
+	delete(states, "a")
+	q.Spec.Spending = nil
 	h, snapshot = held("z", fleet.HoldWaiting)
 	q.Held, states["z"] = []fleet.Standby{h}, snapshot
 	require.Equal(t, []string{"b", "a", "z full offers nothing waiting"}, rank(), "or nothing is offered")

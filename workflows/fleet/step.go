@@ -28,6 +28,7 @@ type GroupInput struct {
 
 // Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
 func (l *Ledger) Step(in GroupInput, now time.Time) {
+	l.count(now)
 	for _, v := range in.Views {
 		l.take(v, now)
 	}
@@ -52,6 +53,7 @@ func (l *Ledger) Step(in GroupInput, now time.Time) {
 		l.lookAtDoubtful(now)
 		l.keepStandby(now)
 		l.sweep(now)
+		l.meter(now)
 	}
 }
 
@@ -225,7 +227,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	if e == nil || e.Driver.Generation != cmd.Generation {
 		return nil
 	}
-	in := &DriverInput{Instance: e.clone(), Spec: *e.Spec, Generation: cmd.Generation}
+	in := &DriverInput{Instance: e.clone(), Spec: e.Spec.upTo(e.PriceCap), Generation: cmd.Generation}
 	if cmd.Driver == ScaleIn {
 		return in
 	}

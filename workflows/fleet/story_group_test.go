@@ -43,6 +43,8 @@ func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
 		spec := storySpec()
 		spec.Standby = g.number(w.pairs["standby"], 0)
 		require.NoError(g, g.l.Operate(fleet.Configure, fleet.Request{Spec: spec}, now))
+	case "spending":
+		out = g.spend(w, now)
 	case "view":
 		in.Views = []fleet.View{g.view(w)}
 	case "fact":
@@ -107,11 +109,25 @@ func (g *groupStory) operate(verb string, w words, now time.Time) []string {
 	if verb == "release" {
 		r.Names = w.plain
 	} else {
-		r.Delta = g.number(w.first(), 0)
+		r.Delta, r.PriceCap = g.number(w.first(), 0), g.amount(w.pairs["cap"])
 	}
 	if err := g.l.Operate(fleet.Verb(verb), r, now); err != nil {
 		return []string{"refused: " + err.Error()}
 	}
+	return nil
+}
+
+// spend configures limits of spending.
+func (g *groupStory) spend(w words, now time.Time) []string {
+	s := storySpec()
+	s.Spending = &fleet.Spending{}
+	for key, amount := range map[string]**float64{"hour": &s.Spending.Hourly.Hard, "month": &s.Spending.Monthly.Hard} {
+		if text := w.pairs[key]; text != "" {
+			*amount = new(float64)
+			**amount = g.amount(text)
+		}
+	}
+	require.NoError(g, g.l.Operate(fleet.Configure, fleet.Request{Spec: s}, now))
 	return nil
 }
 
@@ -125,7 +141,7 @@ func (g *groupStory) view(w words) fleet.View {
 	epoch, _, _ := fleet.ParseInstanceName("a", name)
 	v.Generation = fleet.Generation{Epoch: epoch, Count: g.number(w.pairs["gen"], 1)}
 	if p := w.pairs["on"]; p != "" {
-		v.Offer = &fleet.Offer{Name: p, Provider: p}
+		v.Offer = &fleet.Offer{Name: p, Provider: p, Hourly: g.amount(w.pairs["price"])}
 	}
 	for _, left := range g.objects(w.pairs["left"]) {
 		v.Left = append(v.Left, left.Attempt)
@@ -204,6 +220,9 @@ func (g *groupStory) follows(out []string) []string {
 	order := []string{""}
 	if g.l.Recovering {
 		rows[""] += ", recovering"
+	}
+	if rate, _ := g.l.Cost.Rate(); rate > 0 {
+		rows[""] += fmt.Sprintf(", %g an hour, %.2f so far", rate.Float(), g.l.Cost.ThisMonth().Float())
 	}
 	if g.l.Condition != "" {
 		rows[""] += ", " + g.l.Condition

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,15 @@ func (s *subject) number(text string, otherwise int) int {
 	_, err := fmt.Sscan(text, &n)
 	require.NoError(s, err, "%q", text)
 	return n
+}
+
+func (s *subject) amount(text string) float64 {
+	if text == "" {
+		return 0
+	}
+	amount, err := strconv.ParseFloat(text, 64)
+	require.NoError(s, err, "%q", text)
+	return amount
 }
 
 // objects reads what exists of attempts: a-1-2@milan:whole, separated by commas.

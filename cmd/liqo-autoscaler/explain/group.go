@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -63,7 +64,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	}
 	g.instances(w, s)
 	room := w.offers(&g, s)
-	g.Verdict, g.Message = g.judge(s, ca, room)
+	g.Verdict, g.Message = g.judge(s, ca, room, w.Now)
 	return g
 }
 
@@ -106,7 +107,8 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 	return room
 }
 
-func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int) (Verdict, string) {
+func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Verdict, string) {
+	spends := s.Spec.Spending.Refuses(s.Cost, g.cheapest(), now)
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
 		return OnItsWay, g.OnTheirWay[0].String()
@@ -114,6 +116,8 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int) (Verdict, string) 
 		return Paused, "it is paused: liqo-autoscaler resume group " + s.Group
 	case s.Target >= s.Max:
 		return AtMax, fmt.Sprintf("its target size %d is its max", s.Target)
+	case spends != "":
+		return SpendingLimit, spends
 	case ca.backoff() != "":
 		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()
 	case room == 0 && len(g.Offers) == 0:
@@ -124,6 +128,16 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int) (Verdict, string) 
 		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then", *g.Told)
 	}
 	return NotAskedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
+}
+
+// cheapest is what a node costs on the cheapest offer that it fits on; 0 when none has a price.
+func (g *Group) cheapest() (least fleet.Money) {
+	for _, v := range g.Offers {
+		if price := fleet.MoneyOf(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
+			least = price
+		}
+	}
+	return least
 }
 
 // hint says what to do where a label is asked for that offers have and the group's nodes do not promise.

@@ -26,13 +26,15 @@ const (
 	BackingOff    Verdict = "BackingOff"    // Cluster Autoscaler leaves the group alone after a failure
 	NoOffer       Verdict = "NoOffer"       // no provider has room for a node of the group now
 	AtMax         Verdict = "AtMax"         // max or the limits of all groups
+	SpendingLimit Verdict = "SpendingLimit" // a node would cost more than the group may spend
 	Paused        Verdict = "Paused"        // an operator paused the group
 	NoGroupFits   Verdict = "NoGroupFits"   // the pod does not fit on a node of the group
 	NotConfigured Verdict = "NotConfigured" // the group has no spec yet
 )
 
 // order are the verdicts of groups, best first.
-var order = []Verdict{OnItsWay, NotAskedYet, BackingOff, NoOffer, AtMax, Paused, NoGroupFits, NotConfigured}
+var order = []Verdict{OnItsWay, NotAskedYet, BackingOff, NoOffer, SpendingLimit, AtMax, Paused, NoGroupFits,
+	NotConfigured}
 
 // What Liqo marks namespaces with that it offloads (Liqo pkg/consts/namespace_mapping.go).
 const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"

@@ -79,6 +79,26 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"paused":             {func(w *explain.World) { w.Groups[0].Paused = true }, explain.Paused, "resume group std"},
 		"max": {func(w *explain.World) { w.Groups[0].Target = 5 }, explain.AtMax,
 			"its target size 5 is its max"},
+		"spent in an hour": {func(w *explain.World) {
+			hard := 2.0
+			w.Groups[0].Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hard}}
+			w.Groups[0].Cost = fleet.Cost{Currency: "USD", Since: w.Now, At: w.Now,
+				Providers: map[string]fleet.ProviderCost{"milan": {Rate: fleet.MoneyOf(1.5)}}}
+			w.Market.Offers[0].Price = 1
+		}, explain.SpendingLimit, "spending.hourly.hard is 2 USD, what runs costs 1.5 an hour, and 1 more is asked for"},
+		"spent in a month": {func(w *explain.World) {
+			hard := 30.0
+			w.Groups[0].Spec.Spending = &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: &hard}}
+			w.Groups[0].Cost = fleet.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
+				Providers: map[string]fleet.ProviderCost{"milan": {Rate: fleet.MoneyOf(3)}}}
+		}, explain.SpendingLimit, "spending.monthly.hard is 30 USD, and this month came to 30; it may grow from " +
+			"2027-02-01 on"},
+		"not spent this month": {func(w *explain.World) {
+			hard := 31.0
+			w.Groups[0].Spec.Spending = &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: &hard}}
+			w.Groups[0].Cost = fleet.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
+				Providers: map[string]fleet.ProviderCost{"milan": {Rate: fleet.MoneyOf(3)}}}
+		}, explain.NotAskedYet, "std"},
 		"limits": {func(w *explain.World) { w.Status = status("{status: NoActivity}", 1) }, explain.AtMax,
 			"told a max of 1"},
 		"backoff": {func(w *explain.World) {

@@ -142,12 +142,28 @@ func checked(group string, verdicts ...conformance.Verdict) show.Conformance {
 	return c
 }
 
+// costly are groups with nodes whose price is known, is not, or reaches limits.
+func costly() show.Status {
+	groups := snapshots()
+	hour, month := 1.5, 1000.
+	groups[0].Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Soft: &hour},
+		Monthly: fleet.SpendingLimit{Soft: &hour, Hard: &month}}
+	groups[0].Cost = fleet.Cost{Currency: "EUR", Since: ago(70 * 24 * time.Hour), At: now, Month: fleet.MoneyOf(123.456),
+		Providers: map[string]fleet.ProviderCost{
+			"milan": {Rate: fleet.MoneyOf(1.6), Nodes: 4, Unpriced: 1, Today: fleet.MoneyOf(12), Total: fleet.MoneyOf(2345.678)},
+			"turin": {Today: fleet.MoneyOf(0.004), Total: fleet.MoneyOf(0.004)}}}
+	groups[1].Cost = fleet.Cost{Currency: "EUR", Since: ago(time.Hour), At: now,
+		Providers: map[string]fleet.ProviderCost{"paris": {Nodes: 2, Unpriced: 2}}}
+	return show.StatusOf(groups...)
+}
+
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]show.Document{
 		"status":            show.StatusOf(snapshots()...),
 		"status-conditions": show.StatusOf(snapshots()...).With([]fleet.ProviderSnapshot{{ID: "well"}, unreachable()}),
 		"status-refused":    show.Status{Groups: show.StatusOf(snapshots()[1]).Groups, Refusing: show.RefusingOf(providers)},
+		"status-costs":      costly(),
 		"status-idle":       show.StatusOf(snapshots()[1]),
 		"status-nothing":    show.StatusOf(),
 		"offers":            show.OffersOf(providers, nil, &fleet.GroupSpec{}),

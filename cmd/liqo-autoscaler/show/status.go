@@ -67,6 +67,8 @@ type Group struct {
 	AsOf     time.Time `json:"asOf"`
 	// Started is when the group's first run began, zero when that cannot be told.
 	Started time.Time `json:"started,omitzero"`
+	// Cost is what its nodes cost; nil before it is configured.
+	Cost *Cost `json:"cost,omitempty"`
 }
 
 // Instance is one unit of a group's target size.
@@ -115,7 +117,7 @@ func StatusOf(snapshots ...fleet.Snapshot) Status {
 func groupOf(s fleet.Snapshot) Group {
 	g := Group{
 		Name: s.Group, Min: s.Min, Max: s.Max, Target: s.Target, Paused: s.Paused, Spec: s.SpecHash,
-		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(),
+		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(), Cost: costOf(s),
 	}
 	if seconds, err := strconv.ParseInt(s.Epoch, 36, 64); err == nil {
 		g.Started = time.Unix(seconds, 0).UTC()

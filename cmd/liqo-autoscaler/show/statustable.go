@@ -19,7 +19,7 @@ func (s Status) Table(out io.Writer, look Look) error {
 	}
 	header := []string{"NAME", "MIN", "MAX", "TARGET", "READY", "CREATING", "DELETING", "FAILED", "SPEC", "AGE"}
 	if look.Wide {
-		header = append(header, "NOTREADY", "SHAPE", "PAUSED", "EPOCH")
+		header = append(header, "NOTREADY", "SHAPE", "PAUSED", "EPOCH", "COST/H", "THIS MONTH", "REACHED")
 	}
 	var rows [][]string
 	for _, g := range s.Groups {
@@ -30,6 +30,7 @@ func (s Status) Table(out io.Writer, look Look) error {
 		row = append(row, g.Spec, look.age(g.Started))
 		if look.Wide {
 			row = append(row, strconv.Itoa(g.NotReady), look.resources(g.Shape), strconv.FormatBool(g.Paused), g.Epoch)
+			row = append(row, g.Cost.cells()...)
 		}
 		rows = append(rows, row)
 	}
@@ -39,9 +40,10 @@ func (s Status) Table(out io.Writer, look Look) error {
 	for _, more := range []struct {
 		rows  int
 		print func(io.Writer, Look) error
-	}{{len(s.Standby), s.standbyTable}, {len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable},
-		{len(s.Refusing), s.refusingTable}, {len(s.Findings.Nodes), s.differentTable},
-		{len(s.Findings.Pods), s.misjudgedTable}, {len(s.Findings.Left), s.leftTable}} {
+	}{{s.costs(look), s.costTable}, {len(s.Standby), s.standbyTable}, {len(s.Conditions), s.conditionTable},
+		{len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
+		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable},
+		{len(s.Findings.Left), s.leftTable}} {
 		if more.rows == 0 {
 			continue
 		}

@@ -44,8 +44,9 @@ func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet
 	return g.operate(fleet.Configure, spec.ID, fleet.Request{Spec: &spec, Seen: seen})
 }
 
-func (g *groups) Grow(_ context.Context, id string, delta int, seen fleet.Position) (fleet.Change, error) {
-	return g.operate(fleet.Grow, id, fleet.Request{Delta: delta, Seen: seen})
+func (g *groups) Grow(_ context.Context, id string, delta int, priceCap float64,
+	seen fleet.Position) (fleet.Change, error) {
+	return g.operate(fleet.Grow, id, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen})
 }
 
 func (g *groups) Shrink(_ context.Context, id string, delta int, seen fleet.Position) (fleet.Change, error) {

@@ -1,0 +1,120 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Cost is what a group's nodes cost, in units of the currency, as of At.
+type Cost struct {
+	Currency string    `json:"currency"`
+	Since    time.Time `json:"since"` // the sums begin here
+	At       time.Time `json:"at"`
+	// PerHour is without the Unpriced nodes, whose price nobody knows.
+	PerHour   float64        `json:"perHour"`
+	Unpriced  int            `json:"unpriced,omitempty"`
+	ThisMonth float64        `json:"thisMonth"` // in UTC
+	Providers []ProviderCost `json:"providers,omitempty"`
+	Limits    []fleet.Reach  `json:"limits,omitempty"`
+}
+
+// ProviderCost is what a group's nodes on one provider cost.
+type ProviderCost struct {
+	Provider string  `json:"provider"`
+	PerHour  float64 `json:"perHour"`
+	Unpriced int     `json:"unpriced,omitempty"`
+	Today    float64 `json:"today"`
+	SoFar    float64 `json:"soFar"` // since Cost.Since
+}
+
+// costOf is the cost as it is in the snapshot; nil when that has none.
+func costOf(s fleet.Snapshot) *Cost {
+	if s.Cost.Since.IsZero() {
+		return nil
+	}
+	rate, unpriced := s.Cost.Rate()
+	c := &Cost{Currency: s.Cost.Currency, Since: s.Cost.Since.UTC(), At: s.Cost.At.UTC(), PerHour: rate.Float(),
+		Unpriced: unpriced, ThisMonth: s.Cost.ThisMonth().Float()}
+	for _, id := range slices.SortedFunc(maps.Keys(s.Cost.Providers), natural.Compare) {
+		p := s.Cost.Providers[id]
+		c.Providers = append(c.Providers, ProviderCost{Provider: id, PerHour: p.Rate.Float(), Unpriced: p.Unpriced,
+			Today: p.Today.Float(), SoFar: p.Total.Float()})
+	}
+	if s.Spec != nil {
+		c.Limits = s.Spec.Spending.Reaches(s.Cost, s.Cost.At)
+	}
+	return c
+}
+
+// cells are the cost per hour, that of the month, and the limits that are reached.
+func (c *Cost) cells() []string {
+	if c == nil {
+		return []string{"", "", ""}
+	}
+	var reached []string
+	for _, l := range c.Limits {
+		if l.Reached {
+			reached = append(reached, l.Level+" "+l.Period)
+		}
+	}
+	return []string{perHour(c.PerHour, c.Unpriced, c.Currency), money(c.ThisMonth, c.Currency),
+		strings.Join(reached, ",")}
+}
+
+// perHour says what is unknown, which is not nothing.
+func perHour(rate float64, unpriced int, currency string) string {
+	switch {
+	case unpriced > 0 && rate == 0:
+		return "unknown"
+	case unpriced > 0:
+		return fmt.Sprintf("%s and %d unknown", money(rate, currency), unpriced)
+	}
+	return money(rate, currency)
+}
+
+// sum is an amount that is not known to be nothing as long as there are unpriced nodes.
+func sum(amount float64, unpriced int, currency string) string {
+	if amount == 0 && unpriced > 0 {
+		return "unknown"
+	}
+	return money(amount, currency)
+}
+
+func money(amount float64, currency string) string { return fmt.Sprintf("%.2f %s", amount, currency) }
+
+// costTable is what each group's nodes cost on each provider.
+func (s Status) costTable(out io.Writer, _ Look) error {
+	var rows [][]string
+	for _, g := range s.Groups {
+		for _, p := range g.providerCosts() {
+			rows = append(rows, []string{g.Name, p.Provider, perHour(p.PerHour, p.Unpriced, g.Cost.Currency),
+				sum(p.Today, p.Unpriced, g.Cost.Currency), sum(p.SoFar, p.Unpriced, g.Cost.Currency),
+				g.Cost.Since.Format(time.RFC3339)})
+		}
+	}
+	return table(out, []string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, rows)
+}
+
+func (g Group) providerCosts() []ProviderCost {
+	if g.Cost == nil {
+		return nil
+	}
+	return g.Cost.Providers
+}
+
+// costs is how many rows the table of costs has, which is for a wide one.
+func (s Status) costs(look Look) (rows int) {
+	for _, g := range s.Groups {
+		if look.Wide {
+			rows += len(g.providerCosts())
+		}
+	}
+	return rows
+}

@@ -1,0 +1,96 @@
+package show_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func amounts(pairs ...any) map[string]fleet.Money {
+	out := map[string]fleet.Money{}
+	for n := 0; n < len(pairs); n += 2 {
+		out[pairs[n].(string)] = fleet.MoneyOf(pairs[n+1].(float64))
+	}
+	return out
+}
+
+// published is what groups had published hours before the report: nodes go on costing until now.
+func published() []show.GroupDays {
+	return []show.GroupDays{
+		{Snapshot: fleet.Snapshot{Group: "standard", Cost: fleet.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
+			At: ago(18 * time.Hour), Unpriced: 1800, Providers: map[string]fleet.ProviderCost{
+				"milan": {Rate: fleet.MoneyOf(2), Nodes: 2, Unpriced: 1, Today: fleet.MoneyOf(10)},
+				"turin": {Total: fleet.MoneyOf(7.5)}}}},
+			Days: []fleet.CostDay{{Date: "2026-11-01", Providers: amounts("milan", 100.0)},
+				{Date: "2026-11-15", Providers: amounts("milan", 12.5, "turin", 7.25, fleet.OtherProviders, 0.25)},
+				{Date: "2026-11-18", Providers: amounts("milan", 30.0), Unpriced: 5400}}},
+		{Snapshot: fleet.Snapshot{Group: "gpu <&>", Cost: fleet.Cost{Currency: "EUR", Since: ago(500 * 24 * time.Hour),
+			At: now, Providers: map[string]fleet.ProviderCost{"paris": {Nodes: 1, Unpriced: 1}}}},
+			Days: []fleet.CostDay{{Date: "2026-11-18", Providers: amounts("paris", 44.123456)}}},
+		{Snapshot: fleet.Snapshot{Group: "new"}},
+	}
+}
+
+func TestReport(t *testing.T) {
+	full := show.ReportOf(ago(6*24*time.Hour), now, published())
+	for name, r := range map[string]show.Report{
+		"report": full, "report-nothing": show.ReportOf(ago(0), now, nil),
+		"report-idle": show.ReportOf(ago(24*time.Hour), now, published()[:0:0]),
+	} {
+		for format, print := range map[string]func(io.Writer) error{"text": r.Text, "csv": r.CSV, "svg": r.SVG} {
+			t.Run(name+"."+format, func(t *testing.T) {
+				var out bytes.Buffer
+				require.NoError(t, print(&out))
+				golden.Check(t, filepath.Join("testdata", name+"."+format), out.String())
+				if format == "svg" {
+					requireXML(t, out.Bytes())
+				}
+			})
+		}
+	}
+}
+
+func requireXML(t *testing.T, text []byte) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// Any number of groups and days fits the picture; two currencies do not.
+func TestChartOfMany(t *testing.T) {
+	var groups []show.GroupDays
+	for n := range 30 {
+		groups = append(groups, show.GroupDays{Snapshot: fleet.Snapshot{Group: fmt.Sprintf("group-%d", n),
+			Cost: fleet.Cost{Currency: "EUR", Since: ago(400 * 24 * time.Hour), At: now}},
+			Days: []fleet.CostDay{{Date: "2025-12-24", Providers: amounts("milan", float64(30-n))}}})
+	}
+	var out bytes.Buffer
+	require.NoError(t, show.ReportOf(ago(399*24*time.Hour), now, groups).SVG(&out))
+	requireXML(t, out.Bytes())
+	require.Contains(t, out.String(), "<title>2025-12-24 group-6: 24.00 EUR</title>")
+	require.Contains(t, out.String(), "<title>2025-12-24 other groups: 276.00 EUR</title>")
+	require.NotContains(t, out.String(), "group-7")
+	groups[3].Snapshot.Cost.Currency = "USD"
+	r := show.ReportOf(ago(399*24*time.Hour), now, groups)
+	require.ErrorContains(t, r.SVG(&out), "several currencies")
+	out.Reset()
+	require.NoError(t, r.Text(&out))
+	require.Regexp(t, `all +- +438.00 EUR`, out.String())
+	require.Regexp(t, `all +- +27.00 USD`, out.String())
+}

@@ -1,0 +1,152 @@
+package grpcserver
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func hourly(hard float64) *fleet.Spending {
+	return &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: ptr.To(hard)}}
+}
+
+func spends(id string, s *fleet.Spending) fleet.GroupSpec {
+	g := spec(id, 0, 10)
+	g.Spending = s
+	return g
+}
+
+// makes the first instances of a group Ready on a provider, at a price, and the others stay on their way.
+func (f *fakeGroups) makes(group, provider string, price float64, n int) {
+	f.change(group, func(l *fleet.Ledger) {
+		for _, e := range l.Entries[:n] {
+			e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: provider, Hourly: price}
+		}
+		l.Step(fleet.GroupInput{}, time.Now())
+	})
+}
+
+// CA is told a max that the limit leaves money for at the price of the places that are needed, and a request beyond it
+// is refused with a code of its own.
+func TestHourlyLimitShowsInMax(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("cheap", 2, 1)
+	m.nodes("dear", 4, 2)
+	c := onMarket(t, f, m, spends("cpu", hourly(6)), spends("free", nil))
+	require.NoError(t, c.refresh())
+	require.Equal(t, 3, c.max("cpu"), "three nodes at the price of the third")
+	require.Equal(t, 6, c.max("free"))
+
+	err := c.increase("cpu", 4)
+	requireCode(t, codes.ResourceExhausted, err)
+	require.Equal(t, "increase node group cpu: spending.hourly.hard is 6 USD, what runs costs 0 an hour, and 8 more is "+
+		"asked for", status.Convert(err).Message())
+	require.Zero(t, f.called("grow"), "nothing was asked of the group")
+
+	require.NoError(t, c.increase("cpu", 2))
+	require.NoError(t, c.refresh())
+	require.Equal(t, 3, c.max("cpu"), "each of the two may cost 2")
+	f.makes("cpu", "cheap", 1, 2)
+	require.NoError(t, c.refresh())
+	require.Equal(t, 4, c.max("cpu"), "2 of 6 are spent: places of 2 are left for two")
+	requireCode(t, codes.ResourceExhausted, c.increase("cpu", 3))
+	require.NoError(t, c.increase("cpu", 2))
+	require.Equal(t, 4, c.max("cpu"), "never below what is")
+	require.NoError(t, c.remove("cpu", c.ids("cpu")[2:]...))
+	f.change("cpu", func(l *fleet.Ledger) {
+		for _, e := range l.Entries[2:] {
+			e.Phase = fleet.Released
+		}
+	})
+	require.NoError(t, c.refresh())
+	require.Equal(t, 4, c.max("cpu"))
+}
+
+// The group decides by what it knows itself; its refusal has the same code.
+func TestTheGroupRefusesToSpend(t *testing.T) {
+	f := newFake()
+	s := loaded(t, f, spends("cpu", nil))
+	c := newClient(t, s)
+	f.change("cpu", func(l *fleet.Ledger) {
+		limited := *l.Spec
+		limited.Spending = hourly(1)
+		l.Spec = &limited
+	})
+	require.NoError(t, c.increase("cpu", 1), "no price is known: it counts as free")
+	f.makes("cpu", "milan", 1, 1)
+	err := c.increase("cpu", 1)
+	requireCode(t, codes.ResourceExhausted, err)
+	require.Contains(t, status.Convert(err).Message(), "spending.hourly.hard is 1 USD, what runs costs 1 an hour")
+	require.Equal(t, 1, c.target("cpu"))
+}
+
+// A month that has come to its limit leaves max at the target; the next one gives it back.
+func TestMonthlyLimitShowsInMax(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 8, 1)
+	month := &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: ptr.To(50.)}}
+	var log testkit.Buffer
+	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spends("cpu", month)}, Market: m.current,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	require.NoError(t, c.increase("cpu", 1))
+	require.Equal(t, 8, c.max("cpu"))
+	came := func(to float64) { // in a month that does not end meanwhile
+		f.change("cpu", func(l *fleet.Ledger) {
+			l.Cost.Month, l.Cost.At = fleet.MoneyOf(to), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		})
+	}
+	came(50)
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.refresh())
+	require.Equal(t, 1, c.max("cpu"))
+	err = c.increase("cpu", 1)
+	requireCode(t, codes.ResourceExhausted, err)
+	require.Contains(t, status.Convert(err).Message(), "spending.monthly.hard is 50 USD, and this month came to 50; it "+
+		"may grow from ")
+	require.Equal(t, 1, strings.Count(log.String(), "has reached limits of its spending"), "once")
+	came(49)
+	require.NoError(t, c.refresh())
+	require.Equal(t, 8, c.max("cpu"))
+	require.NoError(t, c.increase("cpu", 1))
+}
+
+func TestMetricsTellWhatIsSpent(t *testing.T) {
+	f := newFake()
+	sp := hourly(3)
+	sp.Hourly.Soft, sp.Monthly.Soft = ptr.To(1.5), ptr.To(1000.)
+	s := loaded(t, f, spends("cpu", sp), spends("gpu", nil))
+	c := newClient(t, s)
+	require.NoError(t, c.increase("cpu", 2))
+	f.makes("cpu", "milan", 1.5, 1)
+	f.change("cpu", func(l *fleet.Ledger) {
+		l.Entries[1].Phase, l.Entries[1].Offer = fleet.Ready, &fleet.Offer{Provider: "turin"}
+		l.Step(fleet.GroupInput{}, time.Now())
+		milan := l.Cost.Providers["milan"]
+		milan.Today, milan.Total = fleet.MoneyOf(20), fleet.MoneyOf(90)
+		l.Cost.Providers["milan"], l.Cost.At = milan, time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	})
+	require.NoError(t, c.refresh())
+	lines := scrape(t, NewMetrics(s))
+	has(t, lines, `cost_per_hour{currency="USD",group="cpu",provider="milan"} 1.5`,
+		`cost_per_hour{currency="USD",group="cpu",provider="turin"} 0`,
+		`cost{currency="USD",group="cpu",provider="milan"} 90`,
+		`instances_unpriced{group="cpu",provider="turin"} 1`, `instances_unpriced{group="cpu",provider="milan"} 0`,
+		`cost_month{currency="USD",group="cpu"} 20`, `cost_month{currency="USD",group="gpu"} 0`,
+		`spending_limit{currency="USD",group="cpu",level="soft",period="hour"} 1.5`,
+		`spending_limit_reached{group="cpu",level="soft",period="hour"} 1`,
+		`spending_limit_reached{group="cpu",level="hard",period="hour"} 0`,
+		`spending_limit_reached{group="cpu",level="soft",period="month"} 0`)
+	require.Len(t, names(lines, "spending_limit_reached"), 3)
+}

@@ -1,0 +1,181 @@
+package fleet
+
+import (
+	"maps"
+	"math"
+	"time"
+)
+
+// Money is an amount in millionths of the currency of the node groups. Sums of it stop at the largest value.
+type Money int64
+
+// maxRate bounds what the nodes on a provider cost in an hour, so that a day's product does not overflow: 100 million.
+const maxRate Money = 1e14
+
+// MoneyOf is the amount, rounded to a millionth, between 0 and maxRate.
+func MoneyOf(amount float64) Money {
+	return min(Money(math.Round(min(bounded(amount), 1e8)*1e6)), maxRate)
+}
+
+// Float is the amount in units of its currency.
+func (m Money) Float() float64 { return float64(m) / 1e6 }
+
+func (m Money) plus(o Money) Money {
+	if m > math.MaxInt64-o {
+		return math.MaxInt64
+	}
+	return m + o
+}
+
+// Cost is what the nodes of a group cost: per hour now, and summed up. A node costs from Ready until its slice is back,
+// what its offer said when it was chosen. All times are UTC in whole seconds. The zero value is that nothing is known.
+type Cost struct {
+	Currency string `json:"currency,omitempty"`
+	// Since is from when there are sums, At until when.
+	Since time.Time `json:"since,omitzero"`
+	At    time.Time `json:"at,omitzero"`
+	// Month is what those days of this month came to that are over.
+	Month Money `json:"month,omitempty"`
+	// Unpriced is how long nodes without a price ran today, in seconds.
+	Unpriced int64 `json:"unpriced,omitempty"`
+	// Reserved is what instances on their way may come to in an hour. Only in a Snapshot.
+	Reserved  Money                   `json:"reserved,omitempty"`
+	Providers map[string]ProviderCost `json:"providers,omitempty"`
+}
+
+// ProviderCost is what a group's nodes on one provider cost.
+type ProviderCost struct {
+	// Rate is per hour, of the nodes whose price is known; Unpriced is how many of the Nodes have none.
+	Rate     Money `json:"rate,omitempty"`
+	Nodes    int   `json:"nodes,omitempty"`
+	Unpriced int   `json:"unpriced,omitempty"`
+	// Today is since midnight, Total since Cost.Since.
+	Today Money `json:"today,omitempty"`
+	Total Money `json:"total,omitempty"`
+	// Rest is what both lack, in parts of Money that come to one in 3,600.
+	Rest int64 `json:"rest,omitempty"`
+}
+
+// CostDay is what one day came to, by provider.
+type CostDay struct {
+	Date      string           `json:"date"` // as time.DateOnly
+	Providers map[string]Money `json:"providers"`
+	// Unpriced is how long nodes ran that are not in the sums, because they had no price: in seconds, of all together.
+	Unpriced int64 `json:"unpriced,omitempty"`
+}
+
+// Bounds of what is kept.
+const (
+	CostDays = 400 // that are over
+	// costProviders bounds the providers of a day that is over, and those without nodes of today: the cheapest days of
+	// the others are added up under OtherProviders.
+	costProviders = 20
+	// OtherProviders stands for the providers that are not kept apart.
+	OtherProviders = ""
+)
+
+const oneDay = 24 * time.Hour
+
+// Advance sums up until now, and returns the days with costs that ended on the way. A past time changes nothing.
+func (c *Cost) Advance(now time.Time) (over []CostDay) {
+	now = now.UTC().Truncate(time.Second)
+	if c.Since.IsZero() {
+		c.Since, c.At = now, now
+	}
+	for c.At.Before(now) {
+		midnight := c.At.Truncate(oneDay).Add(oneDay)
+		until := earlier(now, midnight)
+		c.charge(int64(until.Sub(c.At) / time.Second))
+		if c.At = until; until.Equal(midnight) {
+			over = append(over, c.closeDay()...)
+		}
+	}
+	return over
+}
+
+// charge adds what seconds cost.
+func (c *Cost) charge(seconds int64) {
+	for _, id := range sortedKeys(c.Providers) {
+		p := c.Providers[id]
+		parts := int64(p.Rate)*seconds + p.Rest
+		spent := Money(parts / 3600)
+		p.Rest = parts % 3600
+		p.Today, p.Total = p.Today.plus(spent), p.Total.plus(spent)
+		c.Providers[id] = p
+		c.Unpriced += int64(p.Unpriced) * seconds
+	}
+}
+
+// Day is today's, until At.
+func (c Cost) Day() CostDay {
+	day := CostDay{Date: c.At.Format(time.DateOnly), Providers: map[string]Money{}, Unpriced: c.Unpriced}
+	for _, id := range sortedKeys(c.Providers) {
+		if today := c.Providers[id].Today; today > 0 {
+			day.Providers[id] = today
+		}
+	}
+	return day
+}
+
+// closeDay begins the day that At is the first second of. A day without costs is none.
+func (c *Cost) closeDay() []CostDay {
+	day := c.Day()
+	day.Date = c.At.Add(-time.Second).Format(time.DateOnly)
+	c.Month, c.Unpriced = c.ThisMonth(), 0
+	for _, id := range sortedKeys(c.Providers) {
+		p := c.Providers[id]
+		p.Today = 0
+		c.Providers[id] = p
+	}
+	if c.At.Day() == 1 {
+		c.Month = 0
+	}
+	if len(day.Providers) == 0 && day.Unpriced == 0 {
+		return nil
+	}
+	day.fold()
+	return []CostDay{day}
+}
+
+// fold keeps the dearest providers apart, and adds the others up.
+func (d CostDay) fold() {
+	for len(d.Providers) > costProviders {
+		cheapest := ""
+		for _, id := range sortedKeys(d.Providers) {
+			if id != OtherProviders && (cheapest == "" || d.Providers[id] < d.Providers[cheapest]) {
+				cheapest = id
+			}
+		}
+		d.Providers[OtherProviders] = d.Providers[OtherProviders].plus(d.Providers[cheapest])
+		delete(d.Providers, cheapest)
+	}
+}
+
+// Until is the cost as it is at a time, if nothing changes before, and the days that have ended by then. Where nothing
+// is known nothing will be.
+func (c Cost) Until(now time.Time) (Cost, []CostDay) {
+	if c.Since.IsZero() {
+		return c, nil
+	}
+	c.Providers = maps.Clone(c.Providers)
+	over := c.Advance(now)
+	return c, over
+}
+
+// Rate is per hour, over all providers; unpriced is how many nodes are not in it because they have no price.
+func (c Cost) Rate() (rate Money, unpriced int) {
+	for _, id := range sortedKeys(c.Providers) {
+		rate = rate.plus(c.Providers[id].Rate)
+		unpriced += c.Providers[id].Unpriced
+	}
+	return rate, unpriced
+}
+
+// ThisMonth is what At's month came to until At, as far as there are sums.
+func (c Cost) ThisMonth() Money {
+	sum := c.Month
+	for _, id := range sortedKeys(c.Providers) {
+		sum = sum.plus(c.Providers[id].Today)
+	}
+	return sum
+}
