@@ -60,6 +60,10 @@ func (s *stack) chartAccounts(ctx context.Context) {
 		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
 		"--show-only", "templates/worker-policy.yaml"}
+	if s.offerServer != nil {
+		args = append(args, "--set",
+			"offerServer.enabled=true,offerServer.url=https://offers,offerServer.token.secretName=unused")
+	}
 	if s.market {
 		args = append(args, "--show-only", "templates/market-rbac.yaml")
 	}

@@ -44,7 +44,7 @@ func TestDecides(t *testing.T) {
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
 	}
-	s.startAgent(ctx)
+	s.startAgent(ctx, s.providers[0], agentConfig, "--grant-slices")
 	_, err := s.try(ctx, nil, nil, s.binary, "provider-access", "renew", "--duration", "1h", "--file",
 		filepath.Join(s.accounts, s.providers[0].name+".kubeconfig"))
 	require.NoError(t, err)
@@ -96,22 +96,19 @@ func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster
 	require.Equal(r.t, fleet.ObjectName(instanceName(id), attempt), node.Name)
 }
 
-// startAgent starts the agent of the first provider, with the chart's rights. There is no discovery server: what it
-// measures goes to the consumer's tenant namespace, and the offers of this suite are written.
-func (s *stack) startAgent(ctx context.Context) {
+// startAgent starts the agent of a provider, with the chart's rights. Without a discovery server in its arguments, what
+// it measures goes to the consumer's tenant namespace.
+func (s *stack) startAgent(ctx context.Context, provider *cluster, config string, args ...string) *proc.Process {
 	s.t.Helper()
-	provider := s.providers[0]
 	s.install(ctx, provider, "liqo-autoscaler-agent", "--values", filepath.Join(sources(s.t), "deploy", "helm",
 		"liqo-autoscaler-agent", "ci", "least-values.yaml"), "--set", "grantSlices=true",
 		"--show-only", "templates/rbac.yaml")
-	s.chartAccount(ctx, provider, agentAccount, agentAccount)
-	config := filepath.Join(s.dir, "agent.yaml")
-	require.NoError(s.t, os.WriteFile(config, []byte(agentConfig), 0o600))
-	p, err := proc.Start(proc.Spec{Name: "agent", Path: s.binary, LogDir: s.dir, Dir: s.dir, Args: []string{
-		"agent", "--grant-slices", "--kubeconfig", filepath.Join(s.accounts, agentAccount+".kubeconfig"),
-		"--lease-namespace", chartNamespace, "--config", config, "--metrics-listen", "", "--health-listen", ""}})
-	require.NoError(s.t, err)
-	s.stopAtEnd(p)
+	account, name := agentAccount+"-"+provider.name, "agent-"+provider.name
+	s.chartAccount(ctx, provider, agentAccount, account)
+	file := filepath.Join(s.dir, name+".yaml")
+	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
+	return s.start(name, append([]string{"agent", "--kubeconfig", filepath.Join(s.accounts, account+".kubeconfig"),
+		"--lease-namespace", chartNamespace, "--config", file, "--metrics-listen", "", "--health-listen", ""}, args...)...)
 }
 
 // offerBySecret makes an offer of the Secret with a provider's kubeconfig, dearer than all others, and waits until the

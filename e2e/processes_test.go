@@ -66,8 +66,12 @@ func (s *stack) start(name string, args ...string) *proc.Process {
 func (s *stack) startWorker(name string) *proc.Process {
 	s.t.Helper()
 	args := []string{"worker", "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
-		"--offers", filepath.Join(s.dir, "offers.yaml"), "--backend", "liqo", "--hub", hub, "--tenant-role", tenantRole,
-		"--metrics-listen", "", "--health-listen", ""}
+		"--backend", "liqo", "--hub", hub, "--tenant-role", tenantRole, "--metrics-listen", "", "--health-listen", ""}
+	if s.offerServer != nil {
+		args = append(args, append(s.offerServer.flags(lab.Consumer), "--discovery-secret-namespaces", chartNamespace)...)
+	} else {
+		args = append(args, "--offers", filepath.Join(s.dir, "offers.yaml"))
+	}
 	if s.market {
 		args = append(args, "--market-namespace", chartNamespace)
 	}

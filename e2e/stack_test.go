@@ -49,12 +49,14 @@ type stack struct {
 	server     *proc.Process    // the first of them
 	worker     *proc.Process    // the first, too
 
-	restarted    time.Time // an API server, see young
-	market       bool      // the worker publishes the offers, and grpcserver reads them
-	offerSecrets bool      // the worker takes Secrets in chartNamespace for offers, too
-	alone        bool      // without Cluster Autoscaler, which the test plays
-	replicated   bool      // see withProduction
-	doors        *doors    // through which the worker reaches the clusters, if any
+	restarted    time.Time    // an API server, see young
+	market       bool         // the worker publishes the offers, and grpcserver reads them
+	offerSecrets bool         // the worker takes Secrets in chartNamespace for offers, too
+	alone        bool         // without Cluster Autoscaler, which the test plays
+	replicated   bool         // see withProduction
+	doors        *doors       // through which the worker reaches the clusters, if any
+	wants        int          // how many providers; default 2
+	offerServer  *offerServer // the worker takes its offers, and none of the file
 }
 
 // withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
@@ -95,7 +97,8 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	timing.done("build")
 
 	network := cmp.Or(os.Getenv(envNetwork), string(fleet.NetworkNone))
-	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: 2, Gateways: network == string(fleet.NetworkGateway)})
+	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2),
+		Gateways: network == string(fleet.NetworkGateway)})
 	timing.done("lab up")
 	s.consumer = newCluster(t, s.lab, lab.Consumer)
 	for _, name := range s.lab.Providers {
@@ -129,6 +132,9 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	s.clientTLS = testkit.NewMount(t, clientSecret(t, s.authority, caName, s.authority))
 	if s.doors != nil {
 		s.doors.open(s)
+	}
+	if s.offerServer != nil {
+		s.offerServer.start(ctx, s)
 	}
 	s.worker = s.startWorker("worker")
 	s.server = s.startServer(ctx, "grpcserver", 0)
