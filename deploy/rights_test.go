@@ -54,8 +54,8 @@ const (
 	connection = "networking.liqo.io/connections"
 	addresses  = "ipam.liqo.io/networks"
 
-	kubeletOptions     = "offloading.liqo.io/vkoptionstemplates"
-	networklessOptions = "liqo-autoscaler-no-network" // activities/backend/liqo/kubeletoptions.go
+	kubeletOptions = "offloading.liqo.io/vkoptionstemplates"
+	networkless    = "liqo-autoscaler-no-network" // activities/backend/liqo/kubeletoptions.go
 
 	// tenantRole is the one of the release lender, see nameOf.
 	tenantRole  = "lender-worker-tenant"
@@ -247,11 +247,11 @@ var needs = map[string][]right{
 
 	"kubeletoptions.go ensureNetworklessOptions j.local.Get": and(
 		named("liqo", "get", kubeletOptions, "virtual-kubelet-default"),
-		named("here", "get", kubeletOptions, networklessOptions)),
+		named("here", "get", kubeletOptions, networkless)),
 	"kubeletoptions.go ensureNetworklessOptions j.local.Create": on("here", "create", kubeletOptions),
-	"kubeletoptions.go ensureNetworklessOptions j.local.Update": named("here", "update", kubeletOptions, networklessOptions),
+	"kubeletoptions.go ensureNetworklessOptions j.local.Update": named("here", "update", kubeletOptions, networkless),
 	"kubeletoptions.go dropNetworklessOptions p.local.List":     on("cluster", "list", virtual),
-	"kubeletoptions.go dropNetworklessOptions p.local.Delete":   named("here", "delete", kubeletOptions, networklessOptions),
+	"kubeletoptions.go dropNetworklessOptions p.local.Delete":   named("here", "delete", kubeletOptions, networkless),
 
 	"version.go versionOf cluster.Get": and(on("cluster", "get", "apps/deployments"),
 		named("provider liqo", "get", "apps/deployments", "liqo-controller-manager")),

@@ -62,8 +62,8 @@ func Judge(consumer, provider string) (problem string, refused bool) {
 	return "", false
 }
 
-// OneNode reports whether a consumer with that version may have one node of a provider only: up to 1.1, a virtual kubelet
-// that restarts deletes the pods of the provider's other nodes (Liqo #3257).
+// OneNode reports whether a consumer with that version may have one node of a provider only: up to 1.1, a virtual
+// kubelet that restarts deletes the pods of the provider's other nodes (Liqo #3257).
 func OneNode(consumer string) bool {
 	v, err := version.ParseSemantic(consumer)
 	return err == nil && v.LessThan(severalNodes)

@@ -23,8 +23,8 @@ const (
 )
 
 // ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the one of this installation as
-// it is now, which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so that
-// none enters a Service to which it does not answer. Installations on the same cluster share it.
+// it is now, which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so
+// that none enters a Service to which it does not answer. Installations on the same cluster share it.
 func (j *join) ensureNetworklessOptions(ctx context.Context) (*corev1.ObjectReference, error) {
 	var standard, found offloadingv1beta1.VkOptionsTemplate
 	key := client.ObjectKey{Namespace: j.self.namespace, Name: standardOptions}

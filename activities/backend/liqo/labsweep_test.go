@@ -3,6 +3,7 @@ package liqo_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,9 +78,10 @@ func TestLabNetworkLeft(t *testing.T) {
 	require.Len(t, left, 1, "%+v", left)
 	require.True(t, left[0].OfPeering())
 	require.False(t, left[0].Foreign)
-	for _, what := range []string{"Tenant ", "Secret ", "Configuration ", "GatewayServer ", "PublicKey ", "Namespace "} {
+	for _, what := range []string{"Tenant ", "Secret ", "Configuration ", "GatewayServer ", "PublicKey "} {
 		require.Contains(t, left[0].What, what)
 	}
+	require.Equal(t, l.rights == nil, strings.Contains(left[0].What, "Namespace "), "an account's provider has made it")
 	l.remove(t, p)
 }
 
