@@ -24,6 +24,9 @@ func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left f
 	f, _ := s.figure(g.id)
 	seen := 0
 	for _, place := range f.places {
+		if place.nodes == 0 {
+			continue // full: no node is placed there
+		}
 		seen += place.nodes
 		price := fleet.MoneyOf(place.price)
 		if price > 0 && int64(left/price) < int64(seen) {

@@ -71,6 +71,16 @@ func TestHourlyLimitShowsInMax(t *testing.T) {
 	require.Equal(t, 4, c.max("cpu"))
 }
 
+// An expensive provider that is full bounds nothing: no node is placed there.
+func TestAFullProviderBoundsNoSpending(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("cheap", 2, 1)
+	m.nodes("full", 0, 4)
+	c := onMarket(t, f, m, spends("cpu", hourly(5)))
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.increase("cpu", 3))
+}
+
 // The group decides by what it knows itself; its refusal has the same code.
 func TestTheGroupRefusesToSpend(t *testing.T) {
 	f := newFake()

@@ -119,7 +119,7 @@ func limit(amount *float64) Money { return MoneyOf(*amount) }
 
 // pays reports whether a node may cost so much.
 func (s *Spending) pays(price float64) bool {
-	return s == nil || s.PerNode == nil || price <= *s.PerNode
+	return s == nil || s.PerNode == nil || MoneyOf(price) <= MoneyOf(*s.PerNode)
 }
 
 // upTo is the spec with a smaller bound of what a node may cost; 0 is none.

@@ -87,6 +87,10 @@ func TestChooseWithinSpending(t *testing.T) {
 		"a node costs 3 USD an hour there, and spending allows 2")
 	require.True(t, d.Full, "the cheap one may have room later")
 
+	offers[2] = candidate("third", 1.0/3)
+	s.Spending.PerNode = amount(0.333333) // of 1, dealt out among three in millionths
+	require.Equal(t, "third", fleet.Choose(*s, offers, nil, fleet.Rank{}, t0).Chosen, "compared as it is counted")
+
 	at := moment(t, "2026-11-10T00:00:00Z")
 	for name, c := range map[string]struct{ perNode, cap, want *float64 }{
 		"nothing":             {},

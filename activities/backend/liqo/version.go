@@ -48,8 +48,9 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 	return liqoversion.Of(&manager), err
 }
 
-// aloneThere is ErrFull when the provider has a slice already, whoever made it, and this cluster's Liqo would lose the
-// pods of one of two nodes.
+// aloneThere is ErrFull when the provider has another slice, whoever made it, and this cluster's Liqo would lose the
+// pods of one of two nodes. It is asked before the slice and, because others may ask at the same time, once more
+// before the virtual node: of two that have made a slice each, both see the other.
 func (j *join) aloneThere(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil
@@ -65,10 +66,12 @@ func (j *join) aloneThere(ctx context.Context) error {
 	if err := j.local.List(ctx, &slices, outgoing(j.Provider.ID)); err != nil {
 		return fmt.Errorf("list slices on %s: %w", j.Provider.ID, err)
 	}
-	if len(slices.Items) > 0 {
-		return say(backend.ErrFull, "provider %s has ResourceSlice %s/%s already, and with Liqo %s here a second node there "+
-			"would lose the pods of the first (Liqo #3257): upgrade Liqo to 1.2, or set maxNodes: 1 on the offer",
-			j.Provider.ID, slices.Items[0].Namespace, slices.Items[0].Name, here)
+	for i := range slices.Items {
+		if other := &slices.Items[i]; other.Name != j.name() {
+			return say(backend.ErrFull, "provider %s has ResourceSlice %s/%s already, and with Liqo %s here a second node "+
+				"there would lose the pods of the first (Liqo #3257): upgrade Liqo to 1.2, or set maxNodes: 1 on the offer",
+				j.Provider.ID, other.Namespace, other.Name, here)
+		}
 	}
 	return nil
 }

@@ -71,6 +71,7 @@ func TestVersionsOfLiqo(t *testing.T) {
 // Up to Liqo 1.1 a provider carries one slice, whoever's it is.
 func TestOneSliceUpTo11(t *testing.T) {
 	t.Parallel()
+	both := peered(accepted("2"), sliceIdentity(), manager("1.1.2"))
 	theirs := accepted("1")
 	theirs.Name, theirs.Labels = "theirs", with(outgoing(peer), of(peer))
 	for version, want := range map[string]error{"1.1.2": backend.ErrFull, "1.1.1": nil, "1.2.0": nil} {
@@ -85,4 +86,14 @@ func TestOneSliceUpTo11(t *testing.T) {
 			}
 		})
 	}
+
+	// Of two that have made a slice at the same time, each sees the other before it makes a virtual node.
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, append(both, theirs), nil)
+		s := spec()
+		s.Labels = nil
+		_, err := c.Join(soon(t), s, nil)
+		require.ErrorIs(t, err, backend.ErrFull)
+		require.False(t, exists(t, c.local, running()))
+	})
 }

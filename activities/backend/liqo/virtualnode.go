@@ -65,10 +65,13 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 			slice.Namespace, name), nil
 	}
 	virtual, err := j.forgeVirtualNode(ctx, slice, identity.Status.KubeconfigSecretRef.Name)
-	if err != nil {
-		return false, "", err
+	if err == nil {
+		err = j.undivided(ctx, virtual)
 	}
-	if err := j.undivided(ctx, virtual); err != nil {
+	if err == nil {
+		err = j.aloneThere(ctx)
+	}
+	if err != nil {
 		return false, "", err
 	}
 	err = j.local.Create(ctx, virtual)
