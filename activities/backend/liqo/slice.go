@@ -61,14 +61,18 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 		},
 	}
 	err := j.local.Create(ctx, slice)
-	// Liqo's webhook
-	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") {
+	if nameTaken(err) {
 		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create slice %s: %w", slice.Name, err)
 	}
 	return slice, nil
+}
+
+// nameTaken reports whether an object of that name exists, by the API server's word or that of Liqo's webhook.
+func nameTaken(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists")
 }
 
 // authenticated is done when the provider has authenticated the slice. Liqo says denied for an invalid request, which

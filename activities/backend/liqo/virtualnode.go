@@ -75,8 +75,7 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	err = j.local.Create(ctx, virtual)
-	// Liqo's webhook
-	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists") {
+	if nameTaken(err) {
 		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
 	}
 	if err != nil {
