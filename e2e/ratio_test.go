@@ -2,12 +2,14 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +39,7 @@ const ratioRounds = 5
 func TestRatio(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
-	s := newStack(ctx, t, "ratio", ratioGroups, crashOffers, withoutCA)
+	s := newStack(ctx, t, "ratio", ratioGroups, crashOffers, withoutCA, withRightsTaken) // liqoctl removes our namespace
 	b := &ratio{t: t, s: s, took: map[string][]time.Duration{}}
 	cold, warm := player.Of(t, "cold", s.client), player.Of(t, "warm", s.client)
 	warm.Wanted = 1
@@ -47,7 +49,7 @@ func TestRatio(t *testing.T) {
 		cold.Wanted = 1
 		b.took["cold"] = append(b.took["cold"], b.scaledOut(ctx, cold))
 		b.scaledIn(ctx, cold, 0)
-		b.until(ctx, func(ctx context.Context) error { return clean(ctx, s.providers[0]) })
+		b.until(ctx, func(ctx context.Context) error { return errors.Join(clean(ctx, s.providers[0]), b.noNamespace(ctx)) })
 		b.took["slice"] = append(b.took["slice"], b.bareSlice(ctx))
 		warm.Wanted = 2
 		b.took["warm"] = append(b.took["warm"], b.scaledOut(ctx, warm))
@@ -135,8 +137,22 @@ func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
 	took := time.Since(began)
 	require.NoError(b.t, b.s.liqoctl(ctx, b.s.consumer, append(unpeering(b.s, first), "--delete-namespaces")...))
 	b.until(ctx, func(ctx context.Context) error { return clean(ctx, first) })
-	b.until(ctx, func(ctx context.Context) error { return b.s.grantAnew(ctx, first) })
+	b.until(ctx, func(ctx context.Context) error { return errors.Join(b.noNamespace(ctx), b.s.grantAnew(ctx, first)) })
 	return took
+}
+
+// noNamespace wants the first provider's tenant namespace gone from the consumer: nothing can be made in one that ends.
+func (b *ratio) noNamespace(ctx context.Context) error {
+	name := "liqo-tenant-" + b.s.providers[0].name
+	_, err := b.s.consumer.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err == nil:
+		return fmt.Errorf("namespace %s is there", name)
+	default:
+		return err
+	}
 }
 
 // bareSlice is how long it takes by hand to one more Ready node on a provider with a peering.
@@ -144,19 +160,20 @@ func (b *ratio) bareSlice(ctx context.Context) time.Duration {
 	b.t.Helper()
 	second := b.s.providers[1]
 	in := b.s.consumer.liqo.Resource(resourceSlices).Namespace("liqo-tenant-" + second.name)
+	name := fmt.Sprintf("by-hand-%d", len(b.took["slice"])) // one that is used again waits for what is left of the first
 	began := time.Now()
 	_, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
-		"metadata": map[string]any{"name": "by-hand", "annotations": map[string]any{"liqo.io/create-virtual-node": "true"},
+		"metadata": map[string]any{"name": name, "annotations": map[string]any{"liqo.io/create-virtual-node": "true"},
 			"labels": map[string]any{"liqo.io/remote-cluster-id": second.name, "liqo.io/remoteID": second.name,
 				"liqo.io/replication": "true"}},
 		"spec": map[string]any{"class": "default", "providerClusterID": second.name,
 			"resources": map[string]any{"cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi"}},
 	}}, metav1.CreateOptions{})
 	require.NoError(b.t, err)
-	b.until(ctx, func(ctx context.Context) error { return nodeReady(ctx, b.s.consumer, "by-hand") })
+	b.until(ctx, func(ctx context.Context) error { return nodeReady(ctx, b.s.consumer, name) })
 	took := time.Since(began)
-	require.NoError(b.t, in.Delete(ctx, "by-hand", metav1.DeleteOptions{}))
+	require.NoError(b.t, in.Delete(ctx, name, metav1.DeleteOptions{}))
 	b.until(ctx, func(ctx context.Context) error { return second.count(ctx, resourceSlices, 1) })
 	return took
 }
