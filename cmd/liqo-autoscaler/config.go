@@ -36,7 +36,9 @@ func newConfigValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a node-group config; fails with all errors, one per line",
-		Args:  cobra.ExactArgs(1),
+		Long: `Check a node-group config; fails with all errors, one per line. A file of offers is checked by
+"liqo-autoscaler offers validate", the values of the chart by "helm lint".`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0])
 			if err != nil {

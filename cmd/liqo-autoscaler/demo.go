@@ -34,7 +34,8 @@ func newDemo(c *common) *cobra.Command {
 		Short: "Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would",
 		Long: `Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would, and show each phase as the node
 group publishes it. Fails unless the node group, and the simulated world with --world, end as empty as they began.
-With --keep it ends after the scale-out, so that you can inspect the node; --return releases what is ready.`,
+With --keep it ends after the scale-out, so that you can inspect the node. --return releases what is Ready, and what
+failed, as Cluster Autoscaler would.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -46,7 +47,7 @@ With --keep it ends after the scale-out, so that you can inspect the node; --ret
 	cmd.Flags().StringVar(&f.address, "address", "127.0.0.1:8086", "address of the gRPC server")
 	cmd.Flags().StringVar(&f.group, "group", "standard", "node group to scale")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "only scale out, and keep the node")
-	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: release every ready instance of the group")
+	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: release every Ready or Failed instance of the group")
 	cmd.MarkFlagsMutuallyExclusive("keep", "return")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, to check that it ends empty")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "give up after this long")
@@ -140,14 +141,15 @@ func (d *demonstration) scaleIn(ctx context.Context) error {
 	return d.follow(ctx, fleet.Released)
 }
 
-// giveBack gives back what is ready, one instance after another.
+// giveBack releases what is Ready or Failed, one instance after another.
 func (d *demonstration) giveBack(ctx context.Context, world string) error {
 	for _, name := range slices.Sorted(maps.Keys(d.before)) {
-		if d.before[name] != fleet.Ready {
+		phase := d.before[name]
+		if phase != fleet.Ready && phase != fleet.Failed {
 			continue
 		}
 		delete(d.before, name)
-		d.shown = map[string]fleet.Phase{name: fleet.Ready}
+		d.shown = map[string]fleet.Phase{name: phase}
 		if err := d.scaleIn(ctx); err != nil {
 			return err
 		}
@@ -166,13 +168,15 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 				continue
 			}
 			listed[i.Name] = true
-			if d.shown[i.Name] != i.Phase {
+			changed := d.shown[i.Name] != i.Phase
+			if changed {
 				d.shown[i.Name] = i.Phase
 				d.say("  %s  %-11s  target %d  %s", i.Name, i.Phase, s.Target, i.Provider)
 			}
 			switch {
-			case i.Phase == fleet.Failed:
-				return fmt.Errorf("instance %s failed: %s: %s", i.Name, i.Failure.Code, i.Failure.Message)
+			case i.Phase == fleet.Failed && changed:
+				return fmt.Errorf("instance %s failed: %s: %s\nCluster Autoscaler would delete it now: "+
+					"liqo-autoscaler demo --return --group %s", i.Name, i.Failure.Code, i.Failure.Message, d.group)
 			case i.Phase == want:
 				return reached
 			}
@@ -185,8 +189,11 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 		}
 		return nil
 	})
-	if errors.Is(err, reached) {
+	switch {
+	case errors.Is(err, reached):
 		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("the demo waits no longer (%w); its work goes on: liqo-autoscaler status", context.Cause(ctx))
 	}
 	return err
 }

@@ -62,6 +62,9 @@ func TestDevAndDemo(t *testing.T) {
 			}
 			require.NotRegexp(t, `="[^"]*`+group+`-[0-9a-z]+-[0-9]+`, metrics, "an instance is a label")
 			keepAndReturn(ctx, t, c, d)
+			if group == "gpu" { // which has one provider
+				failAndReturn(ctx, t, c, d, provider)
+			}
 			require.Contains(t, stop(), "stopped; work in progress continues")
 		})
 	}
@@ -98,6 +101,20 @@ func keepAndReturn(ctx context.Context, t *testing.T, c *common, d demoFlags) {
 	returned := half(false, true)
 	require.NotContains(t, returned, "NodeGroupIncreaseSize")
 	require.Contains(t, returned, "the simulated world is empty")
+}
+
+// failAndReturn is a demo whose instance fails, which stays until somebody deletes it.
+func failAndReturn(ctx context.Context, t *testing.T, c *common, d demoFlags, provider string) {
+	t.Helper()
+	_, _, err := command(ctx, "dev", "refuse", provider, "--dir", filepath.Dir(d.world))
+	require.NoError(t, err)
+	var out testkit.Buffer
+	require.ErrorContains(t, demo(ctx, c, d, &out), "demo --return --group "+d.group, "%s", &out)
+	d.giveBack = true
+	require.NoError(t, demo(ctx, c, d, &out), "%s", &out)
+	require.Contains(t, out.String(), "the simulated world is empty")
+	_, _, err = command(ctx, "dev", "heal", provider, "--dir", filepath.Dir(d.world))
+	require.NoError(t, err)
 }
 
 // startDev returns the banner once all is up, and what stops it again and returns its whole output.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 )
 
 // documents are what people read, from the root of the repository.
@@ -152,6 +155,16 @@ func TestDocumentedTests(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 300)
+}
+
+// docs/offers.md has every field of an offer.
+func TestDocumentedOffers(t *testing.T) {
+	text, offer := document(t, "docs/offers.md"), reflect.TypeFor[discovery.Spec]()
+	for i := range offer.NumField() {
+		if name, _, _ := strings.Cut(offer.Field(i).Tag.Get("json"), ","); name != "-" {
+			require.Regexp(t, "(?m)^\\|[^|]*`"+name+"`", text)
+		}
+	}
 }
 
 // anchor is what GitHub makes of a heading.

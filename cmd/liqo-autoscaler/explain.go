@@ -78,7 +78,7 @@ such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod d
 			defer cancel()
 			access, err := personal(f.kubeconfig)
 			if err != nil {
-				return err
+				return fmt.Errorf("%w; without a cluster: liqo-autoscaler explain instance NAME", err)
 			}
 			kube, err := kubernetes.NewForConfig(access)
 			if err != nil {

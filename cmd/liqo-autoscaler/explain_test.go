@@ -51,10 +51,11 @@ func TestExplainPodReads(t *testing.T) {
 	written := time.Now().UTC().Format(time.RFC3339)
 	kube := fake.NewClientset(pod, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
 		event("its", pod), event("of its predecessor", earlier),
-		configMap("kube-system", "cluster-autoscaler-status", "status", "nodeGroups: []"),
+		configMap("kube-system", "cluster-autoscaler-status", "status", "nodeGroups: [] # of another one"),
+		configMap("kube-system", "second-status", "status", "nodeGroups: []"),
 		configMap("liqo-autoscaler", market.ConfigMapName("default"), "market.json",
 			`{"at": "`+written+`", "offers": [{"name": "milan", "provider": "milan"}]}`))
-	f := explainPodFlags{market: published{namespace: defaultNamespace}}
+	f := explainPodFlags{market: published{namespace: defaultNamespace}, caStatus: "second-status"}
 	w, err := f.read(t.Context(), kube, "default", "shop", "web-0")
 	require.NoError(t, err)
 	require.Empty(t, w.Notes)
@@ -85,7 +86,7 @@ func TestExplainPodReads(t *testing.T) {
 	require.Nil(t, w.Namespace)
 	require.Len(t, w.Notes, 4)
 	require.Equal(t, []string{"namespace shop: forbidden", "the pod's events: forbidden"}, w.Notes[:2])
-	require.Contains(t, w.Notes[2], `configmaps "cluster-autoscaler-status" not found`)
+	require.Contains(t, w.Notes[2], `configmaps "second-status" not found`)
 	require.Contains(t, w.Notes[3], "does a worker run?")
 
 	kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {

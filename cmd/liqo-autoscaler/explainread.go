@@ -17,15 +17,17 @@ import (
 
 // explainPodFlags say where the parts of the answer are read.
 type explainPodFlags struct {
-	market                          published
-	kubeconfig, caNamespace, output string
+	market                                    published
+	kubeconfig, caNamespace, caStatus, output string
 }
 
 func (f *explainPodFlags) register(cmd *cobra.Command) {
 	registerKubeconfig(cmd, &f.kubeconfig)
 	f.market.register(cmd)
-	cmd.Flags().StringVar(&f.caNamespace, "ca-namespace", "", "namespace of the ConfigMap cluster-autoscaler-status "+
+	cmd.Flags().StringVar(&f.caNamespace, "ca-namespace", "", "namespace of Cluster Autoscaler's status ConfigMap "+
 		"(default: "+defaultNamespace+", then kube-system)")
+	cmd.Flags().StringVar(&f.caStatus, "ca-status", "cluster-autoscaler-status",
+		"name of that ConfigMap, as in Cluster Autoscaler's --status-config-map-name")
 	registerExplained(cmd, &f.output)
 }
 
@@ -82,7 +84,7 @@ func (f explainPodFlags) status(ctx context.Context, kube kubernetes.Interface) 
 	}
 	var errs []error
 	for _, namespace := range namespaces {
-		found, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
+		found, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, f.caStatus, metav1.GetOptions{})
 		if err == nil {
 			return found.Data["status"], nil
 		}

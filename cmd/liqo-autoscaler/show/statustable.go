@@ -40,8 +40,8 @@ func (s Status) Table(out io.Writer, look Look) error {
 	for _, more := range []struct {
 		rows  int
 		print func(io.Writer, Look) error
-	}{{s.costs(look), s.costTable}, {len(s.Standby), s.standbyTable}, {len(s.Conditions), s.conditionTable},
-		{len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
+	}{{len(s.paused()), s.pausedTable}, {s.costs(look), s.costTable}, {len(s.Standby), s.standbyTable},
+		{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
 		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable},
 		{len(s.Findings.Left), s.leftTable}} {
 		if more.rows == 0 {
@@ -55,6 +55,20 @@ func (s Status) Table(out io.Writer, look Look) error {
 		}
 	}
 	return nil
+}
+
+// paused are the rows of the paused groups.
+func (s Status) paused() (rows [][]string) {
+	for _, g := range s.Groups {
+		if g.Paused {
+			rows = append(rows, []string{g.Name, "liqo-autoscaler resume group " + g.Name})
+		}
+	}
+	return rows
+}
+
+func (s Status) pausedTable(out io.Writer, _ Look) error {
+	return table(out, []string{"PAUSED", "UNTIL"}, s.paused())
 }
 
 func (s Status) refusingTable(out io.Writer, look Look) error {
