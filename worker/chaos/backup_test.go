@@ -3,8 +3,10 @@ package chaos
 import (
 	"database/sql"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,11 +34,13 @@ func backupRestored(t *testing.T) {
 	o.grow("std", more)
 	o.release("std", first[:2])
 	o.ready("std", before-2+more/4)
+	known := o.world().Consumer.Slices
 	o.backup()
 	o.grow("std", 2)
 	o.release("std", first[2:4])
 	o.pause(4 * time.Second)
 	o.restore()
+	o.mayUndo(known)
 
 	o.ready("std", before-4+more+2)
 	o.heals("sick")
@@ -71,6 +75,19 @@ func (o *scenario) restore() {
 	}
 	o.takesPlace("restore")
 	o.revives()
+}
+
+// mayUndo notes the attempts that may be undone though nothing is wrong with their providers: those of which the backup
+// knows nothing and whose Node had no instance id yet. Only a stamped one is adopted (docs/operations.md).
+func (o *scenario) mayUndo(known map[string]*sim.Slice) {
+	w := o.world()
+	for name := range w.Consumer.Slices {
+		node := w.Consumer.Nodes[name]
+		if known[name] == nil && (node == nil || node.Spec.ProviderID == "") {
+			o.unknown[name] = true
+		}
+	}
+	o.m.note("test", "may be undone: %v", slices.Sorted(maps.Keys(o.unknown)))
 }
 
 // takesPlace writes down what was under way.

@@ -163,11 +163,12 @@ func (o *scenario) undone() {
 		if err := converter.GetDefaultDataConverter().FromPayload(at, &provider); err != nil {
 			o.m.violate("provider of %s: %v", id, err)
 		}
-		of, wasReady := o.guard.nodes[strings.TrimPrefix(id, "undo/")]
+		attempt := strings.TrimPrefix(id, "undo/")
+		of, wasReady := o.guard.nodes[attempt]
 		switch {
 		case wasReady && !o.guard.given[of.instance]:
 			o.m.violate("%s was Ready on %s, and is undone", id, provider)
-		case !o.sick[provider]:
+		case !o.sick[provider] && !o.unknown[attempt]:
 			o.m.violate("%s: provider %s is healthy", id, provider)
 		}
 	}

@@ -356,7 +356,7 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 			bad("I4: %s counts again", now.name)
 		case now.counts && i.failed && !now.failed:
 			bad("I3: %s has lost its error", now.name)
-		case now.counts && i.running && !now.running:
+		case now.counts && i.running && !now.running && !g.wentBack(): // else the driver tells again
 			bad("%s was running and is not any more", now.name)
 		case i.counts && !now.counts && !i.released:
 			switch {

@@ -26,6 +26,8 @@ type scenario struct {
 	sick  map[string]bool // providers on which attempts may be undone
 	stop  func()          // ends CA's loop and the guard's
 
+	unknown map[string]bool // attempts that may be undone anywhere, see mayUndo
+
 	mu   sync.Mutex
 	want map[string]int  // sizes below which CA grows a group
 	back map[string]bool // instances that CA wants to be gone
@@ -75,7 +77,7 @@ func newScenario(t *testing.T, l layout) *scenario {
 	t.Logf("seed %d, to be had again with: go test ./worker/chaos -run %s -v -overload -chaos-seed %d", with, t.Name(),
 		with)
 	o := &scenario{run: newRun(ctx, t, with, l), name: t.Name(), ctx: ctx, sick: map[string]bool{},
-		want: map[string]int{}, back: map[string]bool{}, guard: newGuard()}
+		unknown: map[string]bool{}, want: map[string]int{}, back: map[string]bool{}, guard: newGuard()}
 	looping, stop := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() {

@@ -215,6 +215,7 @@ func temporalAt(t *testing.T, address, dir string, more ...string) *process {
 	argv := []string{
 		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
 		filepath.Join(dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
+		"--sqlite-pragma", "journal_mode=WAL", // else a backup keeps the server from writing
 	}
 	for _, attribute := range workflows.SearchAttributes() {
 		argv = append(argv, "--search-attribute", attribute+"=Keyword")
