@@ -245,9 +245,8 @@ var needs = map[string][]right{
 	"removepeering.go tenantGone deleteAsRead":     on("tenant", "delete", tenant),
 	"removepeering.go deleteAsRead cluster.Delete": nil,
 
-	"kubeletoptions.go ensureNetworklessOptions j.local.Get": and(
-		named("liqo", "get", kubeletOptions, "virtual-kubelet-default"),
-		named("here", "get", kubeletOptions, networkless)),
+	"kubeletoptions.go kubeletOptions j.local.Get":              on("liqo", "get", kubeletOptions),
+	"kubeletoptions.go ensureNetworklessOptions j.local.Get":    named("here", "get", kubeletOptions, networkless),
 	"kubeletoptions.go ensureNetworklessOptions j.local.Create": on("here", "create", kubeletOptions),
 	"kubeletoptions.go ensureNetworklessOptions j.local.Update": named("here", "update", kubeletOptions, networkless),
 	"kubeletoptions.go dropNetworklessOptions p.local.List":     on("cluster", "list", virtual),

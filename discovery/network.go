@@ -63,14 +63,21 @@ func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// network is the same as the domain carries it; nil for nil.
-func (n *NetworkSpec) network() *fleet.Network {
-	if n == nil {
+// network is the network as the domain carries it, with the virtual kubelets' options; nil when the offer says nothing
+// of either.
+func (s Spec) network() *fleet.Network {
+	options := struct {
+		NetworkSpec
+		VirtualKubelet string `json:"virtualKubelet,omitempty"`
+	}{VirtualKubelet: s.VirtualKubelet}
+	if s.Network != nil {
+		options.NetworkSpec = *s.Network
+	} else if s.VirtualKubelet == "" {
 		return nil
 	}
-	out, options := &fleet.Network{Mode: n.Mode}, *n
+	out := &fleet.Network{Mode: options.Mode}
 	options.Mode = ""
-	if options != (NetworkSpec{}) {
+	if options.NetworkSpec != (NetworkSpec{}) || options.VirtualKubelet != "" {
 		out.Options, _ = json.Marshal(options) // text and numbers can always be written
 	}
 	return out

@@ -36,12 +36,19 @@ func TestNetworkTravels(t *testing.T) {
 	spec, err = discovery.ParseOffer([]byte(goodOffer))
 	require.NoError(t, err)
 	require.Nil(t, spec.Offer().Network)
+	spec, err = withNetwork(t, "{mode: none}\nvirtualKubelet: small")
+	require.NoError(t, err)
+	require.Equal(t, &fleet.Network{Mode: fleet.NetworkNone, Options: []byte(`{"virtualKubelet":"small"}`)},
+		spec.Offer().Network)
+	spec, err = discovery.ParseOffer([]byte(goodOffer + "virtualKubelet: small\n"))
+	require.NoError(t, err)
+	require.Equal(t, &fleet.Network{Options: []byte(`{"virtualKubelet":"small"}`)}, spec.Offer().Network)
 
 	// The largest one there is stays small.
 	spec, err = withNetwork(t, "{serverLocation: consumer, serviceType: LoadBalancer, servicePort: 65535, "+
 		"loadBalancerIP: 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255', clientAddress: "+
 		strings.Repeat("a.", 126)+"a, clientPort: 65535, "+
-		"mtu: 9000}")
+		"mtu: 9000}\nvirtualKubelet: "+strings.Repeat("a.", 126)+"a")
 	require.NoError(t, err)
 	require.Less(t, len(spec.Offer().Network.Options), fleet.MaxNetworkOptions)
 }
@@ -61,6 +68,7 @@ func TestNetworkFaults(t *testing.T) {
 		"{clientAddress: not/a/name}":                       `network.clientAddress: "not/a/name" is neither an IP address nor a DNS name`,
 		"{mtu: 100}":                                        "network.mtu: is 100: give at least 576",
 		"{templateName: mine}":                              "network.templateName: unknown field",
+		"{mode: none}\nvirtualKubelet: not/a/name":          `virtualKubelet: "not/a/name" is not a DNS-1123 subdomain`,
 	} {
 		_, err := withNetwork(t, network)
 		require.ErrorContains(t, err, want)

@@ -131,7 +131,7 @@ func parsePublished(document string) (Published, error) {
 	if p.TTLSeconds < 1 || p.TTLSeconds > maxPublishedTTL {
 		return p, fmt.Errorf("its ttlSeconds is %d, not between 1 and %d", p.TTLSeconds, maxPublishedTTL)
 	}
-	p.Measured, p.Network, p.Expires = false, nil, nil
+	p.Measured, p.Network, p.VirtualKubelet, p.Expires = false, nil, "", nil
 	p.Credentials = CredentialsSpec{KubeconfigFile: "the consumer's own"}
 	if err := p.Check(); err != nil {
 		return p, fmt.Errorf("it is no offer: %w", err)

@@ -47,6 +47,9 @@ type Spec struct {
 	Class string `json:"class,omitempty" validate:"omitempty,dnslabel"`
 	// Network is how traffic between the clusters comes about; absent means gateways with their defaults.
 	Network *NetworkSpec `json:"network,omitempty"`
+	// VirtualKubelet names the VkOptionsTemplate, in the namespace of the consumer's Liqo, with which the nodes' virtual
+	// kubelets run; absent means Liqo's own. It is the consumer's alone: no posted offer may name one.
+	VirtualKubelet string `json:"virtualKubelet,omitempty" validate:"omitempty,offername"`
 	// Expires is when the offer ends, RFC 3339; absent means never.
 	Expires *time.Time `json:"expires,omitempty"`
 }
@@ -148,7 +151,7 @@ func (s Spec) Offer() fleet.Offer {
 		LingerSeconds: s.LingerSeconds,
 		Unpeer:        s.Unpeer,
 		Class:         s.Class,
-		Network:       s.Network.network(),
+		Network:       s.network(),
 		Expires:       s.Expires,
 
 		LatencyMilliseconds: s.LatencyMilliseconds, Measured: s.Measured,

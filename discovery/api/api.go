@@ -135,6 +135,9 @@ func (p *Posted) Check() error {
 		faults.Add("credentials.kubeconfigFile",
 			"is not accepted over the network; use secretRef, a Secret in the consumer cluster")
 	}
+	if p.VirtualKubelet != "" {
+		faults.Add("virtualKubelet", "is not accepted over the network; only the consumer's own offers may name one")
+	}
 	return faults.Err()
 }
 

@@ -236,6 +236,8 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 			`offer ?[2Jgood: name: "\x1b[2Jgood" is not a DNS-1123 subdomain`},
 		"an address for its network": {bad(`"epoch"`, `"network":{"clientAddress":"203.0.113.1"},"epoch"`),
 			"offer good: network.clientAddress: the discovery server's offers may name no address"},
+		"how virtual kubelets run here": {bad(`"epoch"`, `"virtualKubelet":"mine","epoch"`),
+			"offer good: virtualKubelet: is not accepted over the network"},
 		"no object":  {"7", "offer number 1: cannot be read"},
 		"wrong type": {bad(`"cpu":"1"`, `"cpu":{}`), "offer good: cannot be read"},
 	} {

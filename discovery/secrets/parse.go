@@ -37,6 +37,7 @@ type info struct {
 	Unpeer        fleet.UnpeerPolicy              `json:"unpeer,omitempty"`
 	Class         string                          `json:"class,omitempty"`
 	Network       *discovery.NetworkSpec          `json:"network,omitempty"`
+	Kubelet       string                          `json:"virtualKubelet,omitempty"`
 	Expires       *time.Time                      `json:"expires,omitempty"`
 	// Provider declares the cluster id that the kubeconfig must lead to.
 	Provider string `json:"provider,omitempty"`
@@ -81,6 +82,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price, Prices: in.Prices,
 		Currency: in.Currency, LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
 		LatencyMilliseconds: in.Latency, Class: in.Class, Network: in.network(),
+		VirtualKubelet: in.Kubelet,
 	}
 	if err := spec.Check(); errors.As(err, &wrong) {
 		faults = append(faults, under(KeyInfo, wrong)...)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // The VkOptionsTemplate that Liqo's chart installs, the one of ours in a provider's tenant namespace, and the argument
@@ -22,15 +23,38 @@ const (
 	withoutIPReflection = "--disable-ip-reflection=true"
 )
 
-// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the one of this installation as
-// it is now, which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so
-// that none enters a Service to which it does not answer. Installations on the same cluster share it.
-func (j *join) ensureNetworklessOptions(ctx context.Context) (*corev1.ObjectReference, error) {
-	var standard, found offloadingv1beta1.VkOptionsTemplate
-	key := client.ObjectKey{Namespace: j.self.namespace, Name: standardOptions}
-	if err := j.local.Get(ctx, key, &standard); err != nil {
-		return nil, fmt.Errorf("read VkOptionsTemplate %s, which Liqo's chart installs: %w", key, err)
+// kubeletOptions returns the VkOptionsTemplate of the attempt's node: the one that its offer names, or nil, which is
+// Liqo's own.
+func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, error) {
+	mode, options, err := readNetwork(j.Provider.Network)
+	if err != nil || mode != fleet.NetworkNone && options.VirtualKubelet == standardOptions {
+		return nil, err
 	}
+	var named offloadingv1beta1.VkOptionsTemplate
+	key := client.ObjectKey{Namespace: j.self.namespace, Name: options.VirtualKubelet}
+	err = j.local.Get(ctx, key, &named)
+	switch {
+	case apierrors.IsNotFound(err) && options.VirtualKubelet != standardOptions:
+		return nil, say(backend.ErrInvalid, "there is no VkOptionsTemplate %s, which the offer names as virtualKubelet", key)
+	case err != nil:
+		return nil, fmt.Errorf("read VkOptionsTemplate %s, which Liqo's chart installs: %w", key, err)
+	case mode == fleet.NetworkNone:
+		return j.ensureNetworklessOptions(ctx, &named)
+	}
+	return referenceTo(&named), nil
+}
+
+func referenceTo(options *offloadingv1beta1.VkOptionsTemplate) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: offloadingv1beta1.SchemeGroupVersion.String(), Kind: "VkOptionsTemplate",
+		Namespace: options.Namespace, Name: options.Name}
+}
+
+// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the standard one as it is now,
+// which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so that none
+// enters a Service to which it does not answer. Installations on the same cluster share it.
+func (j *join) ensureNetworklessOptions(ctx context.Context,
+	standard *offloadingv1beta1.VkOptionsTemplate) (*corev1.ObjectReference, error) {
+	var found offloadingv1beta1.VkOptionsTemplate
 	want := &offloadingv1beta1.VkOptionsTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: j.localNS, Name: networklessOptions,
 			Labels: map[string]string{backend.LabelManagedBy: backend.ManagedBy}},
@@ -48,8 +72,7 @@ func (j *join) ensureNetworklessOptions(ctx context.Context) (*corev1.ObjectRefe
 	if err != nil {
 		return nil, fmt.Errorf("write VkOptionsTemplate %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	return &corev1.ObjectReference{APIVersion: offloadingv1beta1.SchemeGroupVersion.String(), Kind: "VkOptionsTemplate",
-		Namespace: want.Namespace, Name: want.Name}, nil
+	return referenceTo(want), nil
 }
 
 // dropNetworklessOptions removes that VkOptionsTemplate from a tenant namespace that stays, once no virtual node names

@@ -10,11 +10,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func optionsOf(namespace, name, image string) *offloadingv1beta1.VkOptionsTemplate {
 	return &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: named(namespace, name),
 		Spec: offloadingv1beta1.VkOptionsTemplateSpec{ContainerImage: image, ExtraArgs: []string{"--v=4"}}}
+}
+
+// An offer says with which VkOptionsTemplate of Liqo's namespace its nodes run, with a network and without.
+func TestJoinWithOptionsOfTheOffer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for mode, want := range map[fleet.NetworkMode]*corev1.ObjectReference{
+			fleet.NetworkGateway: referenceTo(optionsOf("liqo", "small", "")),
+			fleet.NetworkNone:    referenceTo(optionsOf(localNS, networklessOptions, "")),
+		} {
+			c := newClusters(t, peered(accepted("2"), sliceIdentity(), optionsOf("liqo", standardOptions, "virtual-kubelet:1"),
+				optionsOf("liqo", "small", "virtual-kubelet:2")), nil)
+			s := spec()
+			s.Labels, s.Attempt.Provider = nil, provider()
+			s.Attempt.Provider.Network = &fleet.Network{Mode: mode, Options: []byte(`{"virtualKubelet":"small"}`)}
+			_, err := c.Join(soon(t), s, nil)
+			require.Error(t, err, "no virtual kubelet answers")
+			var virtual offloadingv1beta1.VirtualNode
+			require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+			require.Equal(t, want, virtual.Spec.VkOptionsTemplateRef)
+			var named offloadingv1beta1.VkOptionsTemplate
+			require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, &named))
+			require.Equal(t, "virtual-kubelet:2", named.Spec.ContainerImage)
+
+			s.Attempt.Provider.Network.Options = []byte(`{"virtualKubelet":"large"}`)
+			c = newClusters(t, peered(accepted("2"), sliceIdentity()), nil)
+			_, err = c.Join(soon(t), s, nil)
+			require.ErrorIs(t, err, backend.ErrInvalid)
+			require.ErrorContains(t, err, "there is no VkOptionsTemplate liqo/large, which the offer names as virtualKubelet")
+			require.False(t, exists(t, c.local, running()))
+		}
+	})
 }
 
 // networkless is a Join on a provider without a network, with the installation's VkOptionsTemplate, and what is there.

@@ -150,6 +150,7 @@ func TestLabNetworkForeign(t *testing.T) {
 func TestLabNetworkNone(t *testing.T) {
 	l := theNetLab(t)
 	p := l.provider(1)
+	p.Network.Options = l.kubeletOptions(t)
 	l.establish(t, p)
 	found, err := l.network(t.Context(), p)
 	require.NoError(t, err)
@@ -164,6 +165,45 @@ func TestLabNetworkNone(t *testing.T) {
 	here, err := l.clusters[consumer].kube.CoreV1().Pods(podNamespace).Get(t.Context(), "web", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Empty(t, here.Status.PodIPs)
+	l.requireOptions(t, a)
 	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
 	l.remove(t, p)
+}
+
+// A node with a network, too, runs with the VkOptionsTemplate that its offer names.
+func TestLabVirtualKubelet(t *testing.T) {
+	l := theNetLab(t)
+	p := l.offer(1, string(l.kubeletOptions(t)))
+	l.establish(t, p)
+	a := attempt(340, p)
+	l.join(t, a)
+	l.requireOptions(t, a)
+	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
+	l.remove(t, p)
+}
+
+// kubeletOptions makes, for the test, a VkOptionsTemplate that is Liqo's own and annotates Nodes; it returns the network
+// options that name it.
+func (l *netLab) kubeletOptions(t *testing.T) []byte {
+	t.Helper()
+	templates := l.clusters[consumer].any.Resource(offloading("vkoptionstemplates")).Namespace("liqo")
+	own, err := templates.Get(t.Context(), "virtual-kubelet-default", metav1.GetOptions{})
+	require.NoError(t, err)
+	spec := own.Object["spec"].(map[string]any)
+	spec["nodeExtraAnnotations"] = map[string]any{"example.com/options": "named"}
+	_, err = templates.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": own.GetAPIVersion(), "kind": own.GetKind(), "metadata": map[string]any{"name": "named"}, "spec": spec,
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, templates.Delete(context.Background(), "named", metav1.DeleteOptions{}))
+	})
+	return []byte(`{"virtualKubelet":"named"}`)
+}
+
+func (l *netLab) requireOptions(t *testing.T, a fleet.Attempt) {
+	t.Helper()
+	node, err := l.clusters[consumer].kube.CoreV1().Nodes().Get(t.Context(), a.ObjectName(), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "named", node.Annotations["example.com/options"])
 }

@@ -24,8 +24,8 @@ const (
 	atConsumer = "consumer"
 )
 
-// netOptions are fleet.Network.Options: how the two gateways find each other. The templates of the gateways are always
-// those that Liqo's chart installs.
+// netOptions are fleet.Network.Options: how the two gateways find each other, and how the nodes' virtual kubelets run.
+// The templates of the gateways are always those that Liqo's chart installs.
 type netOptions struct {
 	ServerLocation string             `json:"serverLocation,omitempty"`
 	ServiceType    corev1.ServiceType `json:"serviceType,omitempty"`
@@ -35,6 +35,8 @@ type netOptions struct {
 	ClientAddress  string             `json:"clientAddress,omitempty"`
 	ClientPort     int64              `json:"clientPort,omitempty"`
 	MTU            int64              `json:"mtu,omitempty"`
+	// VirtualKubelet names the VkOptionsTemplate of the nodes, in Liqo's namespace; standardOptions if it is empty.
+	VirtualKubelet string `json:"virtualKubelet,omitempty"`
 }
 
 // readNetwork checks what an offer says of the network and fills in defaults. It is ErrInvalid, with what to do.
@@ -60,6 +62,7 @@ func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, 
 	o.ServiceType = cmp.Or(o.ServiceType, corev1.ServiceTypeLoadBalancer)
 	o.ServicePort = cmp.Or(o.ServicePort, defaultGatewayPort)
 	o.MTU = cmp.Or(o.MTU, defaultMTU)
+	o.VirtualKubelet = cmp.Or(o.VirtualKubelet, standardOptions)
 	return mode, o, nil
 }
 
@@ -85,6 +88,8 @@ func (o netOptions) wrong() string {
 		{o.ClientAddress == "" || isIP(o.ClientAddress) ||
 			len(validation.IsDNS1123Subdomain(strings.ToLower(o.ClientAddress))) == 0,
 			"clientAddress is neither an IP address nor a DNS name"},
+		{o.VirtualKubelet == "" || len(validation.IsDNS1123Subdomain(o.VirtualKubelet)) == 0,
+			"virtualKubelet is no name of a VkOptionsTemplate"},
 		{o.MTU == 0 || o.MTU >= 576 && o.MTU <= 9000, "mtu is not between 576 and 9000"},
 	} {
 		if !rule.holds {

@@ -124,10 +124,10 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Spec.Taints = j.spec.Taints
 	if j.Provider.Network.ModeOrDefault() == fleet.NetworkNone {
 		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business
-		// After MutateVirtualNode, which panics on a fresh virtual node that names a template.
-		if virtual.Spec.VkOptionsTemplateRef, err = j.ensureNetworklessOptions(ctx); err != nil {
-			return nil, err
-		}
+	}
+	// After MutateVirtualNode, which panics on a fresh virtual node that names a template.
+	if virtual.Spec.VkOptionsTemplateRef, err = j.kubeletOptions(ctx); err != nil {
+		return nil, err
 	}
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {
 		return nil, fmt.Errorf("forge virtual node: %w", err)
