@@ -259,6 +259,36 @@ func TestChooseSpreadsABurst(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
 }
 
+// Equal offers take turns: one place of each before a second of any, each place once, then from the start; the names of
+// groups order them differently, and the order in which offers come does not matter.
+func TestEqualOffersTakeTurns(t *testing.T) {
+	candidates, places := []fleet.Candidate{candidate("dear", 2)}, map[string]int{}
+	for n, id := range []string{"a", "b", "c", "d"} {
+		candidates = append(candidates, candidate(id, 1, func(c *fleet.Candidate) {
+			c.Offer.MaxNodes, c.Free = n+1, amounts("cpu", "8", "memory", "16Gi", "pods", "200")
+		}))
+		places[id] = n + 1
+	}
+	deal := func(name string) (dealt []string) {
+		for number := range 20 {
+			rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+			dealt = append(dealt, fleet.Choose(chooseSpec, candidates, nil, fleet.Rank{Name: name, Number: number},
+				chooseAt).Chosen)
+		}
+		return dealt
+	}
+	edge := deal("edge")
+	require.ElementsMatch(t, []string{"a", "b", "c", "d"}, edge[:4])
+	taken := map[string]int{}
+	for _, id := range edge[:10] {
+		taken[id]++
+	}
+	require.Equal(t, places, taken)
+	require.Equal(t, edge[:10], edge[10:])
+	require.Equal(t, edge, deal("edge"))
+	require.NotEqual(t, edge, deal("core"))
+}
+
 // Nothing fits now, but something could: that is full, and worth another look; a shape that never fits is not.
 func TestFullIsNotHopeless(t *testing.T) {
 	used := candidate("p", 1, func(c *fleet.Candidate) { c.Free = corev1.ResourceList{} })

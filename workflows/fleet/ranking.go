@@ -12,15 +12,15 @@ import (
 // reorders them.
 func (q *question) best(chosen int) iter.Seq[judgement] {
 	return func(yield func(judgement) bool) {
-		rest := unordered{q.judged, better}
+		rest := unordered[judgement]{q.judged, better}
 		if chosen >= 0 {
 			rest.Swap(0, chosen)
 			if !yield(q.judged[0]) {
 				return
 			}
-			rest.judged = q.judged[1:]
+			rest.items = q.judged[1:]
 		}
-		all := rest.judged
+		all := rest.items
 		heap.Init(&rest)
 		n := rest.next()
 		for n >= 0 && yield(all[n]) {
@@ -34,7 +34,7 @@ func (q *question) best(chosen int) iter.Seq[judgement] {
 func (q *question) equals() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var equal []int
-		rest := unordered{q.judged, favours}
+		rest := unordered[judgement]{q.judged, favours}
 		heap.Init(&rest)
 		for n := rest.next(); n >= 0 && q.judged[n].filter == ""; n = rest.next() {
 			if len(equal) > 0 && favours(&q.judged[equal[0]], &q.judged[n]) != 0 {
@@ -51,26 +51,26 @@ func (q *question) equals() iter.Seq[[]int] {
 	}
 }
 
-// unordered is a heap.Interface: only as many judgements are put in order as are asked for.
-type unordered struct {
-	judged []judgement
-	order  func(a, b *judgement) int
+// unordered is a heap.Interface: only as many items are put in order as are asked for.
+type unordered[T any] struct {
+	items []T
+	order func(a, b *T) int
 }
 
-// next moves the best to the end and takes it out; it returns its index, -1 when there is none.
-func (u *unordered) next() int {
-	if len(u.judged) > 0 {
+// next moves the first to the end and takes it out; it returns its index, -1 when there is none.
+func (u *unordered[T]) next() int {
+	if len(u.items) > 0 {
 		heap.Pop(u)
-		return len(u.judged)
+		return len(u.items)
 	}
 	return -1
 }
 
-func (u *unordered) Len() int           { return len(u.judged) }
-func (u *unordered) Less(a, b int) bool { return u.order(&u.judged[a], &u.judged[b]) < 0 }
-func (u *unordered) Swap(a, b int)      { u.judged[a], u.judged[b] = u.judged[b], u.judged[a] }
-func (u *unordered) Push(any)           { panic("nothing is added") }
-func (u *unordered) Pop() any           { u.judged = u.judged[:len(u.judged)-1]; return nil }
+func (u *unordered[T]) Len() int           { return len(u.items) }
+func (u *unordered[T]) Less(a, b int) bool { return u.order(&u.items[a], &u.items[b]) < 0 }
+func (u *unordered[T]) Swap(a, b int)      { u.items[a], u.items[b] = u.items[b], u.items[a] }
+func (u *unordered[T]) Push(any)           { panic("nothing is added") }
+func (u *unordered[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
 
 // favours orders judgements: fitting first, then by score and price; 0 where nothing speaks for the one.
 func favours(a, b *judgement) int {
@@ -101,13 +101,14 @@ type place struct {
 	turn    uint32 // orders equal providers differently for different names
 }
 
+// place is the one place that each candidate that fits has.
 func (q *question) place(n int, name string) place {
-	c, h := q.judged[n].candidate, fnv.New32a()
-	_, _ = h.Write([]byte(name + "/" + c.Offer.Provider))
-	return place{n, c.room(q.shape), h.Sum32()}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name + "/" + q.judged[n].candidate.Offer.Provider))
+	return place{n, 1, h.Sum32()}
 }
 
-func (q *question) inTurn(a, b place) int {
+func (q *question) inTurn(a, b *place) int {
 	if a.turn != b.turn {
 		return cmp.Compare(a.turn, b.turn)
 	}
@@ -124,32 +125,36 @@ func (q *question) choice(rank Rank) int {
 	ahead := rank.Ahead
 	for equal := range q.equals() {
 		sum, places := 0, make([]place, len(equal))
+		scarce := max(ahead, rank.Number) >= len(equal) // else one place of each is enough: to ask for more costs the most
 		for i, n := range equal {
-			places[i] = q.place(n, rank.Name)
+			if places[i] = q.place(n, rank.Name); scarce {
+				places[i].room = q.judged[n].candidate.room(q.shape)
+			}
 			sum += places[i].room
 		}
 		if ahead < sum {
-			slices.SortFunc(places, q.inTurn)
-			return deal(places, rank.Number%sum)
+			return q.deal(places, rank.Number%sum)
 		}
 		ahead -= sum
 	}
 	return -1
 }
 
-// deal returns the index of the given number: places are dealt out one from each at a time.
-func deal(places []place, number int) int {
+// deal returns the index of the given number: places are dealt out in turn, one from each at a time.
+func (q *question) deal(places []place, number int) int {
 	for round := 1; ; round++ {
-		for _, p := range places {
-			if p.room < round {
-				continue
-			}
-			if number == 0 {
-				return p.n
-			}
-			number--
+		places = slices.DeleteFunc(places, func(p place) bool { return p.room < round })
+		if number < len(places) {
+			break
 		}
+		number -= len(places)
 	}
+	turns := unordered[place]{places, q.inTurn}
+	heap.Init(&turns)
+	for range number {
+		turns.next()
+	}
+	return places[turns.next()].n
 }
 
 // oneByOne returns the index of what is left when those ahead have chosen, one after the other; -1 for the best one.
@@ -163,14 +168,14 @@ func (q *question) oneByOne(rank Rank) int {
 		if c := favours(&a.judgement, &b.judgement); c != 0 {
 			return c
 		}
-		return q.inTurn(a.place, b.place)
+		return q.inTurn(&a.place, &b.place)
 	}
 	var tried []trial // each choice brings one more candidate into play
 	for equal := range q.equals() {
 		for _, n := range equal {
-			if p := q.place(n, rank.Name); p.room > 0 {
-				tried = append(tried, trial{q.judged[n], p, q.judged[n].candidate.Own})
-			}
+			p, c := q.place(n, rank.Name), q.judged[n].candidate
+			p.room = c.room(q.shape)
+			tried = append(tried, trial{q.judged[n], p, c.Own})
 		}
 		if len(tried) > rank.Ahead {
 			break
