@@ -127,6 +127,7 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 	offered := *out.Offer
 	out.Offer.Hourly = in.Spec.Price(offered)
 	view := in.View.Chosen(*out.Offer)
+	view.Why = decision.Verdicts[0].Reason
 	at := fleet.Attempt{Group: in.Spec.ID, Instance: view.Instance, Number: view.Attempt}
 	err := a.Tell(ctx, TellInput{
 		Group: in.Spec.ID, View: &view, Provider: out.Offer.Provider,

@@ -72,7 +72,9 @@ func TestCostsOfDaysArePublished(t *testing.T) {
 		require.Equal(t, l.Cost.Since.Unix(), snap.Cost.Since.Unix(), when)
 	}
 	has("in the first run")
+	grown := 0
 	for n := 0; ; n++ {
+		grown++
 		s.grow(1)
 		s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
 		s.allIn("", 0)
@@ -84,4 +86,7 @@ func TestCostsOfDaysArePublished(t *testing.T) {
 		require.Less(t, n, 20, fmt.Sprint("it continues as new: ", d.WorkflowExecutionInfo.HistoryLength))
 	}
 	has("in a later one")
+	choices, err := s.groups.Choices(s.ctx, s.spec.ID)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(choices), grown)
 }

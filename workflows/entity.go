@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -39,8 +40,8 @@ type machine interface {
 	// revision rises with each change of the snapshot.
 	revision() int64
 	snapshot(now time.Time) (snapshot any, details string)
-	// days is what to publish beside the snapshot, under MemoDays; nil when this run has published it.
-	days() any
+	// beside is what to publish beside the snapshot, by memo key, as far as this run has not published it.
+	beside() map[string]any
 	state() any
 	// pending reports whether messages have come that receive has not taken.
 	pending() bool
@@ -160,12 +161,13 @@ func (e *entity) publish(now time.Time) {
 	}
 	e.published = e.revision()
 	s, details := e.snapshot(now)
-	memo := map[string]any{}
-	packed, err := fleet.Encode(s)
-	memo[MemoSnapshot] = packed
-	if days := e.days(); days != nil && err == nil {
-		packed, err = fleet.Encode(days)
-		memo[MemoDays] = packed
+	parts, memo := e.beside(), map[string]any{}
+	parts[MemoSnapshot] = s
+	var err error
+	for _, key := range slices.Sorted(maps.Keys(parts)) {
+		if err == nil {
+			memo[key], err = fleet.Encode(parts[key])
+		}
 	}
 	if err == nil {
 		err = workflow.UpsertMemo(e.ctx, memo)

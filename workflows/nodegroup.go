@@ -45,7 +45,8 @@ type nodeGroup struct {
 	entity                           *entity
 	ledger                           *fleet.Ledger
 	views, facts, differences, retry workflow.ReceiveChannel
-	lastDay                          string // of those that this run has published
+	lastDay                          string       // of those that this run has published
+	lastChoice                       fleet.Choice // likewise
 }
 
 // handle registers one operation as an update. Its validator refuses without a trace in the history, and its handler
@@ -133,16 +134,18 @@ func (g *nodeGroup) snapshot(now time.Time) (any, string) {
 	return s, describeGroup(s)
 }
 
-func (g *nodeGroup) days() any {
-	last := ""
+func (g *nodeGroup) beside() map[string]any {
+	parts, day := map[string]any{}, ""
 	if n := len(g.ledger.CostDays); n > 0 {
-		last = g.ledger.CostDays[n-1].Date
+		day = g.ledger.CostDays[n-1].Date
 	}
-	if last == g.lastDay {
-		return nil
+	if day != g.lastDay {
+		g.lastDay, parts[MemoDays] = day, g.ledger.CostDays
 	}
-	g.lastDay = last
-	return g.ledger.CostDays
+	if n := len(g.ledger.Choices); n > 0 && g.ledger.Choices[n-1] != g.lastChoice {
+		g.lastChoice, parts[MemoChoices] = g.ledger.Choices[n-1], g.ledger.Choices
+	}
+	return parts
 }
 
 func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {

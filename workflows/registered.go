@@ -29,6 +29,8 @@ const (
 	// MemoDays is the memo key under which a node group publishes the costs of days that are over: []fleet.CostDay, as
 	// fleet.Encode packs them. They are apart from the snapshot because they are large and change once a day.
 	MemoDays = "days"
+	// MemoChoices is the memo key under which a node group publishes its last decisions: []fleet.Choice, packed likewise.
+	MemoChoices = "choices"
 )
 
 // Search attributes by which people find our workflows in Temporal's list, all of type Keyword, set when a workflow

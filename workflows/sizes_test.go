@@ -100,6 +100,7 @@ func TestLargestGroupFits(t *testing.T) {
 		d.Providers[fleet.OtherProviders] = fleet.Money(rng.Int64N(1e9))
 		l.CostDays = append(l.CostDays, d)
 	}
+	require.Len(t, l.Choices, fleet.Choices)
 	days, err := fleet.Encode(l.CostDays)
 	require.NoError(t, err)
 	t.Logf("costs of %d days: %d KiB", fleet.CostDays, len(days)>>10)

@@ -20,7 +20,7 @@ import (
 var onTheWire = map[string]any{
 	// state and memos, which fleet.Encode compresses, and what starts an entity
 	"Ledger": fleet.Ledger{}, "ProviderState": fleet.ProviderState{}, "Snapshot": fleet.Snapshot{},
-	"CostDay":          fleet.CostDay{},
+	"CostDay": fleet.CostDay{}, "Choice": fleet.Choice{},
 	"ProviderSnapshot": fleet.ProviderSnapshot{}, "EntityInput": workflows.EntityInput{},
 	// other workflows' inputs
 	"DriverInput": fleet.DriverInput{}, "UndoInput": fleet.UndoInput{}, "PeeringInput": fleet.PeeringInput{},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,17 +22,17 @@ import (
 func newExplain(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Explain why a pending pod gets no node, or what happened to an instance",
+		Short: "Explain why a pending pod gets no node, what happened to an instance, or what a node group decided",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("want pod NAMESPACE/NAME, or instance NAME")
+			return errors.New("want pod NAMESPACE/NAME, instance NAME, or group NAME")
 		},
 	}
-	cmd.AddCommand(newExplainPod(c), newExplainInstance(c))
+	cmd.AddCommand(newExplainPod(c), newExplainInstance(c), newExplainGroup(c))
 	return cmd
 }
 
-// explained is what both commands print.
+// explained is what the commands print.
 type explained interface{ Text(out io.Writer) error }
 
 func printExplained(out io.Writer, format string, e explained) error {
@@ -142,6 +143,36 @@ Temporal, but no worker and no cluster. It exits with 1 when nothing is known of
 					return err
 				}
 				return printExplained(cmd.OutOrStdout(), output, found)
+			})
+		},
+	}
+	c.registerHub(cmd)
+	registerExplained(cmd, &output)
+	return cmd
+}
+
+func newExplainGroup(c *common) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "group NAME",
+		Short: "Show the last decisions of a node group",
+		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: which provider each attempt of an instance asked and why, and why instances
+failed. The group keeps them, so they outlive the histories that "explain instance" reads. Needs Temporal, but no worker
+and no cluster.`,
+		Example: "  liqo-autoscaler explain group standard",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkExplained(output); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+			defer cancel()
+			return c.ask(ctx, func(t client.Client) error {
+				choices, err := flow.NewGroups(t, c.hub, c.taskQueue).Choices(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return printExplained(cmd.OutOrStdout(), output, explain.OfGroup(args[0], choices))
 			})
 		},
 	}

@@ -23,8 +23,8 @@ func TestExplainMisuse(t *testing.T) {
 		want:                                  {{"pod"}, {"pod", "web"}, {"pod", "a/"}, {"pod", "/b"}, {"pod", "a/b", "c"}},
 		"want pod NAMESPACE/NAME":             {{}},
 		`unknown command "node"`:              {{"node", "x"}},
-		`--output "yaml": use text or json`:   {{"pod", "a/b", "-o", "yaml"}, {"instance", "a", "-o", "yaml"}},
-		"accepts 1 arg(s), received 0":        {{"instance"}},
+		`--output "yaml": use text or json`:   {{"pod", "a/b", "-o", "yaml"}, {"instance", "a", "-o", "yaml"}, {"group", "a", "-o", "yaml"}},
+		"accepts 1 arg(s), received 0":        {{"instance"}, {"group"}},
 		"access to the consumer cluster (--k": {{"pod", "a/b", "--kubeconfig", nowhere}},
 	} {
 		for _, args := range all {

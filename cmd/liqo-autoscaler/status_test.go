@@ -190,6 +190,11 @@ func TestStatusOffersAndReload(t *testing.T) {
 	explained := s.cli("explain", "instance", ready.Instances[0].Name)
 	require.Contains(t, explained, "instance "+ready.Instances[0].Name+": Ready, attempt 1 on ")
 	require.Contains(t, explained, ": the node is Ready\n")
+	decided := s.cli("explain", "group", "two")
+	require.Regexp(t, `^node group two: the last \d+ decisions, since \S+Z\n`, decided)
+	require.Regexp(t, `(?m)^  \S+Z  `+ready.Instances[0].Name+`, attempt 1: \S+: fits at price \S+ USD$`, decided)
+	require.Contains(t, s.cli("explain", "group", "two", "-o", "json"), `"choices": [`)
+	require.Equal(t, "node group one remembers no decision\n", s.cli("explain", "group", "one"))
 	_, _, err = command(s.ctx, "explain", "instance", "two-x-9", "--hub", "edge", "--temporal-address",
 		s.c.temporal.Address)
 	require.ErrorContains(t, err, "no instance two-x-9: no node group of hub edge lists it")

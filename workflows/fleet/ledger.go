@@ -50,6 +50,8 @@ type Ledger struct {
 	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
 	Cost     Cost      `json:"cost,omitzero"`
 	CostDays []CostDay `json:"costDays,omitempty"`
+	// Choices are the group's last decisions, oldest first.
+	Choices []Choice `json:"choices,omitempty"`
 
 	index map[string]*Entry
 	log   []Transition
@@ -226,7 +228,8 @@ func (l *Ledger) wasReleased(name string) bool {
 	return slices.ContainsFunc(l.Gone, func(g Gone) bool { return g.Name == name })
 }
 
-// beginAnew forgets all but the spec, the pause and the costs, and what exists is to be listed. The epoch is a new one.
+// beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The
+// epoch is a new one.
 func (l *Ledger) beginAnew(now time.Time) {
 	spec, paused := l.Spec, l.Paused
 	fresh := NewLedger(l.Group, now)
@@ -234,7 +237,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 		fresh.Epoch = nextEpoch(l.Epoch)
 	}
 	fresh.Spec, fresh.Paused, fresh.log = spec, paused, l.log
-	fresh.Cost, fresh.CostDays = l.Cost, l.CostDays
+	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	*l = *fresh
 }
 

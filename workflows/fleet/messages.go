@@ -51,6 +51,8 @@ type View struct {
 	Failure    *Failure   `json:"failure,omitempty"`
 	Stuck      string     `json:"stuck,omitempty"`
 	Force      bool       `json:"force,omitempty"`
+	// Why is what spoke for a provider just chosen.
+	Why string `json:"why,omitempty"`
 	// Left are the attempts of this driver that are over and may have left something behind.
 	Left []Attempt `json:"left,omitempty"`
 	// SpecHash and BookedAt let a group that began anew take the instance back.

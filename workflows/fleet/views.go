@@ -73,6 +73,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	if v.Phase == Ready {
 		e.ready(true, now)
 	}
+	l.chose(e, v, attempt, now)
 	l.undo(e, v.Left...)
 	switch {
 	case v.End == EndStopped && e.Phase.Growing(): // one that was reset does not know how far it came: see what exists

@@ -1,0 +1,41 @@
+package explain
+
+import (
+	"cmp"
+	"io"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Choices are the last decisions of a node group, oldest first.
+type Choices struct {
+	Group string `json:"group"`
+	// Since is when the first of them was made; zero when there is none.
+	Since   time.Time      `json:"since,omitzero"`
+	Choices []fleet.Choice `json:"choices"`
+}
+
+// OfGroup is what a group published of its decisions.
+func OfGroup(group string, choices []fleet.Choice) Choices {
+	c := Choices{Group: group, Choices: choices}
+	if len(choices) > 0 {
+		c.Since = choices[0].At
+	}
+	return c
+}
+
+// Text prints it for people.
+func (c Choices) Text(out io.Writer) error {
+	var t page
+	if len(c.Choices) == 0 {
+		t.line(0, "node group %s remembers no decision", c.Group)
+		return t.to(out)
+	}
+	t.line(0, "node group %s: the last %d decisions, since %s", c.Group, len(c.Choices), c.Since.Format(time.RFC3339))
+	for _, d := range c.Choices {
+		t.line(1, "%s  %s, attempt %d: %s: %s", d.At.Format(time.RFC3339), d.Instance, d.Attempt,
+			cmp.Or(d.Provider, "failed"), d.Why)
+	}
+	return t.to(out)
+}
