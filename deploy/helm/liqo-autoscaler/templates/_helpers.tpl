@@ -262,8 +262,8 @@ env:
 {{- fail "no source of offers: give offers, offerSecrets.enabled or offerServer.enabled, or several of them" -}}
 {{- end -}}
 {{- if .Values.offerServer.enabled -}}
-{{- if not .Values.offerServer.token.secretName -}}
-{{- fail "offerServer.token.secretName: name the Secret with the worker's token" -}}
+{{- if not (or .Values.offerServer.token.secretName .Values.offerServer.certificate.secretName) -}}
+{{- fail "offerServer.token.secretName: name the Secret with the worker's token, or offerServer.certificate.secretName that with its certificate" -}}
 {{- end -}}
 {{- if not (or .Values.offerServer.url .Values.discovery.enabled) -}}
 {{- fail "offerServer.url: give the discovery server's address, or enable this chart's own with discovery.enabled" -}}
