@@ -79,7 +79,7 @@ func newDiscovery(c *common) *cobra.Command {
 	cmd.Flags().StringVar(&files.dsn, "postgres-dsn-file", "",
 		"file with PostgreSQL's connection string; without it PGHOST, PGPASSWORD and the others of libpq say where it is")
 	cmd.Flags().Float64Var(&files.rate, "rate", 50,
-		"requests a second that each token may make, ten times as many at once; 0 for no bound")
+		"requests a second that each token may make, and each address without one, ten times as many at once; 0 for no bound")
 	for _, name := range []string{"tls-cert", "tls-key", "writers", "store"} {
 		_ = cmd.MarkFlagRequired(name)
 	}

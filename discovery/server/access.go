@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -60,14 +61,20 @@ func whatBy(r *http.Request, who string) []any {
 
 // admit says whose request it is, or why it is not taken.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
-	if who, err = s.identify(r); err != nil {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
-		return who, err
+	who, err = s.identify(r)
+	of, key, what := &s.limits, who.Name, "this token makes"
+	if err != nil {
+		of, what = &s.strangers, "this address makes, without a token or certificate that is known,"
+		key, _, _ = net.SplitHostPort(r.RemoteAddr)
 	}
-	if wait := s.limits.take(who.Name); wait > 0 {
+	if wait := of.take(key); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(wait))
 		return who, problem(http.StatusTooManyRequests, "",
-			"this token makes more than %v requests a second; try again in %d s", s.options.Rate, wait)
+			"%s more than %v requests a second; try again in %d s", what, s.options.Rate, wait)
+	}
+	if err != nil {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
+		return who, err
 	}
 	if need == writer && !who.writes() {
 		return who, problem(http.StatusForbidden, "", "this client may only read")
@@ -98,19 +105,26 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 		"send Authorization: Bearer <token> with a token this server knows")
 }
 
-// limits are how many requests each writer may make.
+// maxStrangers bounds the addresses whose requests are counted apart; those of all others count together.
+const maxStrangers = 1000
+
+// limits are how many requests each writer may make, or each address.
 type limits struct {
 	rate rate.Limit // 0: any
+	most int        // are counted apart; 0: all
 	mu   sync.Mutex
 	of   map[string]*rate.Limiter
 }
 
-// take counts a request of the writer, or returns after how many seconds there will be room for it.
+// take counts a request, or returns after how many seconds there will be room for it.
 func (l *limits) take(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
 	}
 	l.mu.Lock()
+	if l.of[who] == nil && l.most > 0 && len(l.of) >= l.most {
+		who = ""
+	}
 	limiter := l.of[who]
 	if limiter == nil {
 		if l.of == nil {

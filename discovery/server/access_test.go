@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -74,4 +75,32 @@ func TestRate(t *testing.T) {
 	}
 	require.Equal(t, 200, r.do("GET", "/v1/offers", tokenB, "").status)
 	require.Contains(t, r.log.String(), "429 Too Many Requests")
+}
+
+// Requests that are not authenticated are limited by their address, whatever they bring, and take nothing from those
+// that are; however many addresses there are, few are remembered.
+func TestRateOfStrangers(t *testing.T) {
+	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))
+	require.NoError(t, err)
+	s, err := New(Options{Store: onSQLite(t).open(t), Writers: writers, Rate: 0.001, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	from := func(address, token string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest("GET", "/v1/offers", nil), httptest.NewRecorder()
+		r.RemoteAddr = address
+		r.Header.Set("Authorization", "Bearer "+token)
+		s.ServeHTTP(w, r)
+		return w
+	}
+	require.Equal(t, 401, from("192.0.2.1:1", "s3cret").Code)
+	late := from("192.0.2.1:2", "another")
+	require.Equal(t, 429, late.Code)
+	require.NotEmpty(t, late.Header().Get("Retry-After"))
+	require.Contains(t, late.Body.String(), "this address makes")
+	require.Equal(t, 401, from("[2001:db8::1]:1", "s3cret").Code)
+	require.Equal(t, 200, from("192.0.2.1:3", tokenA).Code)
+	for n := range 2 * maxStrangers {
+		from(fmt.Sprintf("[2001:db8::1:%x]:1", n), "s3cret")
+	}
+	require.Equal(t, maxStrangers+1, len(s.strangers.of))
+	require.Equal(t, 429, from("192.0.2.2:1", "s3cret").Code, "it counts with all others")
 }

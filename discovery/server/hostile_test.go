@@ -46,6 +46,8 @@ func hostileCertificates(t *testing.T, authority *testkit.Certificate) map[*test
 	all := map[*testkit.Certificate]hostileInput{
 		authority.Issue(t, of("milan")): {"forged id, by certificate", "PUT", "/v1/offers/milan", "",
 			with(`"provider":"rome-1"`), 422, "not one of this writer's clusters"},
+		authority.Issue(t, of("milan")): {"unknown token beside a good certificate", "PUT", "/v1/offers/milan", "s3cret",
+			with(`"provider":"milan-1"`), 401, "a token this server knows"},
 	}
 	for _, c := range []struct {
 		what, says string
@@ -88,6 +90,8 @@ func hostileInputs() []hostileInput {
 		{"a secret in a key", "PUT", milan, tokenA, with(`"kubeconfig":"s3cret"`), 422, "unknown field"},
 		{"deep JSON", "PUT", milan, tokenA, strings.Repeat("[", 30000), 400, "not JSON"},
 		{"unknown token", "PUT", milan, "s3cret", goodOffer, 401, "a token this server knows"},
+		{"hash as token", "PUT", milan, hash(tokenA), goodOffer, 401, "a token this server knows"},
+		{"no token", "PUT", milan, "", goodOffer, 401, "a token this server knows"},
 		{"revoked writer", "PUT", milan, "token-of-revoked", goodOffer, 401, "a token this server knows"},
 		{"SQL as token", "PUT", milan, "' OR '1'='1", goodOffer, 401, "a token this server knows"},
 		{"reader", "DELETE", rome, tokenR, "", 403, "may only read"},
@@ -136,7 +140,8 @@ func TestHostileInput(t *testing.T) {
 			r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 			if by != nil {
 				r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{by.Cert}}
-			} else {
+			}
+			if by == nil || c.token != "" {
 				r.Header.Set("Authorization", "Bearer "+c.token)
 			}
 			r.Header.Set("Content-Type", "application/json")

@@ -30,7 +30,8 @@ type Options struct {
 	MaxTTL time.Duration
 	// Log receives one line for each write, taken or refused, and for each read that fails. Default slog.Default().
 	Log *slog.Logger
-	// Rate bounds the requests of each writer, in one second; ten times as many may come at once. 0: no bound.
+	// Rate bounds the requests of each writer, and those of each address that are not authenticated, in one second; ten
+	// times as many may come at once. 0: no bound.
 	Rate float64
 	// Registry gets the metrics, whose names begin with Namespace; nil: none are kept.
 	Registry  prometheus.Registerer
@@ -39,10 +40,10 @@ type Options struct {
 
 // Server is the API as an http.Handler.
 type Server struct {
-	options  Options
-	mux      *http.ServeMux
-	limits   limits
-	answered *prometheus.HistogramVec
+	options           Options
+	mux               *http.ServeMux
+	limits, strangers limits
+	answered          *prometheus.HistogramVec
 }
 
 // New makes a Server.
@@ -57,7 +58,7 @@ func New(options Options) (*Server, error) {
 	options.MaxTTL = cmp.Or(options.MaxTTL, 30*24*time.Hour)
 	options.Log = cmp.Or(options.Log, slog.Default())
 	s := &Server{options: options, mux: http.NewServeMux(), answered: newMetrics(options.Namespace, options.Registry)}
-	s.limits.rate = rate.Limit(options.Rate)
+	s.limits.rate, s.strangers.rate, s.strangers.most = rate.Limit(options.Rate), rate.Limit(options.Rate), maxStrangers
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.method+" "+r.path, s.measured(r))
 	}
