@@ -28,7 +28,7 @@ func agentValues(set string) string { return filepath.Join(agentChart, "ci", set
 func templateAgent(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
 	return helm(t, append([]string{"template", "liqo-autoscaler-agent", agentChart, "--namespace", namespace,
-		"--kube-version", kube}, args...)...)
+		"--kube-version", kube, "--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
 }
 
 func renderAgent(t *testing.T, set string) []object {
@@ -140,7 +140,7 @@ func TestAgentSchema(t *testing.T) {
 		"offers=null": "offers", "provider=Milan": "provider", "discovery.url=http://x": "discovery.url", "typo=1": "typo",
 		"discovery.token.secretName=": "discovery.token.secretName", "offers[0].lendable.cpu=1": "lendable",
 		"offers[0].credentials.kubeconfigFile=x": "kubeconfigFile", "ttlSeconds=1": "ttlSeconds",
-		"reserve.cpu=lots": "reserve.cpu",
+		"reserve.cpu=lots": "reserve.cpu", "grantSlices=false": "denyDefaultClass needs grantSlices",
 	} {
 		out, err := templateAgent(t, "--values", agentValues("full"), "--set", change)
 		require.Error(t, err, change)

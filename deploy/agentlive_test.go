@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
@@ -68,6 +69,15 @@ func TestAgentOnARealCluster(t *testing.T) {
 	})
 	c.kubectl(t, nil, "-n", "apps", "delete", "pod", "other", "--force", "--grace-period=0")
 	testkit.Until(t, 2*time.Minute, "what is granted is not offered", offered("3"))
+	objects, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	for _, of := range []string{"munich", "rome"} { // Liqo's own class, which the agent does not answer
+		_, err := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-"+of).Create(t.Context(),
+			incoming(of, "before", "default"), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	testkit.Until(t, 2*time.Minute, "what Liqo grants by itself is not offered", offered("1"))
+	c.deniesDefaultClass(t, objects)
 	require.Contains(t, stop(), "offer withdrawn")
 	require.NoError(t, offered("")())
 	c.publishesToConsumers(t, deployment)
@@ -99,7 +109,7 @@ func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 		}
 	}
 	stop, _ := c.runAgent(t, d, nil)
-	testkit.Until(t, 2*time.Minute, "both are offered what is free", published("3"))
+	testkit.Until(t, 2*time.Minute, "both are offered what is free", published("1"))
 	stop()
 	require.NoError(t, published("")())
 }
