@@ -213,21 +213,33 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 		o.Node = true
 	case !o.Ready:
 		o.Ready = true
-	case x.otherNode(o):
+	default:
+		return j.finish(x, o)
+	}
+	return nil, false
+}
+
+// finish marks and stamps, as the port promises: not while another attempt of the instance is marked or stamped, and one
+// that is both and not lost is the instance.
+func (j *join) finish(x *explorer, o *object) (any, bool) {
+	waits := false
+	for _, other := range x.objects {
+		if other == o || other.Attempt.Instance != j.at.Instance {
+			continue
+		}
+		if other.Marked && other.Stamped && !other.Terminating {
+			return j.end(fleet.Refused)
+		}
+		waits = waits || other.Marked || other.Stamped
+	}
+	switch {
+	case waits:
 	case !o.Marked:
 		o.Marked = true
 	default:
 		x.stamp(o)
 	}
 	return nil, false
-}
-
-// otherNode reports whether another attempt of the instance has a Node or is marked.
-func (x *explorer) otherNode(o *object) bool {
-	return slices.ContainsFunc(x.objects, func(other *object) bool {
-		same := other != o && other.Attempt.Instance == o.Attempt.Instance
-		return same && other.Attempt.Number < o.Attempt.Number && (other.Node || other.Marked)
-	})
 }
 
 func (x *explorer) stamp(o *object) {

@@ -96,7 +96,7 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 }
 
 func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
-	s := copyOf(x, l.Snapshot(x.now))
+	s := l.Snapshot(x.now)
 	if old, ok := r.memo.(fleet.Snapshot); ok && old.Position() == s.Position() {
 		x.sameRows(old, s)
 	}

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,9 +105,10 @@ func (g *group) task(x *explorer, r *run, in []any) {
 
 func (g *group) step(x *explorer, in fleet.GroupInput) {
 	before, last := x.look(g.l), g.l.Commands.Last
+	views := slices.Concat(g.l.Waiting, in.Views)
 	g.l.Step(in, x.now)
 	x.checkLedger(before, g.l)
-	x.checkStops(g.l, in.Views)
+	x.checkStops(g.l, views)
 	for _, c := range g.l.Commands.Open {
 		if in.Differences != nil && c.Kind == fleet.CommandUndo && c.ID > last &&
 			x.runs["undo/"+c.Attempt.ObjectName()] == nil {
@@ -214,7 +216,9 @@ func (p *provider) task(x *explorer, r *run, in []any) {
 		x.note("%s: command %s %s%s", r.id, cmd.Kind, cmd.Driver, answerText(cmd))
 		x.schedule(r, &command{cmd: cmd, provider: p.p.ID, peering: p.p.PeeringInput()})
 	}
-	r.memo = copyOf(x, p.p.Snapshot(x.now))
+	memo := p.p.Snapshot(x.now)
+	memo.Free = memo.Free.DeepCopy() // the state goes on changing its own
+	r.memo = memo
 	if r.timer = p.p.Due(x.now); p.p.Over(x.now) {
 		x.end(r, completed)
 		return

@@ -72,6 +72,7 @@ func (x *explorer) start(id string, again bool, a actor, first ...any) (already 
 		return true
 	}
 	x.serial++
+	x.pass(time.Microsecond) // no two runs of one id begin in the same instant
 	x.note("%s starts", id)
 	r := &run{id: id, serial: x.serial, actor: a, inbox: append([]any{nil}, first...)}
 	x.runs[id] = r

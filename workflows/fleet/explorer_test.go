@@ -301,7 +301,27 @@ func (x *explorer) rest() {
 		x.pass(20 * time.Second)
 	}
 	if !x.Failed() {
+		x.endForgotten()
 		x.checkRest()
+	}
+}
+
+// endForgotten ends, as Temporal does when it is a day old, a scale-out that waits for its provider when that has
+// forgotten it, and its group as well.
+func (x *explorer) endForgotten() {
+	for _, r := range slices.Clone(x.active) {
+		d, drives := r.actor.(*driver)
+		if !drives || d.d.Instance.Phase != fleet.Peering {
+			continue
+		}
+		key := d.d.Instance.AttemptRef().ObjectName()
+		held := slices.ContainsFunc(x.clusters, func(c *cluster) bool {
+			p := x.runs["provider/"+c.id]
+			return p != nil && p.status == running && contains(p.actor.(*provider).p.LiveHolds(), key)
+		})
+		if l := x.group(d.d.Spec.ID); !held && l != nil && l.Find(d.d.Instance.Name) == nil {
+			x.end(r, failed)
+		}
 	}
 }
 
