@@ -56,7 +56,7 @@ func settle(l *fleet.Ledger, now time.Time) {
 }
 
 // The largest group that the configuration allows, each instance refused by fifty providers and with a long failure,
-// fits in what Temporal takes, with all its starts open, and reads back as it was.
+// fits in what Temporal takes, with an order open to each of its drivers, and reads back as it was.
 func TestLargestGroupFits(t *testing.T) {
 	const instances, providers = 1000, 50
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -79,8 +79,8 @@ func TestLargestGroupFits(t *testing.T) {
 			rng.Shuffle(providers, func(a, b int) { ids[a], ids[b] = ids[b], ids[a] })
 			at := ids[0]
 			views = append(views, fleet.View{
-				Instance: e.Name, Generation: e.Driver.Generation, Sequence: 2*providers + rng.IntN(9), Phase: fleet.Peering,
-				Attempt: providers,
+				Instance: e.Name, Generation: e.Driver.Generation, Sequence: 2*providers + rng.IntN(9), Began: now,
+				Phase: fleet.Peering, Attempt: providers,
 				Offer: &fleet.Offer{Name: at, Provider: at,
 					Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "liqo-autoscaler", Name: at}}},
 				Refused: append([]string{}, ids...),
@@ -90,6 +90,8 @@ func TestLargestGroupFits(t *testing.T) {
 		}
 		l.Step(fleet.GroupInput{Views: views}, now)
 	}
+	now = now.Add(time.Minute) // all are to ask their providers again
+	l.Step(fleet.GroupInput{}, now)
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
 	for day := range fleet.CostDays { // the last of which all nodes are on providers of their own
 		d := fleet.CostDay{Date: now.AddDate(0, 0, day-fleet.CostDays).Format(time.DateOnly),

@@ -113,15 +113,37 @@ func (l *Ledger) books(f Found) bool {
 // known may still be making it.
 func (l *Ledger) orphan(f Found, now time.Time) {
 	name := f.Attempt.Instance
-	unknown := l.Find(name) == nil
-	if unknown && f.whole() && f.Booking != nil && !l.wasReleased(name) {
+	e := l.Find(name)
+	switch {
+	case f.whole() && f.Booking != nil && e == nil && !l.wasReleased(name):
 		l.adopt(f, now)
 		return
-	}
-	if unknown {
+	case f.whole() && f.Booking != nil && e != nil && e.forgot(f):
+		l.remember(e, f, now)
+		return
+	case e == nil:
 		l.Commands.Add(Command{Kind: CommandOrder, Driver: ScaleOut, Instance: name, Order: &Order{Stop: true}})
 	}
 	l.undoAttempt(f.Attempt)
+}
+
+// forgot reports whether an instance without a node has one that nobody asked to undo: its history went back, and its
+// scale-out went on from there.
+func (e *Entry) forgot(f Found) bool {
+	return (e.Phase == Failed || e.Driver.Kind == ScaleOut) && !e.Leaving && f.Attempt.Number > e.Undone
+}
+
+// remember makes what exists the instance's state. What its scale-out has made since is an orphan.
+func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
+	from := e.Phase
+	l.dropOrders(e.Name)
+	if e.Driver.Kind != "" {
+		l.order(e, Order{Stop: true})
+	}
+	e.Driver = e.Driver.ended()
+	e.becomes(f, now)
+	l.changed(e)
+	l.moved(e, from, "found", nil)
 }
 
 // believes reports whether a round may be judged by: not while its lists show nothing at all, see emptyGrace.

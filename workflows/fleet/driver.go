@@ -11,6 +11,8 @@ type Driver struct {
 	Instance   Instance
 	Spec       GroupSpec
 	Generation Generation
+	// Began is when this run began.
+	Began time.Time
 	// Sequence is that of the newest view, given before the step that tells it is scheduled.
 	Sequence int
 	// Left are the attempts that are over and may have left something behind.
@@ -38,7 +40,7 @@ const Stopped EventKind = "stopped"
 // NewDriver begins with what the group handed over. A scale-out begins by looking for a provider.
 func NewDriver(in DriverInput, now time.Time) *Driver {
 	d := &Driver{
-		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Ahead: in.Ahead, Taken: in.Taken,
+		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, Ahead: in.Ahead, Taken: in.Taken,
 		Failures: in.Failures,
 	}
 	d.Instance.Spec = &d.Spec

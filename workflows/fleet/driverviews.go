@@ -8,7 +8,8 @@ import "slices"
 func (d *Driver) View() View {
 	i := &d.Instance
 	v := View{
-		Instance: i.Name, Generation: d.Generation, Sequence: d.Sequence, Phase: i.Phase, Attempt: i.Attempt,
+		Instance: i.Name, Generation: d.Generation, Sequence: d.Sequence, Began: d.Began, Phase: i.Phase,
+		Attempt: i.Attempt,
 		Refused: slices.Clone(i.Refused), Failure: i.Failure, Stuck: i.Stuck, Force: i.Force, Left: slices.Clone(d.Left),
 		SpecHash: i.SpecHash, BookedAt: i.BookedAt,
 	}

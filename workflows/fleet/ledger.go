@@ -78,6 +78,8 @@ type DriverRef struct {
 	// Sequence is that of the last view taken, Heard when something was last heard.
 	Sequence int       `json:"sequence,omitempty"`
 	Heard    time.Time `json:"heard,omitzero"`
+	// Began is that of the run whose views are taken.
+	Began time.Time `json:"began,omitzero"`
 	// Start is the newest command that starts it.
 	Start int64 `json:"start,omitempty"`
 	// Stopped: it told its last view, and is replaced when it is closed.

@@ -43,14 +43,17 @@ type View struct {
 	Instance   string     `json:"instance"`
 	Generation Generation `json:"generation"`
 	Sequence   int        `json:"sequence"`
-	End        End        `json:"end,omitempty"`
-	Phase      Phase      `json:"phase"`
-	Attempt    int        `json:"attempt,omitempty"`
-	Offer      *Offer     `json:"offer,omitempty"`
-	Refused    []string   `json:"refused,omitempty"`
-	Failure    *Failure   `json:"failure,omitempty"`
-	Stuck      string     `json:"stuck,omitempty"`
-	Force      bool       `json:"force,omitempty"`
+	// Began is when the driver's run began: a start that comes once more, when the first run was terminated, has the same
+	// generation.
+	Began   time.Time `json:"began,omitzero"`
+	End     End       `json:"end,omitempty"`
+	Phase   Phase     `json:"phase"`
+	Attempt int       `json:"attempt,omitempty"`
+	Offer   *Offer    `json:"offer,omitempty"`
+	Refused []string  `json:"refused,omitempty"`
+	Failure *Failure  `json:"failure,omitempty"`
+	Stuck   string    `json:"stuck,omitempty"`
+	Force   bool      `json:"force,omitempty"`
 	// Why is what spoke for a provider just chosen.
 	Why string `json:"why,omitempty"`
 	// Left are the attempts of this driver that are over and may have left something behind.

@@ -113,9 +113,7 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 		e.enter(Released, now)
 	case e.Phase.Shrinking() && !(adopted && f != nil && f.whole()): // a scale-in starts, or starts again
 	case f != nil && f.whole():
-		e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.offer(), nil
-		e.ready(f.Ready, now)
-		e.enter(Ready, now)
+		e.becomes(*f, now)
 	case s.Completed: // its id cannot be used again
 		e.newer(f)
 		e.Leaving = true
@@ -130,6 +128,13 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	}
 	l.changed(e)
 	l.moved(e, from, "replaced", nil)
+}
+
+// becomes makes a node that was finished the instance's.
+func (e *Entry) becomes(f Found, now time.Time) {
+	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.offer(), nil
+	e.ready(f.Ready, now)
+	e.enter(Ready, now)
 }
 
 // newer takes over an attempt that exists and that no view has told.

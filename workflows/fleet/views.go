@@ -41,11 +41,20 @@ func (l *Ledger) current(e *Entry, v View, now time.Time) {
 		if v.End == EndNone { // its start came once more when it was over, or the view is late
 			l.stop(v)
 		}
+	case e.Driver.isOtherRun(v): // nobody noticed that the first one was terminated: whichever runs is ended
+		if l.suspect(e, now); v.End == EndNone {
+			l.stop(v)
+		}
 	case v.Sequence > e.Driver.Sequence:
 		l.accept(e, v, now)
 	case v.End == EndStopped: // an operator reset it: it is over, and knows less than it told before
 		l.suspect(e, now)
 	}
+}
+
+// isOtherRun reports whether the view is of another run of the driver than those before.
+func (d DriverRef) isOtherRun(v View) bool {
+	return !d.Began.IsZero() && !v.Began.IsZero() && !v.Began.Equal(d.Began)
 }
 
 // ahead reports whether a generation is one that this ledger has not counted yet: its history went back.
@@ -59,11 +68,10 @@ func (l *Ledger) ahead(g Generation) bool {
 // accept makes the view the instance's state. The group has the last word when the driver has ended.
 func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	from, attempt := e.Phase, e.Attempt
-	e.Driver.Sequence, e.Driver.Heard = v.Sequence, now
+	l.dropStarts(e.Name) // it runs: one started once more would begin in the middle of what it knows nothing of
+	e.Driver.Sequence, e.Driver.Began, e.Driver.Heard = v.Sequence, v.Began, now
 	e.Driver.Asks, e.Driver.AskAt = 0, time.Time{}
-	if v.Attempt < e.Attempt { // a step that was called off had told the next attempt before
-		v.Attempt, v.Offer, v.Left = e.Attempt, e.Offer, append(slices.Clone(v.Left), e.AttemptRef())
-	}
+	v = e.atLeast(v)
 	l.failed(e.Failure, v.Failure, now)
 	e.Attempt, e.Offer, e.Refused, e.Failure, e.Stuck = v.Attempt, v.Offer, v.Refused, v.Failure, v.Stuck
 	e.Force = e.Force || v.Force
@@ -76,7 +84,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	l.chose(e, v, attempt, now)
 	l.undo(e, v.Left...)
 	switch {
-	case v.End == EndStopped && e.Phase.Growing(): // one that was reset does not know how far it came: see what exists
+	case v.replaced():
 		e.Driver.Stopped = true
 		e.Driver.Heard = now.Add(-silentAfter)
 		l.dropOrders(e.Name)
@@ -92,6 +100,22 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		l.moved(e, from, "view", v.Failure)
 	}
 }
+
+// atLeast is the view under the attempt that was told before, when that is a later one: by a step that was called off,
+// or by a driver before it was reset.
+func (e *Entry) atLeast(v View) View {
+	if v.Attempt < e.Attempt {
+		if !v.replaced() {
+			v.Left = append(slices.Clone(v.Left), e.AttemptRef())
+		}
+		v.Attempt, v.Offer = e.Attempt, e.Offer
+	}
+	return v
+}
+
+// replaced reports whether the driver is over before its work is done. One that was reset does not know how far it came:
+// what exists decides, and nothing is undone before.
+func (v View) replaced() bool { return v.End == EndStopped && v.Phase.Growing() }
 
 func (l *Ledger) dropOrders(name string) {
 	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandOrder && c.Instance == name })
@@ -129,9 +153,13 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 // beginsAgain asks for the start of a driver that has not told anything yet.
 func (l *Ledger) beginsAgain(e *Entry) {
 	if e.Driver.Kind != "" && e.Driver.Sequence == 0 {
-		l.Commands.Drop(func(c Command) bool { return c.Kind == CommandStart && c.Instance == e.Name })
+		l.dropStarts(e.Name)
 		l.begins(e)
 	}
+}
+
+func (l *Ledger) dropStarts(name string) {
+	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandStart && c.Instance == name })
 }
 
 // disown answers the driver of an instance that the group does not know. What its attempt may have made is left to the
