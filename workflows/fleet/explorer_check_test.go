@@ -229,12 +229,29 @@ func (x *explorer) destroys(o *object, how string) {
 	x.violates("%s is finished and healthy, and %s takes it away", o.Attempt.ObjectName(), how)
 }
 
-func (x *explorer) undoStarted(at fleet.Attempt) {
+// undoes reports whether an undo runs that will release the hold in a moment, or is being started.
+func (x *explorer) undoes(key string) bool {
+	if u := x.runs["undo/"+key]; u != nil && u.status == running {
+		return true
+	}
+	return slices.ContainsFunc(x.servers, func(s *server) bool {
+		l := x.group(s.spec.ID)
+		return l != nil && l.Commands.Has(func(c fleet.Command) bool {
+			return c.Kind == fleet.CommandUndo && c.Attempt.ObjectName() == key
+		})
+	})
+}
+
+// countUndo counts the undos that are started once the world is calm.
+func (x *explorer) countUndo(at fleet.Attempt) {
 	if x.calm {
 		if x.undone[at.ObjectName()]++; x.undone[at.ObjectName()] > 3 {
 			x.violates("%s is undone again and again", at.ObjectName())
 		}
 	}
+}
+
+func (x *explorer) undoStarted(at fleet.Attempt) {
 	if l := x.group(at.Group); x.mode >= modeTerminate && (l == nil || l.Find(at.Instance) == nil) {
 		x.excused[at.Instance] = true // an orphan that was not finished when it was listed
 	}

@@ -234,11 +234,9 @@ func (p *provider) step(x *explorer, in fleet.ProviderInput) {
 	before := p.p.LiveHolds()
 	p.p.Step(in, x.now)
 	for _, key := range before {
-		undo := x.runs["undo/"+key]
-		undoes := undo != nil && undo.status == running // and would release it in a moment
 		if fleet.IsStandby(key) {
 			x.checkStandbyRelease(p.p, key, in)
-		} else if in.Differences != nil && !undoes && !contains(p.p.LiveHolds(), key) {
+		} else if in.Differences != nil && !x.undoes(key) && !contains(p.p.LiveHolds(), key) {
 			x.heals(fleet.InstanceOfKey(key), "a comparison released hold "+key)
 		}
 	}
@@ -261,7 +259,7 @@ type command struct {
 	standby            fleet.StandbyQuestion
 }
 
-func (c *command) pass(x *explorer, _ *act) (any, bool) {
+func (c *command) pass(x *explorer, a *act) (any, bool) {
 	r := fleet.Result{ID: c.cmd.ID, Outcome: fleet.OutcomeDone}
 	already := func(was bool) {
 		if was {
@@ -277,7 +275,11 @@ func (c *command) pass(x *explorer, _ *act) (any, bool) {
 		already(x.start(string(cmd.Driver)+"/"+cmd.Instance, false, newDriver(cmd.Driver, c.driver, x.now)))
 	case fleet.CommandUndo:
 		x.undoStarted(*cmd.Attempt)
-		already(x.start("undo/"+cmd.Attempt.ObjectName(), true, &undo{at: *cmd.Attempt}))
+		again := x.start("undo/"+cmd.Attempt.ObjectName(), true, &undo{at: *cmd.Attempt})
+		if !again && !a.ghost { // one that is delivered late was ordered before
+			x.countUndo(*cmd.Attempt)
+		}
+		already(again)
 	case fleet.CommandOrder:
 		r.Outcome = x.tell(string(cmd.Driver)+"/"+cmd.Instance, *cmd.Order)
 	case fleet.CommandAnswer:
