@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	sdkworker "go.temporal.io/sdk/worker"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
@@ -19,10 +20,12 @@ const (
 	envWorld    = "WORKER_TEST_WORLD"
 	envQueue    = "WORKER_TEST_QUEUE"
 	envTemporal = "WORKER_TEST_TEMPORAL"
+	envBuild    = "WORKER_TEST_BUILD"
 )
 
 // workerProcess runs a worker until it is killed.
 func workerProcess() int {
+	sdkworker.SetBinaryChecksum(os.Getenv(envBuild)) // none: the SDK finds it
 	world, err := sim.Open(os.Getenv(envWorld))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,10 +51,11 @@ func (s *scene) spawn() (kill func()) {
 }
 
 // spawnAt is spawn on a Temporal of the scene's own.
-func (s *scene) spawnAt(temporal string) (kill func()) {
+func (s *scene) spawnAt(temporal string, env ...string) (kill func()) {
 	s.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+temporal)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	require.NoError(s.t, cmd.Start())
 	dead := false

@@ -1,8 +1,10 @@
 package worker_test
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,23 +35,37 @@ func (s *scene) version(build string) {
 	})
 }
 
-// builds are the versions that had tasks of a workflow's run.
-func (s *scene) builds(id string) map[string]bool {
+// builds are those of a run's tasks, in order; no run is the newest.
+func (s *scene) builds(id, run string) (of []string) {
 	s.t.Helper()
-	of := map[string]bool{}
-	events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		require.NoError(s.t, err)
 		if done := e.GetWorkflowTaskCompletedEventAttributes(); done != nil {
-			of[done.GetDeploymentVersion().GetBuildId()] = true
+			of = append(of, cmp.Or(done.GetDeploymentVersion().GetBuildId(), done.GetWorkerVersion().GetBuildId()))
 		}
 	}
 	return of
 }
 
+// takenOver requires that a build ends a run, which another has begun, with its first task.
+func (s *scene) takenOver(build, id, run string) {
+	s.t.Helper()
+	testkit.Until(s.t, waitLimit, id+" continues as new", func() error {
+		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, run)
+		is, want := d.GetWorkflowExecutionInfo().GetStatus(), enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+		if err == nil && is != want {
+			err = errors.New(is.String())
+		}
+		return err
+	})
+	tasks := s.builds(id, run)
+	require.Equal(s.t, len(tasks)-1, slices.Index(tasks, build), "%s had tasks of %v", id, tasks)
+}
+
 // Another version becomes current in the middle of a scale-out: that ends with the version that began it, and what
-// begins later is the new one's; the group continues as new there.
+// begins later is the new one's; the group and the provider continue as new there.
 func TestAnotherVersionBecomesCurrent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -59,21 +75,38 @@ func TestAnotherVersionBecomesCurrent(t *testing.T) {
 	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
 	first := s.grow(1).Instances[0].Name
 	s.counts("the node is on its way", func(c sim.Counts) bool { return c.Nodes == 1 })
+	group, provider := workflows.NodeGroupID(s.spec.ID), workflows.ProviderID(s.providers[0])
+	groupRun, providerRun := s.run(group), s.run(provider)
 	s.version("v2")
 	second := s.grow(1).Instances[1].Name
 	s.knobs(0, sim.Knobs{})
 	s.allIn(fleet.Ready, 2)
 	s.isStatus(workflows.ScaleOutID(first), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	require.Equal(t, map[string]bool{"v1": true}, s.builds(workflows.ScaleOutID(first)))
-	require.Equal(t, map[string]bool{"v2": true}, s.builds(workflows.ScaleOutID(second)))
-	testkit.Until(t, waitLimit, "the group is the new one's", func() error {
-		if of := s.builds(workflows.NodeGroupID(s.spec.ID)); of["v1"] {
-			return fmt.Errorf("its run had tasks of %v", of)
-		}
-		return nil
-	})
+	require.Equal(t, []string{"v1"}, slices.Compact(s.builds(workflows.ScaleOutID(first), "")))
+	require.Equal(t, []string{"v2"}, slices.Compact(s.builds(workflows.ScaleOutID(second), "")))
+	s.takenOver("v2", group, groupRun)
+	s.takenOver("v2", provider, providerRun)
 	s.release(first, second)
 	s.empty()
+}
+
+// Without versions, too, a run ends with the first task of another build.
+func TestAnotherBuildTakesOver(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	kill := s.spawn()
+	s.configure()
+	s.grow(1)
+	s.allIn(fleet.Ready, 1)
+	group, provider := workflows.NodeGroupID(s.spec.ID), workflows.ProviderID(s.providers[0])
+	groupRun, providerRun := s.run(group), s.run(provider)
+	kill()
+	s.spawnAt(devServer, envBuild+"=another")
+	s.grow(1)
+	s.allIn(fleet.Ready, 2)
+	s.takenOver("another", group, groupRun)
+	s.takenOver("another", provider, providerRun)
+	s.replay()
 }
 
 func TestCheckVersion(t *testing.T) {

@@ -77,7 +77,7 @@ const continueAt = 2000
 func (e *entity) run() error {
 	e.inFlight = map[int64]bool{}
 	e.published = -1
-	e.build = workflow.GetInfo(e.ctx).GetCurrentBuildID()
+	e.build = build(e.ctx)
 	for {
 		if wasReset(e.ctx) {
 			return e.continueAsNew(nil)
@@ -102,7 +102,7 @@ func (e *entity) run() error {
 		}
 		e.alarm.arm(e.ctx, e.due(now), func() { e.woken = true })
 		err := workflow.Await(e.ctx, func() bool {
-			return e.woken || len(e.results) > 0 || e.pending() || e.historyFull() || wasReset(e.ctx)
+			return e.woken || len(e.results) > 0 || e.pending() || e.full() || wasReset(e.ctx)
 		})
 		if err != nil {
 			return err
@@ -110,20 +110,26 @@ func (e *entity) run() error {
 	}
 }
 
-func (e *entity) historyFull() bool {
+// full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
+// the one that began it, so that no build has to replay for long what others have decided.
+func (e *entity) full() bool {
 	limit := e.in.ContinueAt
 	if limit <= 0 {
 		limit = continueAt
 	}
 	info := workflow.GetInfo(e.ctx)
-	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit ||
+		e.build != build(e.ctx) && isNew(e.ctx, "build")
 }
 
-// full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
-// the one that began it, so that no build has to replay for long what others have decided. It hears of another build
-// with the second task there: in a task for which the run was replayed, the SDK tells the build of the one before.
-func (e *entity) full() bool {
-	return e.historyFull() || e.build != workflow.GetInfo(e.ctx).GetCurrentBuildID() && isNew(e.ctx, "build")
+// build is that of the worker that has this task, or had it, when the task is replayed. In a new task behind replayed
+// ones GetCurrentBuildID stays at the last of those (SDK 1.50, internal_task_handlers.go:1098 and 1173), and
+// GetBinaryChecksum is this worker's build id (line 1169).
+func build(ctx workflow.Context) string {
+	if workflow.IsReplaying(ctx) {
+		return workflow.GetInfo(ctx).GetCurrentBuildID()
+	}
+	return workflow.GetInfo(ctx).GetBinaryChecksum()
 }
 
 // hand continues as new with the state: open commands are executed again by the next run, so nothing is waited for.
