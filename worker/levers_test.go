@@ -173,10 +173,12 @@ func cancelUndo(t *testing.T, l *levers) {
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
 	s.allIn(fleet.Failed, 1)
-	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	undo := workflows.UndoID(name, 1)
+	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	cancelled := s.run(s.hub.ID(undo))
 	l.pull(s, "temporal workflow cancel -w undo/<instance>-<attempt>", append(compare, "<instance>-<attempt>",
 		fleet.ObjectName(name, 1))...)
-	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
 	s.knobs(0, sim.Knobs{})
 	s.release(name)
 	l.pull(s, `temporal schedule toggle --schedule-id compare --unpause --reason "..."`, compare...)
@@ -185,6 +187,7 @@ func cancelUndo(t *testing.T, l *levers) {
 		l.pull(s, "temporal schedule trigger --schedule-id compare", compare...)
 		return s.gone()
 	})
+	require.NotEqual(t, cancelled, s.run(s.hub.ID(undo)))
 }
 
 // A removal that is cancelled stops, and is tried again a minute later.

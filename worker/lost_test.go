@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -63,6 +65,7 @@ func TestLostDatabase(t *testing.T) {
 	uid := s.uid(kept)
 	app := sim.Pod{Name: "app", Protected: true}
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(drained, 1), app))
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(kept, 1), sim.Pod{Name: "stays"}))
 	s.release(drained)
 	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
 	s.grow(1)
@@ -95,6 +98,7 @@ func TestLostDatabase(t *testing.T) {
 		return err == nil && w.Counts().Nodes == len(snap.Instances) && len(snap.Instances) == snap.Target
 	})
 	require.Equal(t, uid, s.uid(kept), "the Ready node was made anew")
+	s.counts("its pod is there", func(c sim.Counts) bool { return c.Pods == 1 })
 	next := s.grow(1)
 	names := map[string]bool{drained: true}
 	var all []string
@@ -133,4 +137,46 @@ func TestLostHistoryForgetsFailures(t *testing.T) {
 	s.allIn(fleet.Failed, 1)
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "test"))
 	require.Empty(t, s.configure().Instances)
+}
+
+// The histories of closed workflows are lost, as when their retention is over. Nobody tells any more what became of an
+// instance, and nothing needs it: a node stays, also when its group's history is lost too, an attempt whose scale-out is
+// over is still rolled back, and no name is given twice.
+func TestClosedHistoriesAreLost(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1).work()
+	kept := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	gone := s.grow(1).Instances[1].Name
+	s.allIn(fleet.Ready, 2)
+	s.release(gone)
+	s.allIn(fleet.Ready, 1)
+	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
+	failed := s.grow(1).Instances[1].Name
+	s.counts("another slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 2 })
+	s.knobs(0, sim.Knobs{Unreachable: true})
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(failed)), ""))
+	s.isStatus(workflows.UndoID(failed, 1), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	for _, id := range []string{workflows.ScaleOutID(kept), workflows.ScaleOutID(gone), workflows.ScaleInID(gone),
+		workflows.ScaleOutID(failed)} {
+		devserver.Forget(t, s.temporal, s.hub.ID(id))
+	}
+	histories, err := flow.DriverHistories(s.ctx, s.temporal, s.hub, fleet.ScaleOut, gone)
+	require.NoError(t, err)
+	require.Empty(t, histories)
+
+	s.knobs(0, sim.Knobs{})
+	s.release(failed)
+	s.counts("the attempt is rolled back", func(c sim.Counts) bool { return c.Slices == 1 && c.RemoteSlices == 1 })
+	for range 2 {
+		s.compare()
+	}
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
+	s.configure()
+	require.Equal(t, kept, s.allIn(fleet.Ready, 1).Instances[0].Name)
+	next := s.grow(1).Instances[1].Name
+	require.NotContains(t, []string{kept, gone, failed}, next)
+	s.allIn(fleet.Ready, 2)
+	s.release(kept, next)
+	s.empty()
 }

@@ -23,23 +23,6 @@ import (
 
 // What docs/operations.md tells operators to do, done as they do it.
 
-// An operator's retry lets a scale-in go on that another operator has stopped.
-func TestRetryFreesAStuckScaleIn(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(120) }).work()
-	name := s.grow(1).Instances[0].Name
-	s.allIn(fleet.Ready, 1)
-	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "protected", Protected: true}))
-	s.release(name)
-	s.isStatus(workflows.ScaleInID(name), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
-	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), ""))
-	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
-	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(name, 1), "protected"))
-	require.NoError(t, s.temporal.SignalWorkflow(s.ctx, workflows.NodeGroupID(s.spec.ID), "", "retry", nil))
-	s.allIn("", 0)
-	s.empty()
-}
-
 // pauseInput is the input that docs/operations.md gives for a pause, under another operation's id.
 func pauseInput(t testing.TB, id, paused string) json.RawMessage {
 	t.Helper()
@@ -79,31 +62,6 @@ func TestPausedByHand(t *testing.T) {
 	require.NoError(t, s.pause("second", "false"))
 	s.grow(1)
 	s.allIn(fleet.Ready, 1)
-}
-
-// Undo was cancelled while its provider was away: once it is back, the comparison finds what is left, and undo starts
-// again.
-func TestCancelledUndoIsStartedAgainByTheComparison(t *testing.T) {
-	t.Parallel()
-	s := newHubScene(t, 1).work()
-	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
-	name := s.grow(1).Instances[0].Name
-	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
-	s.knobs(0, sim.Knobs{Unreachable: true})
-	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
-	s.allIn(fleet.Failed, 1)
-	undo := workflows.UndoID(name, 1)
-	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
-	cancelled := s.run(s.hub.ID(undo))
-	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(undo), ""))
-	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
-	s.knobs(0, sim.Knobs{})
-	s.release(name)
-	for range 3 { // what two rounds in a row show, and is older than the first
-		s.compare()
-	}
-	s.empty()
-	require.NotEqual(t, cancelled, s.run(s.hub.ID(undo)))
 }
 
 // begun picks the event that follows the first task of a run.

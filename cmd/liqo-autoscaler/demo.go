@@ -65,7 +65,10 @@ func demo(ctx context.Context, c *common, f demoFlags, out io.Writer) error {
 		return err
 	}
 	defer t.Close()
-	if err := target.Reach(ctx); err != nil {
+	if err = target.Reach(ctx); err == nil {
+		err = target.Check(ctx, t)
+	}
+	if err != nil {
 		return err
 	}
 	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.hub, c.taskQueue),

@@ -48,6 +48,7 @@ var (
 	ends      = regexp.MustCompile(` (?:#|>|\||\\$|&&|\.\.\.).*$| \\$`)
 	testFunc  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	namedTest = regexp.MustCompile(`\bTest[A-Z]\w*\*?`)
+	storyName = regexp.MustCompile(`\bTestStories/([\w-]+)`)
 	noAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
@@ -153,6 +154,9 @@ func TestDocumentedTests(t *testing.T) {
 			}), "%s names %s", path, name)
 			found++
 		}
+		for _, story := range storyName.FindAllStringSubmatch(document(t, path), -1) {
+			require.FileExists(t, filepath.Join("../../workflows/fleet/testdata/stories", story[1]+".txt"), path)
+		}
 	}
 	require.Greater(t, found, 300)
 }
@@ -165,6 +169,28 @@ func TestDocumentedOffers(t *testing.T) {
 			require.Regexp(t, "(?m)^\\|[^|]*`"+name+"`", text)
 		}
 	}
+}
+
+// Each row of a table whose last column is for tests names one.
+func TestDocumentedRowsHaveTests(t *testing.T) {
+	found := 0
+	for _, path := range documents(t) {
+		inTable := false
+		for line := range strings.Lines(document(t, path)) {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasSuffix(line, "| test |"):
+				inTable = true
+			case !strings.HasPrefix(line, "|"):
+				inTable = false
+			case inTable && !strings.HasPrefix(line, "|-"):
+				cells := strings.Split(strings.Trim(line, "|"), "|")
+				require.Regexp(t, namedTest, cells[len(cells)-1], "%s: %s", path, line)
+				found++
+			}
+		}
+	}
+	require.Greater(t, found, 10)
 }
 
 // anchor is what GitHub makes of a heading.

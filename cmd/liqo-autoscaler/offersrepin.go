@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -62,8 +61,6 @@ func (c *common) repin(ctx context.Context, pins repinner, name string) (provide
 	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
 		return name, err
 	}
-	nothing := fmt.Errorf("nothing is pinned of a provider %s: it has no peering of this hub, or is repinned already",
-		name)
 	err = c.ask(ctx, func(t client.Client) error {
 		states, err := flow.NewEntities(t, c.hub, c.taskQueue).Providers(ctx)
 		for _, s := range states {
@@ -71,11 +68,18 @@ func (c *common) repin(ctx context.Context, pins repinner, name string) (provide
 				continue
 			}
 			if forgot, err := pins.Repin(ctx, s.ID); err != nil || forgot {
-				provider, nothing = s.ID, nil
+				provider = s.ID
 				return err
 			}
 		}
 		return err
 	})
-	return provider, errors.Join(nothing, err)
+	switch {
+	case provider != "":
+		return provider, err
+	case err != nil:
+		return "", fmt.Errorf("nothing is pinned of a provider %s, and offers cannot be read: %w", name, err)
+	}
+	return "", fmt.Errorf("nothing is pinned of a provider %s: it has no peering of this hub, or is repinned already",
+		name)
 }

@@ -28,6 +28,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -53,7 +55,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // no market of whoever runs the tests
 	ports := testkit.FreePorts(t, 3)
@@ -255,6 +257,19 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.NoError(t, s.increase("two", 1))
 	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
 	require.Equal(t, "1", st.Groups[1].Shape.Cpu().String())
+
+	// Histories of closed workflows are lost: nothing is known of a released instance, and of a Ready one what its group
+	// knows.
+	was, is := ready.Instances[0].Name, st.Instances[0].Name
+	temporal := devserver.Dial(t, s.c.temporal.Address)
+	for _, id := range []string{workflows.ScaleOutID(was), workflows.ScaleInID(was), workflows.ScaleOutID(is)} {
+		devserver.Forget(t, temporal, workflows.Hub("edge").ID(id))
+	}
+	_, err = s.try("explain", "instance", was)
+	require.ErrorContains(t, err, "Temporal has no history of it (any more)")
+	require.Regexp(t, `(?s)^instance `+is+`: Ready, attempt 1 on .*Temporal has no history of it\n$`,
+		s.cli("explain", "instance", is))
+	require.Equal(t, is, s.status().Instances[0].Name)
 
 	// The watcher has seen every phase that the group publishes of the first instance, over all of this.
 	for _, phase := range []fleet.Phase{fleet.Discovering, fleet.Peering, fleet.Ready, fleet.Draining, fleet.Released} {

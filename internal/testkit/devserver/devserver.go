@@ -10,11 +10,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // CLI finds the temporal CLI in bin beside a go.mod above the test's folder, or else in PATH.
@@ -80,6 +86,41 @@ func Dial(t testing.TB, address string) client.Client {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// forgetLimit bounds how long Temporal may take to list and to delete, which it does in the background.
+const forgetLimit = 2 * time.Minute
+
+// Forget deletes the histories of a workflow once it is closed, as Temporal does when its retention is over.
+func Forget(t testing.TB, c client.Client, id string) {
+	t.Helper()
+	service, ofIt := c.WorkflowService(), "WorkflowId = '"+id+"'"
+	var runs []*workflow.WorkflowExecutionInfo
+	list := func() error {
+		page, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: ofIt})
+		runs = page.GetExecutions()
+		return err
+	}
+	testkit.Until(t, forgetLimit, id+" is listed as closed", func() error {
+		err := list()
+		if err == nil && (len(runs) == 0 || runs[0].GetCloseTime() == nil) { // the newest
+			err = fmt.Errorf("%v", runs)
+		}
+		return err
+	})
+	for _, run := range runs {
+		_, err := service.DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace: client.DefaultNamespace, WorkflowExecution: run.GetExecution()})
+		require.NoError(t, err)
+	}
+	testkit.Until(t, forgetLimit, id+" is forgotten", func() error {
+		_, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+		var notFound *serviceerror.NotFound
+		if err = errors.Join(list(), err); !errors.As(err, &notFound) || len(runs) > 0 {
+			return errors.Join(fmt.Errorf("%v", runs), err)
+		}
+		return nil
+	})
 }
 
 // Quiet is a logger of the Temporal SDK that logs nothing.

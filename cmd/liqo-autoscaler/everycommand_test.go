@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// asking are the commands that ask Temporal, as this test runs them; KUBECONFIG is a cluster with one pod.
+var asking = []string{
+	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
+	"explain instance std-1-1", "explain pod shop/web-0 --kubeconfig KUBECONFIG", "doctor --no-cluster",
+	"pause group std", "resume group std", "cordon provider milan", "uncordon provider milan",
+	"temporal setup", "temporal set-current-version --deployment-name la --build-id v1",
+}
+
+// notHere are the others: worker and grpcserver wait for Temporal before they believe it, and are in make e2e
+// SUITE=production; dev starts a Temporal of its own where none answers; the rest asks none.
+var notHere = []string{"worker", "grpcserver", "dev", "agent", "discovery", "conformance", "config", "provider-access",
+	"writers", "offers add", "offers put", "offers delete", "offers validate", "completion", "help"}
+
+// frontendWithout is a frontend of Temporal's with mutual TLS that has no namespace at all.
+func frontendWithout(t *testing.T, ca *testkit.Certificate) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS()},
+		ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12})),
+		grpc.UnknownServiceHandler(func(_ any, call grpc.ServerStream) error {
+			if method, _ := grpc.MethodFromServerStream(call); strings.HasSuffix(method, "/GetSystemInfo") {
+				return call.SendMsg(&workflowservice.GetSystemInfoResponse{})
+			}
+			return serviceerror.ToStatus(serviceerror.NewNamespaceNotFound("default")).Err()
+		}))
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
+}
+
+// clusterWithAPod is a kubeconfig for an API server that has one pod and an id of Liqo's, and otherwise empty lists.
+func clusterWithAPod(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	has := map[string]string{
+		"web-0":      `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web-0", "namespace": "shop"}}`,
+		"configmaps": `{"kind": "ConfigMapList", "apiVersion": "v1", "items": [{"data": {"CLUSTER_ID": "rome"}}]}`,
+		"namespaces": `{"kind": "NamespaceList", "apiVersion": "v1", "items": [{"metadata": {"name": "kube-system", "uid": "1"}}]}`,
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, cmp.Or(has[path.Base(r.URL.Path)], `{"kind": "List", "apiVersion": "v1", "items": []}`))
+	}))
+	t.Cleanup(api.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\n"+
+		"clusters: [{name: c, cluster: {server: "+api.URL+"}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"), 0o600))
+	return kubeconfig
+}
+
+// Every command that asks Temporal takes the way to it from the environment alone, mutual TLS included, and says in one
+// line, and by its exit code, what is wrong on that way.
+func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
+	dir, ca, other := t.TempDir(), testkit.NewAuthority(t), testkit.NewAuthority(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(in("ca"), ca.PEM(), 0o600))
+	require.NoError(t, os.WriteFile(in("other-ca"), other.PEM(), 0o600))
+	ca.Issue(t).Write(t, in("crt"), in("key"))
+	ca.Issue(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }).Write(t, in("old-crt"),
+		in("old-key"))
+	address, kubeconfig := frontendWithout(t, ca), clusterWithAPod(t)
+	for _, c := range []struct {
+		address, ca, certificate string
+		code                     int
+		says                     string
+	}{
+		{address, "ca", "", connect.ExitNamespace, "has no namespace default: create it with liqo-autoscaler temporal setup"},
+		{address, "other-ca", "", connect.ExitRefused, "is not among the authorities we trust"},
+		{address, "ca", "old-", connect.ExitRefused, "expired on"},
+		{testkit.FreePorts(t, 1)[0], "ca", "", connect.ExitUnreachable, "nobody listens at Temporal's address"},
+	} {
+		t.Setenv("TEMPORAL_ADDRESS", c.address)
+		t.Setenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH", in(c.ca))
+		t.Setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", in(c.certificate+"crt"))
+		t.Setenv("TEMPORAL_TLS_CLIENT_KEY_PATH", in(c.certificate+"key"))
+		for _, line := range asking {
+			args := strings.Fields(strings.ReplaceAll(line, "KUBECONFIG", kubeconfig))
+			out, _, err := command(t.Context(), args...)
+			if args[0] == "doctor" { // its line is one of a report
+				require.ErrorContains(t, err, "this installation has errors")
+				require.Contains(t, out, c.says)
+				continue
+			}
+			require.ErrorContains(t, err, c.says, line)
+			require.Equal(t, c.code, connect.ExitCode(err), line)
+			require.NotContains(t, err.Error(), "\n", line)
+			require.Empty(t, out, line)
+		}
+	}
+}
+
+// Each command is in one of the lists above, so that one that is new cannot be forgotten.
+func TestEveryCommandIsKnown(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, below := range cmd.Commands() {
+			name := strings.TrimPrefix(below.CommandPath(), "liqo-autoscaler ")
+			if slices.Contains(notHere, name) {
+				continue
+			}
+			require.True(t, slices.ContainsFunc(asking, func(line string) bool {
+				return strings.HasPrefix(line+" ", name+" ")
+			}), "does %s ask Temporal?", name)
+			walk(below)
+		}
+	}
+	walk(newRoot())
+}
