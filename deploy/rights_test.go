@@ -262,8 +262,8 @@ var needs = map[string][]right{
 	"virtualnode.go kubeletTrouble j.local.List":        on("cluster", "list", "/pods"),
 	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate only if one is named
 
-	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes"),
-	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes"),
+	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes", ident),
+	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes", ident),
 }
 
 // needsOfNodes is the same of activities/backend/nodes, which all backends use.

@@ -66,12 +66,13 @@ func (c Config) withDefaults() Config {
 // Backend implements backend.Backend. It holds no state but its clients and may be used concurrently, also by several
 // processes; two verbs for one provider's peering, or for one attempt, must not run at once.
 type Backend struct {
-	config Config
-	local  client.Client // the consumer
-	watch  client.WithWatch
-	open   opener // clients of providers
-	graces graces
-	ends   ends // of credentials
+	config  Config
+	local   client.Client // the consumer
+	watch   client.WithWatch
+	open    opener // clients of providers
+	graces  graces
+	ends    ends // of credentials
+	changes changes
 
 	mu   sync.Mutex
 	self identity // this cluster's own, read once

@@ -1,12 +1,17 @@
 package liqo
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -58,19 +63,63 @@ func TestJoinDividedProvider(t *testing.T) {
 	}
 }
 
-// Join asks before it makes the virtual node.
-func TestJoinHoldsADividedProvider(t *testing.T) {
-	t.Parallel()
-	slice := accepted("3")
-	delete(slice.Status.NodeLabels, "color")
-	theirs := &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "another", of(peer))}
-	picky := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
+// aside are a virtual node on the provider, and a clusterSelector that tells ours from it.
+func aside() (theirs *offloadingv1beta1.VirtualNode, picky *offloadingv1beta1.NamespaceOffloading) {
+	theirs = &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "another", of(peer))}
+	picky = &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
 	picky.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: "color", Operator: corev1.NodeSelectorOpExists}}}}
-	c := newClusters(t, peered(slice, sliceIdentity(), theirs, picky), nil)
-	_, err := c.Join(prompt(t), spec(), nil)
-	require.ErrorIs(t, err, backend.ErrConflict)
-	require.False(t, exists(t, c.local, running()))
-	require.True(t, exists(t, c.local, theirs))
+	return theirs, picky
+}
+
+// Join asks before it makes the virtual node, and already while it waits for the provider.
+func TestJoinHoldsADividedProvider(t *testing.T) {
+	t.Parallel()
+	answered := accepted("3")
+	delete(answered.Status.NodeLabels, "color")
+	waits := answered.DeepCopy()
+	waits.Status.Conditions = nil
+	for stage, slice := range map[backend.Stage]*authv1beta1.ResourceSlice{
+		backend.StageVirtualKubelet: answered, backend.StageSliceAuth: waits,
+	} {
+		theirs, picky := aside()
+		c := newClusters(t, peered(slice, sliceIdentity(), theirs, picky), nil)
+		_, err := c.Join(prompt(t), spec(), nil)
+		require.ErrorIs(t, err, backend.ErrConflict)
+		var at *backend.StageError
+		require.ErrorAs(t, err, &at)
+		require.Equal(t, stage, at.Stage)
+		require.False(t, exists(t, c.local, running()))
+		require.True(t, exists(t, c.local, theirs))
+	}
+}
+
+// What was seen while it waited is no longer believed when the wait was long.
+func TestJoinAsksAgainAfterALongWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		theirs, picky := aside()
+		slice := accepted("3")
+		delete(slice.Status.NodeLabels, "color")
+		c := newClusters(t, peered(slice, theirs), nil)
+		asked := time.Time{} // when it was first asked for the kubeconfig
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+			Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object,
+				opts ...client.GetOption) error {
+				switch {
+				case key.Name != sliceIdentity().Name:
+				case asked.IsZero():
+					asked = time.Now()
+					require.NoError(t, w.Create(ctx, picky))
+				case time.Since(asked) >= allowedFor && !exists(t, w, sliceIdentity()):
+					require.NoError(t, w.Create(ctx, sliceIdentity()))
+				}
+				return w.Get(ctx, key, o, opts...)
+			},
+		})
+		_, err := c.Join(prompt(t), spec(), nil)
+		require.ErrorIs(t, err, backend.ErrConflict)
+		require.False(t, exists(t, c.local, running()))
+	})
 }

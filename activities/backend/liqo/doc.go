@@ -26,6 +26,7 @@
 // removed. The one exception is data.nonce of a left-over liqo-signed-nonce that no Tenant and no Identity uses any
 // longer: Liqo can never peer again before somebody overwrites it.
 //
-// All reads go to the API servers: nothing is cached but this cluster's own id. Objects of Liqo are changed by merge
+// All reads go to the API servers: nothing is cached but this cluster's own id. Join polls, and looks at once when
+// Watch sees a change of what it waits for. Objects of Liqo are changed by merge
 // patch only, because a newer Liqo has fields that these types do not know.
 package liqo

@@ -3,7 +3,10 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"time"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -15,8 +18,13 @@ import (
 // join is one Join at work.
 type join struct {
 	*attempt
-	spec backend.NodeSpec
-	node *corev1.Node // as last seen
+	spec    backend.NodeSpec
+	virtual *offloadingv1beta1.VirtualNode // as last read
+	node    *corev1.Node
+	fresh   bool // the stage before has just read them
+
+	granting  *authv1beta1.ResourceSlice // as last read
+	allowedAt time.Time                  // when it was last seen that a virtual node may be made of it
 
 	waiting  since // the slice has no answer
 	reminded bool  // and crd-replicator was reminded of it
@@ -27,6 +35,9 @@ type join struct {
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{attempt: b.attempt(spec.Attempt), spec: spec}
 	w := b.making(ctx, progress)
+	changed, stop := b.changes.follow(j.name())
+	defer stop()
+	w.changed = changed
 	steps := []struct {
 		stage backend.Stage
 		look  look
@@ -76,11 +87,17 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 		}
 		return false, message, nil
 	}
+	j.fresh = err == nil
 	return err == nil, "", err
 }
 
-// readNode reads the virtual node and its Node afresh; it is ErrConflict when the virtual node goes away under us.
+// readNode reads the virtual node and its Node, unless the stage before has just done so; it is ErrConflict when the
+// virtual node goes away under us.
 func (j *join) readNode(ctx context.Context) error {
+	if j.fresh {
+		j.fresh = false
+		return nil
+	}
 	virtual, err := j.virtualNode(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -92,7 +109,7 @@ func (j *join) readNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.node = node
+	j.virtual, j.node = virtual, node
 	return nil
 }
 
@@ -112,5 +129,6 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 	if !j.mine(j.node) {
 		return false, fmt.Sprintf("Node %s does not have its annotations yet", j.name()), nil
 	}
+	j.fresh = true
 	return true, "", nil
 }

@@ -84,6 +84,9 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	}
 	condition := authentication.GetCondition(slice, authv1beta1.ResourceSliceConditionTypeAuthentication)
 	switch {
+	case condition == nil && j.allowedAt.IsZero():
+		err := j.allow(ctx)
+		return false, "", err
 	case condition == nil:
 		return j.unanswered(ctx, slice)
 	case condition.Status == authv1beta1.ResourceSliceConditionAccepted:
@@ -177,6 +180,7 @@ func (j *join) granted(ctx context.Context) (bool, string, error) {
 		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace,
 			slice.Name, short)
 	}
+	j.granting = slice
 	return true, "", nil
 }
 

@@ -16,31 +16,22 @@ import (
 
 // stamped marks the virtual node and then writes the instance id into the Node, last of all: from then on CA counts it.
 func (j *join) stamped(ctx context.Context) (bool, string, error) {
-	virtual, err := j.virtualNode(ctx)
-	if err != nil {
+	if err := j.readNode(ctx); err != nil {
 		return false, "", err
-	}
-	if virtual.DeletionTimestamp != nil {
-		return false, "", say(backend.ErrConflict, "VirtualNode %s was removed by somebody", virtual.Name)
 	}
 	for { // once more after the mark: of two that mark at once, each sees the other
 		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
 			return false, waits, err
 		}
-		if j.marks(virtual) {
+		if j.marks(j.virtual) {
 			break
 		}
-		if err := mergePatch(ctx, j.local, virtual, map[string]any{"metadata": map[string]any{
+		if err := mergePatch(ctx, j.local, j.virtual, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]string{backend.AnnotationStamp: j.InstanceID()}}}); err != nil {
 			return false, "", fmt.Errorf("mark virtual node: %w", err)
 		}
 	}
-	node, err := j.attempt.node(ctx, virtual)
-	if err != nil {
-		return false, "", err
-	}
-	j.node = node
-	switch node.Spec.ProviderID {
+	switch node := j.node; node.Spec.ProviderID {
 	case j.InstanceID():
 		return true, "", nil
 	case "":

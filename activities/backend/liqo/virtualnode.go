@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
@@ -46,17 +47,22 @@ func (j *join) virtualized(ctx context.Context) (bool, string, error) {
 		"%s/%s yet", virtual.Namespace, virtual.Name), nil
 }
 
+// identityOfSlice begins the name of a slice's Identity (Liqo pkg/liqo-controller-manager/authentication/forge).
+const identityOfSlice = "resourceslice-"
+
 func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
-	slice, err := j.ensureSlice(ctx)
-	if err == nil {
-		err = j.contradicted(slice)
+	if time.Since(j.allowedAt) >= allowedFor {
+		if err := j.allow(ctx); err != nil {
+			return false, "", err
+		}
 	}
-	if err != nil {
+	slice := j.granting
+	if err := j.contradicted(slice); err != nil {
 		return false, "", err
 	}
 	var identity authv1beta1.Identity
-	name := "resourceslice-" + slice.Name // Liqo pkg/liqo-controller-manager/authentication/forge/identity.go
-	err = j.local.Get(ctx, client.ObjectKey{Namespace: slice.Namespace, Name: name}, &identity)
+	name := identityOfSlice + slice.Name
+	err := j.local.Get(ctx, client.ObjectKey{Namespace: slice.Namespace, Name: name}, &identity)
 	if client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("read Identity %s: %w", name, err)
 	}
@@ -65,12 +71,6 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 			slice.Namespace, name), nil
 	}
 	virtual, err := j.forgeVirtualNode(ctx, slice, identity.Status.KubeconfigSecretRef.Name)
-	if err == nil {
-		err = j.undivided(ctx, virtual)
-	}
-	if err == nil {
-		err = j.aloneThere(ctx)
-	}
 	if err != nil {
 		return false, "", err
 	}
@@ -82,6 +82,31 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 		return false, "", fmt.Errorf("create virtual node %s: %w", virtual.Name, err)
 	}
 	return false, fmt.Sprintf("VirtualNode %s/%s was made", virtual.Namespace, virtual.Name), nil
+}
+
+// allowedFor is how long what allow has found holds. Between slice and kubeconfig lies mostly less.
+const allowedFor = time.Second
+
+// allow reads the slice, and checks that a virtual node may be made of it. Join does so while it waits for the
+// provider, so that it need not when the answer has come.
+func (j *join) allow(ctx context.Context) error {
+	began := time.Now()
+	slice, err := j.ensureSlice(ctx)
+	if err != nil {
+		return err
+	}
+	virtual, err := j.forgeVirtualNode(ctx, slice, "")
+	if err == nil {
+		err = j.undivided(ctx, virtual)
+	}
+	if err == nil {
+		err = j.aloneThere(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	j.granting, j.allowedAt = slice, began
+	return nil
 }
 
 // contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // How often a stage is polled: often at first, because Liqo mostly takes well under a second, then seldom.
@@ -34,7 +33,8 @@ type look func(ctx context.Context) (reached bool, message string, err error)
 // waiter is how one verb waits.
 type waiter struct {
 	progress backend.Progress
-	begun    time.Time // when the verb was first called, see backend.Begun
+	changed  <-chan struct{} // if any, ends a pause between two polls
+	begun    time.Time       // when the verb was first called, see backend.Begun
 	// patience is how long ErrUnreachable is tolerated in a row. It has no effect on a stubborn waiter. The error of a
 	// pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all passes.
 	patience time.Duration
@@ -196,9 +196,16 @@ func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, lo
 	}
 }
 
-// pause waits between two polls; it returns false when the context ends.
+// pause waits between two polls, or until something has changed; it returns false when the context ends.
 func (w *waiter) pause(ctx context.Context, delay time.Duration, stage backend.Stage, message string) bool {
-	if !wait.For(ctx, delay) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.changed:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return false
 	}
 	if delay >= tellEvery/2 {

@@ -3,6 +3,7 @@ package liqo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -25,7 +26,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	if err != nil {
 		return err
 	}
-	w := newWatching(b.watch, b.ours(self.id))
+	w := newWatching(b.watch, b.ours(self.id), b.changes.tell)
 	done := make(chan struct{}, len(w.informers))
 	for _, informer := range w.informers {
 		go func() {
@@ -84,13 +85,19 @@ type watching struct {
 
 const byName = "name"
 
-func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watching {
+// newWatching makes a watching that also wakes who waits for a name, of slices, virtual nodes, Nodes, or Identities of
+// slices.
+func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake func(name string)) *watching {
 	w := &watching{dirty: newDirtySet(), which: which, known: map[string]fleet.Attempt{}}
 	note := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
-		if object, ok := object.(client.Object); ok {
+		switch object := object.(type) {
+		case *authv1beta1.Identity:
+			wake(strings.TrimPrefix(object.Name, identityOfSlice))
+		case client.Object:
+			wake(object.GetName())
 			w.dirty.add(object.GetName())
 		}
 	}
@@ -102,6 +109,7 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels) *watchin
 		{&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}, which},
 		{&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}, which},
 		{&corev1.Node{}, &corev1.NodeList{}, nodesOf("")},
+		{&authv1beta1.Identity{}, &authv1beta1.IdentityList{}, client.MatchingLabels{}},
 	} {
 		store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 			ListerWatcher: listerWatcher(cluster, kind.list, kind.which),

@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, found, []fleet.Found{first}, "the start tells all that List lists, and nothing else")
 
 	// The fake tells a watch nothing of what changed before it began, not even after the list.
-	require.Eventually(t, func() bool { return watches.Load() == 3 }, 2*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return watches.Load() == 4 }, 2*time.Minute, time.Millisecond)
 	require.NoError(t, c.local.Delete(t.Context(), readyNode("g-abc-1-1", "1")))
 	f := next()
 	require.True(t, f.Slice && f.Virtual && !f.Node, "%+v", f)

@@ -1,0 +1,83 @@
+package liqo
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A change ends the pause after a look that came too early.
+func TestUntilIsWokenByAChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all changes
+		changed, stop := all.follow("g-abc-1-1")
+		began, looks := time.Now(), 0
+		err := (&waiter{changed: changed}).until(t.Context(), backend.StageNode, func(context.Context) (bool, string, error) {
+			looks++
+			all.tell("g-abc-1-1")
+			return looks > 20, "", nil
+		})
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began), "no pause was taken")
+
+		all.tell("g-abc-1-1")
+		all.tell("g-abc-1-1") // does not block
+		require.Len(t, changed, 1)
+		<-changed
+		all.tell("g-abc-1-11")
+		require.Empty(t, changed, "another object's change")
+		stop()
+		all.tell("g-abc-1-1")
+		require.Empty(t, changed, "nobody follows")
+	})
+}
+
+// Each object that a Join waits for wakes it.
+func TestWatchWakes(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]client.Object{
+		"slice": accepted("2"), "kubeconfig": sliceIdentity(), "virtual node": running(), "Node": readyNode("g-abc-1-1", "1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClusters(t, nil, nil)
+			var watches atomic.Int32
+			c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
+				Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
+					opts ...client.ListOption) (watch.Interface, error) {
+					defer watches.Add(1)
+					return w.Watch(ctx, list, opts...)
+				},
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			told, done := make(chan fleet.Found, 10), make(chan error, 1)
+			go func() { done <- c.Watch(ctx, func(f fleet.Found) { told <- f }) }()
+			require.Eventually(t, func() bool { return watches.Load() == 4 }, 2*time.Minute, time.Millisecond)
+			changed, stop := c.changes.follow("g-abc-1-1")
+			defer stop()
+			require.NoError(t, c.local.Create(t.Context(), object))
+			select {
+			case <-changed:
+			case <-time.After(2 * time.Minute):
+				require.FailNow(t, "nobody is woken")
+			}
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+			if _, ok := object.(*authv1beta1.Identity); ok {
+				require.Empty(t, told, "an Identity is no part of what is found")
+			}
+		})
+	}
+}
