@@ -40,7 +40,7 @@ func (s *stack) startTemporal(ctx context.Context) {
 	p, err := proc.Start(proc.Spec{Name: "temporal", Path: filepath.Join(s.lab.Bin, "temporal"), LogDir: s.dir,
 		Args: []string{
 			"server", "start-dev", "--ip", host, "--port", port, "--headless",
-			"--db-filename", filepath.Join(s.dir, "temporal.db"), "--log-level", "warn",
+			"--db-filename", filepath.Join(s.dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "warn",
 			"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
 			"--search-attribute", "LiqoProvider=Keyword"}})
 	require.NoError(s.t, err)

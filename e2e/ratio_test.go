@@ -4,17 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 const ratioGroups = `
@@ -30,12 +36,23 @@ nodeGroups:
   selector: {matchLabels: {lives: on-provider2}}
 `
 
+// aheadGroup is added when the others have been measured.
+const aheadGroup = `
+- id: ahead
+  max: 1
+  standby: 1
+  shape: {cpu: "2", memory: 4Gi, pods: "20", ephemeral-storage: 10Gi}
+  selector: {matchLabels: {lives: on-provider1}}
+`
+
 // ratioRounds is how often each way is taken, one after the other.
 const ratioRounds = 5
 
-// TestRatio prints what a scale-out takes, from IncreaseSize to a Ready instance, beside what people do by hand on the
-// same clusters: `liqoctl peer`, which makes network, peering and slice, for the first node on a provider, and a bare
-// ResourceSlice for another one.
+// TestRatio prints what a scale-out takes, from IncreaseSize to a Node with the instance's id that takes pods, beside
+// what people do by hand on the same clusters, until such a Node: `liqoctl peer`, which makes network, peering and
+// slice, for the first node on a provider, and a bare ResourceSlice for another one, or where a standby has peered
+// ahead.
+// Nothing in the lab waits for a disk: neither its etcds, by the lab's own choice, nor Temporal's database.
 func TestRatio(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -55,7 +72,8 @@ func TestRatio(t *testing.T) {
 		b.took["warm"] = append(b.took["warm"], b.scaledOut(ctx, warm))
 		b.scaledIn(ctx, warm, 1)
 	}
-	for _, pair := range [][2]string{{"cold", "liqoctl"}, {"warm", "slice"}} {
+	b.took["standby"] = append(b.took["standby"], b.ahead(ctx))
+	for _, pair := range [][2]string{{"cold", "liqoctl"}, {"warm", "slice"}, {"standby", "slice"}} {
 		ours, theirs := median(b.took[pair[0]]), median(b.took[pair[1]])
 		fmt.Printf("BENCH scale-out-%s %.2f s %.2f %s\n", pair[0], ours, ours/theirs, pair[1])
 		t.Logf("%s: %v, %s: %v", pair[0], b.took[pair[0]], pair[1], b.took[pair[1]])
@@ -78,26 +96,81 @@ func (b *ratio) until(ctx context.Context, condition func(context.Context) error
 	require.NoError(b.t, testkit.Poll(ctx, 4*time.Minute, pollEvery, condition))
 }
 
-// scaledOut is how long it takes until as many instances run as are wanted.
+// scaledOut is how long it takes to as many nodes as are wanted, of which one is missing.
 func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	b.t.Helper()
-	began := time.Now()
-	b.until(ctx, func(ctx context.Context) error {
-		if err := a.Loop(); err != nil {
+	var before player.Picture
+	b.until(ctx, func(context.Context) (err error) {
+		before, err = a.Look()
+		return err
+	})
+	require.Len(b.t, before.Listed, a.Wanted-1)
+	took := b.node(ctx, func() {
+		b.until(ctx, func(ctx context.Context) error { // a group that has just begun books nothing for a second
+			request := &protos.NodeGroupIncreaseSizeRequest{Id: a.Group(), Delta: 1}
+			_, err := b.s.client.NodeGroupIncreaseSize(ctx, request)
 			return err
-		}
+		})
+	}, func(n *corev1.Node) bool {
+		return strings.HasPrefix(n.Spec.ProviderID, "liqo://"+a.Group()+"/") &&
+			!slices.Contains(before.Listed, n.Spec.ProviderID)
+	})
+	b.until(ctx, func(context.Context) error { // CA sees it, too
 		seen, err := a.Look()
 		if err == nil && len(seen.Running) < a.Wanted {
 			err = fmt.Errorf("%v", seen)
 		}
-		for id := range seen.Running {
-			if _, missing := b.s.consumer.node(ctx, id); missing != nil {
-				return missing
-			}
+		return err
+	})
+	return took
+}
+
+// node is how long it takes from the beginning of do until one of those Nodes takes pods.
+func (b *ratio) node(ctx context.Context, do func(), is func(*corev1.Node) bool) time.Duration {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	defer cancel()
+	nodes, err := b.s.consumer.kube.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	require.NoError(b.t, err)
+	defer nodes.Stop()
+	began := time.Now()
+	do()
+	for event := range nodes.ResultChan() {
+		if n, ok := event.Object.(*corev1.Node); ok && is(n) && takesPods(n) {
+			return time.Since(began)
+		}
+	}
+	require.FailNow(b.t, "the watch of nodes ended before one was Ready")
+	return 0
+}
+
+// takesPods reports whether a Node is Ready, and Kubernetes has taken off the taint that it puts on each new one.
+func takesPods(n *corev1.Node) bool {
+	return isReady(n) && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeNetworkUnavailable
+	})
+}
+
+// ahead is what the first node of a group takes that has peered with the first provider by itself.
+func (b *ratio) ahead(ctx context.Context) time.Duration {
+	b.t.Helper()
+	path := filepath.Join(b.s.dir, "groups.yaml")
+	require.NoError(b.t, os.WriteFile(path, []byte(ratioGroups+aheadGroup), 0o600))
+	a := player.Of(b.t, "ahead", b.s.client)
+	b.until(ctx, func(ctx context.Context) error {
+		_, err := a.Look()
+		if err != nil {
+			return err
+		}
+		phase, err := b.s.peeringPhase(ctx, b.s.providers[0])
+		if err == nil && phase != fleet.Established {
+			err = fmt.Errorf("the peering is %s", phase)
 		}
 		return err
 	})
-	return time.Since(began)
+	require.NoError(b.t, b.s.providers[0].count(ctx, resourceSlices, 0))
+	a.Wanted = 1
+	return b.scaledOut(ctx, a)
 }
 
 // scaledIn removes the newest instances.
@@ -122,19 +195,23 @@ func (b *ratio) scaledIn(ctx context.Context, a *player.Player, leave int) {
 				return fmt.Errorf("node %s is there", n.Name)
 			}
 		}
-		return b.s.providers[1].count(ctx, resourceSlices, 1) // the one that stays
+		return b.rest(ctx)
 	})
+}
+
+// rest wants nothing but the node that stays all along: what goes away slows down what is measured next.
+func (b *ratio) rest(ctx context.Context) error {
+	return errors.Join(b.s.consumer.count(ctx, virtualNodes, 1), b.s.providers[1].count(ctx, resourceSlices, 1))
 }
 
 // liqoctlPeer is how long it takes by hand to a Ready node on a provider without a peering.
 func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
 	b.t.Helper()
 	first := b.s.providers[0]
-	began := time.Now()
-	require.NoError(b.t, b.s.liqoctl(ctx, b.s.consumer, "peer", "--remote-kubeconfig", b.s.lab.Kubeconfig(first.name),
-		"--gw-server-service-type", "NodePort", "--cpu", "2", "--memory", "4Gi", "--pods", "20", "--timeout", "3m"))
-	b.until(ctx, func(ctx context.Context) error { return nodeReady(ctx, b.s.consumer, first.name) })
-	took := time.Since(began)
+	took := b.node(ctx, func() {
+		require.NoError(b.t, b.s.liqoctl(ctx, b.s.consumer, "peer", "--remote-kubeconfig", b.s.lab.Kubeconfig(first.name),
+			"--gw-server-service-type", "NodePort", "--cpu", "2", "--memory", "4Gi", "--pods", "20", "--timeout", "3m"))
+	}, func(n *corev1.Node) bool { return n.Name == first.name })
 	require.NoError(b.t, b.s.liqoctl(ctx, b.s.consumer, append(unpeering(b.s, first), "--delete-namespaces")...))
 	b.until(ctx, func(ctx context.Context) error { return clean(ctx, first) })
 	b.until(ctx, func(ctx context.Context) error { return errors.Join(b.noNamespace(ctx), b.s.grantAnew(ctx, first)) })
@@ -161,19 +238,18 @@ func (b *ratio) bareSlice(ctx context.Context) time.Duration {
 	second := b.s.providers[1]
 	in := b.s.consumer.liqo.Resource(resourceSlices).Namespace("liqo-tenant-" + second.name)
 	name := fmt.Sprintf("by-hand-%d", len(b.took["slice"])) // one that is used again waits for what is left of the first
-	began := time.Now()
-	_, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
-		"metadata": map[string]any{"name": name, "annotations": map[string]any{"liqo.io/create-virtual-node": "true"},
-			"labels": map[string]any{"liqo.io/remote-cluster-id": second.name, "liqo.io/remoteID": second.name,
-				"liqo.io/replication": "true"}},
-		"spec": map[string]any{"class": "default", "providerClusterID": second.name,
-			"resources": map[string]any{"cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi"}},
-	}}, metav1.CreateOptions{})
-	require.NoError(b.t, err)
-	b.until(ctx, func(ctx context.Context) error { return nodeReady(ctx, b.s.consumer, name) })
-	took := time.Since(began)
+	took := b.node(ctx, func() {
+		_, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
+			"metadata": map[string]any{"name": name, "annotations": map[string]any{"liqo.io/create-virtual-node": "true"},
+				"labels": map[string]any{"liqo.io/remote-cluster-id": second.name, "liqo.io/remoteID": second.name,
+					"liqo.io/replication": "true"}},
+			"spec": map[string]any{"class": "default", "providerClusterID": second.name,
+				"resources": map[string]any{"cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi"}},
+		}}, metav1.CreateOptions{})
+		require.NoError(b.t, err)
+	}, func(n *corev1.Node) bool { return n.Name == name })
 	require.NoError(b.t, in.Delete(ctx, name, metav1.DeleteOptions{}))
-	b.until(ctx, func(ctx context.Context) error { return second.count(ctx, resourceSlices, 1) })
+	b.until(ctx, b.rest)
 	return took
 }

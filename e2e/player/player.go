@@ -43,6 +43,9 @@ func Of(t *testing.T, group string, client protos.CloudProviderClient) *Player {
 	return &Player{T: t, group: group, client: client}
 }
 
+// Group is the one that is played for.
+func (a *Player) Group() string { return a.group }
+
 // Picture is what CA sees of its group.
 type Picture struct {
 	Target  int
