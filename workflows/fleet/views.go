@@ -113,7 +113,7 @@ func (e *Entry) atLeast(v View) View {
 	return v
 }
 
-// replaced reports whether the driver is over before its work is done. One that was reset does not know how far it came:
+// replaced reports whether the driver is over before its work is done. One that was reset does not know how far it came;
 // what exists decides, and nothing is undone before.
 func (v View) replaced() bool { return v.End == EndStopped && v.Phase.Growing() }
 

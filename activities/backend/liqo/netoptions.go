@@ -85,11 +85,9 @@ func (o netOptions) wrong() string {
 		{o.LoadBalancerIP == "" || isIP(o.LoadBalancerIP), "loadBalancerIP is not an IP address"},
 		{o.LoadBalancerIP == "" || o.ServiceType == "" || o.ServiceType == corev1.ServiceTypeLoadBalancer,
 			"loadBalancerIP is for serviceType: LoadBalancer only"},
-		{o.ClientAddress == "" || isIP(o.ClientAddress) ||
-			len(validation.IsDNS1123Subdomain(strings.ToLower(o.ClientAddress))) == 0,
+		{isIP(o.ClientAddress) || isName(strings.ToLower(o.ClientAddress)),
 			"clientAddress is neither an IP address nor a DNS name"},
-		{o.VirtualKubelet == "" || len(validation.IsDNS1123Subdomain(o.VirtualKubelet)) == 0,
-			"virtualKubelet is no name of a VkOptionsTemplate"},
+		{isName(o.VirtualKubelet), "virtualKubelet is no name of a VkOptionsTemplate"},
 		{o.MTU == 0 || o.MTU >= 576 && o.MTU <= 9000, "mtu is not between 576 and 9000"},
 	} {
 		if !rule.holds {
@@ -98,6 +96,9 @@ func (o netOptions) wrong() string {
 	}
 	return ""
 }
+
+// isName reports whether s is empty or a DNS name.
+func isName(s string) bool { return s == "" || len(validation.IsDNS1123Subdomain(s)) == 0 }
 
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)
