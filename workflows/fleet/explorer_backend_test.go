@@ -86,7 +86,10 @@ type tell struct {
 }
 
 func (t *tell) pass(x *explorer, a *act) (any, bool) {
-	if a.cancelled && t.local && x.chance(50) {
+	if a.cancelled && t.local && x.chance(50) { // the acquire may be delivered, and the view not
+		for _, h := range t.holds {
+			x.calledOff[h.Key] = true
+		}
 		if x.chance(50) {
 			t.deliver(x)
 		} else if x.trouble(60) {
@@ -219,7 +222,7 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 	return nil, false
 }
 
-// finish marks and stamps, as the port promises: not while another attempt of the instance is marked or stamped, and one
+// finish marks and stamps as the port promises: not while another attempt of the instance is marked or stamped, and one
 // that is both and not lost is the instance.
 func (j *join) finish(x *explorer, o *object) (any, bool) {
 	waits := false

@@ -236,7 +236,7 @@ func (p *provider) step(x *explorer, in fleet.ProviderInput) {
 	for _, key := range before {
 		if fleet.IsStandby(key) {
 			x.checkStandbyRelease(p.p, key, in)
-		} else if in.Differences != nil && !x.undoes(key) && !contains(p.p.LiveHolds(), key) {
+		} else if in.Differences != nil && !x.undoes(key) && !x.calledOff[key] && !contains(p.p.LiveHolds(), key) {
 			x.heals(fleet.InstanceOfKey(key), "a comparison released hold "+key)
 		}
 	}

@@ -68,7 +68,8 @@ type explorer struct {
 	round    comparison
 
 	names, released, harmed, excused, operations map[string]bool
-	undone                                       map[string]int // how often, since the world is calm
+	calledOff                                    map[string]bool // holds that a choice asked for when it was called off
+	undone                                       map[string]int  // how often, since the world is calm
 }
 
 // comparison is the round under way: its lists first, and later what the entities publish.
@@ -94,7 +95,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 		T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: t0, counts: counts, mode: int(seed % modes),
 		temporal: temporal{runs: map[string]*run{}},
 		names:    map[string]bool{}, released: map[string]bool{}, harmed: map[string]bool{}, excused: map[string]bool{},
-		operations: map[string]bool{}, undone: map[string]int{},
+		operations: map[string]bool{}, undone: map[string]int{}, calledOff: map[string]bool{},
 	}
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
@@ -311,7 +312,7 @@ func (x *explorer) rest() {
 func (x *explorer) endForgotten() {
 	for _, r := range slices.Clone(x.active) {
 		d, drives := r.actor.(*driver)
-		if !drives || d.d.Instance.Phase != fleet.Peering {
+		if !drives || d.stopped || d.d.Instance.Phase != fleet.Peering {
 			continue
 		}
 		key := d.d.Instance.AttemptRef().ObjectName()

@@ -113,8 +113,8 @@ func (e *Entry) atLeast(v View) View {
 	return v
 }
 
-// replaced reports whether the driver is over before its work is done. One that was reset does not know how far it came;
-// what exists decides, and nothing is undone before.
+// replaced reports whether the driver is over before its work is done. One that was reset does not know how far it
+// came: what exists decides, and nothing is undone before.
 func (v View) replaced() bool { return v.End == EndStopped && v.Phase.Growing() }
 
 func (l *Ledger) dropOrders(name string) {
