@@ -30,8 +30,8 @@ import (
 // asking are the commands that ask Temporal, as this test runs them; KUBECONFIG is a cluster with one pod.
 var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
-	"explain instance std-1-1", "explain pod shop/web-0 --kubeconfig KUBECONFIG", "doctor --no-cluster",
-	"pause group std", "resume group std", "cordon provider milan", "uncordon provider milan",
+	"explain instance std-1-1", "explain group std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
+	"doctor --no-cluster", "pause group std", "resume group std", "cordon provider milan", "uncordon provider milan",
 	"temporal setup", "temporal set-current-version --deployment-name la --build-id v1",
 }
 
