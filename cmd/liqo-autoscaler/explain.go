@@ -122,59 +122,50 @@ func addGroups(ctx context.Context, c *common, t client.Client, w *explain.World
 }
 
 func newExplainInstance(c *common) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return c.explains(&cobra.Command{
 		Use:   "instance NAME",
 		Short: "Show where an instance is, and what happened in each attempt",
 		Long: `Show where an instance is, and what happened in each attempt: what was chosen and why not another, what the
 providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. Needs
 Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
 		Example: "  liqo-autoscaler explain instance standard-towb8j-1",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkExplained(output); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
-			return c.ask(ctx, func(t client.Client) error {
-				found, err := explainInstance(ctx, c, t, args[0])
-				if err != nil {
-					return err
-				}
-				return printExplained(cmd.OutOrStdout(), output, found)
-			})
-		},
-	}
-	c.registerHub(cmd)
-	registerExplained(cmd, &output)
-	return cmd
+	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
+		return explainInstance(ctx, c, t, name)
+	})
 }
 
 func newExplainGroup(c *common) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return c.explains(&cobra.Command{
 		Use:   "group NAME",
 		Short: "Show the last decisions of a node group",
-		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: which provider each attempt of an instance asked and why, and why instances
-failed. The group keeps them, so they outlive the histories that "explain instance" reads. Needs Temporal, but no worker
-and no cluster.`,
+		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: which provider each attempt of an instance asked and why, and
+why instances failed. The group keeps them, so they outlive the histories that "explain instance" reads. Needs Temporal,
+but no worker and no cluster.`,
 		Example: "  liqo-autoscaler explain group standard",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkExplained(output); err != nil {
+	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
+		choices, err := flow.NewGroups(t, c.hub, c.taskQueue).Choices(ctx, name)
+		return explain.OfGroup(name, choices), err
+	})
+}
+
+// explains makes a command that reads from Temporal alone what it explains: of one name, its argument.
+func (c *common) explains(cmd *cobra.Command,
+	read func(ctx context.Context, t client.Client, name string) (explained, error)) *cobra.Command {
+	var output string
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkExplained(output); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+		defer cancel()
+		return c.ask(ctx, func(t client.Client) error {
+			found, err := read(ctx, t, args[0])
+			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
-			return c.ask(ctx, func(t client.Client) error {
-				choices, err := flow.NewGroups(t, c.hub, c.taskQueue).Choices(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return printExplained(cmd.OutOrStdout(), output, explain.OfGroup(args[0], choices))
-			})
-		},
+			return printExplained(cmd.OutOrStdout(), output, found)
+		})
 	}
 	c.registerHub(cmd)
 	registerExplained(cmd, &output)

@@ -2,19 +2,15 @@ package liqo
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // A change ends the pause after a look that came too early.
@@ -53,18 +49,9 @@ func TestWatchWakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newClusters(t, nil, nil)
-			var watches atomic.Int32
-			c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
-				Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
-					opts ...client.ListOption) (watch.Interface, error) {
-					defer watches.Add(1)
-					return w.Watch(ctx, list, opts...)
-				},
-			})
 			ctx, cancel := context.WithCancel(t.Context())
-			told, done := make(chan fleet.Found, 10), make(chan error, 1)
-			go func() { done <- c.Watch(ctx, func(f fleet.Found) { told <- f }) }()
-			require.Eventually(t, func() bool { return watches.Load() == 4 }, 2*time.Minute, time.Millisecond)
+			told, done, begun := c.beginWatch(ctx, t)
+			begun()
 			changed, stop := c.changes.follow("g-abc-1-1")
 			defer stop()
 			require.NoError(t, c.local.Create(t.Context(), object))

@@ -74,6 +74,10 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
+	// After MutateVirtualNode, which panics on a fresh virtual node that names a template.
+	if virtual.Spec.VkOptionsTemplateRef, err = j.kubeletOptions(ctx); err != nil {
+		return false, "", err
+	}
 	err = j.local.Create(ctx, virtual)
 	if nameTaken(err) {
 		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
@@ -149,10 +153,6 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Spec.Taints = j.spec.Taints
 	if j.Provider.Network.ModeOrDefault() == fleet.NetworkNone {
 		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business
-	}
-	// After MutateVirtualNode, which panics on a fresh virtual node that names a template.
-	if virtual.Spec.VkOptionsTemplateRef, err = j.kubeletOptions(ctx); err != nil {
-		return nil, err
 	}
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {
 		return nil, fmt.Errorf("forge virtual node: %w", err)

@@ -19,11 +19,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-func TestWatch(t *testing.T) {
-	t.Parallel()
-	theirs := readyNode("g-abc-1-3", "3")
-	theirs.Annotations[backend.LabelHub] = "other"
-	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-tags", "7"), theirs), nil)
+// beginWatch runs Watch until the context ends. The fake tells a watch nothing of what changed before it began, not even
+// after the list: begun waits until all have.
+func (c *clusters) beginWatch(ctx context.Context, t *testing.T) (told chan fleet.Found, done chan error, begun func()) {
+	t.Helper()
 	var watches atomic.Int32
 	c.watch = interceptor.NewClient(c.watch, interceptor.Funcs{
 		Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
@@ -32,9 +31,21 @@ func TestWatch(t *testing.T) {
 			return w.Watch(ctx, list, opts...)
 		},
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	told, done := make(chan fleet.Found, 100), make(chan error, 1)
+	told, done = make(chan fleet.Found, 100), make(chan error, 1)
 	go func() { done <- c.Watch(ctx, func(f fleet.Found) { told <- f }) }()
+	return told, done, func() {
+		t.Helper()
+		require.Eventually(t, func() bool { return watches.Load() == 4 }, 2*time.Minute, time.Millisecond)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	theirs := readyNode("g-abc-1-3", "3")
+	theirs.Annotations[backend.LabelHub] = "other"
+	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-tags", "7"), theirs), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	told, done, begun := c.beginWatch(ctx, t)
 	next := func() fleet.Found {
 		select {
 		case f := <-told:
@@ -49,8 +60,7 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, found, []fleet.Found{first}, "the start tells all that List lists, and nothing else")
 
-	// The fake tells a watch nothing of what changed before it began, not even after the list.
-	require.Eventually(t, func() bool { return watches.Load() == 4 }, 2*time.Minute, time.Millisecond)
+	begun()
 	require.NoError(t, c.local.Delete(t.Context(), readyNode("g-abc-1-1", "1")))
 	f := next()
 	require.True(t, f.Slice && f.Virtual && !f.Node, "%+v", f)
