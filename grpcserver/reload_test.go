@@ -329,6 +329,36 @@ func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
+// While nobody knows what is offered, a group that the offers make is missing from the config and yet not removed.
+func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
+	f, m := newFake(), &fakeMarket{unknown: true}
+	_, _, config := reloading(t, f, spec("cpu", 0, 5), spec("l-milan", 0, 5))
+	f.change("l-milan", func(l *fleet.Ledger) {
+		l.Standby = []fleet.Standby{{Provider: "milan", Key: "standby/l-milan/e-1", State: fleet.HoldGranted}}
+	})
+	o := config.options(f, spec("cpu", 0, 5))
+	o.Market, o.Derived = m.current, madeOfOffers{}
+	s, err := New(o)
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.refresh())
+	requireRetired(t, c, "l-milan", 0)
+	require.Empty(t, f.ended())
+
+	m.set(func() { m.unknown = false })
+	config.write("v2", spec("cpu", 0, 5), spec("l-milan", 0, 5))
+	require.NoError(t, c.refresh())
+	require.Empty(t, s.Config().Retired)
+	require.Empty(t, f.ended())
+
+	config.write("v3", spec("cpu", 0, 5))
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.refresh())
+	require.Equal(t, []string{"l-milan"}, f.ended(), "now it is removed")
+}
+
 // The index of what runs lags behind: a group that has ended there hides none of those after it.
 func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 	f := newFake()

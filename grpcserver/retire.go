@@ -35,6 +35,11 @@ func (s *Server) dropEmpty(ctx context.Context) {
 }
 
 func (s *Server) takeEmpty() []*group {
+	if s.market != nil {
+		if _, known := s.market(); !known {
+			return nil // a group that the offers make looks as if it had been removed
+		}
+	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	r := s.roster.Load()
