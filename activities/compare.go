@@ -37,7 +37,7 @@ func (r Round) before() fleet.Outlook {
 
 // Compare lists what exists first, then reads what the entities publish, and tells each entity that differs now, or did
 // in the round before. It judges by the evidence of the providers, see fleet.Judge, and has a provider entity for each
-// peering of ours. A list that fails is a round that says nothing and resets nothing.
+// peering that we own. A list that fails is a round that says nothing and resets nothing.
 func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
@@ -116,7 +116,7 @@ func (a *Activities) cordon(ctx context.Context, found []fleet.Found) {
 	_ = cordoning.Wait()
 }
 
-// ensure has a provider entity for each peering and each slice of ours: one that somebody terminated, or that Temporal
+// ensure has a provider entity for each of our peerings and slices: one that somebody terminated, or that Temporal
 // lost, would leave its peering for ever. One provider that cannot be started holds up no other.
 func (a *Activities) ensure(ctx context.Context, peers []fleet.Provider, found []fleet.Found) {
 	ids := map[string]bool{}

@@ -156,7 +156,7 @@ func TestCompareWhenSomeoneCannotBeTold(t *testing.T) {
 	}
 }
 
-// Each peering and each slice of ours has an entity; what does not say its provider starts none.
+// Each of our peerings and slices has an entity; what does not say its provider starts none.
 func TestCompareEnsuresProviders(t *testing.T) {
 	e := &entities{}
 	nameless := attempt("a-t0-2")

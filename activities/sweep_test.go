@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// leaving is a world in which providers have something of ours that nothing here stands for.
+// leaving is a world in which providers have something that we own and that nothing here stands for.
 type leaving struct {
 	world
 	left    map[string][]fleet.Orphan // by provider; one that has no entry does not answer

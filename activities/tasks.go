@@ -105,7 +105,7 @@ func Summary(batch []Task) string {
 	return string(batch[0].Kind)
 }
 
-// fanOut is how many targets of a batch are served at once: what a small Temporal bears beside everything else.
+// fanOut is how many targets of a batch are served at once: what a small Temporal bears with everything else.
 const fanOut = 4
 
 // Deliver executes a batch of commands and answers for each one: only what failed is sent again.

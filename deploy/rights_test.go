@@ -178,7 +178,7 @@ var needs = map[string][]right{
 	"netobjects.go listOf cluster.List": and(both("list", conf, gwServer, gwClient, gwKey, connection),
 		on("liqo", "list", addresses), on("provider liqo", "list", addresses)),
 	"netobjects.go make cluster.Create":          both("create", conf, gwServer, gwClient, gwKey),
-	"netobjects.go mend mergePatch":              both("patch", conf, gwClient, gwKey),
+	"netobjects.go repair mergePatch":            both("patch", conf, gwClient, gwKey),
 	"netremove.go remove deleteThis":             both("delete", conf, gwServer, gwClient, gwKey),
 	"netgateways.go publicKey cluster.List":      and(on("here", "list", "/secrets"), on("tenant", "list", "/secrets")),
 	"netgateways.go interval cluster.Get":        both("get", "apps/deployments"),

@@ -16,11 +16,11 @@
 //	TestFirstNodePerProvider  the same with a node group for each provider, derived from the market
 //	TestFailover        the first provider refuses, hangs or dies at each stage; both do
 //	TestWatch           nodes that are there: deleted, lost, not ready
-//	TestForeignPeering  peerings and slices of others beside ours
+//	TestForeignPeering  peerings and slices of others next to ours
 //	TestRatio           what a scale-out takes beside what people do by hand; prints BENCH lines
 //	TestCrash           the worker killed before and after each write to an API server; the test plays CA
 //	TestDecides         the first provider's agent grants and denies slices
-//	TestProduction      TestFirstNode on Temporal as people run it (package temporal), with two of each process of ours
+//	TestProduction      TestFirstNode on Temporal as people run it (package temporal), with two of each of our processes
 //
 // Packages production and upgrade below are without clusters: the other half of the suite production, and two builds of
 // the worker.

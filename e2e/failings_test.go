@@ -33,7 +33,7 @@ var failings = []failing{
 func stopped(process string) func(context.Context, *run) sabotage {
 	return func(_ context.Context, r *run) sabotage {
 		r.freeze(r.s.providers[0].name, process)
-		return sabotage{mend: func(context.Context) { r.thaw(r.s.providers[0].name, process) }}
+		return sabotage{repair: func(context.Context) { r.thaw(r.s.providers[0].name, process) }}
 	}
 }
 
@@ -52,15 +52,15 @@ func tenantHangs(ctx context.Context, r *run) sabotage {
 	first := r.s.providers[0]
 	frozen := freezeOnNonce(ctx, r.steps, r.s.lab, first)
 	return sabotage{
-		begun: func(ctx context.Context) { awaitUnanswered(ctx, r.steps, first, frozen) },
-		mend:  func(context.Context) { r.thaw(first.name, lab.LiqoManager) },
+		begun:  func(ctx context.Context) { awaitUnanswered(ctx, r.steps, first, frozen) },
+		repair: func(context.Context) { r.thaw(first.name, lab.LiqoManager) },
 	}
 }
 
 // tenantRefused: the provider's people close the Tenant before their Liqo has answered it.
 func tenantRefused(ctx context.Context, r *run) sabotage {
 	sab := tenantHangs(ctx, r)
-	return sabotage{mend: sab.mend, begun: func(ctx context.Context) {
+	return sabotage{repair: sab.repair, begun: func(ctx context.Context) {
 		sab.begun(ctx)
 		require.NoError(r.t, setTenantCondition(ctx, r.s.providers[0], "Cordoned"))
 	}}
@@ -82,8 +82,8 @@ func sliceHangs(ctx context.Context, r *run) sabotage {
 	first := r.s.providers[0]
 	frozen := freezeAt(ctx, r.steps, r.s.lab, first.name, lab.LiqoManager, sliceMade(r.s.consumer))
 	return sabotage{
-		begun: func(context.Context) { awaitFrozen(r.steps, frozen) },
-		mend:  func(context.Context) { r.thaw(first.name, lab.LiqoManager) },
+		begun:  func(context.Context) { awaitFrozen(r.steps, frozen) },
+		repair: func(context.Context) { r.thaw(first.name, lab.LiqoManager) },
 	}
 }
 
@@ -99,17 +99,17 @@ func replicatorHangs(ctx context.Context, r *run) sabotage {
 			return err
 		})
 		r.thaw(lab.Consumer, lab.LiqoCRDReplicator)
-	}, mend: func(context.Context) {}}
+	}, repair: func(context.Context) {}}
 }
 
 // kubeletDies: each virtual kubelet of the first provider is killed as soon as it runs.
 func kubeletDies(ctx context.Context, r *run) sabotage {
-	return sabotage{mend: strike(ctx, r, syscall.SIGKILL)}
+	return sabotage{repair: strike(ctx, r, syscall.SIGKILL)}
 }
 
 // kubeletHangs: each virtual kubelet of the first provider stands still as soon as it runs.
 func kubeletHangs(ctx context.Context, r *run) sabotage {
-	return sabotage{mend: strike(ctx, r, syscall.SIGSTOP)}
+	return sabotage{repair: strike(ctx, r, syscall.SIGSTOP)}
 }
 
 // strike sends a signal to each virtual kubelet of the first provider until it is called off; those that stand still
@@ -176,5 +176,5 @@ func apiServerDies(_ context.Context, r *run) sabotage {
 	}
 	r.t.Cleanup(func() { revive(context.Background()) })
 	require.NoError(r.t, r.s.lab.Signal(first.name, lab.APIServer, syscall.SIGKILL))
-	return sabotage{mend: revive}
+	return sabotage{repair: revive}
 }

@@ -49,8 +49,8 @@ type failing struct {
 
 // sabotage is one at work; both functions may be nil.
 type sabotage struct {
-	begun func(ctx context.Context) // waits until it has shown effect
-	mend  func(ctx context.Context) // the provider is well again
+	begun  func(ctx context.Context) // waits until it has shown effect
+	repair func(ctx context.Context) // the provider is well again
 }
 
 func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
@@ -69,7 +69,7 @@ func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
 	r.until(ctx, "pods running", time.Minute, func(ctx context.Context) error {
 		return running(ctx, s.consumer, "work", 2)
 	})
-	sab.mend(ctx)
+	sab.repair(ctx)
 	r.firstForgets(ctx)
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	r.scaledIn(ctx, ids)

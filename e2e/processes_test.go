@@ -53,7 +53,7 @@ func (s *stack) startTemporal(ctx context.Context) {
 	}))
 }
 
-// start starts a process of ours.
+// start starts one of our processes.
 func (s *stack) start(name string, args ...string) *proc.Process {
 	s.t.Helper()
 	p, err := proc.Start(proc.Spec{Name: name, Path: s.binary, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args})

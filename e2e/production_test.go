@@ -10,7 +10,7 @@ const patient = `  budgets: {peer: 4m}
 `
 
 // TestProduction is the half of the suite production that takes real Liqo: the story of the first node on Temporal as
-// people run it, with two of each process of ours. While a provider is awaited one of each dies. A worker and a gRPC
+// people run it, with two of each of our processes. While a provider is awaited one of each dies. A worker and a gRPC
 // server stay away until the node is gone again; Temporal and its database until a call of CA has failed.
 func TestProduction(t *testing.T) {
 	firstNode(t, "production-liqo", groups+patient, []part{

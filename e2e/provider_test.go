@@ -67,7 +67,7 @@ func providerDies(ctx context.Context, t *testing.T, s *stack) {
 	for _, c := range s.proxy.Calls(func(c ca.Call) bool { return c.Seq > r.since && c.Method == ca.DeleteNodes }) {
 		t.Errorf("CA gave something back: %s", c)
 	}
-	sab.mend(ctx)
+	sab.repair(ctx)
 	r.firstForgets(ctx)
 	r.until(ctx, "the lost are no longer listed", time.Minute, func(ctx context.Context) error {
 		snapshot, err := s.groupSnapshot(ctx)
@@ -203,7 +203,7 @@ func (r *run) condition(provider *cluster, want string) func(context.Context) er
 	}
 }
 
-// nodesOn wants n Nodes of ours on a provider, all Ready.
+// nodesOn wants n of our Nodes on a provider, all Ready.
 func (r *run) nodesOn(ctx context.Context, provider *cluster, n int) error {
 	nodes, err := r.s.consumer.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{
 		LabelSelector: "liqo.io/remote-cluster-id=" + provider.name})

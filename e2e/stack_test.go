@@ -63,7 +63,7 @@ type stack struct {
 // withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
 func withMarket(s *stack) { s.market = true }
 
-// withOfferSecrets has the worker take Secrets of the consumer for offers, beside the file.
+// withOfferSecrets has the worker take Secrets of the consumer for offers, in addition to the file.
 func withOfferSecrets(s *stack) { s.offerSecrets = true }
 
 // withRightsTaken is for suites in which people remove our rights, so that refusals tell nothing.

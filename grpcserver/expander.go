@@ -23,8 +23,8 @@ const fieldPodBytes protowire.Number = 5
 // here.
 type expander struct{ server *Server }
 
-// BestOptions returns the best of the options that are groups of ours, or several that are equally good, for CA's next
-// expander to choose from; and all options that are no groups of ours, because nothing is known of them.
+// BestOptions returns the best of the options that are our groups, or several that are equally good, for CA's next
+// expander to choose from; and all options that are none of our groups, because nothing is known of them.
 func (e expander) BestOptions(_ context.Context, req *protos.BestOptionsRequest) (*protos.BestOptionsResponse, error) {
 	var ours []bid
 	resp := &protos.BestOptionsResponse{}
@@ -55,7 +55,7 @@ func answer(o *protos.Option, why string) *protos.Option {
 	return &protos.Option{NodeGroupId: o.GetNodeGroupId(), NodeCount: o.GetNodeCount(), Debug: why}
 }
 
-// bid is what an option costs and brings; false when it is no group of ours.
+// bid is what an option costs and brings; false when it is none of our groups.
 func (s *Server) bid(o *protos.Option) (bid, bool, error) {
 	g := s.roster.Load().byID[o.GetNodeGroupId()]
 	if g == nil {

@@ -37,7 +37,7 @@ func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left f
 	return maxTarget, left // other limits say how many there are
 }
 
-// maySpend refuses growth that would pass a hard limit of spending: ResourceExhausted, which no other refusal of ours
+// maySpend refuses growth that would pass a hard limit of spending: ResourceExhausted, which none of our other refusals
 // is. Else it returns what each of the nodes may cost in an hour, 0 where nobody knows prices or nothing is bounded: no
 // more than the dearest place, so that others keep what is not needed.
 func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64, err error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // The first provider refuses, hangs or is dead at a stage: the instance becomes Ready on the second, and once the first
-// is well again nothing of ours is on it.
+// is well again nothing that we own is on it.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	quick := func(g *fleet.GroupSpec) {

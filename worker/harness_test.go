@@ -176,7 +176,7 @@ func seconds(n float64) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
 }
 
-// secret is what the provider's credentials file has beside its id, and nobody may write down (I10).
+// secret is what the provider's credentials file has besides its id, and nobody may write down (I10).
 func (s *scene) secret(provider string) string { return "s3cr3t-" + s.queue + "-" + provider }
 
 // options are a worker of this scene.
@@ -285,7 +285,7 @@ func (s *scene) allIn(phase fleet.Phase, n int) fleet.Snapshot {
 	})
 }
 
-// empty waits until nothing of ours is left in the world (I9).
+// empty waits until nothing that we own is left in the world (I9).
 func (s *scene) empty() {
 	s.t.Helper()
 	s.counts("the world is empty", func(c sim.Counts) bool { return c == sim.Counts{} })

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Somebody deletes a Node of ours: its kubelet registers it again, it gets its instance id back, and CA never hears of
+// Somebody deletes one of our Nodes: its kubelet registers it again, it gets its instance id back, and CA never hears of
 // it.
 func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	t.Parallel()

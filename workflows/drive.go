@@ -139,7 +139,7 @@ func (d *driver) tell(a fleet.DriverAction) {
 	})
 }
 
-// run runs one step beside the loop; its end is an event.
+// run runs one step next to the loop; its end is an event.
 func (d *driver) run(step fleet.Step) {
 	number := d.Instance.Attempt
 	ctx, cancel := workflow.WithCancel(d.out)

@@ -40,8 +40,8 @@ type machine interface {
 	// revision rises with each change of the snapshot.
 	revision() int64
 	snapshot(now time.Time) (snapshot any, details string)
-	// beside is what to publish beside the snapshot, by memo key, as far as this run has not published it.
-	beside() map[string]any
+	// extras are what to publish with the snapshot, by memo key, as far as this run has not published it.
+	extras() map[string]any
 	state() any
 	// pending reports whether messages have come that receive has not taken.
 	pending() bool
@@ -167,7 +167,7 @@ func (e *entity) publish(now time.Time) {
 	}
 	e.published = e.revision()
 	s, details := e.snapshot(now)
-	parts, memo := e.beside(), map[string]any{}
+	parts, memo := e.extras(), map[string]any{}
 	parts[MemoSnapshot] = s
 	var err error
 	for _, key := range slices.Sorted(maps.Keys(parts)) {
@@ -214,7 +214,7 @@ func (e *entity) execute(now time.Time) {
 	}
 }
 
-// do runs one activity beside the loop, and leaves its results there. One that fails for good is asked for again.
+// do runs one activity next to the loop, and leaves its results there. One that fails for good is asked for again.
 func (e *entity) do(name string, arg any, tasks []activities.Task, options workflow.Context) {
 	workflow.Go(options, func(ctx workflow.Context) {
 		var results []fleet.Result

@@ -134,7 +134,7 @@ func (g *nodeGroup) snapshot(now time.Time) (any, string) {
 	return s, describeGroup(s)
 }
 
-func (g *nodeGroup) beside() map[string]any {
+func (g *nodeGroup) extras() map[string]any {
 	parts, day := map[string]any{}, ""
 	if n := len(g.ledger.CostDays); n > 0 {
 		day = g.ledger.CostDays[n-1].Date

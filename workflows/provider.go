@@ -84,7 +84,7 @@ func (p *provider) ready() bool                 { return !p.provider.Recovering 
 func (p *provider) revision() int64             { return p.provider.Revision }
 func (p *provider) state() any                  { return p.provider }
 
-func (p *provider) beside() map[string]any { return map[string]any{} }
+func (p *provider) extras() map[string]any { return map[string]any{} }
 
 func (p *provider) snapshot(now time.Time) (any, string) {
 	s := p.provider.Snapshot(now)

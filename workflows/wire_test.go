@@ -35,7 +35,7 @@ var onTheWire = map[string]any{
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
 	"Provider": fleet.Provider{}, "Evidence": fleet.Evidence{}, "Outlook": fleet.Outlook{}, "Found": fleet.Found{},
 	"Beat": activities.Beat{}, "SweepInput": activities.SweepInput{}, "Sweep": fleet.Sweep{},
-	// what objects of ours carry
+	// what our objects carry
 	"Booking": fleet.Booking{},
 }
 

@@ -139,7 +139,7 @@ In another terminal, "%s" asks for a node and releases it, and "%s" shows what h
 	return nil
 }
 
-// devParts are what a dev run is made of beside Temporal.
+// devParts are what a dev run is made of besides Temporal.
 type devParts struct {
 	configPath, offersPath string
 	config                 *config.File

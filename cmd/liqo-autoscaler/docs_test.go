@@ -52,7 +52,7 @@ var (
 	noAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// commands are the command lines of ours in a document: those of its blocks, joined where they go on, and in its text.
+// commands are our command lines in a document: those of its blocks, joined where they go on, and in its text.
 func commands(text string) (lines []string) {
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 		for _, line := range strings.Split(strings.ReplaceAll(block[1], "\\\n", " "), "\n") {
@@ -69,7 +69,7 @@ func commands(text string) (lines []string) {
 	return lines
 }
 
-// Every command of ours that a document names exists, with its flags.
+// Each of our commands that a document names exists, with its flags.
 func TestDocumentedCommands(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {

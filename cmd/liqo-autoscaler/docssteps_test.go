@@ -95,7 +95,7 @@ func validate(t *testing.T, where, text string) {
 		require.NoError(t, yaml.Unmarshal([]byte(part), &object), "%s: %s", where, part)
 		group, _, _ := strings.Cut(object.APIVersion, "/")
 		if object.Kind == "" || strings.Contains(strings.TrimSuffix(group, ".k8s.io"), ".") {
-			continue // a file of ours, or an object of a CRD
+			continue // one of our files, or an object of a CRD
 		}
 		_, _, err := strict.Decode([]byte(part), nil, nil)
 		require.NoError(t, err, "%s: %s", where, part)

@@ -151,7 +151,7 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 	}, nil
 }
 
-// findings is what a worker tells people beside the offers.
+// findings is what a worker tells people in addition to the offers.
 func (o *observer) findings(ctx context.Context, offers []market.Offer) market.Findings {
 	found := market.Findings{Nodes: o.differing.Nodes(), Pods: o.pods.Look(ctx, offers)}
 	for _, left := range o.conditions.Orphans(time.Now()) {

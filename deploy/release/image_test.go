@@ -103,7 +103,7 @@ func check(t *testing.T, image v1.Image, arch string) []byte {
 	return files[binary]
 }
 
-// sbom checks that the image's SBOM names each module of its binary, with version, and is the one beside the archives.
+// sbom checks that the image's SBOM names each module of its binary, with version, and is the one with the archives.
 func (r *release) sbom(t *testing.T, arch string, digest v1.Hash, program []byte) {
 	t.Helper()
 	built, err := buildinfo.Read(bytes.NewReader(program))

@@ -174,7 +174,7 @@ func negative(faults *strictyaml.Faults, path string, amounts corev1.ResourceLis
 }
 
 // Measure is the offer with what its consumer may have now, its own holds included: what is free, at most its cap and
-// its share, less what it was granted beside those holds.
+// its share, less what it was granted in addition to those holds.
 func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	to := Holder{Consumer: o.Consumer, Hub: o.Hub}
 	free, most := w.Free(to, c.Reserve), c.bound(w, o)

@@ -4,7 +4,7 @@
 //
 //	nodes, pods, slices -> World -> Free -> offers -> Advertiser -> Sink (the discovery server)
 //
-// What is granted to a consumer counts whether it is used or not, and the pods that Liqo brings do not count beside it.
+// What is granted to a consumer counts whether it is used or not, and the pods that Liqo brings do not count again.
 // An offer says what its consumer may have in all: what the consumer already holds of it, it subtracts itself.
 //
 // It may also answer the slices of its own class (granter.go), so that no room is granted twice.

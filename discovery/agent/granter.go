@@ -95,7 +95,7 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 		verdict := config.Judge(world, s, tenant)
 		g.unsure[s.UID] = true
 		switch err := g.write(ctx, objects[n], verdict, config); {
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err): // nothing of ours will take effect on what was read
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err): // nothing that we own will take effect on what was read
 			delete(g.unsure, s.UID)
 			again = true
 			continue

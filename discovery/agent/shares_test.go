@@ -57,7 +57,7 @@ func TestJudgeKeepsShares(t *testing.T) {
 	require.True(t, config.Judge(w, waiting("turin", amounts("4", "16Gi")), Tenant{"turin", tenantActive}).Granted)
 }
 
-// An offer has what its consumer may have in all: what is free, at most its cap, less what it holds beside this hub.
+// An offer has what its consumer may have in all: what is free, at most its cap, less what it holds through other hubs.
 func TestMeasure(t *testing.T) {
 	config := Config{Provider: "milan", Reserve: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Offers: []OfferConfig{{Consumer: "munich", Hub: "default", Cap: amounts("6", "99Gi")}}}

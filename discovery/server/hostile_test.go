@@ -46,7 +46,7 @@ func hostileCertificates(t *testing.T, authority *testkit.Certificate) map[*test
 	all := map[*testkit.Certificate]hostileInput{
 		authority.Issue(t, of("milan")): {"forged id, by certificate", "PUT", "/v1/offers/milan", "",
 			with(`"provider":"rome-1"`), 422, "not one of this writer's clusters"},
-		authority.Issue(t, of("milan")): {"unknown token beside a good certificate", "PUT", "/v1/offers/milan", "s3cret",
+		authority.Issue(t, of("milan")): {"unknown token with a good certificate", "PUT", "/v1/offers/milan", "s3cret",
 			with(`"provider":"milan-1"`), 401, "a token this server knows"},
 	}
 	for _, c := range []struct {

@@ -22,7 +22,7 @@ type Writer struct {
 	// a hash without salt does not protect weaker ones.
 	TokenSHA256 string `json:"tokenSHA256,omitempty"`
 	// Certificate is the URI among the subject alternative names of its client certificate: a SPIFFE id, such as
-	// spiffe://munich.example/provider/milan. Instead of a token, or beside one.
+	// spiffe://munich.example/provider/milan. Instead of a token, or with one.
 	Certificate string `json:"certificate,omitempty"`
 	// Consumer is for workers of this consumer, by its Liqo cluster id: they are told of offers to it and to all, and
 	// write nothing.

@@ -27,7 +27,7 @@ func (l *Lab) Cut(a, b string) error {
 	return touch(keep.CutFile(l.Root, a, b))
 }
 
-// Restore mends what Cut has cut.
+// Restore repairs what Cut has cut.
 func (l *Lab) Restore(a, b string) error {
 	if err := l.known(a, b); err != nil {
 		return fmt.Errorf("restore wire: %w", err)

@@ -35,7 +35,7 @@ func measure(what string, took time.Duration) {
 	fmt.Printf("MEASURED %s %.2f s\n", what, took.Seconds())
 }
 
-// stack is everything: Temporal, and two of each process of ours.
+// stack is everything: Temporal, and two of each of our processes.
 type stack struct {
 	t        *testing.T
 	ctx      context.Context
@@ -49,7 +49,7 @@ type stack struct {
 	ca       *player.Player
 }
 
-// member is one process of ours, which may be killed and started again as it was.
+// member is one of our processes, which may be killed and started again as it was.
 type member struct {
 	*proc.Process
 	spec    proc.Spec
@@ -120,7 +120,7 @@ func (s *stack) startOurs() {
 
 func (s *stack) ours() []*member { return append(s.workers[:], s.servers[:]...) }
 
-// cli runs a command of ours to its end.
+// cli runs one of our commands to its end.
 func (s *stack) cli(t *testing.T, env []string, args ...string) (out []byte, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)

@@ -129,7 +129,7 @@ func (s *stack) start(name, binary string, args ...string) *proc.Process {
 	return p
 }
 
-// work starts a worker; flags are what it has beside its sources.
+// work starts a worker; flags are what it has besides its sources.
 func (s *stack) work(name, binary string, flags ...string) {
 	s.t.Helper()
 	s.workers[name] = s.start("worker-"+name, binary, append([]string{"worker", "--backend", "sim", "--world",
@@ -247,7 +247,7 @@ func (s *stack) unharmed() {
 	}
 }
 
-// nodes are the UIDs of all Nodes of ours, by instance id.
+// nodes are the UIDs of all our Nodes, by instance id.
 func (s *stack) nodes() map[string]string {
 	s.t.Helper()
 	w, err := s.world.Snapshot()

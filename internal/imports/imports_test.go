@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/liqo-autoscaler/liqo-autoscaler/"
 
-// mayImport are the packages of ours that one may import, beside those of its own folder and of internal. Each line
+// mayImport are those of our packages that one may import, besides those of its own folder and of internal. Each line
 // has what its right-hand side may import, too. worker and cmd wire everything, and are left out.
 var mayImport = map[string][]string{
 	"workflows/fleet":    {},

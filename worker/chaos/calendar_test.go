@@ -86,7 +86,7 @@ func (i *calendarInbound) Init(out interceptor.WorkflowOutboundInterceptor) erro
 	return i.Next.Init(o)
 }
 
-// calendarOutbound has the two things that a workflow of ours does with time: it looks at the clock, and sets its alarm.
+// calendarOutbound has the two things that our workflows do with time: they look at the clock, and set their alarm.
 type calendarOutbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	c *calendar

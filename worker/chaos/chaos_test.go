@@ -78,7 +78,7 @@ func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 }
 
 // play lets the monkey and the driver work until the time is up or something is violated, and returns once all is
-// mended.
+// repaired.
 func play(ctx context.Context, d *driver, k *monkey, length time.Duration) {
 	playing, stop := context.WithTimeout(ctx, length)
 	defer stop()

@@ -35,7 +35,7 @@ type driver struct {
 	rng    *rand.Rand
 	conns  []protos.CloudProviderClient
 	active int
-	also   func(map[string]listing) []op // what CA wants beside what is decided by chance
+	also   func(map[string]listing) []op // what CA wants besides what is decided by chance
 	// pictures are the groups that a replica has listed in its present life: it lists them for ever (I6).
 	pictures map[int]pictures
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// monkey breaks things, and mends each of them a little later.
+// monkey breaks things, and repairs each of them a little later.
 type monkey struct {
-	s      *stack
-	rng    *rand.Rand
-	m      *model
-	mends  []mend
-	spared []*process // from being killed
+	s       *stack
+	rng     *rand.Rand
+	m       *model
+	repairs []repair
+	spared  []*process // from being killed
 	// versioned keeps it from resetting: with versioned workers Temporal 1.29.1 at times never hands out the task of a run
 	// that was reset.
 	versioned bool
@@ -28,7 +28,7 @@ type monkey struct {
 	gentle bool
 }
 
-type mend struct {
+type repair struct {
 	what string
 	key  string // one fault per key at a time
 	due  time.Time
@@ -43,7 +43,7 @@ type act struct {
 	do     func(ctx context.Context) (what string, ok bool)
 }
 
-// run breaks things until the context ends, and then mends what is broken, with after as the context for that.
+// run breaks things until the context ends, and then repairs what is broken, with after as the context for that.
 func (k *monkey) run(ctx, after context.Context) {
 	acts := slices.DeleteFunc(k.acts(), func(a act) bool { return a.rough && k.gentle })
 	total := 0
@@ -53,7 +53,7 @@ func (k *monkey) run(ctx, after context.Context) {
 	next := time.Now()
 	for {
 		due := next
-		for _, m := range k.mends {
+		for _, m := range k.repairs {
 			if m.due.Before(due) {
 				due = m.due
 			}
@@ -61,7 +61,7 @@ func (k *monkey) run(ctx, after context.Context) {
 		if !wait.For(ctx, time.Until(due)) {
 			break
 		}
-		k.mend(after, time.Now())
+		k.repair(after, time.Now())
 		if time.Now().Before(next) {
 			continue
 		}
@@ -77,26 +77,26 @@ func (k *monkey) run(ctx, after context.Context) {
 			}
 		}
 	}
-	k.mend(after, time.Now().Add(time.Hour))
+	k.repair(after, time.Now().Add(time.Hour))
 }
 
-func (k *monkey) mend(ctx context.Context, now time.Time) {
-	k.mends = slices.DeleteFunc(k.mends, func(m mend) bool {
+func (k *monkey) repair(ctx context.Context, now time.Time) {
+	k.repairs = slices.DeleteFunc(k.repairs, func(m repair) bool {
 		if now.Before(m.due) {
 			return false
 		}
 		m.do(ctx)
-		k.m.note("monkey", "mends %s", m.what)
+		k.m.note("monkey", "repairs %s", m.what)
 		return true
 	})
 }
 
 func (k *monkey) broken(key string) bool {
-	return slices.ContainsFunc(k.mends, func(m mend) bool { return m.key == key })
+	return slices.ContainsFunc(k.repairs, func(m repair) bool { return m.key == key })
 }
 
 func (k *monkey) later(key, what string, d time.Duration, do func(context.Context)) {
-	k.mends = append(k.mends, mend{what, key, time.Now().Add(d), do})
+	k.repairs = append(k.repairs, repair{what, key, time.Now().Add(d), do})
 }
 
 func (k *monkey) between(low, high time.Duration) time.Duration {
@@ -214,7 +214,7 @@ func (k *monkey) knob(ctx context.Context) (string, bool) {
 	}
 	k.later(p, p, wait, func(ctx context.Context) {
 		if err := until(ctx, 30*time.Second, func() error { return k.s.world.SetKnobs(ctx, p, sim.Knobs{}) }); err != nil {
-			k.m.violate("mend %s: %v", p, err)
+			k.m.violate("repair %s: %v", p, err)
 		}
 	})
 	return p + " " + what, true

@@ -39,7 +39,7 @@ const (
 	scenarioLimit = 15 * time.Minute
 )
 
-// class is a group, and its budgets beside the defaults, such as "join: 30s".
+// class is a group, and its budgets where they differ from the defaults, such as "join: 30s".
 type class struct{ id, budgets string }
 
 // wide are groups with room for everybody, each on the lenders to it.

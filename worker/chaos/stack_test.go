@@ -160,7 +160,7 @@ func (s *stack) all() []*process {
 	return append(append([]*process{s.temporal}, s.workers...), s.servers...)
 }
 
-// layout is what a stack consists of beside Temporal and two gRPC servers.
+// layout is what a stack consists of besides Temporal and two gRPC servers.
 type layout struct {
 	groups    string         // the file of node groups
 	most      map[string]int // max of each of them

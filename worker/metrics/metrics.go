@@ -1,4 +1,4 @@
-// Package metrics is what the processes tell Prometheus beside what the gRPC server knows of its groups: how long steps
+// Package metrics is what the processes tell Prometheus, but for what the gRPC server knows of groups: how long steps
 // take and how they fail, what the Temporal SDK measures, the Go runtime, and which version runs.
 //
 // Names begin with liqo_autoscaler_, units are base units. Labels are of bounded sets only: steps, codes, groups, and

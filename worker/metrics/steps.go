@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Codes of a step's end beside fleet.Codes.
+// Codes of a step's end in addition to fleet.Codes.
 const (
 	// OK: the step did what it was asked.
 	OK = "OK"

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Histories is the part of the SDK's client that Follow needs beside Temporal.
+// Histories is the part of the SDK's client that Follow needs in addition to Temporal.
 type Histories interface {
 	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool,
 		filter enums.HistoryEventFilterType) client.HistoryEventIterator

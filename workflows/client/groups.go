@@ -60,18 +60,18 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 
 // Costs reads the group's state and the costs of its days that are over, oldest first, as Snapshot does.
 func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []fleet.CostDay, err error) {
-	err = g.beside(ctx, group, &s, workflows.MemoDays, &days)
+	err = g.readWith(ctx, group, &s, workflows.MemoDays, &days)
 	return s, days, err
 }
 
 // Choices reads the group's last decisions, oldest first, as Snapshot does.
 func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Choice, err error) {
-	err = g.beside(ctx, group, &fleet.Snapshot{}, workflows.MemoChoices, &choices)
+	err = g.readWith(ctx, group, &fleet.Snapshot{}, workflows.MemoChoices, &choices)
 	return choices, err
 }
 
-// beside reads the group's state, and what is published beside it under a memo key, if there is such a thing.
-func (g *Groups) beside(ctx context.Context, group string, s *fleet.Snapshot, key string, out any) error {
+// readWith reads the group's state, and what is published with it under a memo key, if there is such a thing.
+func (g *Groups) readWith(ctx context.Context, group string, s *fleet.Snapshot, key string, out any) error {
 	id := g.group(group)
 	memo, err := g.memo(ctx, id)
 	if err == nil {

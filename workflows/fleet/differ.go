@@ -46,7 +46,7 @@ func (v InstanceView) agrees(f Found) bool {
 }
 
 // ProviderDiffers holds one provider's holds against what exists and against what the groups book. Peers are the
-// providers with a peering of ours.
+// providers with one of our peerings.
 func ProviderDiffers(p ProviderSnapshot, groups []Snapshot, found []Found, peers []Provider) Differences {
 	peered := slices.ContainsFunc(peers, func(peer Provider) bool { return peer.ID == p.ID })
 	d := Differences{Remains: p.Phase == Absent && peered, Unpeered: p.lacksPeering(peered)}

@@ -28,7 +28,7 @@ type Evidence struct {
 	// Network is what is wrong with the network, in words; "" for nothing.
 	Network string `json:"network,omitempty"`
 	// Heard is when each of the network's ends has last measured that it reaches the other, "" for one that does not.
-	// They are compared with each other only, never with a clock of ours. HeardAt is which round read each first, and
+	// They are compared with each other only, never with our clock. HeardAt is which round read each first, and
 	// Quiet how long it may stay the same.
 	Heard   []string      `json:"heard,omitempty"`
 	HeardAt []time.Time   `json:"heardAt,omitempty"`

@@ -220,7 +220,7 @@ func (x *explorer) removesPeering(c *cluster, runNumber int) {
 	}
 }
 
-// destroys is called when something of ours is to go: a finished Node only for a reason.
+// destroys is called when something that we own is to go: a finished Node only for a reason.
 func (x *explorer) destroys(o *object, how string) {
 	name := o.Attempt.Instance
 	if !o.Marked || !o.Stamped || o.Terminating || x.released[name] || x.harmed[name] || x.excused[name] {

@@ -96,7 +96,7 @@ func (i *Instance) AttemptRef() Attempt {
 	return at
 }
 
-// Apply moves an instance by the table. Beside it only what exists decides: after a recovery, or when a driver was lost
+// Apply moves an instance by the table. Otherwise only what exists decides: after a recovery, or when a driver was lost
 // (results.go). It returns the move it made; an event that is not for the current
 // step is an *ErrStale and changes nothing; one that means nothing here is Ignored.
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
@@ -159,7 +159,7 @@ func (ev Event) concludes() bool {
 	return false
 }
 
-// record keeps what the event says beside the phase.
+// record keeps what the event says besides the phase.
 func (i *Instance) record(ev Event, now time.Time) {
 	if ev.Failure != nil {
 		i.Failure = ev.Failure

@@ -96,7 +96,7 @@ func takenBack(row InstanceView, before, e Evidence) string {
 // settled reports whether the instance is Ready and nobody gives it back.
 func (v InstanceView) settled() bool { return v.Phase == Ready && v.Counts }
 
-// tookBack reports whether nothing of ours is left with the provider, by what its people have made of our Tenant.
+// tookBack reports whether nothing that we own is left with the provider, by what its people have made of our Tenant.
 func (e Evidence) tookBack() bool { return e.Tenant == RefusingDrained || e.Tenant == RefusingRemoved }
 
 // silentTooLong reports whether the Node is not ready, and its provider does not answer, both for budgets.unready. What

@@ -146,7 +146,7 @@ type Differences struct {
 	Lost []Loss `json:"lost,omitempty"`
 	// Standing, for a provider: what is wrong with it now; nil when that is as it published.
 	Standing *Standing `json:"standing,omitempty"`
-	// Remains, for a provider: a peering of ours exists although it published that there is none.
+	// Remains, for a provider: one of our peerings exists although it published that there is none.
 	Remains bool `json:"remains,omitempty"`
 	// Unpeered, for a provider: it published a peering with standbys, and none of ours exists.
 	Unpeered bool `json:"unpeered,omitempty"`

@@ -49,7 +49,7 @@ type Sweep struct {
 	At time.Time `json:"at,omitzero"`
 	// Next is the provider that the next one begins with.
 	Next string `json:"next,omitempty"`
-	// EmptySince is since when sweeps in a row have found nothing at all of ours on the consumer.
+	// EmptySince is since when sweeps in a row have found nothing at all that we own on the consumer.
 	EmptySince *time.Time `json:"emptySince,omitempty"`
 	Orphans    []Orphan   `json:"orphans,omitempty"`
 }
@@ -125,7 +125,7 @@ func (s Sweep) kept(o Orphan, of Swept) string {
 	case o.Foreign:
 		return "another cluster with this one's Liqo id has made it, or it does not say who has"
 	case s.EmptySince != nil && s.At.Sub(*s.EmptySince) < emptyGrace:
-		return "nothing at all of ours was found on this cluster, which is not believed yet"
+		return "nothing at all that we own was found on this cluster, which is not believed yet"
 	case o.OfPeering():
 		return cmp.Or(keptPeering(o, of), s.young(o))
 	default:

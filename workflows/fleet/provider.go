@@ -38,7 +38,7 @@ type ProviderState struct {
 	Round  int64    `json:"round,omitempty"`
 	Unheld []string `json:"unheld,omitempty"`
 	Unused []string `json:"unused,omitempty"`
-	// Remains: the last comparison found a peering of ours that this entity does not know.
+	// Remains: the last comparison found one of our peerings that this entity does not know.
 	Remains bool `json:"remains,omitempty"`
 	// Unpeered: it found none where standbys need one.
 	Unpeered bool `json:"unpeered,omitempty"`
@@ -178,7 +178,7 @@ func (p *ProviderState) budgets() (budget, network time.Duration) {
 	return cmp.Or(budget, EstablishBound), cmp.Or(network, NetworkBound)
 }
 
-// Apply moves a peering by the table; beside it only a recovery and a sweep set the phase, by what exists. It returns
+// Apply moves a peering by the table; otherwise only a recovery and a sweep set the phase, by what exists. It returns
 // the move; an ignored one changed nothing.
 func (p *ProviderState) Apply(ev PeeringEvent, why *Failure, now time.Time) PeeringMove {
 	m, ok := p.Phase.Row().Moves[ev]
@@ -236,7 +236,7 @@ func (p *ProviderState) lacksRoom(message string, now time.Time) {
 	}
 }
 
-// record keeps what the event says beside the phase.
+// record keeps what the event says besides the phase.
 func (p *ProviderState) record(ev PeeringEvent, why *Failure, now time.Time) {
 	switch ev {
 	case PeeringFailed:

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Harness is what the suite needs beside the port. The two providers belong to the suite while it runs; nothing of ours
+// Harness is what the suite needs besides the port. The two providers belong to the suite while it runs; nothing we own
 // may exist on them when it starts, and nothing does when it has passed.
 type Harness struct {
 	// Backend may be a backend.Watcher and backend.Leftovers too; if it is not, what these promise is skipped.

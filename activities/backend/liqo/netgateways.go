@@ -78,7 +78,7 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 	if message := h.leaving(dials); message != "" {
 		return false, message, nil
 	}
-	if as, err := h.mend(ctx, dials, map[string]any{"endpoint": endpoint}); err != nil || !as {
+	if as, err := h.repair(ctx, dials, map[string]any{"endpoint": endpoint}); err != nil || !as {
 		return false, "the GatewayClient on " + h.where + " was given the server's new address", err
 	}
 	message, err := h.running(ctx, dials)
@@ -143,13 +143,13 @@ func (h *half) shareKey(ctx context.Context, own string, other *half,
 	if message := h.leaving(key); message != "" {
 		return message, nil
 	}
-	if as, err := h.mend(ctx, key, spec); err != nil || !as {
+	if as, err := h.repair(ctx, key, spec); err != nil || !as {
 		return "the PublicKey on " + h.where + " was replaced, because the other gateway has another one now", err
 	}
 	return "", nil
 }
 
-// publicKey reads a gateway's public key, which is nowhere but beside the private one. It is found by label: who may
+// publicKey reads a gateway's public key, which is nowhere but with the private one. It is found by label: who may
 // list Secrets in the namespace need not be allowed more.
 func (h *half) publicKey(ctx context.Context, name string) (key []byte, err error) {
 	err = h.do(ctx, "read the gateway's public key", func(cluster client.Client) error {

@@ -147,7 +147,7 @@ func listOf(ctx context.Context, cluster client.Client, kind schema.GroupVersion
 	return found.Items, err
 }
 
-// make makes an object of ours, named after the other cluster.
+// make makes one of our objects, named after the other cluster.
 func (h *half) make(ctx context.Context, kind string, labels map[string]string, owner *unstructured.Unstructured,
 	spec map[string]any) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -163,9 +163,9 @@ func (h *half) make(ctx context.Context, kind string, labels map[string]string, 
 	return h.do(ctx, "make the network's "+kind, func(cluster client.Client) error { return cluster.Create(ctx, object) })
 }
 
-// mend patches an object's spec where it is not as wanted; it reports whether it was. What a newer Liqo has beside
+// repair patches an object's spec where it is not as wanted; it reports whether it was. What a newer Liqo has besides
 // that stays.
-func (h *half) mend(ctx context.Context, object *unstructured.Unstructured, want map[string]any) (as bool, err error) {
+func (h *half) repair(ctx context.Context, object *unstructured.Unstructured, want map[string]any) (bool, error) {
 	have, _, _ := unstructured.NestedMap(object.Object, "spec")
 	if contains(have, want) {
 		return true, nil

@@ -201,7 +201,7 @@ func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool
 	if message := h.leaving(configuration); message != "" {
 		return false, message, nil
 	}
-	if as, err := h.mend(ctx, configuration, spec); err != nil || !as {
+	if as, err := h.repair(ctx, configuration, spec); err != nil || !as {
 		return false, "the Configuration on " + h.where + " was brought up to date", err
 	}
 	status, known := condition(configuration, "NetworkCIDRsConfigured") // since Liqo 1.2

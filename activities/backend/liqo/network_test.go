@@ -275,7 +275,7 @@ func TestNetworkNeverAddedToWhatIsThere(t *testing.T) {
 	require.Empty(t, netObjects(t, c))
 }
 
-// A network of ours stays while it serves others, in either direction, and is told as in use (I11).
+// One of our networks stays while it serves others, in either direction, and is told as in use (I11).
 func TestNetworkServesOthers(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*testing.T, *clusters){

@@ -51,7 +51,7 @@ func tags(object client.Object) map[string]string {
 	return object.GetLabels()
 }
 
-// nodesOf selects Nodes by the one label of ours that they have: those of a group, or with "" of all groups of any hub.
+// nodesOf selects Nodes by the one label that we give them: those of a group, or with "" of all groups of any hub.
 func nodesOf(group string) client.ListOption {
 	if group == "" {
 		return client.HasLabels{backend.LabelGroup}

@@ -82,7 +82,7 @@ func TestRepin(t *testing.T) {
 	})
 }
 
-// A rebuilt provider has no Tenant of ours, and does not refuse us by that.
+// A rebuilt provider has none of our Tenants, and does not refuse us by that.
 func TestRepinAfterRebuild(t *testing.T) {
 	c := pinnedPeering(t, testkit.NewAuthority(t))
 	rebuilt := newClusters(t, nil, nil).there

@@ -56,7 +56,7 @@ func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err e
 	return "", p.admit(ctx, p.localNS)
 }
 
-// dismiss leaves a tenant namespace that stays, because it is not ours, without anything of ours: its rights go last.
+// dismiss leaves a tenant namespace that stays, because it is not ours, without anything we own: its rights go last.
 func (p *peering) dismiss(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (p *peering) dismiss(ctx context.Context) error {
 	return nil
 }
 
-// unadmitted reports whether an error says that our account has no rights in a tenant namespace: then nothing of ours
+// unadmitted reports whether an error says that our account has no rights in a tenant namespace: then nothing we own
 // is there.
 func (b *Backend) unadmitted(err error) bool {
 	return b.config.TenantRights != nil && apierrors.IsForbidden(err)

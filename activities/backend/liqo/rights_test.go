@@ -83,7 +83,7 @@ func TestRightsOfRemoval(t *testing.T) {
 	require.False(t, exists(t, c.there, there[1]))
 }
 
-// Establish binds the worker first of all, by labels of ours.
+// Establish binds the worker first of all, by our labels.
 func TestRightsOfEstablish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRightsOfEstablish(t *testing.T) {
 	})
 }
 
-// Where the worker has no rights nothing of ours is, but in a namespace of ours somebody has taken them away.
+// Where the worker has no rights nothing that we own is, but in one of our namespaces somebody has taken them away.
 func TestRightsOfPeers(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS("others"), tenantNS("begun"),

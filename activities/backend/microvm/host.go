@@ -159,7 +159,7 @@ func (h *host) machines(ctx context.Context, tag, of string) (found []machine, e
 	}
 	for _, m := range found {
 		if len(validation.IsDNS1123Subdomain(m.Hostname)) > 0 { // it becomes part of a path
-			return nil, say(backend.ErrInvalid, "host %s has a machine of ours with a name that is none: %.80q", h.at.Host,
+			return nil, say(backend.ErrInvalid, "host %s has one of our machines with a name that is none: %.80q", h.at.Host,
 				m.Hostname)
 		}
 	}

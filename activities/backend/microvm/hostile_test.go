@@ -156,7 +156,7 @@ func TestRefusalWords(t *testing.T) {
 	}
 }
 
-// A host that gives a machine of ours a name that leads elsewhere is not asked to remove that.
+// A host that gives one of our machines a name that leads elsewhere is not asked to remove that.
 func TestMachineNames(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))

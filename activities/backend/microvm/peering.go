@@ -179,7 +179,7 @@ func (b *Backend) Observe(ctx context.Context, p fleet.Provider) (seen backend.O
 	return seen, nil
 }
 
-// RemovePeering removes the record, once no machine of ours is left.
+// RemovePeering removes the record, once none of our machines is left.
 func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
 	var refuses error
 	err := waiter{progress: progress}.until(ctx, backend.StageTenantGone, func(ctx context.Context) (bool, string, error) {

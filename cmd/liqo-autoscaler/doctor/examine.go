@@ -43,7 +43,7 @@ type Installation struct {
 	Providers  []Provider
 	// Flags are those that Cluster Autoscaler needs for a time in which all groups' nodes come.
 	Flags func(provision time.Duration) []Flag
-	// Skew is how far the cluster's clock is ahead of ours.
+	// Skew is how far the cluster's clock is ahead of our clock.
 	Skew time.Duration
 	Now  time.Time
 }

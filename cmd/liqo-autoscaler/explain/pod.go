@@ -39,7 +39,7 @@ var order = []Verdict{OnItsWay, NotAskedYet, BackingOff, NoOffer, SpendingLimit,
 // What Liqo marks namespaces with that it offloads (Liqo pkg/consts/namespace_mapping.go).
 const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"
 
-// World is what is known of a pod's chances. Groups alone are required beside the pod.
+// World is what is known of a pod's chances. Groups alone are required besides the pod.
 type World struct {
 	Pod       *corev1.Pod
 	Namespace *corev1.Namespace

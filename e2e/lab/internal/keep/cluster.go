@@ -52,7 +52,7 @@ func (l *lab) cluster(name string, index int) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig of %s: %w", name, err)
 	}
-	config.QPS = -1 // no limit of ours
+	config.QPS = -1 // no limit here
 	config.WarningHandler = rest.NoWarnings{}
 	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make client of %s: %w", name, err)

@@ -17,7 +17,7 @@ type netns struct {
 	file *os.File
 
 	mu     sync.Mutex
-	inside []io.Closer // sockets of ours, which hold the namespace
+	inside []io.Closer // our sockets, which hold the namespace
 	closed bool
 }
 

@@ -126,7 +126,7 @@ func TestAnswersAreCutToo(t *testing.T) {
 	require.Equal(t, "passes again", hear(c))
 }
 
-// TestRelayTCP: a namespace reaches one port of ours, and nothing else.
+// TestRelayTCP: a namespace reaches one of our ports, and nothing else.
 func TestRelayTCP(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)

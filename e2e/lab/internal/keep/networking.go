@@ -27,7 +27,7 @@ func (c *cluster) networkingValues() map[string]any {
 		"gatewayTemplates": map[string]any{"wireguard": map[string]any{"implementation": "userspace"}}}
 }
 
-// networking brings in what Liqo's networking module has beside its controllers, which are in the controller manager.
+// networking brings in what Liqo's networking module has besides its controllers, which are in the controller manager.
 func (c *cluster) networking(ctx context.Context, ch chart) error {
 	if c.NoNetworking {
 		return nil
