@@ -96,7 +96,7 @@ func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duratio
 	return refused(f, err)
 }
 
-// readyAfterAll looks once more: a node that is stamped and Ready by now is done, not given up.
+// readyAfterAll looks once more: a node that is stamped and takes pods by now is done, not given up.
 func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -106,7 +106,7 @@ func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	}
 	for _, f := range found {
 		if f.Attempt.Number == at.Number {
-			return f.Marked && f.Stamped && f.Ready && !f.Terminating
+			return f.Marked && f.Stamped && f.Ready && !f.Starting && !f.Terminating
 		}
 	}
 	return false

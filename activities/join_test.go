@@ -31,6 +31,8 @@ func TestJoinEnds(t *testing.T) {
 	spent := func(d time.Duration) *beats { return &beats{before: &activities.Beat{Spent: d, At: noon}} }
 	half := whole(attempt("a-t0-1"))
 	half.Stamped = false
+	starting := whole(attempt("a-t0-1"))
+	starting.Starting = true
 	leaving := whole(attempt("a-t0-1"))
 	leaving.Terminating = true
 	later := whole(attempt("a-t0-1"))
@@ -67,6 +69,9 @@ func TestJoinEnds(t *testing.T) {
 		},
 		"not stamped in time": {
 			verb: hangs, spent: 10 * time.Second, found: half, final: true, kind: fleet.GaveUp,
+		},
+		"takes no pods in time": {
+			verb: hangs, spent: 10 * time.Second, found: starting, final: true, kind: fleet.GaveUp,
 		},
 		"on its way out": {
 			verb: fails(backend.ErrDenied), found: leaving, final: true, kind: fleet.Refused,

@@ -122,8 +122,9 @@ type Observation struct {
 
 // Nodes makes and removes one attempt's node on an established peering.
 type Nodes interface {
-	// Join returns once the Node is Ready with exactly the spec's shape, the virtual node is marked (AnnotationStamp)
-	// and then the Node's providerID is the instance id. It neither marks nor stamps while another Node carries the
+	// Join returns once the Node is Ready with exactly the spec's shape and takes pods, the virtual node is marked
+	// (AnnotationStamp) and then the Node's providerID is the instance id; it may write both as soon as all that is
+	// missing is that Kubernetes takes its taint not-ready off. It neither marks nor stamps while another Node carries the
 	// instance id or another attempt's virtual node is marked; when another attempt has both and is not lost, that one is
 	// the instance: ErrConflict. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
 	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrFull (whoever decides

@@ -72,6 +72,28 @@ func TestMissingNodeIsCalledNowAndThen(t *testing.T) {
 	require.Equal(t, int32(3), calls.Load())
 }
 
+// A mark on a virtual node whose Node was never stamped is a Join's that is about to stamp it. It looks for other
+// attempts before, which Restamp does not; only when it does not come to it somebody else does.
+func TestFirstStampIsLeftToJoin(t *testing.T) {
+	s := newScene(t)
+	var calls atomic.Int32
+	found := s.ready("edge-t0-1")
+	var clock atomic.Int64
+	tell := s.script(func(o *nodewatch.Options) {
+		o.Watcher = scripted{counting{s.backend, found.Attempt, &calls}, o.Watcher.(scripted).found}
+		o.Clock = func() time.Time { return time.Unix(1_700_000_000+clock.Load(), 0) }
+	})
+	marked := found
+	marked.Stamped = false
+	tell(marked)
+	require.Zero(t, calls.Load(), "stamped beside Join")
+	clock.Add(60)
+	require.Eventually(t, func() bool { return calls.Load() > 0 }, waitLimit, waitTick, "it has come back to it by itself")
+	calls.Store(0)
+	tell(found, marked)
+	require.NotZero(t, calls.Load(), "it was stamped before: there is no Join")
+}
+
 // It is called again without anything being told.
 func TestMissingNodeIsCalledAgain(t *testing.T) {
 	s := newScene(t)

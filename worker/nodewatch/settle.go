@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -19,7 +20,7 @@ func (w *watch) repair(ctx context.Context, name string) bool {
 	log := w.log(a)
 	w.report(name, a, log)
 	called := w.callBack(ctx, name, a, log)
-	stamped := w.stamp(ctx, a, log)
+	stamped := w.stamp(ctx, name, a, log)
 	w.passOn(name)
 	return called && stamped
 }
@@ -39,9 +40,16 @@ func (w *watch) read(name string) (attempt, bool) {
 	return *a, true
 }
 
+// joining is how long a Node that was never seen stamped is left to the Join that has marked its virtual node.
+const joining = 2 * time.Second
+
 // stamp puts the instance id back on its Node, if that lacks it.
-func (w *watch) stamp(ctx context.Context, a attempt, log *slog.Logger) bool {
+func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
+		return true
+	}
+	if wait := a.seen.Add(joining).Sub(w.Clock()); wait > 0 && !a.stamped {
+		w.repairing.AddAfter(name, wait)
 		return true
 	}
 	err := w.restamp(ctx, a)

@@ -108,6 +108,7 @@ func (f findings) node(node *corev1.Node) {
 	if entry := f.of(node); entry != nil {
 		entry.Node = true
 		entry.Ready, _ = nodes.Ready(node)
+		entry.Starting = nodes.Starting(node)
 		entry.Cordoned = backend.IsCordoned(node)
 		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
 		entry.Compare(node)

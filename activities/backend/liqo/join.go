@@ -19,17 +19,25 @@ import (
 type join struct {
 	*attempt
 	spec    backend.NodeSpec
+	absent  bool                           // there was no virtual node when it was last looked for
 	virtual *offloadingv1beta1.VirtualNode // as last read
 	node    *corev1.Node
 	fresh   bool // the stage before has just read them
+	settled bool // the Node is stamped, and was the only one when it was
 
+	several   bool                       // this cluster's Liqo bears several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
 	allowedAt time.Time                  // when it was last seen that a virtual node may be made of it
 
+	starting since // the virtual kubelet has not registered the Node
 	waiting  since // the slice has no answer
 	reminded bool  // and crd-replicator was reminded of it
 	denied   since // its authentication is denied
 }
+
+// wonderAfter is how long Join waits for others before it asks why that takes so long: on a warm cluster it mostly does
+// not, and the API server has better things to do meanwhile.
+const wonderAfter = time.Second
 
 // Join makes the attempt's slice, virtual node and Node, or adopts what exists of them, and stamps the Node last.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
@@ -38,6 +46,9 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	changed, stop := b.changes.follow(j.name())
 	defer stop()
 	w.changed = changed
+	if b.changes.watched() {
+		w.first = toldLook
+	}
 	steps := []struct {
 		stage backend.Stage
 		look  look
@@ -82,8 +93,10 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {
 		message := fmt.Sprintf("the virtual kubelet has not registered Node %s yet", j.name())
-		if trouble := j.kubeletTrouble(ctx); trouble != "" {
-			message += ": " + trouble
+		if j.starting.longerThan(wonderAfter) {
+			if trouble := j.kubeletTrouble(ctx); trouble != "" {
+				message += ": " + trouble
+			}
 		}
 		return false, message, nil
 	}
@@ -113,8 +126,8 @@ func (j *join) readNode(ctx context.Context) error {
 	return nil
 }
 
-// ready is done when the Node is Ready and has the labels, taints and size it was made with; Liqo up to 1.1 adds labels
-// and taints only after it has registered the Node.
+// ready is done when the Node is Ready, but for Kubernetes' own taint, and has the labels, taints and size it was made
+// with; Liqo up to 1.1 adds labels and taints only after it has registered the Node.
 func (j *join) ready(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {
@@ -123,7 +136,7 @@ func (j *join) ready(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	if lacks := nodes.Unfinished(j.node, j.spec); lacks != "" {
+	if lacks := nodes.Incomplete(j.node, j.spec); lacks != "" {
 		return false, lacks, nil
 	}
 	if !j.mine(j.node) {

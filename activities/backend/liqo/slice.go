@@ -85,11 +85,12 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	condition := authentication.GetCondition(slice, authv1beta1.ResourceSliceConditionTypeAuthentication)
 	switch {
 	case condition == nil && j.allowedAt.IsZero():
-		err := j.allow(ctx)
+		err := j.allow(ctx, slice)
 		return false, "", err
 	case condition == nil:
 		return j.unanswered(ctx, slice)
 	case condition.Status == authv1beta1.ResourceSliceConditionAccepted:
+		j.granting, j.fresh = slice, true
 		return true, "", nil
 	case j.denied.longerThan(j.config.DenyAfter):
 		return false, "", j.refused(ctx, denial(slice, condition))
@@ -98,8 +99,12 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	}
 }
 
-// unanswered explains a slice that the provider has not looked at.
+// unanswered explains a slice that the provider has not looked at, once that has taken longer than it mostly does.
 func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice) (bool, string, error) {
+	unanswered := fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
+	if !j.waiting.longerThan(min(wonderAfter, j.graces.answer)) {
+		return false, unanswered, nil
+	}
 	status, message, err := j.apiServerStatus(ctx)
 	if err != nil {
 		return false, "", err
@@ -116,7 +121,7 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 	if err := j.remind(ctx, slice); err != nil {
 		return false, "", err
 	}
-	return false, fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name), nil
+	return false, unanswered, nil
 }
 
 // annotationReminded is on a slice: when crd-replicator was last reminded of it.
@@ -163,7 +168,11 @@ func (j *join) refused(ctx context.Context, words string) error {
 
 // granted is done when the provider has accepted the resources, all of them.
 func (j *join) granted(ctx context.Context) (bool, string, error) {
-	slice, err := j.ensureSlice(ctx)
+	slice, err := j.granting, error(nil)
+	if !j.fresh {
+		slice, err = j.ensureSlice(ctx)
+	}
+	j.fresh = false
 	if err != nil {
 		return false, "", err
 	}

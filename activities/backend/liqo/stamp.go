@@ -12,33 +12,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stamped marks the virtual node and then writes the instance id into the Node, last of all: from then on CA counts it.
+// stamped marks the virtual node and then writes the instance id into the Node, last of all. It does so while
+// Kubernetes takes its taint off the Node, which for CA has not started until then, and is done when that is off too.
 func (j *join) stamped(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
 	}
+	if !j.settled || j.node.Spec.ProviderID != j.InstanceID() {
+		if waits, err := j.settle(ctx); err != nil || waits != "" {
+			return false, waits, err
+		}
+		j.settled = true
+	}
+	lacks := nodes.Unfinished(j.node, j.spec)
+	return lacks == "", lacks, nil
+}
+
+// settle makes the Node the instance; waits says which other attempt keeps it from that.
+func (j *join) settle(ctx context.Context) (waits string, err error) {
 	for { // once more after the mark: of two that mark at once, each sees the other
 		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
-			return false, waits, err
+			return waits, err
 		}
 		if j.marks(j.virtual) {
 			break
 		}
 		if err := mergePatch(ctx, j.local, j.virtual, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]string{backend.AnnotationStamp: j.InstanceID()}}}); err != nil {
-			return false, "", fmt.Errorf("mark virtual node: %w", err)
+			return "", fmt.Errorf("mark virtual node: %w", err)
 		}
 	}
-	switch node := j.node; node.Spec.ProviderID {
+	switch j.node.Spec.ProviderID {
 	case j.InstanceID():
-		return true, "", nil
+		return "", nil
 	case "":
-		err := j.stamp(ctx, node)
-		return err == nil, "", err
+		return "", j.stamp(ctx, j.node)
 	default:
-		return false, "", taken(node)
+		return "", taken(j.node)
 	}
 }
 
@@ -82,8 +95,8 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	if err := j.local.List(ctx, &virtuals, siblings); err != nil {
 		return "", fmt.Errorf("list virtual nodes of instance %s: %w", j.Instance, err)
 	}
-	var nodes corev1.NodeList
-	if err := j.local.List(ctx, &nodes, nodesOf(j.Group)); err != nil {
+	var all corev1.NodeList // after the marks: one that has lost its mark since leaves the instance id on its Node
+	if err := j.local.List(ctx, &all, nodesOf(j.Group)); err != nil {
 		return "", fmt.Errorf("list nodes of group %s: %w", j.Group, err)
 	}
 	alive := map[string]bool{} // the marked ones, by name
@@ -93,8 +106,8 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 			alive[virtual.Name] = virtual.DeletionTimestamp == nil
 		}
 	}
-	for i := range nodes.Items {
-		switch node := &nodes.Items[i]; {
+	for i := range all.Items {
+		switch node := &all.Items[i]; {
 		case node.Name == j.name() || node.Spec.ProviderID != j.InstanceID():
 		case alive[node.Name] && node.DeletionTimestamp == nil:
 			return "", say(backend.ErrConflict, "Node %s of another attempt is the instance %s: it is stamped and not lost",

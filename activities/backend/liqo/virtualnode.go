@@ -27,8 +27,12 @@ import (
 // virtualized makes the virtual node once Liqo has a kubeconfig for the slice, and is done when Liqo has started a
 // virtual kubelet for it. Liqo's condition Running only says that the Deployment was applied.
 func (j *join) virtualized(ctx context.Context) (bool, string, error) {
+	if j.absent {
+		return j.createVirtualNode(ctx)
+	}
 	virtual, err := j.virtualNode(ctx)
 	if apierrors.IsNotFound(err) {
+		j.absent = true
 		return j.createVirtualNode(ctx)
 	}
 	if err != nil {
@@ -52,7 +56,12 @@ const identityOfSlice = "resourceslice-"
 
 func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	if time.Since(j.allowedAt) >= allowedFor {
-		if err := j.allow(ctx); err != nil {
+		j.several = false
+		slice, err := j.ensureSlice(ctx)
+		if err == nil {
+			err = j.allow(ctx, slice)
+		}
+		if err != nil {
 			return false, "", err
 		}
 	}
@@ -79,7 +88,11 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	err = j.local.Create(ctx, virtual)
+	j.absent = false
 	if nameTaken(err) {
+		if _, err := j.virtualNode(ctx); !apierrors.IsNotFound(err) {
+			return false, "", err // an earlier Join's, whose request has come late
+		}
 		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
 	}
 	if err != nil {
@@ -91,19 +104,15 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 // allowedFor is how long what allow has found holds. Between slice and kubeconfig lies mostly less.
 const allowedFor = time.Second
 
-// allow reads the slice, and checks that a virtual node may be made of it. Join does so while it waits for the
-// provider, so that it need not when the answer has come.
-func (j *join) allow(ctx context.Context) error {
+// allow checks that a virtual node may be made of the slice, which has just been read. Join does so while it waits for
+// the provider, so that it need not when the answer has come.
+func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	began := time.Now()
-	slice, err := j.ensureSlice(ctx)
-	if err != nil {
-		return err
-	}
 	virtual, err := j.forgeVirtualNode(ctx, slice, "")
 	if err == nil {
 		err = j.undivided(ctx, virtual)
 	}
-	if err == nil {
+	if err == nil && !j.several {
 		err = j.aloneThere(ctx)
 	}
 	if err != nil {

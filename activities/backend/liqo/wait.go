@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 // How often a stage is polled: often at first, because Liqo mostly takes well under a second, then seldom.
 const (
 	firstLook  = 50 * time.Millisecond
+	toldLook   = 300 * time.Millisecond // the first one, where a Watch tells what changes
 	seldomLook = 750 * time.Millisecond
 	tellEvery  = time.Second
 )
@@ -34,6 +36,7 @@ type look func(ctx context.Context) (reached bool, message string, err error)
 type waiter struct {
 	progress backend.Progress
 	changed  <-chan struct{} // if any, ends a pause between two polls
+	first    time.Duration   // the first pause; 0 means firstLook
 	begun    time.Time       // when the verb was first called, see backend.Begun
 	// patience is how long ErrUnreachable is tolerated in a row. It has no effect on a stubborn waiter. The error of a
 	// pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all passes.
@@ -72,7 +75,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 	var seen sight // the last look that the context's end did not spoil
 	past := history{onlyRefused: true}
 	w.tell(stage, beginning)
-	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
+	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, seldomLook) {
 		asked := time.Now()
 		now := w.look(ctx, stage, seen, look)
 		if now.reached {

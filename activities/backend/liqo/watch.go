@@ -44,6 +44,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 			return ctx.Err()
 		}
 	}
+	defer b.changes.begin()()
 	for {
 		select {
 		case <-ctx.Done():

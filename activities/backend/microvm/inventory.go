@@ -86,6 +86,7 @@ func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
 	}
 	f.node, f.Node = node.UID, true
 	f.Ready, _ = nodes.Ready(node)
+	f.Starting = nodes.Starting(node)
 	f.Cordoned = backend.IsCordoned(node)
 	f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
 	f.Terminating = f.Terminating || node.DeletionTimestamp != nil

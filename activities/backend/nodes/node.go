@@ -11,14 +11,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Unfinished says what the Node still lacks of what Join is to make, "" when nothing: it is Ready and has the spec's
-// labels, taints and size.
+// Unfinished says what the Node still lacks of what Join is to make, "" when nothing: it is complete and takes pods.
 func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
+	lacks := Incomplete(node, spec)
+	if lacks == "" && Starting(node) {
+		lacks = fmt.Sprintf("Node %s has the taint %s still", node.Name, corev1.TaintNodeNotReady)
+	}
+	return lacks
+}
+
+// Starting reports whether the Node has the taint that Kubernetes puts on each new one, and takes off only after the
+// condition Ready has turned. CA takes such a Node for one that has not started (CA utils/kubernetes/ready.go and
+// clusterstate): it puts the pods that the Node was bought for on a Node to come, and leaves this one alone.
+func Starting(node *corev1.Node) bool { return tainted(node, corev1.TaintNodeNotReady) }
+
+// Incomplete says what the Node still lacks before CA may count it, "" when nothing: it is Ready, at least for its
+// kubelet, see Starting, and has the spec's labels, taints and size.
+func Incomplete(node *corev1.Node, spec backend.NodeSpec) string {
 	if ready, why := Ready(node); !ready {
 		return fmt.Sprintf("Node %s is not Ready: %s", node.Name, why)
 	}
-	if taint := stillTainted(node); taint != "" {
-		return fmt.Sprintf("Node %s has the taint %s still", node.Name, taint)
+	// CA holds a Node with the first of these for Ready: it would seem to have no room for the pod it was bought for.
+	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable} {
+		if tainted(node, key) {
+			return fmt.Sprintf("Node %s has the taint %s still", node.Name, key)
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
 		if got, there := node.Labels[key]; !there || got != spec.Labels[key] {
@@ -38,17 +55,8 @@ func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	return ""
 }
 
-// stillTainted is what is left of the taints of Kubernetes' node lifecycle controller, which takes them off only after
-// the condition has turned. CA holds a Node with the taint unreachable for Ready (CA utils/kubernetes/ready.go):
-// stamped now, it would seem to have no room for the pod it was bought for.
-func stillTainted(node *corev1.Node) string {
-	for _, taint := range node.Spec.Taints {
-		switch taint.Key {
-		case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable:
-			return taint.ToString()
-		}
-	}
-	return ""
+func tainted(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.Key == key })
 }
 
 // Ready is the Node's condition Ready, and its own words when it is not True.

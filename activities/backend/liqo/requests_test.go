@@ -1,0 +1,164 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// asked are the requests of a backend to the consumer, in order, as "create VirtualNode".
+type asked struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (a *asked) note(verb string, object any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kind := reflect.TypeOf(object).Elem().Name()
+	a.all = append(a.all, verb+" "+strings.TrimSuffix(kind, "List"))
+}
+
+// since are those from the n-th on.
+func (a *asked) since(n int) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.all[n:])
+}
+
+// of is the cluster, every request to which is noted; made is told what was made in it.
+func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Client {
+	return interceptor.NewClient(cluster, interceptor.Funcs{
+		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
+			a.note("get", o)
+			return w.Get(ctx, k, o, opts...)
+		},
+		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			a.note("list", l)
+			return w.List(ctx, l, opts...)
+		},
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			a.note("create", o)
+			err := w.Create(ctx, o, opts...)
+			made(o)
+			return err
+		},
+		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
+			a.note("patch", o)
+			return w.Patch(ctx, o, p, opts...)
+		},
+	})
+}
+
+// inTime does what Liqo and Kubernetes make of a Join's objects, about as soon as on a machine that is not busy, and
+// tells who waits for them as Watch does. Last the Node, Ready since a while, is to take pods: started does that.
+func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made func(client.Object)) {
+	in := func(after time.Duration, do func() error) {
+		time.AfterFunc(after*time.Millisecond, func() {
+			if err := do(); err != nil {
+				t.Error(err)
+			}
+			c.changes.tell("g-abc-1-1")
+		})
+	}
+	touched := func() { // finalizers, conditions that Join does not wait for
+		for _, after := range []time.Duration{5, 20, 40} {
+			in(after, func() error { return nil })
+		}
+	}
+	slice, virtual, node := accepted("2"), running(), newNode()
+	return func(o client.Object) {
+		switch o.(type) {
+		case *authv1beta1.ResourceSlice:
+			touched()
+			in(90, func() error {
+				status := slice.Status
+				err := c.watch.Get(t.Context(), keyOf(slice), slice)
+				slice.Status, slice.Status.NodeLabels = status, nil
+				return errors.Join(err, c.watch.Update(t.Context(), slice))
+			})
+			in(120, func() error { return c.watch.Create(t.Context(), sliceIdentity()) })
+		case *offloadingv1beta1.VirtualNode:
+			touched()
+			in(60, func() error {
+				status := virtual.Status
+				err := c.watch.Get(t.Context(), keyOf(virtual), virtual)
+				virtual.Status = status
+				return errors.Join(err, c.watch.Update(t.Context(), virtual))
+			})
+			in(600, func() error { return c.watch.Create(t.Context(), node) })
+			in(800, func() error {
+				return errors.Join(c.watch.Get(t.Context(), keyOf(node), node), started(node))
+			})
+		}
+	}
+}
+
+// newNode is the attempt's Node as its kubelet registers it: Ready, and with the taint that each new one has.
+func newNode() *corev1.Node {
+	node := readyNode("g-abc-1-1", "1")
+	node.UID, node.Labels["color"] = "1", "ours"
+	node.Spec.Taints = append(spec().Taints, corev1.Taint{Key: corev1.TaintNodeNotReady,
+		Effect: corev1.TaintEffectNoSchedule})
+	return node
+}
+
+// joining is a Join of one more node on a provider that is peered with, and what it asks the consumer for.
+func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) *asked {
+	c, a := newClusters(t, peered(), nil), &asked{}
+	c.graces = defaultGraces()
+	defer c.changes.begin()()
+	c.local = a.of(c.watch, inTime(t, c, func(node *corev1.Node) error { return started(c, a, node) }))
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.NoError(t, err)
+	var node corev1.Node
+	require.NoError(t, c.watch.Get(t.Context(), keyOf(newNode()), &node))
+	require.Equal(t, someAttempt(1).InstanceID(), node.Spec.ProviderID)
+	return a
+}
+
+// Whoever waits for pods waits for these requests, or for the CPU that they take from Liqo. The last of them come while
+// Kubernetes takes its taint off the Node.
+func TestJoinAsksSparingly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		before, id := 0, ""
+		a := joining(t, func(c *clusters, a *asked, node *corev1.Node) error {
+			before, id = len(a.since(0)), node.Spec.ProviderID
+			node.Spec.Taints = spec().Taints
+			return c.watch.Update(t.Context(), node)
+		})
+		require.Equal(t, someAttempt(1).InstanceID(), id, "stamped by then")
+		require.Equal(t, []string{"list VirtualNode", "get Node"}, a.since(before), "then it only looks")
+		require.Equal(t, []string{"list VirtualNode", "list Node", "patch VirtualNode", "list VirtualNode", "list Node",
+			"patch Node"}, a.since(before - 6)[:6], "it looks for other attempts before the mark and after it")
+		require.LessOrEqual(t, before, 32, "%v", a.all)
+	})
+}
+
+// A Node that is replaced while Kubernetes takes its taint off loses its instance id, and Join waits for the new one.
+func TestJoinStampsANodeThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		joining(t, func(c *clusters, _ *asked, node *corev1.Node) error {
+			again := newNode()
+			again.UID, again.Spec.Taints = "2", spec().Taints
+			return errors.Join(c.watch.Delete(t.Context(), node), c.watch.Create(t.Context(), again))
+		})
+	})
+}
