@@ -46,11 +46,12 @@ type Found struct {
 	Virtual     bool     `json:"virtualNode"`
 	Marked      bool     `json:"marked"`
 	Node        bool     `json:"node"`
-	Stamped     bool     `json:"stamped"`            // the Node's providerID is the instance id
-	Ready       bool     `json:"ready"`              // the Node's Ready condition is True
-	Starting    bool     `json:"starting,omitempty"` // Kubernetes' own taint of a new Node is still on it
-	Cordoned    bool     `json:"cordoned"`           // the Node is cordoned by us because its provider takes nothing new
-	Terminating bool     `json:"terminating"`        // any of the three is terminating
+	Stamped     bool     `json:"stamped"`     // the Node's providerID is the instance id
+	Ready       bool     `json:"ready"`       // the Node's Ready condition is True
+	Cordoned    bool     `json:"cordoned"`    // the Node is cordoned by us because its provider takes nothing new
+	Terminating bool     `json:"terminating"` // any of the three is terminating
+	// Starting: Kubernetes' own taint of a new Node is still on it. Join's concern alone, and not on the wire.
+	Starting bool `json:"-"`
 	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: GroupSpec.Differs. It is for
 	// people, decides nothing, and is not on the wire.
 	Differs []string `json:"-"`
