@@ -30,9 +30,12 @@ if [ "${1:-}" = install ]; then
 fi
 db=${TEMPORAL_DB:-$here/.run/temporal.db}
 mkdir -p "$(dirname "$db")"
+# By default a shard looks for tasks at most 20 times a second, which is meant for one of hundreds. This server has one, and
+# a scale-out takes a dozen looks in a row.
 exec "$temporal" server start-dev \
   --ip "${TEMPORAL_IP:-127.0.0.1}" --port "${TEMPORAL_PORT:-7233}" --ui-port "${TEMPORAL_UI_PORT:-8233}" \
   --db-filename "$db" --log-level "${TEMPORAL_LOG_LEVEL:-error}" \
   --search-attribute LiqoGroup=Keyword --search-attribute LiqoInstance=Keyword \
   --search-attribute LiqoProvider=Keyword \
+  --dynamic-config-value history.transferProcessorMaxPollRPS=1000 \
   "$@"
