@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
 // asked are the requests of a backend to the consumer, in order, as "create VirtualNode".
@@ -160,5 +162,26 @@ func TestJoinStampsANodeThatIsReplaced(t *testing.T) {
 			again.UID, again.Spec.Taints = "2", spec().Taints
 			return errors.Join(c.watch.Delete(t.Context(), node), c.watch.Create(t.Context(), again))
 		})
+	})
+}
+
+// The request of an earlier Join, which nobody waits for any longer, arrives between two looks: its virtual node is
+// this attempt's.
+func TestJoinAdoptsAVirtualNodeThatCameLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slice := accepted("3")
+		delete(slice.Status.NodeLabels, "color")
+		c := newClusters(t, peered(slice, sliceIdentity()), nil)
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+			Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				require.NoError(t, w.Create(ctx, running()))
+				return w.Create(ctx, o, opts...)
+			},
+		})
+		_, err := c.Join(soon(t), spec(), nil)
+		var stage *backend.StageError
+		require.ErrorAs(t, err, &stage)
+		require.Equal(t, backend.StageNode, stage.Stage)
 	})
 }
