@@ -240,6 +240,7 @@ func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Change, error
 func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Change, error) {
 	g.recover()
 	now := time.Now()
+	r.Undated = true // the tests know the names before
 	err := g.ledger.Operate(verb, r, now)
 	g.publish()
 	if err != nil {

@@ -59,6 +59,9 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 			text := "group " + g.ledger.Group + " was reset and is being rebuilt from the objects that exist"
 			return fleet.Change{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
 		}
+		if verb == fleet.Grow {
+			r.Undated = workflow.GetVersion(ctx, "dated-names", workflow.DefaultVersion, 1) == workflow.DefaultVersion
+		}
 		if err := g.ledger.Operate(verb, r, now); err != nil {
 			return fleet.Change{}, refusal(ctx, err)
 		}

@@ -89,8 +89,10 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) bool {
 
 // wentBack reports whether the object's name is one that this ledger has not given yet.
 func (l *Ledger) wentBack(f Found) bool {
-	epoch, seq, ok := ParseInstanceName(l.Group, f.Attempt.Instance)
-	return ok && (epoch == l.Epoch && seq > l.NextSeq || EpochBefore(l.Epoch, epoch))
+	booked, seq, ok := ParseInstanceName(l.Group, f.Attempt.Instance)
+	newest := l.newest()
+	ofEpoch := booked == newest || EpochBefore(l.Epoch, booked)
+	return ok && (ofEpoch && seq > l.NextSeq || EpochBefore(newest, booked))
 }
 
 // books reports whether the attempt is an instance's own. An attempt above a growing instance's is one whose view is on

@@ -34,12 +34,12 @@ func TestChoices(t *testing.T) {
 	tell(t0.Add(2*time.Second), fleet.View{Phase: fleet.Failed, Attempt: 2, End: fleet.EndFinal,
 		Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody")})
 	require.Len(t, l.Choices, 3)
-	require.Equal(t, fleet.Choice{At: t0.UTC(), Instance: "standard-x-1", Attempt: 1, Provider: "p1",
+	require.Equal(t, fleet.Choice{At: t0.UTC(), Instance: booked(1), Attempt: 1, Provider: "p1",
 		Why: "fits at price 1 USD"}, l.Choices[0])
 	require.Equal(t, "p2", l.Choices[1].Provider)
 	require.Equal(t, t0.Add(time.Second).UTC(), l.Choices[1].At)
 	require.Equal(t, 160, len([]rune(l.Choices[1].Why)))
-	require.Equal(t, fleet.Choice{At: t0.Add(2 * time.Second).UTC(), Instance: "standard-x-1", Attempt: 2,
+	require.Equal(t, fleet.Choice{At: t0.Add(2 * time.Second).UTC(), Instance: booked(1), Attempt: 2,
 		Why: "NoOffer: nobody"}, l.Choices[2])
 
 	require.NoError(t, operate(l, fleet.Grow, 1))

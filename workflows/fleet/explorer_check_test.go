@@ -67,8 +67,8 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 		x.violates("%s %s ran twice", c.verb, c.request.Operation.ID)
 	}
 	x.operations[c.request.Operation.ID] = true
-	for n := before.next + 1; n <= l.NextSeq; n++ {
-		name := fleet.InstanceName(l.Group, l.Epoch, n)
+	for _, e := range l.Entries[len(l.Entries)-grown:] {
+		name := e.Name
 		if x.names[name] {
 			x.violates("the name %s is given twice", name)
 		}

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -224,22 +223,10 @@ func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
 	x.temporal = *old.copy()
 	x.serial = serial + 1
-	maps.DeleteFunc(x.names, func(name string, _ bool) bool { return !x.heardOf(name) })
+	x.pass(time.Second) // Temporal stands still while its database is replaced
 	for _, a := range acts {
 		if x.chance(30) {
 			x.acts = append(x.acts, a)
 		}
 	}
-}
-
-// heardOf reports whether anybody but Temporal knows the name. One that was lost before may be given again.
-func (x *explorer) heardOf(name string) bool {
-	for _, s := range x.servers {
-		for _, row := range s.picture.Instances {
-			if row.Name == name {
-				return true
-			}
-		}
-	}
-	return slices.ContainsFunc(x.objects, func(o *object) bool { return o.Attempt.Instance == name })
 }

@@ -15,6 +15,8 @@ type Ledger struct {
 	Group   string `json:"group"`
 	Epoch   string `json:"epoch"`
 	NextSeq int    `json:"nextSeq"`
+	// LastBooked is the second in the newest name; empty before the epoch's first.
+	LastBooked string `json:"lastBooked,omitempty"`
 	// Starts counts the drivers started in this epoch, see Generation.
 	Starts int `json:"starts,omitempty"`
 	// Revision rises with each change that is published.

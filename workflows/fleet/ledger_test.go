@@ -24,6 +24,9 @@ func ledger(t *testing.T) *fleet.Ledger {
 	return l
 }
 
+// booked is the name of that number, booked at t0.
+func booked(seq int) string { return fleet.InstanceName("standard", fleet.NewEpoch(t0), seq) }
+
 var operations int
 
 func operate(l *fleet.Ledger, verb fleet.Verb, delta int, names ...string) error {
@@ -42,20 +45,20 @@ func TestGrowBooksUniqueInstancesUpToMax(t *testing.T) {
 	}
 	require.True(t, fleet.IsRefused(operate(l, fleet.Grow, math.MaxInt), fleet.RefusedMax))
 	s := l.Snapshot(t0)
-	require.Equal(t, []string{"standard-x-1", "standard-x-2", "standard-x-3"}, []string{s.Instances[0].Name,
+	require.Equal(t, []string{booked(1), booked(2), booked(3)}, []string{s.Instances[0].Name,
 		s.Instances[1].Name, s.Instances[2].Name})
-	require.Equal(t, "liqo://standard/standard-x-1", s.Instances[0].ID("standard"))
+	require.Equal(t, "liqo://standard/"+booked(1), s.Instances[0].ID("standard"))
 }
 
 func TestReleaseGivesAUnitBackOnce(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 2))
 	for range 3 {
-		require.NoError(t, operate(l, fleet.Release, 0, "standard-x-1", "standard-x-99"))
+		require.NoError(t, operate(l, fleet.Release, 0, booked(1), booked(99)))
 		require.Equal(t, 1, l.Target())
 	}
 	for _, name := range []string{"standard-big-x-1", "standard-", "standard", "standard-x", "standard-x-1-1", "gpu-x-1"} {
-		require.True(t, fleet.IsRefused(operate(l, fleet.Release, 0, "standard-x-2", name), fleet.RefusedInvalid), name)
+		require.True(t, fleet.IsRefused(operate(l, fleet.Release, 0, booked(2), name), fleet.RefusedInvalid), name)
 	}
 	require.Equal(t, 1, l.Target(), "all or nothing")
 }

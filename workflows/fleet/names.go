@@ -36,9 +36,8 @@ func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchStrin
 // ids, label values and metrics, and is written by the provider.
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
-// NewEpoch is the middle part of instance names: when the group began, or began anew, in seconds, base 36. Two lives of
-// a group (its workflow was terminated and started again) therefore never share a name. The last part counts up
-// (Ledger.grow). Ids of operations are those of workflows/client.
+// NewEpoch is a second in base 36: the one in which a group began, or began anew, names its epoch, and that of its
+// booking is part of an instance's name. Ids of operations are those of workflows/client.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
 // epochStart is the second that an epoch is named after.
@@ -67,26 +66,28 @@ func EpochBefore(a, b string) bool {
 	return a < b
 }
 
-// InstanceName is <group>-<epoch>-<seq>. seq is never reused within an epoch.
-func InstanceName(group, epoch string, seq int) string {
-	return fmt.Sprintf("%s-%s-%d", group, epoch, seq)
+// InstanceName is <group>-<booked>-<seq>: the second of the booking, as NewEpoch has it, and how many names the epoch
+// has given. A group whose history went back counts on from an older seq, but books in a later second: what it gives
+// is new also where nobody has noticed. Names of earlier builds have their group's epoch in that place.
+func InstanceName(group, booked string, seq int) string {
+	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }
 
-// isInstanceOf tells whether name is <group>-<epoch>-<seq> of just that group; ids of groups may begin alike.
+// isInstanceOf tells whether name is <group>-<booked>-<seq> of just that group; ids of groups may begin alike.
 func isInstanceOf(name, group string) bool {
 	rest, ok := strings.CutPrefix(name, group+"-")
-	epoch, seq, two := strings.Cut(rest, "-")
-	return ok && two && epoch != "" && seq != "" && !strings.Contains(seq, "-")
+	booked, seq, two := strings.Cut(rest, "-")
+	return ok && two && booked != "" && seq != "" && !strings.Contains(seq, "-")
 }
 
 // ParseInstanceName splits an InstanceName of that group; ok is false when it is none.
-func ParseInstanceName(group, name string) (epoch string, seq int, ok bool) {
+func ParseInstanceName(group, name string) (booked string, seq int, ok bool) {
 	if !isInstanceOf(name, group) {
 		return "", 0, false
 	}
-	epoch, number, _ := strings.Cut(name[len(group)+1:], "-")
+	booked, number, _ := strings.Cut(name[len(group)+1:], "-")
 	seq, err := strconv.Atoi(number)
-	return epoch, seq, err == nil
+	return booked, seq, err == nil
 }
 
 // InstanceOfKey is the instance of a hold's key, which is an ObjectName.

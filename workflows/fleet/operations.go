@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -52,6 +53,9 @@ type Request struct {
 	Paused bool `json:"paused,omitempty"`
 	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
 	Trace string `json:"trace,omitempty"`
+	// Undated has Grow give names as earlier builds did, with the epoch in the place of the second: what they have decided
+	// is replayed.
+	Undated bool `json:"-"`
 }
 
 // Verb names an operation; it is the update's name on the wire.
@@ -198,13 +202,23 @@ func (l *Ledger) checkGrow(delta int, priceCap float64, now time.Time) error {
 }
 
 func (l *Ledger) grow(r Request, now time.Time) {
+	booked := l.Epoch
+	if !r.Undated {
+		if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
+			l.LastBooked = at
+		}
+		booked = l.newest()
+	}
 	for range r.Delta {
 		l.NextSeq++
-		i := NewInstance(InstanceName(l.Group, l.Epoch, l.NextSeq), l.Spec, now)
+		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), l.Spec, now)
 		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
 		l.add(i)
 	}
 }
+
+// newest is the second in the newest name, or that of the epoch.
+func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
 func (l *Ledger) checkShrink(delta int) error {
 	if delta < 1 {

@@ -141,7 +141,7 @@ func TestAGroupRemembersFailures(t *testing.T) {
 			}
 			require.NoError(t, operate(l, fleet.Grow, 1))
 			l.Step(fleet.GroupInput{}, t0)
-			e := l.Find("standard-x-1")
+			e := l.Find(booked(1))
 			tell := func(sequence, attempt int, on string, f *fleet.Failure, at time.Time) {
 				l.Step(fleet.GroupInput{Views: []fleet.View{{
 					Instance: e.Name, Generation: e.Driver.Generation, Sequence: sequence, Attempt: attempt, Failure: f,
@@ -162,7 +162,7 @@ func TestAGroupRemembersFailures(t *testing.T) {
 
 			require.NoError(t, operate(l, fleet.Grow, 1))
 			l.Step(fleet.GroupInput{}, t0.Add(4*time.Minute))
-			next := l.Find("standard-x-2")
+			next := l.Find(booked(2))
 			in := l.DriverInput(fleet.Command{Driver: fleet.ScaleOut, Instance: next.Name, Generation: next.Driver.Generation})
 			require.Equal(t, want, in.Failures)
 		})
@@ -177,7 +177,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: changed}, t0))
 	require.NoError(t, operate(l, fleet.Grow, 1))
 	l.Step(fleet.GroupInput{}, t0)
-	e := l.Find("standard-x-1")
+	e := l.Find(booked(1))
 	for n := range 8 {
 		f := fleet.NewFailure(fleet.CodeRefused, "milan", "", fmt.Sprint("no ", n))
 		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: n + 1,

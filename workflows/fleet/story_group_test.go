@@ -111,8 +111,12 @@ func (g *groupStory) operate(verb string, w words, now time.Time) []string {
 	} else {
 		r.Delta, r.PriceCap = g.number(w.first(), 0), g.amount(w.pairs["cap"])
 	}
+	before := g.l.NextSeq
 	if err := g.l.Operate(fleet.Verb(verb), r, now); err != nil {
 		return []string{"refused: " + err.Error()}
+	}
+	for _, e := range g.l.Entries[len(g.l.Entries)-(g.l.NextSeq-before):] {
+		g.books(e.Name, g.l.Epoch)
 	}
 	return nil
 }
@@ -139,8 +143,7 @@ func (g *groupStory) view(w words) fleet.View {
 		Sequence: g.number(w.pairs["seq"], 1), Stuck: w.pairs["stuck"], SpecHash: g.l.Spec.Hash(), BookedAt: t0,
 		Began: t0.Add(time.Duration(g.number(w.pairs["run"], 1)) * time.Second),
 	}
-	epoch, _, _ := fleet.ParseInstanceName("a", name)
-	v.Generation = fleet.Generation{Epoch: epoch, Count: g.number(w.pairs["gen"], 1)}
+	v.Generation = fleet.Generation{Epoch: g.epochOf(name), Count: g.number(w.pairs["gen"], 1)}
 	if p := w.pairs["on"]; p != "" {
 		v.Offer = &fleet.Offer{Name: p, Provider: p, Hourly: g.amount(w.pairs["price"])}
 	}

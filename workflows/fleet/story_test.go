@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,9 +20,9 @@ import (
 // begins with a time is what happens: a verb, and words that belong to it. The indented lines below are what follows:
 // commands begin with ->, the others are states that changed. go test -update writes them anew; # begins a comment.
 //
-// The group is called a, and its instances a-1, a-2 and so on; in its second life a-e2-1, before its first a-e0-1. An
-// attempt's objects are written a-1-2@milan:whole: instance, attempt, provider, and whole, unready, joining, slice or
-// leaving.
+// The group is called a, and its instances a-1, a-2 and so on; in its second life a-e2-1, before its first a-e0-1. One
+// that a history that went back has booked in the place of another is a-1~2. An attempt's objects are written
+// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, joining, slice or leaving.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
@@ -45,7 +47,7 @@ type teller interface {
 }
 
 func tellStory(t *testing.T, file, text string) string {
-	s := &subject{T: t}
+	s := &subject{T: t, booked: map[string]string{}}
 	var played teller
 	switch kind, _, _ := strings.Cut(file, "-"); kind {
 	case "group":
@@ -79,34 +81,68 @@ func tellStory(t *testing.T, file, text string) string {
 	return out.String()
 }
 
-// subject knows the epochs of the story's group, so that names are short.
+// subject knows the epochs of the story's group, so that names are short, and the names that it has booked.
 type subject struct {
 	*testing.T
 	epochs []string
+	booked map[string]string // long, by short
+}
+
+func life(n int) string {
+	if n == 1 {
+		return "a-"
+	}
+	return fmt.Sprintf("a-e%d-", n)
 }
 
 func (s *subject) short(text string) string {
+	for short, long := range s.booked {
+		text = regexp.MustCompile(long+`\b`).ReplaceAllString(text, short)
+	}
 	text = strings.ReplaceAll(text, "a-t0-", "a-e0-")
 	for n, epoch := range s.epochs {
-		life := "a-"
-		if n > 0 {
-			life = fmt.Sprintf("a-e%d-", n+1)
-		}
-		text = strings.ReplaceAll(text, "a-"+epoch+"-", life)
-		text = strings.ReplaceAll(text, "standby/a/"+epoch+"-", "standby/"+life)
+		text = strings.ReplaceAll(text, "a-"+epoch+"-", life(n+1))
+		text = strings.ReplaceAll(text, "standby/a/"+epoch+"-", "standby/"+life(n+1))
 	}
 	return text
 }
 
+var shortName = regexp.MustCompile(`^a-(e\d+-)?\d+(~\d+)?`)
+
+// long is the name that was booked; one that was not has its epoch in the place of the second.
 func (s *subject) long(name string) string {
-	name = strings.Replace(name, "a-e0-", "A-t0-", 1)
-	for n := len(s.epochs); n > 1; n-- {
-		name = strings.Replace(name, fmt.Sprintf("a-e%d-", n), "A-"+s.epochs[n-1]+"-", 1)
+	short := shortName.FindString(name)
+	if long := s.booked[short]; long != "" {
+		return long + name[len(short):]
 	}
-	if len(s.epochs) > 0 && strings.HasPrefix(name, "a-") {
-		name = "A-" + s.epochs[0] + name[1:]
+	for n, epoch := range slices.Concat([]string{"t0"}, s.epochs) {
+		if rest, ok := strings.CutPrefix(name, life(n)); ok && short != "" && (n != 1 || !strings.HasPrefix(rest, "e")) {
+			return "a-" + epoch + "-" + rest
+		}
 	}
-	return strings.Replace(name, "A-", "a-", 1)
+	return name
+}
+
+// epochOf is the epoch of a name.
+func (s *subject) epochOf(name string) string {
+	short := s.short(name)
+	for n, epoch := range slices.Concat([]string{"t0"}, s.epochs) {
+		if n != 1 && strings.HasPrefix(short, life(n)) {
+			return epoch
+		}
+	}
+	return s.epochs[0]
+}
+
+// books makes the name of an instance known that the epoch has booked.
+func (s *subject) books(name, epoch string) {
+	_, seq, _ := fleet.ParseInstanceName("a", name)
+	short := fmt.Sprint(life(1+slices.Index(s.epochs, epoch)), seq)
+	for n := 2; s.booked[short] != "" && s.booked[short] != name; n++ {
+		short, _, _ = strings.Cut(short, "~")
+		short = fmt.Sprintf("%s~%d", short, n)
+	}
+	s.booked[short] = name
 }
 
 // words are what stands on a line: words alone, and key=value pairs.

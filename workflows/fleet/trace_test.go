@@ -22,7 +22,7 @@ func TestTraceGoesWithTheInstance(t *testing.T) {
 	ask(fleet.Request{Delta: 1}, fleet.Grow, "grow", "out")
 	require.Equal(t, "out", started().Instance.Trace)
 
-	name := "standard-x-1"
+	name := booked(1)
 	offer := &fleet.Offer{Name: "milan", Provider: "milan"}
 	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: name, Generation: started().Generation, Sequence: 1,
 		Phase: fleet.Ready, Attempt: 1, Offer: offer, End: fleet.EndFinal}}}, t0)

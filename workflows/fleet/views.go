@@ -183,13 +183,12 @@ func (l *Ledger) stop(v View) {
 	})
 }
 
-// takesBack reports whether an unknown instance is one of an earlier epoch that still grows, or just became Ready, and
+// takesBack reports whether an unknown instance is driven since an earlier epoch, still grows, or just became Ready, and
 // was never released in this one. One that still grows must fit below max; one that is Ready exists, and what exists
 // wins.
 func (l *Ledger) takesBack(v View) bool {
-	epoch, _, ok := ParseInstanceName(l.Group, v.Instance)
-	if !ok || !EpochBefore(epoch, l.Epoch) || l.Recovering || l.wasReleased(v.Instance) || l.Spec == nil ||
-		l.Spec.Hash() != v.SpecHash {
+	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
+		l.wasReleased(v.Instance) || l.Spec == nil || l.Spec.Hash() != v.SpecHash {
 		return false
 	}
 	grows := v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max
