@@ -22,11 +22,11 @@ help: ## print this menu
 
 .PHONY: build
 build: ## build ./bin/liqo-autoscaler
-	@[ -x $(BIN)/liqo-autoscaler ] || echo "building ./bin/liqo-autoscaler; the first time this takes some minutes"
+	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the program, ./bin/liqo-autoscaler: about 3 minutes the first time"
 	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/liqo-autoscaler ./cmd/liqo-autoscaler
 
 .PHONY: temporal
-temporal: # the CLI and dev server; the first time it is built, which takes 2-3 minutes
+temporal: # the CLI and dev server; the first time it is built, and says so
 	@./temporal-dev.sh install >/dev/null
 
 .PHONY: run

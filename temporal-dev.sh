@@ -17,8 +17,8 @@ cli() {
   elif command -v temporal >/dev/null; then
     command -v temporal
   else
-    echo "installing the temporal CLI $version into ./bin, once; this takes 2-3 minutes" >&2
-    GOBIN="$here/bin" go install "github.com/temporalio/cli/cmd/temporal@$version" >&2
+    echo "building the Temporal CLI with its dev server and UI, ./bin/temporal $version: 2-3 minutes, once" >&2
+    GOBIN="$here/bin" go install "github.com/temporalio/cli/cmd/temporal@$version" >&2 || exit # $(cli) does not heed set -e
     echo "$here/bin/temporal"
   fi
 }

@@ -15,6 +15,9 @@ type Hub string
 
 func (h Hub) named() bool { return h != "" && h != fleet.DefaultHub }
 
+// Name is the hub's, also of the default one.
+func (h Hub) Name() string { return cmp.Or(string(h), fleet.DefaultHub) }
+
 // ID makes one of the ids of names.go that of this hub: edge/nodegroup/standard.
 func (h Hub) ID(id string) string {
 	if h.named() {

@@ -37,6 +37,9 @@ type devFlags struct {
 // marketFile is where dev publishes the offers, in its directory.
 const marketFile = "market.json"
 
+// defaultDir is that directory.
+const defaultDir = ".run"
+
 func newDev(c *common) *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
@@ -50,12 +53,12 @@ offer's name; its credentials are ignored.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), c, f, cmd.OutOrStdout()) },
 	}
-	cmd.Flags().StringVar(&f.dir, "dir", ".run", "directory for state and logs")
+	cmd.Flags().StringVar(&f.dir, "dir", defaultDir, "directory for state and logs")
 	cmd.Flags().StringVar(&f.config, "config", "",
 		"YAML file with the node groups (default: nodegroups.yaml in --dir, at first the sample)")
 	cmd.Flags().StringVar(&f.offers, "offers", "",
 		"YAML file with the offers (default: offers.yaml in --dir, at first the sample)")
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8086", "address of the gRPC server")
+	cmd.Flags().StringVar(&f.listen, "listen", defaultListen, "address of the gRPC server")
 	registerPlaintext(cmd, &f.plaintext)
 	f.observe.register(cmd, "127.0.0.1")
 	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "",
@@ -109,11 +112,7 @@ func dev(ctx context.Context, c *common, f devFlags, out io.Writer) error {
 		return err
 	}
 	defer temporal.stop()
-	tryDemo, tryWatch := "make demo", "make watch"
-	if _, err := os.Stat(temporalScript); err != nil { // not the repository
-		tryDemo = os.Args[0] + " demo"
-		tryWatch = os.Args[0] + " status --watch --market-file " + filepath.Join(f.dir, marketFile)
-	}
+	tryDemo, tryWatch := f.tries(target.Address, workflows.Hub(p.settings.Hub))
 	serving, enough := context.WithCancel(ctx)
 	defer enough()
 	if err := serveDev(ctx, c, f, p, logger, ca, seen, func() {
@@ -138,6 +137,9 @@ In another terminal, "%s" asks for a node and releases it, and "%s" shows what h
 	fmt.Fprintln(out, "\nstopped; work in progress continues at the next start")
 	return nil
 }
+
+// defaultListen is where the other commands look for the server.
+const defaultListen = "127.0.0.1:8086"
 
 // devParts are what a dev run is made of besides Temporal.
 type devParts struct {

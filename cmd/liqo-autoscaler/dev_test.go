@@ -256,6 +256,45 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "8233: bind: address already in use")
 }
 
+// What dev proposes to run next finds what dev runs.
+func TestDevNamesCommandsThatWork(t *testing.T) {
+	t.Chdir("../..")
+	usual := devFlags{dir: defaultDir, listen: defaultListen}
+	demo, watch := usual.tries(connect.DefaultAddress, "default")
+	require.Equal(t, []string{"make demo", "make watch"}, []string{demo, watch})
+	elsewhere := devFlags{dir: "x", listen: "127.0.0.1:1"}
+	demo, watch = elsewhere.tries("127.0.0.1:2", "edge")
+	require.Equal(t, os.Args[0]+" demo --address 127.0.0.1:1 --temporal-address 127.0.0.1:2 --hub edge", demo)
+	require.Equal(t, os.Args[0]+" status --watch --market-file x/market.json --temporal-address 127.0.0.1:2 --hub edge", watch)
+	t.Chdir(t.TempDir())
+	demo, _ = usual.tries(connect.DefaultAddress, "")
+	require.Equal(t, os.Args[0]+" demo", demo)
+}
+
+// Whoever has no Temporal CLI yet reads what takes minutes before it begins, also by make temporal, which hides stdout.
+func TestBuildingTheCLISaysSo(t *testing.T) {
+	script, err := os.ReadFile("../../temporal-dev.sh")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	tools := filepath.Join(folder, "tools")
+	require.NoError(t, os.Mkdir(tools, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, temporalScript), script, 0o600))
+	for _, tool := range []string{"bash", "dirname"} {
+		path, err := exec.LookPath(tool)
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(path, filepath.Join(tools, tool)))
+	}
+	fails := []byte("#!" + filepath.Join(tools, "bash") + "\necho compiling >&2\nexit 1\n")
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "go"), fails, 0o700)) //nolint:gosec // a program
+	t.Chdir(folder)
+	t.Setenv("PATH", tools)
+	var out testkit.Buffer
+	_, err = installTemporal(t.Context(), &out)
+	require.ErrorContains(t, err, "install the Temporal CLI by "+temporalScript)
+	require.Regexp(t, `^building the Temporal CLI with its dev server and UI, ./bin/temporal v\S+: 2-3 minutes, once\ncompiling\n$`,
+		out.String())
+}
+
 // The script is found from the repository, and from elsewhere by where the program is.
 func TestDevFindsItsScript(t *testing.T) {
 	dir := t.TempDir()
