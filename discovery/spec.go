@@ -109,6 +109,9 @@ func parse(document []byte, target interface {
 		_, _, err = strictyaml.Unmarshal(document, target)
 		return err // nothing was decoded: that everything is missing as well would only distract
 	}
+	if err := strictyaml.OtherFile(tree, "offers"); err != nil {
+		return err
+	}
 	var found []int
 	offers, isDocument := tree["offers"].([]any)
 	if !isDocument {

@@ -93,7 +93,8 @@ func (f *fakeGroups) broken(group string) error {
 	return f.failing[group]
 }
 
-func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
+func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+	seen fleet.Position) (fleet.Change, error) {
 	var slow time.Duration
 	f.set(func(f *fakeGroups) { f.calls["configure"]++; slow = f.slow })
 	if slow > 0 && !pause(ctx, slow) {
@@ -110,7 +111,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, seen f
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}
-		return g.operate(fleet.Configure, fleet.Request{Spec: &spec, Seen: seen})
+		return g.operate(fleet.Configure, fleet.Request{Spec: &spec, Notice: notice, Seen: seen})
 	})
 }
 

@@ -16,9 +16,9 @@ import (
 // fleet.ErrTemporal when Temporal cannot be asked; fleet.ErrOutcomeUnknown (mutations only; any other error counts as
 // that). All methods are safe for concurrent use.
 type Groups interface {
-	// Configure puts the group's spec in force and starts the group when it does not run. Idempotent by the spec's
-	// hash.
-	Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error)
+	// Configure puts the group's spec in force, with what there is to say of it, and starts the group when it does not
+	// run. Idempotent by the spec's hash and the notice.
+	Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice, seen fleet.Position) (fleet.Change, error)
 	// Grow books delta > 0 new instances, each of which may cost priceCap in an hour; 0 is no bound. Two calls are two
 	// operations.
 	Grow(ctx context.Context, group string, delta int, priceCap float64, seen fleet.Position) (fleet.Change, error)

@@ -77,7 +77,7 @@ var (
 		"1 when the node group is no longer configured, or waits for a new template, and is served until it is empty.",
 		"group")
 	descKept = desc("group_template_kept",
-		"1 when the configured shape, labels or taints are not in force; the log says why.", "group")
+		"1 when the configured shape, labels or taints are not in force; status says why.", "group")
 	descUnavailable = desc("group_unavailable",
 		"1 when the node group could not be read, or did not accept its config, at the last refresh: Cluster Autoscaler "+
 			"sees its last known state, and it neither grows nor shrinks; the log says why.", "group")

@@ -61,6 +61,8 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	inParallel(len(list), func(i int) {
 		if configure[i] {
 			errs[i] = s.configure(ctx, list[i], errs[i])
+		} else if byCA && errs[i] == nil {
+			s.notify(ctx, list[i])
 		}
 	})
 	away := !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, fleet.ErrTemporal) })
@@ -192,7 +194,7 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 	}
 	defer g.giveTurn()
 	began, t := time.Now(), g.terms.Load()
-	change, err := s.groups.Configure(ctx, t.spec, g.seen())
+	change, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
 	if err != nil {
 		return err
 	}

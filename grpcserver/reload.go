@@ -152,9 +152,8 @@ func advice(from, to fleet.GroupSpec) string {
 	only("taints", func(s fleet.GroupSpec) fleet.GroupSpec {
 		return fleet.GroupSpec{Taints: s.Taints, GroupTaint: s.GroupTaint}
 	})
-	return fmt.Sprintf("%s changed, but Cluster Autoscaler may keep what it has learnt of the group's nodes until it "+
-		"restarts: "+
-		"give the changed group a new id, and remove the old one", strings.Join(what, " and "))
+	return fmt.Sprintf("%s changed, but only in the config: give the changed group a new id, and remove the old one; "+
+		"Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts", strings.Join(what, " and "))
 }
 
 // known reports whether CA may have learnt what the group's nodes are like: there are or were instances, or that is

@@ -199,6 +199,8 @@ func TestChangedTemplateIsKept(t *testing.T) {
 			require.Equal(t, []string{"cpu"}, slices.Collect(maps.Keys(s.Config().Kept)))
 			require.Contains(t, s.Config().Kept["cpu"], name+" changed, but")
 			require.Contains(t, s.Config().Kept["cpu"], "give the changed group a new id")
+			require.Equal(t, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: s.Config().Kept["cpu"]},
+				f.published("cpu").Notice, "status tells it")
 			require.Equal(t, idle.Hash(), f.published("idle").SpecHash, "nobody has ever seen one of its nodes")
 
 			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
@@ -211,6 +213,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 			config.write("v4", spec("cpu", 0, 8))
 			require.NoError(t, c.refresh())
 			require.Empty(t, s.Config().Kept)
+			require.Empty(t, f.published("cpu").Notice)
 		})
 	}
 }
@@ -228,6 +231,7 @@ func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	require.Equal(t, template, again.template("cpu").String())
 	require.EqualValues(t, 8, again.groups()["cpu"].GetMaxSize())
 	require.Contains(t, s.Config().Kept["cpu"], "labels changed")
+	require.Contains(t, f.published("cpu").Notice.Message, "labels changed")
 	require.NotContains(t, s.Config().Kept, "idle")
 	require.Contains(t, again.template("idle").GetLabels(), "tier")
 	_, told := config.seen()
@@ -260,6 +264,8 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	requireRetired(t, c, "gpu", 3)
 	require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
 	require.Equal(t, []string{"gpu"}, s.Config().Retired)
+	require.Equal(t, fleet.BlockRetired, f.published("gpu").Notice.Name, "status tells it")
+	require.Contains(t, f.published("gpu").Notice.Message, "no longer in the config")
 
 	require.NoError(t, c.remove("gpu", ids[0], ids[1]))
 	f.drop("gpu")
@@ -286,7 +292,8 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 }
 
 func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
-	c, s, config := reloading(t, newFake(), spec("cpu", 0, 5), spec("gpu", 0, 5))
+	f := newFake()
+	c, s, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	require.NoError(t, c.increase("gpu", 1))
 	config.write("v2", spec("cpu", 0, 5))
 	require.NoError(t, c.refresh())
@@ -295,6 +302,7 @@ func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.EqualValues(t, 4, c.groups()["gpu"].GetMaxSize())
 	require.Empty(t, s.Config().Retired)
+	require.Empty(t, f.published("gpu").Notice)
 	require.NoError(t, c.increase("gpu", 3))
 }
 

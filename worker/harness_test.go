@@ -217,7 +217,7 @@ func (s *scene) start(o worker.Options) (stop func()) {
 
 func (s *scene) configure() fleet.Snapshot {
 	s.t.Helper()
-	c, err := s.groups.Configure(s.ctx, s.spec, fleet.Position{})
+	c, err := s.groups.Configure(s.ctx, s.spec, fleet.Notice{}, fleet.Position{})
 	require.NoError(s.t, err)
 	return c.Snapshot
 }

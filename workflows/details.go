@@ -19,6 +19,9 @@ func describeGroup(s fleet.Snapshot) string {
 	if s.Paused {
 		b.WriteString("\n**paused**: nothing new is started\n")
 	}
+	if s.Notice.Name != "" {
+		b.WriteString("\n**" + s.Notice.Name + "**: " + s.Notice.Message + "\n")
+	}
 	if s.Condition != "" {
 		b.WriteString("\n**condition**: " + s.Condition + "\n")
 	}

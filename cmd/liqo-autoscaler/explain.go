@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
@@ -56,14 +55,20 @@ func checkExplained(format string) error {
 func newExplainPod(c *common) *cobra.Command {
 	var f explainPodFlags
 	cmd := &cobra.Command{
-		Use:   "pod NAMESPACE/NAME",
+		Use:   "pod NAMESPACE/NAME | pod --file FILE",
 		Short: "Explain why a pending pod gets no node",
 		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
 It reads the pod, its namespace and events, Cluster Autoscaler's status and the published market with your kubeconfig,
 and the node groups from Temporal. It lists what it may not read. It does not judge what depends on other pods,
-such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.`,
-		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json",
-		Args: func(_ *cobra.Command, args []string) error {
+such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.
+
+With --file it says what the node groups would do with a pod that need not exist, and needs no cluster.`,
+		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json\n" +
+			"  liqo-autoscaler explain pod --file pod.yaml --market-file .run/market.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.file != "" {
+				return cobra.NoArgs(cmd, args)
+			}
 			if len(args) == 1 {
 				if namespace, name, ok := strings.Cut(args[0], "/"); ok && namespace != "" && name != "" {
 					return nil
@@ -77,16 +82,7 @@ such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod d
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 			defer cancel()
-			access, err := personal(f.kubeconfig)
-			if err != nil {
-				return fmt.Errorf("%w; without a cluster: liqo-autoscaler explain instance NAME", err)
-			}
-			kube, err := kubernetes.NewForConfig(access)
-			if err != nil {
-				return fmt.Errorf("open the cluster: %w", err)
-			}
-			namespace, name, _ := strings.Cut(args[0], "/")
-			world, err := f.read(ctx, kube, string(c.hub), namespace, name)
+			world, err := f.world(ctx, string(c.hub), args)
 			if err != nil {
 				return err
 			}
@@ -143,8 +139,9 @@ why instances failed. The group keeps them, so they outlive the histories that "
 but no worker and no cluster.`,
 		Example: "  liqo-autoscaler explain group standard",
 	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
-		choices, err := flow.NewGroups(t, c.hub, c.taskQueue).Choices(ctx, name)
-		return explain.OfGroup(name, choices), err
+		groups := flow.NewGroups(t, c.hub, c.taskQueue)
+		choices, err := groups.Choices(ctx, name)
+		return explain.OfGroup(name, choices), groups.Unknown(ctx, name, err)
 	})
 }
 

@@ -2,18 +2,22 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 func TestExplainMisuse(t *testing.T) {
@@ -32,6 +36,51 @@ func TestExplainMisuse(t *testing.T) {
 			require.ErrorContains(t, err, says, args)
 		}
 	}
+}
+
+// A pod of a manifest is explained without a cluster, as what it would be in an offloaded namespace.
+func TestExplainAPodFromAFile(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	f := explainPodFlags{kubeconfig: filepath.Join(folder, "none"), market: published{
+		file: write("market.json", `{"at": "2026-01-01T00:00:00Z", "offers": [{"name": "milan", "provider": "milan"}]}`)}}
+	f.file = write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\n"+
+		"spec: {containers: [{name: web, image: nginx, resources: {requests: {cpu: 1500m}}}]}\nstatus: {phase: Running}\n")
+	w, err := f.world(t.Context(), "default", nil)
+	require.NoError(t, err)
+	w.Groups = []fleet.Snapshot{{Group: "std", Max: 2, Spec: &fleet.GroupSpec{ID: "std", Max: 2,
+		Shape: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("110")}}}}
+	require.Equal(t, "milan", w.Market.Offers[0].Provider)
+	p := explain.OfPod(w)
+	require.Equal(t, "default/web", p.Pod)
+	require.Equal(t, explain.NoGroupFits, p.Verdict)
+	require.Contains(t, p.Groups[0].Message, "cpu")
+	require.Len(t, p.Notes, 1)
+	require.Contains(t, p.Notes[0], "the pod is read from a file")
+	w.Groups[0].Spec.Shape["cpu"] = resource.MustParse("2")
+	require.NotEqual(t, explain.NoGroupFits, explain.OfPod(w).Verdict, "Liqo lets it on its nodes")
+
+	f.market.file = ""
+	w, err = f.world(t.Context(), "default", nil)
+	require.NoError(t, err)
+	require.Nil(t, w.Market)
+	require.Contains(t, w.Notes[1], "what is offered now (--market-file, or access to the cluster)")
+	for text, says := range map[string]string{
+		"kind: Deployment\napiVersion: apps/v1": "want one Pod, apiVersion v1; of a Deployment, its template",
+		"- x":                                   "want one Pod",
+		"apiVersion: v1\nkind: Pod\nspec: {container: []}": `unknown field "container"`,
+	} {
+		f.file = write("pod.yaml", text)
+		_, err := f.world(t.Context(), "default", nil)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, f.file)
+	}
+	_, _, err = command(t.Context(), "explain", "pod", "--file", f.file, "shop/web")
+	require.ErrorContains(t, err, `unknown command "shop/web"`)
 }
 
 func configMap(namespace, name, key, text string) *corev1.ConfigMap {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 )
@@ -19,6 +22,7 @@ import (
 type explainPodFlags struct {
 	market                                    published
 	kubeconfig, caNamespace, caStatus, output string
+	file                                      string // a manifest in place of a pod of the cluster
 }
 
 func (f *explainPodFlags) register(cmd *cobra.Command) {
@@ -28,7 +32,49 @@ func (f *explainPodFlags) register(cmd *cobra.Command) {
 		"(default: "+defaultNamespace+", then kube-system)")
 	cmd.Flags().StringVar(&f.caStatus, "ca-status", "cluster-autoscaler-status",
 		"name of that ConfigMap, as in Cluster Autoscaler's --status-config-map-name")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifest of a pod that need not exist, to explain as if it were pending in "+
+		"an offloaded namespace; needs no cluster")
 	registerExplained(cmd, &f.output)
+}
+
+// world reads what there is to know of the pod beside the node groups.
+func (f explainPodFlags) world(ctx context.Context, hub string, args []string) (w explain.World, err error) {
+	if f.file != "" {
+		return f.fromFile(ctx, hub)
+	}
+	access, err := personal(f.kubeconfig)
+	if err != nil {
+		return w, fmt.Errorf("%w; without a cluster: --file, or liqo-autoscaler explain instance NAME", err)
+	}
+	kube, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return w, fmt.Errorf("open the cluster: %w", err)
+	}
+	namespace, name, _ := strings.Cut(args[0], "/")
+	return f.read(ctx, kube, hub, namespace, name)
+}
+
+// fromFile reads the manifest of a pod. Of the cluster it asks at most for the market.
+func (f explainPodFlags) fromFile(ctx context.Context, hub string) (w explain.World, err error) {
+	raw, err := os.ReadFile(f.file)
+	if err != nil {
+		return w, err
+	}
+	var manifest corev1.Pod
+	if err := yaml.Unmarshal(raw, &manifest.TypeMeta); err != nil || manifest.Kind != "Pod" || manifest.APIVersion != "v1" {
+		return w, fmt.Errorf("--file %s: want one Pod, apiVersion v1; of a Deployment, its template", f.file)
+	}
+	if err := yaml.UnmarshalStrict(raw, &manifest); err != nil {
+		return w, fmt.Errorf("--file %s: %w", f.file, err)
+	}
+	w.Pod, w.Notes = explain.Pending(&manifest), []string{"the pod's namespace and events, and Cluster Autoscaler's status: " +
+		"the pod is read from a file"}
+	var note strings.Builder
+	if w.Market = f.market.ask(ctx, f.kubeconfig, hub, &note); w.Market == nil {
+		w.Notes = append(w.Notes, strings.TrimSpace("what is offered now (--market-file, or access to the cluster) "+
+			note.String()))
+	}
+	return w, nil
 }
 
 // read reads what the cluster knows of a pod. Only the pod itself is required; the rest becomes a note.

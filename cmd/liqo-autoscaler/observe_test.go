@@ -130,7 +130,8 @@ func (g *groups) change(ctx context.Context, group string) (fleet.Change, error)
 	return fleet.Change{Snapshot: s, Whole: true}, err
 }
 
-func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.Position) (fleet.Change, error) {
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.Notice,
+	_ fleet.Position) (fleet.Change, error) {
 	c, err := g.change(ctx, spec.ID)
 	c.Snapshot.SpecHash = spec.Hash()
 	return c, err

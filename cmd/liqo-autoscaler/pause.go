@@ -41,9 +41,10 @@ func pauseCommand(c *common, paused bool, cmd *cobra.Command) *cobra.Command {
 		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 		defer cancel()
 		return c.ask(ctx, func(t client.Client) error {
-			change, err := flow.NewGroups(t, c.hub, c.taskQueue).Pause(ctx, args[1], paused)
+			groups := flow.NewGroups(t, c.hub, c.taskQueue)
+			change, err := groups.Pause(ctx, args[1], paused)
 			if err != nil {
-				return err
+				return groups.Unknown(ctx, args[1], err)
 			}
 			state := "not paused"
 			if change.Snapshot.Paused {

@@ -72,7 +72,7 @@ func (f statusFlags) costs(ctx context.Context, groups *flow.Groups) ([]show.Gro
 	}
 	return readAll(names, len(f.groups) == 0, func(name string) (show.GroupDays, error) {
 		s, days, err := groups.Costs(ctx, name)
-		return show.GroupDays{Snapshot: s, Days: days}, err
+		return show.GroupDays{Snapshot: s, Days: days}, f.known(ctx, groups, name, err)
 	})
 }
 

@@ -65,11 +65,7 @@ func watchScreen(ctx context.Context, c *common, groups *flow.Groups, entities *
 	var offered atomic.Pointer[market.Market]
 	s.read = func(ctx context.Context, rows int) (show.Status, show.Offers, error) {
 		m := offered.Load()
-		var found market.Findings
-		if m != nil {
-			found = m.Findings
-		}
-		status, providers, err := f.read(ctx, groups, entities, found)
+		status, providers, err := f.read(ctx, groups, entities, m)
 		status.BusyFirst()
 		waits(ctx, groups, status.Instances[:min(rows, len(status.Instances))])
 		return status, show.OffersOf(providers, offersIn(m), nil), err

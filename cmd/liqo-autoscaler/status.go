@@ -60,11 +60,8 @@ changes, until it is interrupted. Elsewhere it prints a line for each change; wi
 				}
 				ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 				defer cancel()
-				var found market.Findings
-				if m := f.market.ask(ctx, f.kubeconfig, string(c.hub), cmd.ErrOrStderr()); m != nil {
-					found = m.Findings
-				}
-				return printStatus(ctx, groups, entities, f, found, cmd.OutOrStdout())
+				m := f.market.ask(ctx, f.kubeconfig, string(c.hub), cmd.ErrOrStderr())
+				return printStatus(ctx, groups, entities, f, m, cmd.OutOrStdout())
 			})
 		},
 	}
@@ -86,8 +83,8 @@ func (f statusFlags) check() error {
 
 // printStatus prints what can be read; what cannot is the error.
 func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
-	found market.Findings, out io.Writer) error {
-	status, _, err := f.read(ctx, groups, entities, found)
+	m *market.Market, out io.Writer) error {
+	status, _, err := f.read(ctx, groups, entities, m)
 	if len(status.Groups) == 0 && err != nil {
 		return err
 	}
@@ -95,9 +92,9 @@ func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entiti
 	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err)
 }
 
-// read reads what can be read, but not what the instances wait for; what cannot is the error.
+// read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
 func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities,
-	found market.Findings) (show.Status, []fleet.ProviderSnapshot, error) {
+	m *market.Market) (show.Status, []fleet.ProviderSnapshot, error) {
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {
 		return show.Status{}, nil, err
@@ -105,7 +102,10 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 	providers, unread := entities.Providers(ctx)
 	status := show.StatusOf(snapshots...).With(providers)
 	status.Refusing = show.RefusingOf(providers)
-	status.Findings = found.Of(f.groups)
+	if m != nil {
+		status = status.Priced(snapshots, m.Candidates(), time.Now())
+		status.Findings = m.Findings.Of(f.groups)
+	}
 	return status, providers, errors.Join(err, unread)
 }
 
@@ -130,8 +130,16 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]flee
 		func(name string) (fleet.Snapshot, error) {
 			s, err := groups.Snapshot(ctx, name)
 			s.Cost, _ = s.Cost.Until(time.Now())
-			return s, err
+			return s, f.known(ctx, groups, name, err)
 		})
+}
+
+// known says which groups run where somebody asked for one that does not.
+func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
+	if len(f.groups) == 0 {
+		return err
+	}
+	return groups.Unknown(ctx, name, err)
 }
 
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {

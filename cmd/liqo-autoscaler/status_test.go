@@ -175,6 +175,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	ready := s.until(func(st show.Status) bool { return len(st.Groups) == 2 && st.Groups[1].Ready == 3 })
 	require.Equal(t, "two", ready.Instances[0].Group)
 	require.Len(t, s.status("--group", "one").Groups, 1)
+	require.Regexp(t, `(?m)^two +AtMax +its target size 3 is its max$`, s.cli("status"))
+	s.isUnknown("nope", "one, two")
 	require.Regexp(t, `(?m)^two +0 +3 +3 +3 +0 +0 +0 +[0-9a-f]{12} +\d+s$`, s.cli("status"))
 	var lent show.Offers
 	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json")), &lent))
@@ -212,6 +214,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.True(t, *all.Offers[0].Current)
 
 	require.Equal(t, "node group one is paused, target size 0\n", s.cli("pause", "group", "one"))
+	require.Regexp(t, `(?m)^one +Paused +it is paused: liqo-autoscaler resume group one$`, s.cli("status", "-o", "wide"))
 	s.refresh()
 	require.Zero(t, s.groups()["one"].GetMaxSize(), "a paused group cannot grow")
 	require.Equal(t, codes.OutOfRange, status.Code(s.increase("one", 1)))
@@ -236,6 +239,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.refresh()
 	require.EqualValues(t, 3, s.groups()["two"].GetMaxSize())
 	require.Equal(t, codes.FailedPrecondition, status.Code(s.increase("two", 1)))
+	require.Regexp(t, `(?m)^two +Retired +it is no longer in the config: it only shrinks`, s.cli("status"))
 	remove := &protos.NodeGroupDeleteNodesRequest{Id: "two"}
 	for _, i := range ready.Instances {
 		remove.Nodes = append(remove.Nodes, &protos.ExternalGrpcNode{Name: i.Node, ProviderID: i.ID})
@@ -258,6 +262,18 @@ func TestStatusOffersAndReload(t *testing.T) {
 	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
 	require.Equal(t, "1", st.Groups[1].Shape.Cpu().String())
 
+	// A changed shape of a group that has nodes is not put in force, and status and doctor say so.
+	s.configure(twoGroups)
+	s.refresh()
+	require.Regexp(t, `(?m)^two +ChangeNotInForce +shape changed, but only in the config: give the changed group a new id`,
+		s.cli("status"))
+	require.Regexp(t, `(?m)^warning: node group two: shape changed`, s.cli("doctor", "--no-cluster", "--market-file",
+		filepath.Join(s.flags.dir, "market.json")))
+	require.Equal(t, "1", s.status("--group", "two").Groups[0].Shape.Cpu().String())
+	s.configure(strings.Replace(twoGroups, "cpu: 2", "cpu: 1", 1))
+	s.refresh()
+	require.NotContains(t, s.cli("status"), "ChangeNotInForce")
+
 	// Histories of closed workflows are lost: nothing is known of a released instance, and of a Ready one what its group
 	// knows.
 	was, is := ready.Instances[0].Name, st.Instances[0].Name
@@ -276,6 +292,18 @@ func TestStatusOffersAndReload(t *testing.T) {
 		require.Contains(t, watched(), phase)
 	}
 	stop()
+}
+
+// isUnknown has every command that takes a node group's id say that there is none of this id, and which there are.
+func (s *stage) isUnknown(id, those string) {
+	s.t.Helper()
+	for _, args := range [][]string{{"status", "--group", id}, {"report", "--group", id}, {"explain", "group", id},
+		{"pause", "group", id}, {"resume", "group", id}} {
+		_, err := s.try(args...)
+		require.ErrorContains(s.t, err, "there is no node group "+id+" in hub edge, which has "+those, args)
+		require.NotContains(s.t, err.Error(), "unavailable", args)
+		require.Equal(s.t, 1, connect.ExitCode(err), args)
+	}
 }
 
 // relabel is what somebody does to a node who then thinks better of it: status shows it meanwhile.
@@ -376,7 +404,7 @@ func (s *stage) watch() func() []fleet.Phase {
 		first := ""
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			var change show.Change
-			if json.Unmarshal(lines.Bytes(), &change) != nil || first != "" && change.Name != first {
+			if json.Unmarshal(lines.Bytes(), &change) != nil || change.Name == "" || first != "" && change.Name != first {
 				continue
 			}
 			first = change.Name

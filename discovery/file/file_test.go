@@ -104,6 +104,7 @@ func TestOpenRefuses(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                       "the document is empty",
 		"offers: {}":             "offers: got a mapping, want a list",
+		"nodeGroups: []":         "this is a file of node groups: `liqo-autoscaler config validate` checks it",
 		document("a", "a"):       `offers[1].name: "a" is also the name of offers[0]`,
 		strings.Repeat("#", 5e6): "larger than 4 MiB",
 	} {

@@ -140,12 +140,18 @@ func fitting(offers []Offer) (n int, err error) {
 	return n, nil
 }
 
-// bestOffers marks with 1 the providers of the offers that are the cheapest of a group.
-func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
-	candidates := make([]fleet.Candidate, len(offers))
-	for i, o := range offers {
+// Candidates are the offers as a node group chooses among them.
+func (m Market) Candidates() []fleet.Candidate {
+	candidates := make([]fleet.Candidate, len(m.Offers))
+	for i, o := range m.Offers {
 		candidates[i] = o.Candidate()
 	}
+	return candidates
+}
+
+// bestOffers marks with 1 the providers of the offers that are the cheapest of a group.
+func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
+	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}
 	for _, g := range groups {
 		matching := fleet.Matching(g, candidates, now)

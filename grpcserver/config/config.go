@@ -58,6 +58,9 @@ func Parse(raw []byte) (Config, error) {
 		return Config{}, fmt.Errorf("the file has %d bytes, more than %d: shorten it", len(raw), maxSize)
 	}
 	tree, faults, err := strictyaml.Read(raw)
+	if err == nil {
+		err = strictyaml.OtherFile(tree, "nodeGroups")
+	}
 	if err != nil {
 		return Config{}, err
 	}

@@ -132,6 +132,15 @@ func TestLoad(t *testing.T) {
 	_, err = Load(file)
 	require.ErrorContains(t, err, file+":\nnodeGroups: is missing")
 
+	for text, says := range map[string]string{
+		"offers: []":                 "this is a file of offers: `liqo-autoscaler offers validate` checks it",
+		"offers: []\nnodeGroups: []": "these are values of the Helm chart: `helm lint` checks them",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err = Load(file)
+		require.EqualError(t, err, "read node groups from "+file+":\n"+says)
+	}
+
 	_, err = Load(file + ".absent")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

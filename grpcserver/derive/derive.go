@@ -156,10 +156,7 @@ const least = 1e-6
 
 // wanted are the groups that the offers make, each once, the cheapest first.
 func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*derived) {
-	candidates := make([]fleet.Candidate, len(m.Offers))
-	for i, o := range m.Offers {
-		candidates[i] = o.Candidate()
-	}
+	candidates := m.Candidates()
 	type key struct{ base, value string }
 	seen := map[key]bool{}
 	for _, id := range slices.Sorted(maps.Keys(bases)) {

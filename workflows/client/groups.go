@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -21,9 +22,11 @@ func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 	return &Groups{newBase(t, hub, taskQueue)}
 }
 
-// Configure puts a spec in force and starts the group when it does not run. Idempotent.
-func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
-	r := fleet.Request{Spec: &spec, Seen: seen}
+// Configure puts a spec in force, with what there is to say of it, and starts the group when it does not run.
+// Idempotent.
+func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+	seen fleet.Position) (fleet.Change, error) {
+	r := fleet.Request{Spec: &spec, Notice: notice, Seen: seen}
 	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))
 }
 
@@ -63,6 +66,28 @@ func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, day
 	err = g.readWith(ctx, group, &s, workflows.MemoDays, &days)
 	return s, days, err
 }
+
+// Unknown makes of the error of a group that does not run one that says which do; other errors stay. It asks Temporal's
+// index, which lags seconds behind.
+func (g *Groups) Unknown(ctx context.Context, group string, err error) error {
+	if !errors.Is(err, fleet.ErrNotRunning) {
+		return err
+	}
+	running, unread := g.Running(ctx)
+	switch {
+	case unread != nil:
+		return err
+	case len(running) == 0:
+		return fmt.Errorf("there is no node group %s in hub %s, nor any other", group, g.hub.Name())
+	case len(running) > named:
+		running = append(running[:named:named], fmt.Sprintf("and %d more", len(running)-named))
+	}
+	return fmt.Errorf("there is no node group %s in hub %s, which has %s", group, g.hub.Name(),
+		strings.Join(running, ", "))
+}
+
+// named is how many groups an error names.
+const named = 20
 
 // Choices reads the group's last decisions, oldest first, as Snapshot does.
 func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Choice, err error) {

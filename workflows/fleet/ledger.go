@@ -43,9 +43,11 @@ type Ledger struct {
 	Forgotten int64 `json:"forgotten,omitempty"`
 	Ops       Ring  `json:"ops"`
 	// Condition is what is wrong with the group as a whole.
-	Condition string     `json:"condition,omitempty"`
-	Commands  Commands   `json:"commands"`
-	Round     Comparison `json:"round"`
+	Condition string `json:"condition,omitempty"`
+	// Notice is what the server says of the configured spec.
+	Notice   Notice     `json:"notice,omitzero"`
+	Commands Commands   `json:"commands"`
+	Round    Comparison `json:"round"`
 	// Doubtful are the instances to be looked at next, not before DoubtfulAt.
 	Doubtful   []string  `json:"doubtful,omitempty"`
 	DoubtfulAt time.Time `json:"doubtfulAt,omitzero"`
@@ -240,7 +242,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
 		fresh.Epoch = nextEpoch(l.Epoch)
 	}
-	fresh.Spec, fresh.Paused, fresh.log = spec, paused, l.log
+	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice = spec, paused, l.log, l.Notice
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	*l = *fresh
 }

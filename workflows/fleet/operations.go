@@ -47,8 +47,9 @@ type Request struct {
 	PriceCap float64 `json:"priceCap,omitempty"`
 	// Names are the instances to release.
 	Names []string `json:"names,omitempty"`
-	// Spec is the one to put in force.
-	Spec *GroupSpec `json:"spec,omitempty"`
+	// Spec is the one to put in force, Notice what the server says of it.
+	Spec   *GroupSpec `json:"spec,omitempty"`
+	Notice Notice     `json:"notice,omitzero"`
 	// Paused is whether the group is to start anything.
 	Paused bool `json:"paused,omitempty"`
 	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
@@ -123,7 +124,7 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	}
 	switch verb {
 	case Configure:
-		l.configure(*r.Spec)
+		l.configure(*r.Spec, r.Notice)
 		return nil
 	case Grow:
 		l.grow(r, now)
@@ -176,10 +177,14 @@ func (l *Ledger) checkConfigure(spec *GroupSpec) error {
 	return nil
 }
 
-func (l *Ledger) configure(spec GroupSpec) {
+func (l *Ledger) configure(spec GroupSpec, notice Notice) {
 	spec.Budgets = spec.Budgets.WithDefaults()
 	if l.Spec == nil || l.Spec.Hash() != spec.Hash() {
 		l.Spec = &spec
+		l.Revision++
+	}
+	if l.Notice != notice {
+		l.Notice = notice
 		l.Revision++
 	}
 }

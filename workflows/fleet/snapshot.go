@@ -41,6 +41,8 @@ type Snapshot struct {
 	Standby []Standby `json:"standby,omitempty"`
 	// Condition is what is wrong with the group as a whole; empty when nothing is.
 	Condition string `json:"condition,omitempty"`
+	// Notice is what the server says of the configured spec.
+	Notice Notice `json:"notice,omitzero"`
 	// Cost is what the group's nodes cost.
 	Cost Cost `json:"cost,omitzero"`
 	// At is the workflow's clock when the snapshot was taken.
@@ -190,7 +192,8 @@ func (l *Ledger) Since(seen Position, now time.Time) Change {
 func (l *Ledger) snapshot(after int64, now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Target: l.Target(), Paused: l.Paused, Spec: l.Spec,
-		Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Cost: l.cost(), At: now,
+		Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
+		Cost: l.cost(), At: now,
 	}
 	if l.Spec != nil {
 		s.Min, s.Max, s.SpecHash = l.Spec.Min, l.Spec.Max, l.Spec.Hash()

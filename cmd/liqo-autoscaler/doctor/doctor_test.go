@@ -83,6 +83,9 @@ var broken = map[doctor.ID]struct {
 			Phase: fleet.Draining, Stuck: "cancelled"}}
 	}, "instance std-a-1 is stuck in phase Draining: cancelled"},
 	"group-paused": {func(s *setup) { s.in.Temporal.Groups[0].Paused = true }, "paused"},
+	"group-change-not-in-force": {func(s *setup) {
+		s.in.Temporal.Groups[0].Notice = fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but"}
+	}, "shape changed, but"},
 	"group-without-offer": {func(s *setup) {
 		s.in.Market.Offers[0].Lendable = list("1", "16Gi")
 		s.in.Market.Offers[0].Free = list("1", "16Gi")

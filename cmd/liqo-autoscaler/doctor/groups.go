@@ -24,6 +24,9 @@ func (r *Report) groups(in Installation) {
 		if g.Paused {
 			r.add("group-paused", where, "an operator paused it: it starts nothing")
 		}
+		if g.Notice.Name == fleet.BlockChangeNotInForce {
+			r.add("group-change-not-in-force", where, "%s", g.Notice.Message)
+		}
 		for _, i := range g.Instances {
 			if i.Stuck != "" {
 				r.add("group-stuck", where, "instance %s is stuck in phase %s: %s", i.Name, i.Phase, i.Stuck)
@@ -52,10 +55,7 @@ func (r *Report) offers(in Installation) {
 		r.add("no-offers", "market", "nobody offers anything")
 		return
 	}
-	var candidates []fleet.Candidate
-	for _, o := range in.Market.Offers {
-		candidates = append(candidates, o.Candidate())
-	}
+	candidates := in.Market.Candidates()
 	for _, g := range in.Temporal.Groups {
 		if g.Spec == nil {
 			continue

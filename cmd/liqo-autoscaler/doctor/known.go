@@ -71,7 +71,9 @@ var known = map[ID]illness{
 	"group-condition":      {Error, "look at nodegroup/<group> in the Temporal UI"},
 	"group-stuck":          {Warning, "liqo-autoscaler explain instance NAME; docs/operations.md says how it goes on"},
 	"group-paused":         {Warning, "liqo-autoscaler resume group ID, unless it is meant to stay so"},
-	"group-without-offer":  {Warning, "raise lendable, add a provider, or correct the group's selector and shape"},
+	"group-change-not-in-force": {Warning,
+		"give the changed group a new id in the config, and remove the old one; it ends when it is empty"},
+	"group-without-offer": {Warning, "raise lendable, add a provider, or correct the group's selector and shape"},
 
 	"no-market":          {Warning, "see that a worker runs and may write the ConfigMap; groups with per need it"},
 	"no-offers":          {Error, "configure offers: docs/install.md, step 4"},

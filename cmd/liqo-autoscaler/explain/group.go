@@ -108,16 +108,12 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 }
 
 func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Verdict, string) {
-	spends := s.Spec.Spending.Refuses(s.Cost, g.cheapest(), now)
+	blocked := s.Blocked(fleet.Cheapest(g.Offers), now)
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
 		return OnItsWay, g.OnTheirWay[0].String()
-	case s.Paused:
-		return Paused, "it is paused: liqo-autoscaler resume group " + s.Group
-	case s.Target >= s.Max:
-		return AtMax, fmt.Sprintf("its target size %d is its max", s.Target)
-	case spends != "":
-		return SpendingLimit, spends
+	case blocked.Name != "":
+		return Verdict(blocked.Name), blocked.Message
 	case ca.backoff() != "":
 		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()
 	case room == 0 && len(g.Offers) == 0:
@@ -130,23 +126,13 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Ve
 	return NotAskedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
 }
 
-// cheapest is what a node costs on the cheapest offer that it fits on; 0 when none has a price.
-func (g *Group) cheapest() (least fleet.Money) {
-	for _, v := range g.Offers {
-		if price := fleet.MoneyOf(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
-			least = price
-		}
-	}
-	return least
-}
-
 // hint says what to do where a label is asked for that offers have and the group's nodes do not promise.
 func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
 	case strings.Contains(misfits[0].Reason, liqoTaint):
 		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
 			"create the pod again"
-	case w.Market == nil || spec.Provider != "":
+	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, spec.Template())) == 0:
 		return ""
 	}
 	for _, o := range w.Market.Offers {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,21 +16,21 @@ type Verdict string
 
 // The verdicts of a pod; those from OnItsWay on are of node groups, too, best first.
 const (
-	Scheduled     Verdict = "Scheduled"     // it has a node
-	Finished      Verdict = "Finished"      // it has ended
-	Gated         Verdict = "Gated"         // a scheduling gate holds it
-	NotSeen       Verdict = "NotSeen"       // the scheduler has not found it unschedulable yet
-	NotOffloaded  Verdict = "NotOffloaded"  // Liqo offloads nothing of its namespace
-	NoGroups      Verdict = "NoGroups"      // no node group runs
-	OnItsWay      Verdict = "OnItsWay"      // a node that fits is being made
-	NotAskedYet   Verdict = "NotAskedYet"   // a group could grow, and Cluster Autoscaler has not asked for that
-	BackingOff    Verdict = "BackingOff"    // Cluster Autoscaler leaves the group alone after a failure
-	NoOffer       Verdict = "NoOffer"       // no provider has room for a node of the group now
-	AtMax         Verdict = "AtMax"         // max or the limits of all groups
-	SpendingLimit Verdict = "SpendingLimit" // a node would cost more than the group may spend
-	Paused        Verdict = "Paused"        // an operator paused the group
-	NoGroupFits   Verdict = "NoGroupFits"   // the pod does not fit on a node of the group
-	NotConfigured Verdict = "NotConfigured" // the group has no spec yet
+	Scheduled     Verdict = "Scheduled"              // it has a node
+	Finished      Verdict = "Finished"               // it has ended
+	Gated         Verdict = "Gated"                  // a scheduling gate holds it
+	NotSeen       Verdict = "NotSeen"                // the scheduler has not found it unschedulable yet
+	NotOffloaded  Verdict = "NotOffloaded"           // Liqo offloads nothing of its namespace
+	NoGroups      Verdict = "NoGroups"               // no node group runs
+	OnItsWay      Verdict = "OnItsWay"               // a node that fits is being made
+	NotAskedYet   Verdict = "NotAskedYet"            // a group could grow, and Cluster Autoscaler has not asked for that
+	BackingOff    Verdict = "BackingOff"             // Cluster Autoscaler leaves the group alone after a failure
+	NoOffer       Verdict = "NoOffer"                // no provider has room for a node of the group now
+	AtMax         Verdict = fleet.BlockAtMax         // max or the limits of all groups
+	SpendingLimit Verdict = fleet.BlockSpendingLimit // a node would cost more than the group may spend
+	Paused        Verdict = fleet.BlockPaused        // an operator paused the group
+	NoGroupFits   Verdict = "NoGroupFits"            // the pod does not fit on a node of the group
+	NotConfigured Verdict = "NotConfigured"          // the group has no spec yet
 )
 
 // order are the verdicts of groups, best first.
@@ -90,6 +91,18 @@ func OfPod(w World) Pod {
 		p.Message += "; the scheduler has not looked at it yet"
 	}
 	return p
+}
+
+// Pending makes of a manifest the pod that it would be: in an offloaded namespace, where Liqo adds a toleration, and
+// found unschedulable.
+func Pending(manifest *corev1.Pod) *corev1.Pod {
+	pod := manifest.DeepCopy()
+	pod.Namespace, pod.Name = cmp.Or(pod.Namespace, corev1.NamespaceDefault), cmp.Or(pod.Name, pod.GenerateName)
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
+		corev1.Toleration{Key: liqoTaint, Operator: corev1.TolerationOpExists})
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
+	return pod
 }
 
 // before is what keeps the pod from node groups at all.

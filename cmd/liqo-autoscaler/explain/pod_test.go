@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,6 +157,8 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			require.Contains(t, says, tc.says)
 			require.Contains(t, text.String(), "pod shop/web-0: "+string(tc.verdict)+"\n  ")
 			require.Contains(t, text.String(), tc.says)
+			require.Equal(t, name == "selector of an offer", strings.Contains(text.String(), "nodes on milan would have it"),
+				text.String())
 			raw, err := json.Marshal(p)
 			require.NoError(t, err)
 			require.Contains(t, string(raw), `"verdict":"`+string(tc.verdict)+`"`)

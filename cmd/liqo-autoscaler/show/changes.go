@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone. before may be
-// the zero snapshot: then all instances are new.
+// Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone, then the
+// group's conditions. before may be the zero snapshot: then all instances are new.
 func Changes(before, after fleet.Snapshot) []Change {
 	old := map[string]fleet.InstanceView{}
 	for _, v := range before.Instances {
@@ -28,6 +28,12 @@ func Changes(before, after fleet.Snapshot) []Change {
 				nil
 			add(v)
 		}
+	}
+	was, is := before.Conditions(0, before.At), after.Conditions(0, after.At)
+	same := func(a, b fleet.Notice) bool { return a.Name == b.Name } // figures in the messages change all the time
+	if !slices.EqualFunc(was, is, same) {
+		out = append(out, Change{At: after.At.UTC(), Target: after.Target, Conditions: is,
+			Instance: Instance{Group: after.Group}})
 	}
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
@@ -92,8 +91,8 @@ func (s Screen) tables(look Look) (tables [][]string, err error) {
 func (s Screen) changeTable(out io.Writer, look Look) error {
 	var rows [][]string
 	for _, c := range s.Changes {
-		rows = append(rows, []string{c.At.In(look.Now.Location()).Format("15:04:05"), c.Name, string(c.Phase),
-			c.Provider, strconv.Itoa(c.Attempt), look.cut(c.Why())})
+		rows = append(rows, []string{c.At.In(look.Now.Location()).Format("15:04:05"), c.what(), string(c.Phase),
+			c.Provider, c.attempt(), look.cut(c.why())})
 	}
 	return table(out, []string{"CHANGED AT", "INSTANCE", "PHASE", "PROVIDER", "ATTEMPT", "WHY"}, rows)
 }

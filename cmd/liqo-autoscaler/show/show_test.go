@@ -157,6 +157,55 @@ func costly() show.Status {
 	return show.StatusOf(groups...)
 }
 
+// blocked are groups that do not grow, or not as they are configured, each for another reason.
+func blocked() show.Status {
+	hour, month := 0.3, 10.
+	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
+		s := fleet.Snapshot{Group: name, Epoch: fleet.NewEpoch(ago(time.Hour)), Revision: 1, Max: 4, Target: 2,
+			SpecHash: "0a1b2c3d4e5f", At: now, Spec: &fleet.GroupSpec{ID: name, Max: 4, Shape: list("2", "4Gi", "")},
+			Cost: fleet.Cost{Currency: "USD", Since: ago(time.Hour), At: now, Month: fleet.MoneyOf(10.5),
+				Providers: map[string]fleet.ProviderCost{"c-milan": {Rate: fleet.MoneyOf(0.25), Nodes: 2}}}}
+		change(&s)
+		return s
+	}
+	all := []fleet.Snapshot{
+		group("free", func(*fleet.Snapshot) {}),
+		group("full", func(s *fleet.Snapshot) { s.Target = 4 }),
+		group("hour", func(s *fleet.Snapshot) {
+			s.Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hour}}
+		}),
+		group("month", func(s *fleet.Snapshot) {
+			s.Spec.Spending = &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: &month}}
+		}),
+		group("changed", func(s *fleet.Snapshot) {
+			s.Paused, s.Notice = true, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but only in " +
+				"the config: give the changed group a new id, and remove the old one"}
+		}),
+		group("failing", func(s *fleet.Snapshot) { s.Condition = "many drivers fail their workflow tasks" }),
+	}
+	_, offered := offers()
+	return show.StatusOf(all...).Priced(all, []fleet.Candidate{{Offer: offered[0]}}, now)
+}
+
+// Without prices a limit of spending shows once nothing is left of it; with them, when no node can be paid any more.
+func TestSpendingOfTheNextNode(t *testing.T) {
+	hour := 0.3
+	s := snapshots()[0]
+	s.Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hour}}
+	s.Cost = fleet.Cost{Currency: "USD", Since: ago(time.Hour), At: now,
+		Providers: map[string]fleet.ProviderCost{"c-milan": {Rate: fleet.MoneyOf(0.25), Nodes: 3}}}
+	status := show.StatusOf(s)
+	require.Empty(t, status.Groups[0].Conditions)
+	require.Empty(t, status.Priced([]fleet.Snapshot{s}, nil, now).Groups[0].Conditions)
+	_, offered := offers()
+	at := func(price float64) []fleet.Notice {
+		offered[0].Price = price
+		return status.Priced([]fleet.Snapshot{s}, []fleet.Candidate{{Offer: offered[0]}}, now).Groups[0].Conditions
+	}
+	require.Equal(t, fleet.BlockSpendingLimit, at(0.06)[0].Name)
+	require.Empty(t, at(0.05))
+}
+
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]show.Document{
@@ -164,6 +213,7 @@ func TestGolden(t *testing.T) {
 		"status-conditions": show.StatusOf(snapshots()...).With([]fleet.ProviderSnapshot{{ID: "well"}, unreachable()}),
 		"status-refused":    show.Status{Groups: show.StatusOf(snapshots()[1]).Groups, Refusing: show.RefusingOf(providers)},
 		"status-costs":      costly(),
+		"status-blocked":    blocked(),
 		"status-idle":       show.StatusOf(snapshots()[1]),
 		"status-nothing":    show.StatusOf(),
 		"offers":            show.OffersOf(providers, nil, &fleet.GroupSpec{}),
@@ -194,7 +244,7 @@ func TestScreen(t *testing.T) {
 		Status: show.StatusOf(fleets...).With([]fleet.ProviderSnapshot{unreachable()})}
 	for n := range 30 {
 		after := fleets[0]
-		after.At, after.Target = ago(time.Duration(30-n)*time.Second), n
+		after.At, after.Target = ago(time.Duration(30-n)*time.Second), n%10
 		after.Instances = []fleet.InstanceView{fleets[0].Instances[n%8]}
 		screen.Changes = append(screen.Changes, show.Changes(fleet.Snapshot{}, after)...)
 	}
@@ -261,6 +311,34 @@ func TestChanges(t *testing.T) {
 	for _, line := range lines {
 		require.Equal(t, strings.TrimRight(line, " "), line)
 	}
+}
+
+// A group that gets other conditions is a change of its own, once; what its messages count is none.
+func TestChangedConditions(t *testing.T) {
+	before := snapshots()[0]
+	full := before
+	full.At, full.Target = now, 10
+	changes := show.Changes(before, full)
+	require.Len(t, changes, 1)
+	line := func(c show.Change) string {
+		c.At = c.At.In(time.Local)
+		var out bytes.Buffer
+		require.NoError(t, c.Row(&out, show.Look{Now: now}))
+		return out.String()
+	}
+	require.Regexp(t, `  group standard +- +10  - +-  AtMax: its target size 10 is its max\n$`, line(changes[0]))
+	fuller := full
+	fuller.Target = 11
+	require.Empty(t, show.Changes(full, fuller))
+	over := show.Changes(full, before)
+	require.Len(t, over, 1)
+	require.Regexp(t, `  group standard +- +6  - +-  no condition any more\n$`, line(over[0]))
+
+	var out bytes.Buffer
+	screen := show.Screen{Status: show.StatusOf(full), Changes: changes}
+	require.NoError(t, screen.Draw(&out, show.Look{Now: now}, 200, 80))
+	require.Regexp(t, `(?m)^standard +AtMax +its target size 10 is its max$`, out.String())
+	require.Regexp(t, `(?m)^12:00:00 +group standard +- +- +- +AtMax: its target size 10 is its max$`, out.String())
 }
 
 func TestFormats(t *testing.T) {

@@ -69,6 +69,8 @@ type Group struct {
 	Started time.Time `json:"started,omitzero"`
 	// Cost is what its nodes cost; nil before it is configured.
 	Cost *Cost `json:"cost,omitempty"`
+	// Conditions are what keeps it from growing, or from being as it is configured.
+	Conditions []fleet.Notice `json:"conditions,omitempty"`
 }
 
 // Instance is one unit of a group's target size.
@@ -118,6 +120,7 @@ func groupOf(s fleet.Snapshot) Group {
 	g := Group{
 		Name: s.Group, Min: s.Min, Max: s.Max, Target: s.Target, Paused: s.Paused, Spec: s.SpecHash,
 		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(), Cost: costOf(s),
+		Conditions: s.Conditions(0, s.At),
 	}
 	if seconds, err := strconv.ParseInt(s.Epoch, 36, 64); err == nil {
 		g.Started = time.Unix(seconds, 0).UTC()

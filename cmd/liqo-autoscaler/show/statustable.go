@@ -9,9 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Table prints the groups, then what is wrong with providers, then the instances.
+// Table prints the groups, then what is wrong with them and with providers, then the instances.
 func (s Status) Table(out io.Writer, look Look) error {
 	if len(s.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run.")
@@ -40,7 +42,7 @@ func (s Status) Table(out io.Writer, look Look) error {
 	for _, more := range []struct {
 		rows  int
 		print func(io.Writer, Look) error
-	}{{len(s.paused()), s.pausedTable}, {s.costs(look), s.costTable}, {len(s.Standby), s.standbyTable},
+	}{{len(s.groupConditions()), s.groupConditionTable}, {s.costs(look), s.costTable}, {len(s.Standby), s.standbyTable},
 		{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
 		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable},
 		{len(s.Findings.Left), s.leftTable}} {
@@ -55,20 +57,6 @@ func (s Status) Table(out io.Writer, look Look) error {
 		}
 	}
 	return nil
-}
-
-// paused are the rows of the paused groups.
-func (s Status) paused() (rows [][]string) {
-	for _, g := range s.Groups {
-		if g.Paused {
-			rows = append(rows, []string{g.Name, "liqo-autoscaler resume group " + g.Name})
-		}
-	}
-	return rows
-}
-
-func (s Status) pausedTable(out io.Writer, _ Look) error {
-	return table(out, []string{"PAUSED", "UNTIL"}, s.paused())
 }
 
 func (s Status) refusingTable(out io.Writer, look Look) error {
@@ -142,11 +130,41 @@ func (s Status) instanceTable(out io.Writer, look Look) error {
 }
 
 // Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase
-// Released).
+// Released); or, without an instance's name, a group that has other conditions than before.
 type Change struct {
-	At     time.Time `json:"at"`
-	Target int       `json:"target"` // of the group, after the change
+	At         time.Time      `json:"at"`
+	Target     int            `json:"target"` // of the group, after the change
+	Conditions []fleet.Notice `json:"conditions,omitempty"`
 	Instance
+}
+
+// what is the instance that has changed, or the group.
+func (c Change) what() string {
+	if c.Name == "" {
+		return "group " + c.Group
+	}
+	return c.Name
+}
+
+func (c Change) why() string {
+	if c.Name != "" {
+		return c.Why()
+	}
+	if len(c.Conditions) == 0 {
+		return "no condition any more"
+	}
+	var all []string
+	for _, n := range c.Conditions {
+		all = append(all, n.Name+": "+n.Message)
+	}
+	return strings.Join(all, "; ")
+}
+
+func (c Change) attempt() string {
+	if c.Name == "" {
+		return none
+	}
+	return strconv.Itoa(c.Attempt)
 }
 
 // Changes are printed one by one, so their columns have fixed widths, which longer texts push.
@@ -160,8 +178,8 @@ func ChangeHeader(out io.Writer) error {
 
 // Row prints one change.
 func (c Change) Row(out io.Writer, look Look) error {
-	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.Name, c.Phase, strconv.Itoa(c.Target),
-		or(oneLine(c.Provider)), strconv.Itoa(c.Attempt), oneLine(or(look.cut(c.Why()))))
+	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(), or(string(c.Phase)),
+		strconv.Itoa(c.Target), or(oneLine(c.Provider)), c.attempt(), oneLine(or(look.cut(c.why()))))
 	return err
 }
 

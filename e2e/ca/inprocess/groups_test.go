@@ -26,7 +26,8 @@ type groups struct {
 	silent string // the group that Temporal does not answer for
 }
 
-func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet.Position) (fleet.Change, error) {
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+	seen fleet.Position) (fleet.Change, error) {
 	g.mu.Lock()
 	wedged := g.wedged == spec.ID
 	g.mu.Unlock()
@@ -41,7 +42,7 @@ func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, seen fleet
 		g.by[spec.ID] = l
 	}
 	g.mu.Unlock()
-	return g.operate(fleet.Configure, spec.ID, fleet.Request{Spec: &spec, Seen: seen})
+	return g.operate(fleet.Configure, spec.ID, fleet.Request{Spec: &spec, Notice: notice, Seen: seen})
 }
 
 func (g *groups) Grow(_ context.Context, id string, delta int, priceCap float64,

@@ -1,0 +1,41 @@
+package show
+
+import (
+	"io"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Priced adds which groups may not pay for a node of the cheapest offer. Without offers only a limit that nothing is
+// left of is known to be reached.
+func (s Status) Priced(snapshots []fleet.Snapshot, offers []fleet.Candidate, now time.Time) Status {
+	for _, snapshot := range snapshots {
+		if snapshot.Spec == nil || snapshot.Spec.Spending == nil {
+			continue
+		}
+		spec := *snapshot.Spec
+		verdicts := fleet.Choose(spec, offers, nil, fleet.Rank{Name: spec.ID}, now).Verdicts
+		for n := range s.Groups {
+			if s.Groups[n].Name == snapshot.Group {
+				s.Groups[n].Conditions = snapshot.Conditions(fleet.Cheapest(verdicts), now)
+			}
+		}
+	}
+	return s
+}
+
+// groupConditions are the rows of all groups' conditions.
+func (s Status) groupConditions() (rows [][]string) {
+	for _, g := range s.Groups {
+		for _, c := range g.Conditions {
+			rows = append(rows, []string{g.Name, c.Name, c.Message})
+		}
+	}
+	return rows
+}
+
+// groupConditionTable cuts no text: its end says what to do.
+func (s Status) groupConditionTable(out io.Writer, _ Look) error {
+	return table(out, []string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions())
+}

@@ -1,0 +1,48 @@
+package grpcserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// notice is what there is to say of the terms to those who look at the group, not at this server.
+func (t *terms) notice() fleet.Notice {
+	switch {
+	case t.kept != "":
+		return fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: t.kept}
+	case t.next != nil:
+		return fleet.Notice{Name: fleet.BlockRetired,
+			Message: "its template changed: it only shrinks, and begins anew with the new one when it is empty"}
+	case t.retired:
+		return fleet.Notice{Name: fleet.BlockRetired,
+			Message: "it is no longer in the config: it only shrinks, and ends when it is empty"}
+	}
+	return fleet.Notice{}
+}
+
+// notify brings a group whose spec is in force the notice, which status shows. It waits for no mutation and fails
+// nothing; what it cannot do, the next Refresh tries again.
+func (s *Server) notify(ctx context.Context, g *group) {
+	t, p := g.terms.Load(), g.picture.Load()
+	if p == nil || p.SpecHash != t.hash || p.Notice == t.notice() || g.isDirty() {
+		return
+	}
+	select {
+	case <-g.turn:
+		defer g.giveTurn()
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
+	defer cancel()
+	began := time.Now()
+	change, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
+	if err == nil {
+		err = s.show(ctx, g, change, began)
+	}
+	if err != nil {
+		s.log.Warn("what status says of the config of a node group is not up to date", "group", g.id, "error", err)
+	}
+}

@@ -1,0 +1,20 @@
+package strictyaml
+
+// OtherFile says of a document that has the top-level keys of another kind of file which command checks that; own is
+// the key that the document must have.
+func OtherFile(tree map[string]any, own string) error {
+	_, groups := tree["nodeGroups"]
+	_, offers := tree["offers"]
+	text := ""
+	switch {
+	case groups && offers:
+		text = "these are values of the Helm chart: `helm lint` checks them"
+	case groups && own != "nodeGroups":
+		text = "this is a file of node groups: `liqo-autoscaler config validate` checks it"
+	case offers && own != "offers":
+		text = "this is a file of offers: `liqo-autoscaler offers validate` checks it"
+	default:
+		return nil
+	}
+	return Faults{{Message: text}}
+}
