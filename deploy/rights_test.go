@@ -224,7 +224,7 @@ var needs = map[string][]right{
 	"slice.go createSlice j.local.Create":    on("cluster", "create", slice),
 	"stamp.go otherAttempt j.local.List":     on("cluster", "list", "/nodes", virtual),
 	"stamp.go mergePatch cluster.Patch":      nil,
-	"stamp.go stamped mergePatch":            on("cluster", "patch", virtual),
+	"stamp.go settle mergePatch":             on("cluster", "patch", virtual),
 	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
 	"tenant.go refreshTenant provider.Patch": on("tenant", "patch", tenant),
 
