@@ -265,7 +265,8 @@ func TestDevNamesCommandsThatWork(t *testing.T) {
 	elsewhere := devFlags{dir: "x", listen: "127.0.0.1:1"}
 	demo, watch = elsewhere.tries("127.0.0.1:2", "edge")
 	require.Equal(t, os.Args[0]+" demo --address 127.0.0.1:1 --temporal-address 127.0.0.1:2 --hub edge", demo)
-	require.Equal(t, os.Args[0]+" status --watch --market-file x/market.json --temporal-address 127.0.0.1:2 --hub edge", watch)
+	require.Equal(t, os.Args[0]+" status --watch --market-file x/market.json --temporal-address 127.0.0.1:2 --hub edge",
+		watch)
 	t.Chdir(t.TempDir())
 	demo, _ = usual.tries(connect.DefaultAddress, "")
 	require.Equal(t, os.Args[0]+" demo", demo)

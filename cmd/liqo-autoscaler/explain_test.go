@@ -70,7 +70,7 @@ func TestExplainAPodFromAFile(t *testing.T) {
 	require.Nil(t, w.Market)
 	require.Contains(t, w.Notes[1], "what is offered now (--market-file, or access to the cluster)")
 	for text, says := range map[string]string{
-		"kind: Deployment\napiVersion: apps/v1": "want one Pod, apiVersion v1; of a Deployment, its template",
+		"kind: Deployment\napiVersion: apps/v1": "want one Pod; of a Deployment, its template",
 		"- x":                                   "want one Pod",
 		"apiVersion: v1\nkind: Pod\nspec: {container: []}": `unknown field "container"`,
 	} {

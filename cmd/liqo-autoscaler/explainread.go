@@ -32,8 +32,8 @@ func (f *explainPodFlags) register(cmd *cobra.Command) {
 		"(default: "+defaultNamespace+", then kube-system)")
 	cmd.Flags().StringVar(&f.caStatus, "ca-status", "cluster-autoscaler-status",
 		"name of that ConfigMap, as in Cluster Autoscaler's --status-config-map-name")
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifest of a pod that need not exist, to explain as if it were pending in "+
-		"an offloaded namespace; needs no cluster")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifest of a pod that need not exist, to explain as if it were "+
+		"pending in an offloaded namespace; needs no cluster")
 	registerExplained(cmd, &f.output)
 }
 
@@ -61,14 +61,14 @@ func (f explainPodFlags) fromFile(ctx context.Context, hub string) (w explain.Wo
 		return w, err
 	}
 	var manifest corev1.Pod
-	if err := yaml.Unmarshal(raw, &manifest.TypeMeta); err != nil || manifest.Kind != "Pod" || manifest.APIVersion != "v1" {
-		return w, fmt.Errorf("--file %s: want one Pod, apiVersion v1; of a Deployment, its template", f.file)
+	if err := yaml.Unmarshal(raw, &manifest.TypeMeta); err != nil || manifest.Kind != "Pod" {
+		return w, fmt.Errorf("--file %s: want one Pod; of a Deployment, its template", f.file)
 	}
 	if err := yaml.UnmarshalStrict(raw, &manifest); err != nil {
 		return w, fmt.Errorf("--file %s: %w", f.file, err)
 	}
-	w.Pod, w.Notes = explain.Pending(&manifest), []string{"the pod's namespace and events, and Cluster Autoscaler's status: " +
-		"the pod is read from a file"}
+	w.Pod = explain.Pending(&manifest)
+	w.Notes = []string{"the pod's namespace and events, and Cluster Autoscaler's status: the pod is read from a file"}
 	var note strings.Builder
 	if w.Market = f.market.ask(ctx, f.kubeconfig, hub, &note); w.Market == nil {
 		w.Notes = append(w.Notes, strings.TrimSpace("what is offered now (--market-file, or access to the cluster) "+

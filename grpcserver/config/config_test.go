@@ -134,7 +134,7 @@ func TestLoad(t *testing.T) {
 
 	for text, says := range map[string]string{
 		"offers: []":                 "this is a file of offers: `liqo-autoscaler offers validate` checks it",
-		"offers: []\nnodeGroups: []": "these are values of the Helm chart: `helm lint` checks them",
+		"offers: []\nnodeGroups: []": "these are values of the Helm chart: `helm lint CHART --values FILE` checks them",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err = Load(file)

@@ -8,7 +8,7 @@ func OtherFile(tree map[string]any, own string) error {
 	text := ""
 	switch {
 	case groups && offers:
-		text = "these are values of the Helm chart: `helm lint` checks them"
+		text = "these are values of the Helm chart: `helm lint CHART --values FILE` checks them"
 	case groups && own != "nodeGroups":
 		text = "this is a file of node groups: `liqo-autoscaler config validate` checks it"
 	case offers && own != "offers":
