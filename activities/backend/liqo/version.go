@@ -50,8 +50,8 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 
 // aloneThere is ErrFull when the provider has another slice, whoever made it, and this cluster's Liqo would lose the
 // pods of one of two nodes. It is asked before the slice and, because others may ask at the same time, once more
-// before the virtual node: of two that have made a slice each, both see the other. A Liqo that bears several nodes is not
-// asked for its version twice.
+// before the virtual node: of two that have made a slice each, both see the other. A Liqo that bears several nodes is
+// asked for its version only once.
 func (j *join) aloneThere(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil

@@ -55,15 +55,8 @@ func (j *join) virtualized(ctx context.Context) (bool, string, error) {
 const identityOfSlice = "resourceslice-"
 
 func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
-	if time.Since(j.allowedAt) >= allowedFor {
-		j.several = false
-		slice, err := j.ensureSlice(ctx)
-		if err == nil {
-			err = j.allow(ctx, slice)
-		}
-		if err != nil {
-			return false, "", err
-		}
+	if err := j.allowAgain(ctx); err != nil {
+		return false, "", err
 	}
 	slice := j.granting
 	if err := j.contradicted(slice); err != nil {
@@ -120,6 +113,19 @@ func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) erro
 	}
 	j.granting, j.allowedAt = slice, began
 	return nil
+}
+
+// allowAgain is allow, when what that has found holds no longer.
+func (j *join) allowAgain(ctx context.Context) error {
+	if time.Since(j.allowedAt) < allowedFor {
+		return nil
+	}
+	j.several = false
+	slice, err := j.ensureSlice(ctx)
+	if err != nil {
+		return err
+	}
+	return j.allow(ctx, slice)
 }
 
 // contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares.
