@@ -23,8 +23,9 @@ func TestLifeOfAnInstance(t *testing.T) {
 	require.Equal(t, 1, booked.Target)
 	require.Len(t, booked.Instances, 1)
 	require.Equal(t, fleet.StateCreating, booked.Instances[0].State)
-	second, _, _ := fleet.ParseInstanceName(s.spec.ID, booked.Instances[0].Name)
-	require.True(t, fleet.EpochBefore(booked.Epoch, second), "the name says when it was booked: %s", booked.Instances[0].Name)
+	name := booked.Instances[0].Name
+	second, _, _ := fleet.ParseInstanceName(s.spec.ID, name)
+	require.True(t, fleet.EpochBefore(booked.Epoch, second), "%s says when it was booked", name)
 
 	ready := s.allIn(fleet.Ready, 1).Instances[0]
 	require.Equal(t, booked.Instances[0].Name, ready.Name, "the instance keeps the id it had when it was booked (I2)")

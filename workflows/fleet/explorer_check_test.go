@@ -41,8 +41,17 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 			x.violates("the driver of %s does not hear that it was deleted", e.Name)
 		}
 	}
+	for _, e := range l.Entries {
+		was, released := x.over[e.Name]
+		if released && e.Counts() && was.epoch == l.Epoch && x.now.Sub(was.at) < time.Hour {
+			x.violates("%s takes %s back, which it has released", l.Group, e.Name)
+		}
+	}
 	for _, was := range before.rows {
 		e := l.Find(was.Name)
+		if was.Phase == fleet.Released || e == nil {
+			x.over[was.Name] = over{l.Epoch, x.now}
+		}
 		name := was.Name
 		if !was.Counts() || e != nil && e.Counts() || x.released[name] || x.harmed[name] || x.mode >= modeTerminate {
 			continue
@@ -123,7 +132,9 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 		ends := slices.ContainsFunc(views, func(later fleet.View) bool {
 			return later.Instance == v.Instance && later.End != fleet.EndNone
 		})
-		if ends || e != nil && e.Driver.Generation == v.Generation {
+		// One that went on when its group began anew is waited for; what it told of an earlier attempt comes late.
+		wentOn := e != nil && e.Driver.Kind != "" && !e.Driver.Generation.Known() && v.Attempt < e.Attempt
+		if ends || wentOn || e != nil && e.Driver.Generation == v.Generation {
 			continue
 		}
 		if !l.Commands.Has(func(c fleet.Command) bool {
@@ -144,10 +155,14 @@ func (x *explorer) checkPeering(id string, t fleet.PeeringTransition) {
 	}
 }
 
-// checkHolds holds a provider against the releases that it was told within the hour.
+// checkHolds holds a provider against the releases that it was told within the hour. One that begins anew holds what
+// exists: a Join that hung may have made it since, and a group that began anew as well has taken it back.
 func (x *explorer) checkHolds(p *provider) {
 	for _, key := range p.p.LiveHolds() {
-		if at, told := p.released[key]; told && x.now.Sub(at) < time.Hour {
+		exists := slices.ContainsFunc(x.objects, func(o *object) bool {
+			return o.Attempt.ObjectName() == key && o.granted == p.p.ID
+		})
+		if at, told := p.released[key]; told && x.now.Sub(at) < time.Hour && (!exists || x.mode < modeTerminate) {
 			x.violates("%s holds %s, which was released at %s", p.p.ID, key, at.Format("15:04:05"))
 		}
 	}
@@ -226,6 +241,10 @@ func (x *explorer) destroys(o *object, how string) {
 	if !o.Marked || !o.Stamped || o.Terminating || x.released[name] || x.harmed[name] || x.excused[name] {
 		return
 	}
+	if l := x.group(o.Attempt.Group); x.restored && l != nil && l.Find(name) != nil &&
+		l.Find(name).Undone >= o.Attempt.Number { // its group believes it undone since, see docs/operations.md
+		return
+	}
 	x.violates("%s is finished and healthy, and %s takes it away", o.Attempt.ObjectName(), how)
 }
 
@@ -244,8 +263,12 @@ func (x *explorer) undoes(key string) bool {
 
 // countUndo counts the undos that are started once the world is calm.
 func (x *explorer) countUndo(at fleet.Attempt) {
+	often := 3
+	if x.restored { // until Join gives up, which its group may believe over by what a worker told of the lost history
+		often = 15
+	}
 	if x.calm {
-		if x.undone[at.ObjectName()]++; x.undone[at.ObjectName()] > 3 {
+		if x.undone[at.ObjectName()]++; x.undone[at.ObjectName()] > often {
 			x.violates("%s is undone again and again", at.ObjectName())
 		}
 	}

@@ -62,7 +62,7 @@ func TestDefectsFit(t *testing.T) {
 // and from three others that are drawn. Only with -defects; it changes no file.
 func TestExplorerFindsDefects(t *testing.T) {
 	if !*breakIt {
-		t.Skip("takes minutes: run make defects")
+		t.Skip("takes minutes: CONTRIBUTING.md has the command")
 	}
 	seeds := []uint64{*exploreSeed}
 	for range 3 {

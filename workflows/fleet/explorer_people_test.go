@@ -63,20 +63,39 @@ func (x *explorer) ca(s *server) {
 		x.operate(s, c)
 		return
 	}
-	s.calls++
-	r := fleet.Request{
-		Operation: fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(5 * time.Second)},
-		Seen:      s.picture.Position(), Delta: 1 + x.rng.IntN(2),
-	}
 	verb := []fleet.Verb{fleet.Grow, fleet.Grow, fleet.Shrink, fleet.Release}[x.rng.IntN(4)]
 	if verb == fleet.Release {
+		var names []string
 		for _, row := range s.picture.Instances {
 			if x.chance(30) {
-				r.Names = append(r.Names, row.Name)
+				names = append(names, row.Name)
 			}
 		}
+		x.release(s, names)
+		return
 	}
+	x.resize(s, verb, 1+x.rng.IntN(2))
+}
+
+func (x *explorer) resize(s *server, verb fleet.Verb, by int) {
+	r := x.request(s, 5*time.Second)
+	r.Delta = by
 	x.operate(s, call{verb, r})
+}
+
+func (x *explorer) release(s *server, names []string) {
+	r := x.request(s, 5*time.Second)
+	r.Names = names
+	x.operate(s, call{fleet.Release, r})
+}
+
+// request is a new one, given up after a while.
+func (x *explorer) request(s *server, after time.Duration) fleet.Request {
+	s.calls++
+	return fleet.Request{
+		Operation: fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(after)},
+		Seen:      s.picture.Position(),
+	}
 }
 
 // operate sends a call to the group. Its answer may be lost; then the same call may come once more.
@@ -99,6 +118,10 @@ func (x *explorer) operate(s *server, c call) {
 	}
 	change := copyOf(x, l.Since(c.request.Seen, x.now))
 	next, ok := change.Apply(s.picture)
+	builds := !change.Whole && s.picture.Epoch == l.Epoch && s.picture.Revision >= c.request.Seen.Revision
+	if builds && !ok && x.mode < modeTerminate { // later a group may live twice within its first second
+		x.violates("what %s tells since %d does not lead to what it is", s.spec.ID, c.request.Seen.Revision)
+	}
 	if ok && next.Newer(s.picture) {
 		s.picture = next
 		x.sameRows(next, l.Snapshot(x.now))
@@ -120,16 +143,16 @@ func (x *explorer) sameRows(got, want fleet.Snapshot) {
 
 // disturb is what people and machines do to the system, as far as this world goes.
 func (x *explorer) disturb() {
-	kinds := []func(){x.breakCluster}
+	kinds := []func(){x.breakCluster, x.tooLate}
 	if x.mode >= modePeople {
-		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause, x.cordon)
+		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause, x.cordon, x.unpeer)
 	}
 	if x.mode >= modeTerminate {
 		kinds = append(kinds, x.terminate, x.terminate, x.reset, x.failTask, x.dieYoung, x.strand, x.strand, x.strand,
-			x.strand)
+			x.strand, x.hang, x.hang, x.crowd, x.tooLate, x.tooLate)
 	}
 	if x.mode >= modeRestore {
-		kinds = append(kinds, x.goBack)
+		kinds = append(kinds, x.goBack, x.goBack, x.goBack, x.goBack)
 	}
 	kinds[x.rng.IntN(len(kinds))]()
 }
@@ -177,6 +200,21 @@ func (x *explorer) harm() {
 		x.harmed[o.Attempt.Instance] = true
 		o.Slice, o.Virtual, o.Marked = false, false, false // the mark is on the virtual node
 		x.fact(o, fleet.Lost)
+	}
+}
+
+// unpeer is what a person does to a peering that nothing stands on.
+func (x *explorer) unpeer() {
+	for _, c := range x.clusters {
+		r := x.runs["provider/"+c.id]
+		if r == nil || r.status != running || !c.peered || x.chance(50) || slices.ContainsFunc(x.objects,
+			func(o *object) bool { return o.granted == c.id }) {
+			continue
+		}
+		if p := r.actor.(*provider).p; p.Phase.Row().Runs == "" && !p.Recovering {
+			x.note("%s is unpeered by hand", c.id)
+			c.peered = false
+		}
 	}
 }
 
@@ -233,9 +271,9 @@ func (x *explorer) signalAll() {
 
 func (x *explorer) pause() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
-	s.calls++
-	op := fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(time.Second)}
-	x.operate(s, call{fleet.Pause, fleet.Request{Operation: op, Paused: x.chance(30), Seen: s.picture.Position()}})
+	r := x.request(s, time.Second)
+	r.Paused = x.chance(30)
+	x.operate(s, call{fleet.Pause, r})
 }
 
 // cordon is an operator's word to a provider: true cordons it.
@@ -246,108 +284,4 @@ func (x *explorer) cordon() {
 	on := cordon(x.chance(50))
 	x.note("cordon %s: %v", c.id, on)
 	x.signal("provider/"+c.id, on)
-}
-
-func (x *explorer) terminate() {
-	if r := x.pick(func(r *run) bool { return !r.entity() || x.chance(20) }); r != nil {
-		x.note("terminate %s", r.id)
-		x.end(r, failed)
-	}
-}
-
-// strand terminates a driver whose choice has been told to its group and not to the provider: that is asked minutes
-// later, when the group may have taken the attempt back.
-func (x *explorer) strand() {
-	for _, a := range x.acts {
-		t, tells := a.do.(*tell)
-		if !tells || !t.local || a.owner.status != running || x.runs[a.owner.id] != a.owner {
-			continue
-		}
-		x.note("strand %s", a.owner.id)
-		(&tell{group: t.group, view: t.view}).deliver(x)
-		x.end(a.owner, failed)
-		x.drop(a)
-		x.hauntAt(&tell{provider: t.provider, holds: t.holds}, 150*time.Second+x.upTo(6*time.Minute))
-		return
-	}
-}
-
-// dieYoung terminates a group and starts it again at once, and once more.
-func (x *explorer) dieYoung() {
-	for range 2 {
-		if r := x.runs["nodegroup/"+x.servers[0].spec.ID]; r != nil && r.status == running {
-			x.note("terminate %s", r.id)
-			x.end(r, failed)
-		}
-		x.hurry()
-	}
-}
-
-// hurry has the server start its group and book in it, as far as that goes before any time has passed.
-func (x *explorer) hurry() {
-	s := x.servers[0]
-	for range 8 {
-		x.refresh(s)
-		r := x.runs["nodegroup/"+s.spec.ID]
-		for _, a := range slices.Clone(x.acts) {
-			if a.owner == r && !a.notBefore.After(x.now) {
-				x.execute(a)
-			}
-		}
-		if in := r.inbox; r.status == running && len(in) > 0 {
-			r.inbox = nil
-			r.actor.task(x, r, in)
-		}
-	}
-	x.ca(s)
-}
-
-// failTask has a driver fail its workflow tasks, for ever.
-func (x *explorer) failTask() {
-	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driver); return is && r.failing.IsZero() }); r != nil {
-		x.note("%s fails its task", r.id)
-		r.failing = x.now
-	}
-}
-
-// reset begins an entity without a state, and a driver, also one that is closed, as it was a few tasks ago.
-func (x *explorer) reset() {
-	ids := sortedIDs(x.runs)
-	if len(ids) == 0 {
-		return
-	}
-	r := x.runs[ids[x.rng.IntN(len(ids))]]
-	if r.entity() && x.chance(80) {
-		return
-	}
-	x.note("reset %s", r.id)
-	switch a := r.actor.(type) {
-	case *group:
-		x.continueAsNew(r, x.newGroup(a.l.Group), false)
-	case *provider:
-		x.continueAsNew(r, x.newProvider(a.p.ID), false)
-	case *peering:
-		x.signal(r.id, reset{})
-	case *driver:
-		if len(r.past) == 0 {
-			return
-		}
-		d := r.past[x.rng.IntN(len(r.past))].clone().(*driver)
-		x.end(r, failed)
-		delete(x.runs, r.id)
-		x.start(r.id, true, d, reset{})
-		next := x.runs[r.id]
-		if d.telling, next.inbox = 0, next.inbox[1:]; d.step != 0 {
-			d.step = x.schedule(next, d.doing)
-		}
-	}
-}
-
-// goBack puts an old copy of all workflows back, as a restored database does.
-func (x *explorer) goBack() {
-	if x.saved != nil && x.chance(10) {
-		x.note("restore")
-		x.restore(x.saved)
-		x.saved = nil
-	}
 }

@@ -122,9 +122,11 @@ func (x *explorer) cancelAct(serial int) {
 // execute runs one pass of an activity: it may fail before, and its result may be lost after.
 func (x *explorer) execute(a *act) {
 	a.tries++
+	j, joins := a.do.(*join)
 	if a.ghost {
-		x.drop(a)
-		a.do.pass(x, a)
+		if _, done := a.do.pass(x, a); done || !joins || a.tries > 40 { // a Join has its budget
+			x.drop(a)
+		}
 		return
 	}
 	zombie := x.runs[a.owner.id] != a.owner || a.owner.status != running
@@ -137,7 +139,7 @@ func (x *explorer) execute(a *act) {
 		x.haunt(a.do)
 		return
 	}
-	if j, joins := a.do.(*join); zombie && joins {
+	if zombie && joins {
 		x.excused[j.at.Instance] = true // it may finish what has just been found unfinished
 	}
 	result, done := a.do.pass(x, a)
@@ -223,6 +225,8 @@ func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
 	x.temporal = *old.copy()
 	x.serial = serial + 1
+	clear(x.over)
+	x.restored = true
 	x.pass(time.Second) // Temporal stands still while its database is replaced
 	for _, a := range acts {
 		if x.chance(30) {

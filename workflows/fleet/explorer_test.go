@@ -53,14 +53,16 @@ func TestExplorer(t *testing.T) {
 type explorer struct {
 	*testing.T
 	temporal
-	seed   uint64
-	rng    *rand.Rand
-	now    time.Time
-	mode   int
-	calm   bool
-	saved  *temporal
-	notes  []string
-	counts map[string]int
+	seed uint64
+	rng  *rand.Rand
+	now  time.Time
+	mode int
+	calm bool
+	// restored: a history has gone back.
+	restored bool
+	saved    *temporal
+	notes    []string
+	counts   map[string]int
 
 	clusters []*cluster
 	objects  []*object
@@ -69,7 +71,14 @@ type explorer struct {
 
 	names, released, harmed, excused, operations map[string]bool
 	calledOff                                    map[string]bool // holds that a choice asked for when it was called off
+	over                                         map[string]over // by name: when its group was rid of it
 	undone                                       map[string]int  // how often, since the world is calm
+}
+
+// over is when a group released what it knew.
+type over struct {
+	epoch string
+	at    time.Time
 }
 
 // comparison is the round under way: its lists first, and later what the entities publish.
@@ -96,6 +105,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 		temporal: temporal{runs: map[string]*run{}},
 		names:    map[string]bool{}, released: map[string]bool{}, harmed: map[string]bool{}, excused: map[string]bool{},
 		operations: map[string]bool{}, undone: map[string]int{}, calledOff: map[string]bool{},
+		over: map[string]over{},
 	}
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
@@ -121,7 +131,7 @@ func (x *explorer) explore() {
 	x.hurry()
 	for n := 0; n < worldSteps && !x.Failed(); n++ {
 		x.step()
-		if n%100 == 50 && x.mode >= modeRestore && x.chance(30) {
+		if n%100 == 50 && x.mode >= modeRestore && x.chance(60) {
 			x.saved = x.copy()
 		}
 	}
@@ -275,6 +285,9 @@ func (x *explorer) compareBooked() {
 
 // rest lets the world go on without any fault, for hours, and looks at what is left.
 func (x *explorer) rest() {
+	if x.mode >= modePeople {
+		x.unpeer()
+	}
 	x.note("no more faults")
 	x.calm = true
 	for _, c := range x.clusters {
@@ -333,9 +346,7 @@ func (x *explorer) resume() {
 		x.signal("provider/"+c.id, cordon(false))
 	}
 	for _, s := range x.servers {
-		s.calls++
-		op := fleet.Operation{ID: fmt.Sprintf("%s-%d", s.spec.ID, s.calls), GiveUpAt: x.now.Add(time.Second)}
-		x.operate(s, call{fleet.Pause, fleet.Request{Operation: op, Seen: s.picture.Position()}})
+		x.operate(s, call{fleet.Pause, x.request(s, time.Second)})
 	}
 }
 

@@ -306,10 +306,16 @@ func (l *Ledger) undo(e *Entry, left ...Attempt) {
 }
 
 func (l *Ledger) undoAttempt(at Attempt) {
-	known := func(c Command) bool { return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName() }
-	if at.Number > 0 && !l.Commands.Has(known) {
+	if at.Number > 0 && !l.undoes(at) {
 		l.Commands.Add(Command{Kind: CommandUndo, Attempt: &at})
 	}
+}
+
+// undoes reports whether the attempt's undo is being started.
+func (l *Ledger) undoes(at Attempt) bool {
+	return l.Commands.Has(func(c Command) bool {
+		return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName()
+	})
 }
 
 // learn takes a fact from watching. That something is lost is a hint only: the group looks for itself.

@@ -20,8 +20,7 @@ func (l *Ledger) take(v View, now time.Time) {
 	case e == nil:
 		l.disown(v)
 	case e.wentOn(v):
-		e.Driver.Generation = v.Generation
-		l.accept(e, v, now)
+		l.goesOn(e, v, now)
 	case v.Generation == e.Driver.Generation:
 		l.current(e, v, now)
 	default:
@@ -32,6 +31,14 @@ func (l *Ledger) take(v View, now time.Time) {
 // wentOn reports whether the view is of a driver that went on when its group began anew.
 func (e *Entry) wentOn(v View) bool {
 	return !e.Driver.Generation.Known() && e.Driver.Kind != "" && (e.Phase.Growing() || !v.Phase.Growing())
+}
+
+// goesOn takes a view of such a driver, unless it comes late: what exists is of a later attempt.
+func (l *Ledger) goesOn(e *Entry, v View, now time.Time) {
+	if v.Attempt >= e.Attempt || v.End != EndNone {
+		e.Driver.Generation = v.Generation
+		l.accept(e, v, now)
+	}
 }
 
 // current takes a view of the instance's own driver.
@@ -183,12 +190,12 @@ func (l *Ledger) stop(v View) {
 	})
 }
 
-// takesBack reports whether an unknown instance is driven since an earlier epoch, still grows, or just became Ready, and
-// was never released in this one. One that still grows must fit below max; one that is Ready exists, and what exists
-// wins.
+// takesBack reports whether an unknown instance is driven since an earlier epoch, still grows or just became Ready, was
+// never released in this one, and is not being undone. One that still grows must fit below max; one that is Ready
+// exists, and what exists wins.
 func (l *Ledger) takesBack(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
-		l.wasReleased(v.Instance) || l.Spec == nil || l.Spec.Hash() != v.SpecHash {
+		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil || l.Spec.Hash() != v.SpecHash {
 		return false
 	}
 	grows := v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max
