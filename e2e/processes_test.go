@@ -42,8 +42,7 @@ func (s *stack) startTemporal(ctx context.Context) {
 			"server", "start-dev", "--ip", host, "--port", port, "--headless",
 			"--db-filename", filepath.Join(s.dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "warn",
 			"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
-			"--search-attribute", "LiqoProvider=Keyword",
-			"--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000"}}) // as temporal-dev.sh has it
+			"--search-attribute", "LiqoProvider=Keyword"}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -7,6 +7,7 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,8 +23,9 @@ type join struct {
 	absent  bool                           // there was no virtual node when it was last looked for
 	virtual *offloadingv1beta1.VirtualNode // as last read
 	node    *corev1.Node
-	fresh   bool // the stage before has just read them
-	settled bool // the Node is stamped, and was the only one when it was
+	fresh   bool      // the stage before has just read them
+	soleAt  time.Time // when no other attempt was last seen in the way
+	settled bool      // the Node is stamped, and no other attempt was in the way
 
 	several   bool                       // this cluster's Liqo bears several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
@@ -92,6 +94,7 @@ func (j *join) peered(ctx context.Context) (bool, string, error) {
 func (j *join) registered(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {
+		j.lookAhead(ctx)
 		message := fmt.Sprintf("the virtual kubelet has not registered Node %s yet", j.name())
 		if j.starting.longerThan(wonderAfter) {
 			if trouble := j.kubeletTrouble(ctx); trouble != "" {
@@ -111,16 +114,22 @@ func (j *join) readNode(ctx context.Context) error {
 		j.fresh = false
 		return nil
 	}
-	virtual, err := j.virtualNode(ctx)
+	var virtual *offloadingv1beta1.VirtualNode
+	var beside errgroup.Group
+	beside.Go(func() (err error) {
+		virtual, err = j.virtualNode(ctx)
+		return err
+	})
+	node, missing := j.attempt.node(ctx, j.virtual)
+	err := beside.Wait()
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	if err != nil || virtual.DeletionTimestamp != nil {
 		return say(backend.ErrConflict, "VirtualNode %s was removed by somebody", j.name())
 	}
-	node, err := j.attempt.node(ctx, virtual)
-	if err != nil {
-		return err
+	if missing != nil {
+		return missing
 	}
 	j.virtual, j.node = virtual, node
 	return nil

@@ -146,9 +146,10 @@ func TestJoinAsksSparingly(t *testing.T) {
 			return c.watch.Update(t.Context(), node)
 		})
 		require.Equal(t, someAttempt(1).InstanceID(), id, "stamped by then")
-		require.Equal(t, []string{"list VirtualNode", "get Node"}, a.since(before), "then it only looks")
-		require.Equal(t, []string{"list VirtualNode", "list Node", "patch VirtualNode", "list VirtualNode", "list Node",
-			"patch Node"}, a.since(before - 6)[:6], "it looks for other attempts before the mark and after it")
+		require.ElementsMatch(t, []string{"list VirtualNode", "get Node"}, a.since(before), "then it only looks")
+		require.Equal(t, []string{"patch VirtualNode", "list VirtualNode", "list Node", "patch Node"},
+			a.since(before - 4)[:4], "it looks for other attempts after the mark")
+		require.Contains(t, a.since(0)[:before-4], "list Node", "and before it, while the virtual kubelet starts")
 		require.LessOrEqual(t, before, 32, "%v", a.all)
 	})
 }

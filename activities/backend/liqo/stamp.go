@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +35,13 @@ func (j *join) stamped(ctx context.Context) (bool, string, error) {
 // settle makes the Node the instance; waits says which other attempt keeps it from that.
 func (j *join) settle(ctx context.Context) (waits string, err error) {
 	for { // once more after the mark: of two that mark at once, each sees the other
-		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
-			return waits, err
+		marked := j.marks(j.virtual)
+		if marked || time.Since(j.soleAt) >= allowedFor {
+			if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
+				return waits, err
+			}
 		}
-		if j.marks(j.virtual) {
+		if marked {
 			break
 		}
 		if err := mergePatch(ctx, j.local, j.virtual, map[string]any{"metadata": map[string]any{
@@ -52,6 +56,16 @@ func (j *join) settle(ctx context.Context) (waits string, err error) {
 		return "", j.stamp(ctx, j.node)
 	default:
 		return "", taken(j.node)
+	}
+}
+
+// lookAhead looks for other attempts while there is time for it, so that the mark need not wait for that. What it has
+// found is looked at again when it is of use.
+func (j *join) lookAhead(ctx context.Context) {
+	if began := time.Now(); began.Sub(j.soleAt) > allowedFor/2 {
+		if waits, err := j.otherAttempt(ctx); err == nil && waits == "" {
+			j.soleAt = began
+		}
 	}
 }
 

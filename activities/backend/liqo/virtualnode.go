@@ -44,6 +44,7 @@ func (j *join) virtualized(ctx context.Context) (bool, string, error) {
 	for _, condition := range virtual.Status.Conditions {
 		if condition.Type == offloadingv1beta1.VirtualKubeletConditionType &&
 			condition.Status == offloadingv1beta1.RunningConditionStatusType {
+			j.virtual = virtual
 			return true, "", nil
 		}
 	}
