@@ -57,7 +57,6 @@ func (s *stack) chartAccounts(ctx context.Context) {
 	args := []string{"--values", filepath.Join(s.dir, "groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
 		"--set", "temporal.address=" + s.temporal, "--set", "tls.existingSecret=unused",
 		"--set", "offerSecrets.enabled=" + strconv.FormatBool(s.offerSecrets),
-		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
 		"--show-only", "templates/worker-policy.yaml"}
 	if s.offerServer != nil {
@@ -77,10 +76,17 @@ func (s *stack) chartAccounts(ctx context.Context) {
 // install applies what of one of our charts the arguments for helm leave.
 func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...string) {
 	s.t.Helper()
-	rendered := s.tool(ctx, nil, nil, "helm", append([]string{"template", chart, filepath.Join(sources(s.t), "deploy",
-		"helm", chart), "--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion}, args...)...)
+	rendered := s.render(ctx, chart, args...)
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, chart+"-rbac.yaml"), rendered, 0o600))
 	s.tool(ctx, s.admin(in.name), rendered, "kubectl", "apply", "-f", "-")
+}
+
+// render is what of one of our charts the arguments for helm leave.
+func (s *stack) render(ctx context.Context, chart string, args ...string) []byte {
+	s.t.Helper()
+	return s.tool(ctx, nil, nil, "helm", append([]string{"template", chart, filepath.Join(sources(s.t), "deploy", "helm",
+		chart), "--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion,
+		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
 }
 
 // chartAccount makes the kubeconfig of one of the charts' ServiceAccounts: <name>.kubeconfig in s.accounts.

@@ -2,11 +2,7 @@ package e2e_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,127 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
-	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
-
-// offerServer is a discovery server on PostgreSQL, and what its clients need. The first provider's agent has a
-// certificate, all others tokens.
-type offerServer struct {
-	t        *testing.T
-	database *postgres.Server
-	address  string
-	tls      *testkit.Mount // the server's, with the authority of all
-	first    *testkit.Mount // the first provider's
-	dir      string         // tokens, by client
-}
-
-// withOfferServer has the worker take offers from a discovery server, as one consumer of two.
-func withOfferServer(s *stack) { s.offerServer = &offerServer{t: s.t} }
 
 // withThreeProviders has the lab start three.
 func withThreeProviders(s *stack) { s.wants = 3 }
-
-func (o *offerServer) in(name string) string { return filepath.Join(o.dir, name) }
-
-// start starts the database and the server.
-func (o *offerServer) start(ctx context.Context, s *stack) {
-	o.t.Helper()
-	o.dir, o.database = o.t.TempDir(), postgres.New(o.t)
-	o.database.CreateDatabase(o.t, "offers")
-	const id = "spiffe://lab.example/provider/"
-	uri, err := url.Parse(id + s.providers[0].name)
-	require.NoError(o.t, err)
-	authority := newAuthority(o.t)
-	o.tls = testkit.NewMount(o.t, authority.Issue(o.t).Secret(o.t, authority))
-	o.first = testkit.NewMount(o.t, authority.Issue(o.t, func(c *x509.Certificate) {
-		c.URIs, c.ExtKeyUsage = []*url.URL{uri}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	}).Secret(o.t, authority))
-	writers := "writers:\n"
-	for n, p := range s.providers {
-		proof := "tokenSHA256: " + o.token(p.name)
-		if n == 0 {
-			proof = "certificate: " + uri.String()
-		}
-		writers += fmt.Sprintf("- {name: %[1]s, %[2]s, providers: [%[1]s], secretNamespaces: [%[3]s]}\n", p.name, proof,
-			chartNamespace)
-	}
-	for _, consumer := range []string{lab.Consumer, "another"} {
-		writers += fmt.Sprintf("- {name: %s, tokenSHA256: %s, consumer: %[1]s}\n", consumer, o.token(consumer))
-	}
-	for name, text := range map[string]string{"writers.yaml": writers, "dsn": o.database.DSN("offers")} {
-		require.NoError(o.t, os.WriteFile(o.in(name), []byte(text), 0o600))
-	}
-	ports, err := proc.FreePorts(1)
-	require.NoError(o.t, err)
-	o.address = ports[0]
-	p := s.start("discovery", "discovery", "--listen", o.address, "--tls-cert", o.tls.File("tls.crt"),
-		"--tls-key", o.tls.File("tls.key"), "--tls-client-ca", o.tls.File("ca.crt"), "--writers", o.in("writers.yaml"),
-		"--store", "postgres", "--postgres-dsn-file", o.in("dsn"), "--metrics-listen", "", "--health-listen", "")
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	require.NoError(o.t, p.Until(ctx, func(ctx context.Context) error {
-		_, err := o.list(ctx, lab.Consumer)
-		return err
-	}))
-}
-
-// token makes the token of a client, and returns its hash.
-func (o *offerServer) token(name string) string {
-	token := rand.Text() + rand.Text()
-	require.NoError(o.t, os.WriteFile(o.in(name), []byte(token), 0o600))
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(token)))
-}
-
-// flags are those of a client with a token.
-func (o *offerServer) flags(name string) []string {
-	return []string{"--discovery-url", "https://" + o.address, "--discovery-ca", o.tls.File("ca.crt"),
-		"--discovery-token-file", o.in(name)}
-}
-
-// list is what a consumer is told of, by the offers' names.
-func (o *offerServer) list(ctx context.Context, consumer string) (map[string]fleet.Offer, error) {
-	c, err := client.New(client.Options{URL: "https://" + o.address, CAFile: o.tls.File("ca.crt"),
-		TokenFile: o.in(consumer), SecretNamespaces: []string{chartNamespace}})
-	if err != nil {
-		return nil, err
-	}
-	source, err := client.NewSource(c)
-	if err != nil {
-		return nil, err
-	}
-	offers, problems, err := source.List(ctx)
-	if err != nil || len(problems) > 0 {
-		return nil, fmt.Errorf("list offers: %v: %w", problems, err)
-	}
-	byName := map[string]fleet.Offer{}
-	for _, offer := range offers {
-		byName[offer.Name] = offer
-	}
-	return byName, nil
-}
-
-// offers wants exactly these offers on the server, each with so many CPUs.
-func (o *offerServer) offers(want map[string]string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		listed, err := o.list(ctx, lab.Consumer)
-		if err != nil {
-			return err
-		}
-		found := map[string]string{}
-		for name, offer := range listed {
-			found[name] = offer.Lendable.Cpu().String()
-		}
-		if fmt.Sprint(found) != fmt.Sprint(want) {
-			return fmt.Errorf("offers are %v, want %v", found, want)
-		}
-		return nil
-	}
-}
 
 // measuring is the config of a provider's agent. The third is the cheapest, and too small.
 func measuring(provider *cluster, seconds int, price float64, most string) string {
@@ -158,13 +38,18 @@ offers:
 `, provider.name, seconds, price, most)
 }
 
+// hourOff are the clocks of the suite discovery: each agent's is off the API servers', the worker's and the database's
+// by an hour, and the server's, too. None of them makes a difference: an end that a provider ahead said would be late,
+// one that a provider behind said would have passed, and so would the server's for the worker.
+var hourOff = clocks{"agent-provider1": time.Hour, "agent-provider2": -time.Hour, "agent-provider3": time.Hour,
+	"discovery": -time.Hour}
+
 // TestDiscovery is the suite discovery: providers publish what they have, and lose what others take there, on a
-// discovery server and without one. That clocks may be an hour off is shown where they can be set:
-// TestTwoServersOfOneDatabase, TestAReaderWhoseClockIsOff and TestMeasuredOffer (discovery).
+// discovery server and without one, with clocks that are an hour off.
 func TestDiscovery(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 23*time.Minute)
 	defer cancel()
-	s := newStack(ctx, t, "discovery", groups, "", withOfferServer, withThreeProviders)
+	s := newStack(ctx, t, "discovery", groups, "", withOfferServer, withThreeProviders, withClocks(hourOff))
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
 	}
@@ -172,23 +57,30 @@ func TestDiscovery(t *testing.T) {
 	runParts(ctx, t, s, []part{
 		{"OnAServer", onAServer},
 		{"WithoutAServer", withoutAServer},
+		{"ClocksWereOff", clocksWereOff},
 		{"NoSecretKept", noSecretKept},
 	})
 }
 
 func onAServer(ctx context.Context, t *testing.T, s *stack) {
 	o, first, second, third := s.offerServer, s.providers[0], s.providers[1], s.providers[2]
-	one := s.startAgent(ctx, first, measuring(first, 60, 1, "16"), "--discovery-url", "https://"+o.address,
-		"--discovery-ca", o.tls.File("ca.crt"), "--discovery-cert", o.first.File("tls.crt"), "--discovery-key",
-		o.first.File("tls.key"))
-	two := s.startAgent(ctx, second, measuring(second, 3600, 2, "16"), o.flags(second.name)...)
-	three := s.startAgent(ctx, third, measuring(third, 10, 0.5, "1"), o.flags(third.name)...)
+	one := s.startAgent(ctx, first, measuring(first, 60, 1, "16"),
+		o.agent(ctx, s, "certificate.secretName="+first.name)...)
+	token := func(of *cluster) []string {
+		return o.agent(ctx, s, "token.secretName=offers,discovery.token.key="+of.name)
+	}
+	two := s.startAgent(ctx, second, measuring(second, 3600, 2, "16"), token(second)...)
+	three := s.startAgent(ctx, third, measuring(third, 10, 0.5, "1"), token(third)...)
 	r := newRun(t, s)
 	r.until(ctx, "offers published", 2*time.Minute, o.offers(map[string]string{first.name: "16", second.name: "16",
 		third.name: "1"}))
 	others, err := o.list(ctx, "another")
 	require.NoError(t, err)
 	require.Empty(t, others, "offers to one consumer are no other's")
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		s.readBy(ctx, off)
+	}
+	r.done("offers read by clocks that are off")
 	thereAndElsewhere(ctx, t, s, o.offers(map[string]string{first.name: "1", second.name: "16", third.name: "1"}))
 
 	r = newRun(t, s)

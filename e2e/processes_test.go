@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/clock"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
@@ -56,7 +58,11 @@ func (s *stack) startTemporal(ctx context.Context) {
 // start starts one of our processes.
 func (s *stack) start(name string, args ...string) *proc.Process {
 	s.t.Helper()
-	p, err := proc.Start(proc.Spec{Name: name, Path: s.binary, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args})
+	spec := proc.Spec{Name: name, Path: s.binary, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
+	if off, is := s.clocks[name]; is {
+		spec.Path, spec.Env = s.off, append(slices.Clone(s.env), clock.Off(off))
+	}
+	p, err := proc.Start(spec)
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	return p
@@ -68,7 +74,7 @@ func (s *stack) startWorker(name string) *proc.Process {
 	args := []string{"worker", "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
 		"--backend", "liqo", "--hub", hub, "--tenant-role", tenantRole, "--metrics-listen", "", "--health-listen", ""}
 	if s.offerServer != nil {
-		args = append(args, append(s.offerServer.flags(lab.Consumer), "--discovery-secret-namespaces", chartNamespace)...)
+		args = append(args, s.offerServer.worker...)
 	} else {
 		args = append(args, "--offers", filepath.Join(s.dir, "offers.yaml"))
 	}

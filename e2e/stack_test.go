@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ import (
 type stack struct {
 	t         *testing.T
 	dir       string // logs, configs, the recorded calls
+	begun     time.Time
 	lab       *lab.Lab
 	consumer  *cluster
 	providers []*cluster
@@ -41,6 +43,7 @@ type stack struct {
 	tokens    []string // in them
 
 	binary     string           // ours
+	off        string           // ours, too, whose clock can be off
 	temporal   string           // host:port
 	env        []string         // what our processes and the temporal CLI are told of it
 	production *temporal.Server // what runs there; nil: a dev server
@@ -58,6 +61,7 @@ type stack struct {
 	doors        *doors       // through which the worker reaches the clusters, if any
 	wants        int          // how many providers; default 2
 	offerServer  *offerServer // the worker takes its offers, and none of the file
+	clocks       clocks       // of processes of ours
 }
 
 // withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
@@ -81,7 +85,7 @@ const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 // newStack builds and starts all of it. The test's end stops it again.
 func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, options ...func(*stack)) *stack {
 	t.Helper()
-	s := &stack{t: t, dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", suite)}
+	s := &stack{t: t, begun: time.Now(), dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", suite)}
 	for _, option := range options {
 		option(s)
 	}
@@ -91,7 +95,10 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 
 	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
 	require.NoError(t, os.MkdirAll(bin, 0o755))
-	s.binary = buildProduct(ctx, t, bin)
+	s.binary = buildProduct(ctx, t, filepath.Join(bin, "liqo-autoscaler"))
+	if s.clocks != nil {
+		s.off = buildOff(ctx, t, bin)
+	}
 	loop := ""
 	if !s.alone {
 		var err error
@@ -180,10 +187,10 @@ func (s *stack) startCA(ctx context.Context, loop string) {
 }
 
 // buildProduct compiles our binary from the sources beside this module.
-func buildProduct(ctx context.Context, t *testing.T, dir string) string {
+func buildProduct(ctx context.Context, t *testing.T, out string, flags ...string) string {
 	t.Helper()
-	out := filepath.Join(dir, "liqo-autoscaler")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "./cmd/liqo-autoscaler")
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", out}, flags,
+		[]string{"./cmd/liqo-autoscaler"})...)
 	cmd.Dir = sources(t)
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "build liqo-autoscaler: %s", said)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certificate is a certificate with its key, valid for some hours.
+// Certificate is a certificate with its key, valid for some hours, also by a clock that is an hour off.
 type Certificate struct {
 	Cert *x509.Certificate
 	Key  *ecdsa.PrivateKey
@@ -47,7 +47,7 @@ func newTemplate(t testing.TB, name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, KeyUsage: x509.KeyUsageDigitalSignature,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(2 * time.Hour),
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(3 * time.Hour),
 	}
 }
 

@@ -73,7 +73,7 @@ func issue(template, parent *x509.Certificate, signer crypto.Signer, certPath, k
 	if parent == nil {
 		parent, signer = template, key
 	}
-	template.NotBefore = time.Now().Add(-time.Minute)
+	template.NotBefore = time.Now().Add(-2 * time.Hour) // clients' clocks may be behind
 	template.NotAfter = template.NotBefore.Add(life)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {

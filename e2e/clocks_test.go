@@ -1,0 +1,72 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/clock"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+)
+
+// clocks are how far the clocks of processes of ours are off, by the processes' names; others' are right.
+type clocks map[string]time.Duration
+
+// withClocks has processes run with clocks that are off.
+func withClocks(c clocks) func(*stack) { return func(s *stack) { s.clocks = c } }
+
+// buildOff compiles our binary with a clock that can be off.
+func buildOff(ctx context.Context, t *testing.T, bin string) string {
+	t.Helper()
+	overlay, err := clock.Overlay(t.TempDir())
+	require.NoError(t, err)
+	return buildProduct(ctx, t, filepath.Join(bin, "liqo-autoscaler-clock-off"), overlay)
+}
+
+// clocksWereOff: each line that such a process has logged has a time that is off, and by as much.
+func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
+	for name, off := range s.clocks {
+		log, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
+		require.NoError(t, err)
+		lines := 0
+		for line := range strings.Lines(string(log)) {
+			var said struct{ Time time.Time }
+			require.NoError(t, json.Unmarshal([]byte(line), &said), line)
+			require.WithinRange(t, said.Time, s.begun.Add(off), time.Now().Add(off), "%s: %s", name, line)
+			if lines++; lines == 1 {
+				fmt.Printf("CLOCK %s is off by %s: began after %s, and says %s\n", name, off,
+					s.begun.UTC().Format(time.RFC3339), strings.TrimSpace(line))
+			}
+		}
+		require.NotZero(t, lines, name)
+	}
+}
+
+// readBy: a consumer whose clock is off gets all providers' offers from the discovery server, as the worker does, and
+// they end by its own clock.
+func (s *stack) readBy(ctx context.Context, off time.Duration) {
+	s.t.Helper()
+	before := time.Now().Add(off)
+	out, err := s.try(ctx, append(slices.Clone(s.env), clock.Off(off)), nil, s.off, slices.Concat([]string{"offers",
+		"--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"), "--hub", hub, "--output", "json"},
+		s.offerServer.worker)...)
+	require.NoError(s.t, err)
+	var read show.Offers
+	require.NoError(s.t, json.Unmarshal(out, &read), "%s", out)
+	require.Empty(s.t, read.Problems)
+	require.Len(s.t, read.Offers, len(s.providers))
+	for _, o := range read.Offers {
+		require.True(s.t, o.Current != nil && *o.Current, o.Name)
+		require.NotNil(s.t, o.Expires, o.Name)
+		require.WithinRange(s.t, *o.Expires, before, time.Now().Add(off+time.Hour), "%s for a clock off by %s", o.Name, off)
+	}
+}
