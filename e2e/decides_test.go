@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -31,26 +34,31 @@ offers:
   cap: {cpu: "3"}
 `
 
+// agentsClass is the line of an offer of which the agent decides.
+const agentsClass = "  class: liqo-autoscaler\n"
+
 // TestDecides is the suite decides: the first provider's agent grants and denies its slices, which are of its class.
 // What it has no room for comes from the second, whose offer is a Secret, and nothing is held against the first. Like
 // the agent, all others have their accounts: the server reads the market, and the worker's access to the first is
-// renewed.
+// renewed. The first provider denies us Liqo's default class, all along.
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
-	withClass := strings.Replace(offers, "price: 1\n", "price: 1\n  class: liqo-autoscaler\n", 1)
+	withClass := strings.Replace(offers, "price: 1\n", "price: 1\n"+agentsClass, 1)
 	withClass, _, _ = strings.Cut(withClass, "- name: second")
-	s := newStack(ctx, t, "decides", groups, withClass, withMarket, withOfferSecrets)
+	s := newStack(ctx, t, "decides", groups+"  budgets: {join: 40s}\n", withClass, withMarket, withOfferSecrets)
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
 	}
-	s.startAgent(ctx, s.providers[0], agentConfig, "--grant-slices")
+	first := s.providers[0]
+	s.install(ctx, first, "liqo-autoscaler-agent", "--values", leastAgent(t), "--set",
+		"grantSlices=true,denyDefaultClass=true,offers[0].consumer="+lab.Consumer, "--show-only", "templates/policy.yaml")
+	s.startAgent(ctx, first, agentConfig, "--grant-slices")
 	_, err := s.try(ctx, nil, nil, s.binary, "provider-access", "renew", "--duration", "1h", "--file",
-		filepath.Join(s.accounts, s.providers[0].name+".kubeconfig"))
+		filepath.Join(s.accounts, first.name+".kubeconfig"))
 	require.NoError(t, err)
 	s.offerBySecret(ctx, s.providers[1])
 	offload(ctx, newSteps(t), s.consumer)
-	first := s.providers[0]
 
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -85,6 +93,41 @@ func TestDecides(t *testing.T) {
 	require.NoError(t, undeploy(ctx, s.consumer, "more"))
 	require.NoError(t, undeploy(ctx, s.consumer, "again"))
 	r.scaledIn(ctx, append(again, elsewhere...), there...)
+	defaultClassDenied(ctx, t, s)
+}
+
+// defaultClassDenied: the first offer loses its class, so that Liqo's own is asked for. The provider's API server
+// denies that to Liqo, which logs it and tells nobody. The attempt ends with budgets.join, and the node comes from the
+// second provider; Cluster Autoscaler sees no error.
+func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
+	first, file := s.providers[0], filepath.Join(s.dir, "offers.yaml")
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	withoutClass := strings.Replace(string(written), agentsClass, "", 1)
+	require.NotEqual(t, string(written), withoutClass)
+	require.NoError(t, os.WriteFile(file, []byte(withoutClass), 0o600))
+	r := newRun(t, s)
+	none := func(ctx context.Context) error { return first.count(ctx, resourceSlices, 0) }
+	r.during(ctx, "no older offer is used", 2*discovery.Recent, none)
+
+	require.NoError(t, deploy(ctx, s.consumer, "denied", 2, "800m"))
+	ids := r.booked(ctx, 1)
+	r.until(ctx, "given up on the first", 2*time.Minute, func(ctx context.Context) error {
+		require.NoError(t, none(ctx))
+		_, err := s.givenUp(instanceName(ids[0]), 1)
+		return err
+	})
+	assert.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageSliceAuth)+":"))
+	require.NoError(t, logged(filepath.Join(s.lab.Root, "log", lab.Consumer+"-crd-replicator.log"),
+		"the agent of this cluster decides what is granted; request class liqo-autoscaler"))
+	r.until(ctx, "node from the second", 2*time.Minute, func(ctx context.Context) error {
+		_, err := s.consumer.node(ctx, ids[0])
+		return err
+	})
+	r.attemptOn(ctx, ids[0], 2, s.providers[1])
+	require.NoError(t, undeploy(ctx, s.consumer, "denied"))
+	r.peeringEnds(ctx, first)
+	r.scaledIn(ctx, ids)
 }
 
 // attemptOn wants the instance's Node to be of that attempt, on that provider.
@@ -100,8 +143,7 @@ func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster
 // it measures goes to the consumer's tenant namespace.
 func (s *stack) startAgent(ctx context.Context, provider *cluster, config string, args ...string) *proc.Process {
 	s.t.Helper()
-	s.install(ctx, provider, "liqo-autoscaler-agent", "--values", filepath.Join(sources(s.t), "deploy", "helm",
-		"liqo-autoscaler-agent", "ci", "least-values.yaml"), "--set", "grantSlices=true",
+	s.install(ctx, provider, "liqo-autoscaler-agent", "--values", leastAgent(s.t), "--set", "grantSlices=true",
 		"--show-only", "templates/rbac.yaml")
 	account, name := agentAccount+"-"+provider.name, "agent-"+provider.name
 	s.chartAccount(ctx, provider, agentAccount, account)
