@@ -22,7 +22,7 @@ help: ## print this menu
 
 .PHONY: build
 build: ## build ./bin/liqo-autoscaler
-	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the program, ./bin/liqo-autoscaler: about 3 minutes the first time"
+	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the program, ./bin/liqo-autoscaler: under 4 minutes the first time"
 	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/liqo-autoscaler ./cmd/liqo-autoscaler
 
 .PHONY: temporal

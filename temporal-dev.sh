@@ -4,7 +4,7 @@
 #   ./temporal-dev.sh            run it (Ctrl-C stops it)
 #   ./temporal-dev.sh install    only make sure there is a CLI, and print its path
 #
-# The CLI is ./bin/temporal, or else `temporal` from PATH, or else the pinned version built into ./bin (2-3 minutes).
+# The CLI is ./bin/temporal, or else `temporal` from PATH, or else the pinned version built into ./bin (under 4 minutes).
 # Settings: TEMPORAL_IP (127.0.0.1) TEMPORAL_PORT (7233) TEMPORAL_UI_PORT (8233) TEMPORAL_DB (.run/temporal.db)
 # TEMPORAL_LOG_LEVEL (error). Extra arguments go to `temporal server start-dev`.
 set -euo pipefail
@@ -17,7 +17,7 @@ cli() {
   elif command -v temporal >/dev/null; then
     command -v temporal
   else
-    echo "building the Temporal CLI with its dev server and UI, ./bin/temporal $version: 2-3 minutes, once" >&2
+    echo "building the Temporal CLI with its dev server and UI, ./bin/temporal $version: under 4 minutes, once" >&2
     GOBIN="$here/bin" go install "github.com/temporalio/cli/cmd/temporal@$version" >&2 || exit # $(cli) does not heed set -e
     echo "$here/bin/temporal"
   fi
