@@ -126,7 +126,8 @@ type Nodes interface {
 	// (AnnotationStamp) and then the Node's providerID is the instance id; it may write both as soon as all that is
 	// missing is that Kubernetes takes its taint not-ready off. It neither marks nor stamps while another Node carries the
 	// instance id or another attempt's virtual node is marked; when another attempt has both and is not lost, that one is
-	// the instance: ErrConflict. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
+	// the instance: ErrConflict. It has looked for those at most a second before the mark, and looks again between mark
+	// and stamp. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
 	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrFull (whoever decides
 	// for Class has no room), ErrInvalid (another kind of nodes), ErrConflict (also when the name or providerID is taken),
 	// ErrUnreachable, *StageError.
