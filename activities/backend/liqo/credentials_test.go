@@ -65,6 +65,28 @@ func TestCredentialsFromClusterRunNothing(t *testing.T) {
 	}
 }
 
+// An answer counts only when it is known who gives it.
+func TestCredentialsVerifyWhoAnswers(t *testing.T) {
+	t.Parallel()
+	for says, replace := range map[string][2]string{
+		"insecure-skip-tls-verify": {"server:", "insecure-skip-tls-verify: true, server:"},
+		"not https://":             {"https:", "http:"},
+	} {
+		config := strings.Replace(kubeconfig, replace[0], replace[1], 1)
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
+		c := newClusters(t, []client.Object{&corev1.Secret{ObjectMeta: named("hub", "provider1"),
+			Data: map[string][]byte{"kubeconfig": []byte(config)}}}, nil)
+		for _, credentials := range []fleet.Credentials{
+			{KubeconfigFile: path}, {SecretRef: &fleet.SecretRef{Namespace: "hub", Name: "provider1"}},
+		} {
+			_, err := c.openCredentials(t.Context(), credentials)
+			require.ErrorIs(t, err, backend.ErrInvalid)
+			require.ErrorContains(t, err, says)
+		}
+	}
+}
+
 func TestCredentialsFileReadAnew(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)

@@ -10,32 +10,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
 // undivided is ErrConflict while a clusterSelector tells the new virtual node from one that is on the provider.
-func (j *join) undivided(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
-	message, err := j.divided(ctx, virtual)
+func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualNode,
+	virtual *offloadingv1beta1.VirtualNode) error {
+	message, err := j.divided(ctx, append(there, *virtual))
 	if err == nil && message != "" {
 		err = say(backend.ErrConflict, "%s", message)
 	}
 	return err
 }
 
-// divided says which clusterSelector selects some of the provider's virtual nodes, one to come included, and not all;
-// "" for none. Liqo maps a namespace onto a provider, or takes that back, for each virtual node in turn (Liqo
+// divided says which clusterSelector selects some of the provider's virtual nodes, but not all; "" for none.
+// Liqo maps a namespace onto a provider, or takes that back, for each virtual node in turn (Liqo
 // namespaceoffloading-controller/clusterselector.go): it removes the remote namespace with all that is in it.
-func (p *peering) divided(ctx context.Context, toCome *offloadingv1beta1.VirtualNode) (string, error) {
-	var there offloadingv1beta1.VirtualNodeList
-	if err := p.local.List(ctx, &there, client.MatchingLabels{consts.RemoteClusterID: p.provider.ID}); err != nil {
-		return "", fmt.Errorf("list virtual nodes on %s: %w", p.provider.ID, err)
-	}
-	if toCome != nil {
-		there.Items = append(there.Items, *toCome)
-	}
-	if len(there.Items) < 2 {
+func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.VirtualNode) (string, error) {
+	if len(there) < 2 {
 		return "", nil
 	}
 	var offloadings offloadingv1beta1.NamespaceOffloadingList
@@ -48,9 +41,9 @@ func (p *peering) divided(ctx context.Context, toCome *offloadingv1beta1.Virtual
 		if err != nil || len(o.Spec.ClusterSelector.NodeSelectorTerms) == 0 {
 			continue // it selects nothing, or all
 		}
-		last := &there.Items[len(there.Items)-1]
-		for k := range there.Items {
-			if other := &there.Items[k]; selector.Match(selectable(other)) != selector.Match(selectable(last)) {
+		last := &there[len(there)-1]
+		for k := range there {
+			if other := &there[k]; selector.Match(selectable(other)) != selector.Match(selectable(last)) {
 				return fmt.Sprintf("NamespaceOffloading %s/%s selects only one of the nodes %s and %s on provider %s, and "+
 					"Liqo would remove the namespace there: let its clusterSelector name labels that all groups on that "+
 					"provider have alike", o.Namespace, o.Name, other.Name, last.Name, p.provider.ID), nil

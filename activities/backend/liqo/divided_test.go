@@ -51,7 +51,9 @@ func TestJoinDividedProvider(t *testing.T) {
 			j := &join{attempt: clusters.attempt(someAttempt(1))}
 			virtual := other(peer, "ours")
 			virtual.Name = "g-abc-1-1"
-			err := j.undivided(t.Context(), virtual)
+			there, err := j.virtualThere(t.Context())
+			require.NoError(t, err)
+			err = j.undivided(t.Context(), there, virtual)
 			if !c.divided {
 				require.NoError(t, err)
 				return

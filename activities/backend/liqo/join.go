@@ -30,6 +30,7 @@ type join struct {
 	several   bool                       // this cluster's Liqo bears several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
 	allowedAt time.Time                  // when it was last seen that a virtual node may be made of it
+	network   fleet.NetworkMode          // of that virtual node; gateway stands for any
 
 	starting since // the virtual kubelet has not registered the Node
 	waiting  since // the slice has no answer

@@ -26,8 +26,8 @@ const (
 // kubeletOptions returns the VkOptionsTemplate of the attempt's node: the one that its offer names, or nil, which is
 // Liqo's own.
 func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, error) {
-	mode, options, err := readNetwork(j.Provider.Network)
-	if err != nil || mode != fleet.NetworkNone && options.VirtualKubelet == standardOptions {
+	_, options, err := readNetwork(j.Provider.Network)
+	if err != nil || j.network != fleet.NetworkNone && options.VirtualKubelet == standardOptions {
 		return nil, err
 	}
 	var named offloadingv1beta1.VkOptionsTemplate
@@ -38,7 +38,7 @@ func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, err
 		return nil, say(backend.ErrInvalid, "there is no VkOptionsTemplate %s, which the offer names as virtualKubelet", key)
 	case err != nil:
 		return nil, fmt.Errorf("read VkOptionsTemplate %s, which Liqo's chart installs: %w", key, err)
-	case mode == fleet.NetworkNone:
+	case j.network == fleet.NetworkNone:
 		return j.ensureNetworklessOptions(ctx, &named)
 	}
 	return referenceTo(&named), nil

@@ -63,7 +63,7 @@ func (p *peering) halves() (here, there *half, err error) {
 		annotations: annotations,
 		do: func(_ context.Context, what string, action func(cluster client.Client) error) error {
 			if err := action(p.local); err != nil {
-				return fmt.Errorf("%s: %w", what, err)
+				return ownSide{fmt.Errorf("%s: %w", what, err)}
 			}
 			return nil
 		}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,7 +80,7 @@ func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	case ours:
 		return false, nil
 	}
-	return n.held(ctx)
+	return n.heldWithout(ctx)
 }
 
 // survey reads both halves.
@@ -100,17 +99,6 @@ func (n *network) notConnected(why string, args ...any) error {
 	return say(backend.ErrConflict, "ForeignNetworkNotConnected: %s, and is not connected: %s; %s. Connect it by liqoctl "+
 		"network connect, remove it by liqoctl network reset, or write network: {mode: none} in the offer",
 		fmt.Sprintf(why, args...), n.here.says(), n.there.says())
-}
-
-// held reports whether there are virtual nodes on the provider: their pods live without a network, and a half-made one
-// would take the nodes from them.
-func (n *network) held(ctx context.Context) (bool, error) {
-	var nodes offloadingv1beta1.VirtualNodeList
-	err := n.local.List(ctx, &nodes, client.MatchingLabels{consts.RemoteClusterID: n.provider.ID})
-	if err != nil {
-		return false, fmt.Errorf("list virtual nodes on %s: %w", n.provider.ID, err)
-	}
-	return len(nodes.Items) > 0, nil
 }
 
 // configured is done when each cluster knows how it sees the other's addresses. Our own tenant namespace comes first,

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,11 +43,15 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
-	fault, err := p.faultHere(ctx)
+	made, err := p.virtualThere(ctx)
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
-	seen, err = p.observed(ctx, there, here)
+	fault, err := p.faultHere(ctx, made)
+	if err != nil {
+		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
+	}
+	seen, err = p.observed(ctx, there, here, p.networkNeeded(made))
 	if err != nil || !peered {
 		seen = backend.Observation{}
 	}
@@ -55,12 +60,12 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 }
 
 // faultHere is what is wrong with the peering on the consumer, for which no provider is to blame.
-func (p *peering) faultHere(ctx context.Context) (fleet.Fault, error) {
+func (p *peering) faultHere(ctx context.Context, made []offloadingv1beta1.VirtualNode) (fleet.Fault, error) {
 	lacks, err := p.noRoomHere(ctx)
 	if lacks != "" || err != nil {
 		return fleet.Fault{Condition: fleet.ConditionNoRoomForGateway, Message: lacks}, err
 	}
-	divided, err := p.divided(ctx, nil)
+	divided, err := p.divided(ctx, made)
 	if divided != "" {
 		return fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: shorten.To(divided, maxWords)}, err
 	}
@@ -88,15 +93,18 @@ func (p *peering) peered(ctx context.Context) (bool, error) {
 	return len(secrets) > 0, err
 }
 
-// observed looks at the provider.
-func (p *peering) observed(ctx context.Context, provider client.Client, here []string) (seen backend.Observation,
-	err error) {
+// observed looks at the provider. needed: there has to be a network.
+func (p *peering) observed(ctx context.Context, provider client.Client, here []string,
+	needed bool) (seen backend.Observation, err error) {
 	found, err := p.identify(ctx, provider)
 	if err != nil {
 		return seen, err
 	}
 	if found.id != p.provider.ID {
 		return seen, say(backend.ErrInvalid, "the credentials lead to cluster %s", found.id)
+	}
+	if err := p.sameProvider(ctx, provider); err != nil {
+		return seen, err
 	}
 	namespace, err := p.tenantNamespaceThere(ctx, provider)
 	if err != nil {
@@ -112,12 +120,12 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 	if err := p.tenantThere(ctx, provider, namespace, &seen); err != nil {
 		return seen, err
 	}
-	return seen, p.networkSeen(ctx, provider, namespace, &seen)
+	return seen, p.networkSeen(ctx, provider, namespace, needed, &seen)
 }
 
 // networkSeen notes what both Connections say, where there is a network. An account that may not read them, from before
 // there were networks, says nothing.
-func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string,
+func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string, needed bool,
 	seen *backend.Observation) error {
 	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone {
 		return nil
@@ -134,11 +142,16 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 		return err
 	}
 	err = there.read(ctx)
-	if apierrors.IsForbidden(err) || err == nil && !here.has() && !there.has() {
+	switch {
+	case apierrors.IsForbidden(err):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case !here.has() && !there.has():
+		if needed {
+			seen.Network = fmt.Sprintf("the network with provider %s was removed, on both clusters", p.provider.ID)
+		}
+		return nil
 	}
 	if !here.connected() || !there.connected() {
 		return p.notConnected(ctx, here, there, seen)
@@ -237,11 +250,19 @@ func (p *peering) tenantThere(ctx context.Context, provider client.Client, names
 	return nil
 }
 
+// ownSide is an error of this cluster's own API server, which says nothing of a provider.
+type ownSide struct{ error }
+
+func (e ownSide) Unwrap() error { return e.error }
+
 // observing sorts an error of the provider's, as access does, but tells apart that it does not accept our credentials.
 func observing(provider string, err error) error {
+	var own ownSide
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &own):
+		return fmt.Errorf("observe provider %s: %w", provider, err)
 	case notLetIn(err):
 		return fmt.Errorf("provider %s does not accept our credentials, or allows them too little: %w: %w", provider,
 			access("look", err), backend.ErrCredentials)

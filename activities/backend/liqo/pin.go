@@ -84,7 +84,7 @@ func repinned(identity client.Object) bool {
 func (p *peering) sameProvider(ctx context.Context, cluster client.Client) error {
 	pin, err := p.pin(ctx)
 	if err != nil {
-		return fmt.Errorf("read what is pinned of provider %s: %w", p.provider.ID, err)
+		return ownSide{fmt.Errorf("read what is pinned of provider %s: %w", p.provider.ID, err)}
 	}
 	if have := authoritiesOfClient(cluster); pin != "" && have != "" && pin != have {
 		return say(backend.ErrInvalid, "a cluster that calls itself %s has another certificate authority than the one that "+

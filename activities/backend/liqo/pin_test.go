@@ -52,6 +52,10 @@ func TestImpostor(t *testing.T) {
 				_, err := c.Refusal(ctx, provider())
 				return err
 			},
+			"Observe": func(ctx context.Context) error {
+				_, err := c.Observe(ctx, provider())
+				return err
+			},
 		} {
 			err := verb(soon(t))
 			require.ErrorIs(t, err, backend.ErrInvalid, name)

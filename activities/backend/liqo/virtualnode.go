@@ -102,9 +102,17 @@ const allowedFor = time.Second
 // the provider, so that it need not when the answer has come.
 func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	began := time.Now()
+	there, err := j.virtualThere(ctx)
+	if err != nil {
+		return err
+	}
+	mode, held := j.networkHeld(there, j.name())
+	if j.network = j.Provider.Network.ModeOrDefault(); held {
+		j.network = mode
+	}
 	virtual, err := j.forgeVirtualNode(ctx, slice, "")
 	if err == nil {
-		err = j.undivided(ctx, virtual)
+		err = j.undivided(ctx, there, virtual)
 	}
 	if err == nil && !j.several {
 		err = j.aloneThere(ctx)
@@ -167,7 +175,7 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, map[string]string{backend.LabelGroup: j.Group})
 	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels())
 	virtual.Spec.Taints = j.spec.Taints
-	if j.Provider.Network.ModeOrDefault() == fleet.NetworkNone {
+	if j.network == fleet.NetworkNone {
 		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business
 	}
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {

@@ -1,0 +1,132 @@
+package liqo
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// nodeMade is a virtual node of ours from before, with a network or without.
+func nodeMade(networkless bool) *offloadingv1beta1.VirtualNode {
+	return &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "g-abc-0-1", mine(), of(peer)),
+		Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: ptr.To(networkless)}}
+}
+
+// While the provider has nodes, those that come are like them, whatever the offer says by now.
+func TestJoinAfterTheNetworkChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		has    []client.Object
+		offer  fleet.Provider
+		wanted bool // without a network
+	}{
+		"no nodes, none":              {nil, networked(fleet.NetworkNone, ""), true},
+		"no nodes, gateway":           {nil, networked(fleet.NetworkGateway, ""), false},
+		"from none to gateway":        {[]client.Object{nodeMade(true)}, networked(fleet.NetworkGateway, ""), true},
+		"from gateway to none":        {[]client.Object{nodeMade(false)}, networked(fleet.NetworkNone, ""), false},
+		"somebody else's nodes alone": {[]client.Object{foreignNode()}, networked(fleet.NetworkGateway, ""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				slice := accepted("2")
+				delete(slice.Status.NodeLabels, "color")
+				w := newClusters(t, peered(append(c.has, slice, sliceIdentity(),
+					optionsOf("liqo", standardOptions, "virtual-kubelet:2"))...), nil)
+				s := spec()
+				s.Attempt.Provider = c.offer
+				_, err := w.Join(soon(t), s, nil)
+				var stage *backend.StageError
+				require.ErrorAs(t, err, &stage)
+				require.Equal(t, backend.StageVirtualKubelet, stage.Stage, "%v", err)
+				var virtual offloadingv1beta1.VirtualNode
+				require.NoError(t, w.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+				require.Equal(t, c.wanted, ptr.Deref(virtual.Spec.DisableNetworkCheck, false))
+				require.Equal(t, c.wanted, virtual.Spec.VkOptionsTemplateRef != nil)
+			})
+		})
+	}
+}
+
+func foreignNode() *offloadingv1beta1.VirtualNode {
+	node := nodeMade(true)
+	node.Labels = of(peer)
+	return node
+}
+
+// A network that somebody has removed altogether is missed, and made again, when our nodes had one.
+func TestNetworkRemoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		node  client.Object
+		again bool
+	}{
+		"made with it":    {nodeMade(false), true},
+		"made without":    {nodeMade(true), false},
+		"somebody else's": {foreignNode(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := withLiqo(t, []client.Object{tenantNS(peer, mine()), controlPlane(mine()), controlPlaneSecret(), c.node},
+				[]client.Object{tenantNS(me), tenantIn("")})
+			seen, err := w.Observe(prompt(t), known())
+			require.NoError(t, err)
+			require.NoError(t, connecting(prompt(t), w, networked("", ""), nil))
+			if !c.again {
+				require.Empty(t, seen.Network)
+				require.Empty(t, netObjects(t, w), "it stays as it is")
+				return
+			}
+			require.Equal(t, "the network with provider provider1 was removed, on both clusters", seen.Network)
+			require.False(t, seen.NetworkHere)
+			require.Equal(t, wholeNetwork, namesOf(netObjects(t, w)))
+			seen, err = w.Observe(prompt(t), known())
+			require.NoError(t, err)
+			require.Empty(t, seen.Network)
+		})
+	}
+}
+
+// That our own API server does not answer while we look at the network, or read what is pinned, is no provider's fault.
+func TestObserveBlamesNobodyForOurSide(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
+	for name, fails := range map[string]interceptor.Funcs{
+		"network": {List: func(ctx context.Context, cluster client.WithWatch, list client.ObjectList,
+			opts ...client.ListOption) error {
+			if strings.HasPrefix(list.GetObjectKind().GroupVersionKind().Group, "networking.") {
+				return refused
+			}
+			return cluster.List(ctx, list, opts...)
+		}},
+		"pin": {Get: func(ctx context.Context, cluster client.WithWatch, key client.ObjectKey, object client.Object,
+			opts ...client.GetOption) error {
+			if strings.HasPrefix(key.Name, "controlplane-") {
+				return refused
+			}
+			return cluster.Get(ctx, key, object, opts...)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := withLiqo(t, peered(accepted("2")), []client.Object{tenantNS(me), tenantIn(""), replica()})
+			w.local = interceptor.NewClient(w.watch, fails)
+			seen, err := w.Observe(prompt(t), known())
+			require.ErrorIs(t, err, refused)
+			require.NotErrorIs(t, err, backend.ErrUnreachable)
+			require.NotErrorIs(t, err, backend.ErrCredentials)
+			require.Zero(t, seen)
+		})
+	}
+}
