@@ -32,6 +32,8 @@ var (
 		Resource: "gatewayservers"}
 	gatewayClients = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
 		Resource: "gatewayclients"}
+	publicKeys   = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "publickeies"}
+	connections  = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "connections"}
 	virtualNodes = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
 		Resource: "virtualnodes"}
 	namespaceOffloadings = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",

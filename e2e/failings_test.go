@@ -16,17 +16,29 @@ import (
 )
 
 // failings are the ways of the first provider, in the order of the stages; but a provider whose API server has never
-// answered is no offer, so that is not the first.
-var failings = []failing{
-	{"NonceHangs", backend.StageNonce, "has not filled Secret", stopped(lab.LiqoManager)},
-	{"APIServerHangs", backend.StageAPIServer, "cannot", stopped(lab.APIServer)},
-	{"APIServerDies", backend.StageAPIServer, "connection refused", apiServerDies},
-	{"TenantHangs", backend.StageTenant, "has not answered Tenant", tenantHangs},
-	{"TenantRefused", "", "the provider has set our Tenant liqo-tenant-consumer/consumer to Cordoned", tenantRefused},
-	{"SliceHangs", backend.StageSliceAuth, "has not answered ResourceSlice", sliceHangs},
-	{"ReplicatorHangs", backend.StageSliceAuth, "ResourceSlice", replicatorHangs},
-	{"KubeletDies", backend.StageNode, "has not registered Node", kubeletDies},
-	{"NodeHangs", backend.StageNode, "has not registered Node", kubeletHangs},
+// answered is no offer, so that is not the first. The one whose API server dies is the last: Liqo there is blind until
+// its watches are back, up to a minute later, and what it makes then "already exists".
+func failings(s *stack) []failing {
+	return []failing{
+		managerHangs(s),
+		{"APIServerHangs", backend.StageAPIServer, "cannot", stopped(lab.APIServer)},
+		{"TenantHangs", backend.StageTenant, "has not answered Tenant", tenantHangs},
+		{"TenantRefused", "", "the provider has set our Tenant liqo-tenant-consumer/consumer to Cordoned", tenantRefused},
+		{"SliceHangs", backend.StageSliceAuth, "has not answered ResourceSlice", sliceHangs},
+		{"ReplicatorHangs", backend.StageSliceAuth, "ResourceSlice", replicatorHangs},
+		{"KubeletDies", backend.StageNode, "has not registered Node", kubeletDies},
+		{"NodeHangs", backend.StageNode, "has not registered Node", kubeletHangs},
+		{"APIServerDies", backend.StageAPIServer, "connection refused", apiServerDies},
+	}
+}
+
+// managerHangs: the provider's Liqo stands still from the start, at the first thing that it is asked for.
+func managerHangs(s *stack) failing {
+	if s.gateways {
+		return failing{"NetworkHangs", backend.StageNetworkConfig, "has not mapped the addresses of Configuration",
+			stopped(lab.LiqoManager)}
+	}
+	return failing{"NonceHangs", backend.StageNonce, "has not filled Secret", stopped(lab.LiqoManager)}
 }
 
 // stopped is a process of the first provider that stands still from the start.

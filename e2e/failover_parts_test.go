@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -71,6 +72,23 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	r.peeringEnds(ctx, first) // the next part wants it asked
 }
 
+// endpointUnreachable: nobody answers at the address that the first provider's offer gives for its gateway.
+func endpointUnreachable(ctx context.Context, t *testing.T, s *stack) {
+	file := filepath.Join(s.dir, "offers.yaml")
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	failing{"EndpointUnreachable", backend.StageConnection, "the Connection on this cluster is",
+		func(ctx context.Context, r *run) sabotage {
+			mode := "{mode: " + string(fleet.NetworkGateway)
+			write(strings.Replace(string(before), mode, mode+", clientAddress: 203.0.113.9", 1))
+			r.during(ctx, "no older offer is used", 2*discovery.Recent, func(ctx context.Context) error {
+				return s.providers[0].count(ctx, configurations, 0)
+			})
+			return sabotage{repair: func(context.Context) { write(string(before)) }}
+		}}.run(ctx, t, s)
+}
+
 // noneLeft: both providers stand still. The instance fails with a code of the fixed set and Liqo's words, CA backs off
 // and deletes it, and the target is 0.
 func noneLeft(ctx context.Context, t *testing.T, s *stack) {
@@ -121,7 +139,8 @@ func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	for i := range s.providers {
 		e, err := s.givenUp(instanceName(ids[0]), i+1)
 		require.NoError(t, err)
-		assert.NoError(t, names(e.failure, "waiting for "+string(backend.StageNonce)+":", "has not filled Secret"))
+		hangs := managerHangs(s)
+		assert.NoError(t, names(e.failure, "waiting for "+string(hangs.stage)+":", hangs.words))
 	}
 	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name,
 		"waiting for "+string(backend.StageNonce)))

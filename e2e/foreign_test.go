@@ -148,8 +148,12 @@ func (r *run) lingers(ctx context.Context, provider *cluster) error {
 }
 
 func peering(s *stack, provider *cluster) []string {
-	return []string{"peer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--networking-disabled",
-		"--create-resource-slice=false", "--timeout", "2m"}
+	args := []string{"peer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--create-resource-slice=false",
+		"--timeout", "2m"}
+	if s.gateways {
+		return append(args, "--gw-server-service-type", "NodePort")
+	}
+	return append(args, "--networking-disabled")
 }
 
 func unpeering(s *stack, provider *cluster) []string {

@@ -13,13 +13,13 @@ import (
 )
 
 // clean wants nothing owned by us in the clusters (I9). Nobody else peers in the lab, so what Liqo calls a slice, a
-// virtual node, a tenant, an identity or a part of a network must be gone altogether, labelled or not, and so must every node but the plain
-// one.
+// virtual node, a tenant, an identity or a part of a network must be gone altogether, labelled or not, and so must every
+// node but the plain one.
 func clean(ctx context.Context, clusters ...*cluster) error {
 	var found []error
 	for _, c := range clusters {
 		for _, r := range []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities,
-			configurations, gatewayServers, gatewayClients} {
+			configurations, gatewayServers, gatewayClients, publicKeys, connections} {
 			items, err := c.list(ctx, r)
 			if err != nil {
 				return err

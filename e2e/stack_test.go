@@ -52,6 +52,7 @@ type stack struct {
 	server     *proc.Process    // the first of them
 	worker     *proc.Process    // the first, too
 
+	gateways     bool         // peerings have a network
 	restarted    time.Time    // an API server, see young
 	market       bool         // the worker publishes the offers, and grpcserver reads them
 	offerSecrets bool         // the worker takes Secrets in chartNamespace for offers, too
@@ -108,8 +109,8 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	timing.done("build")
 
 	network := cmp.Or(os.Getenv(envNetwork), string(fleet.NetworkNone))
-	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2),
-		Gateways: network == string(fleet.NetworkGateway)})
+	s.gateways = network == string(fleet.NetworkGateway)
+	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2), Gateways: s.gateways})
 	timing.done("lab up")
 	s.consumer = newCluster(t, s.lab, lab.Consumer)
 	for _, name := range s.lab.Providers {

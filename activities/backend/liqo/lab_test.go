@@ -125,20 +125,30 @@ func (l *lab) requireNothing(t *testing.T) {
 
 // signal sends a signal to a process of the lab by its name in <root>/pids.
 func (l *lab) signal(process string, signal syscall.Signal) error {
-	pids, err := os.ReadFile(filepath.Join(l.root, "pids"))
+	pid, err := l.pid(process)
 	if err != nil {
 		return err
 	}
+	return syscall.Kill(pid, signal)
+}
+
+// pid is that of the process of that name that was started last.
+func (l *lab) pid(process string) (pid int, err error) {
+	pids, err := os.ReadFile(filepath.Join(l.root, "pids"))
+	if err != nil {
+		return 0, err
+	}
 	for line := range strings.Lines(string(pids)) {
 		if fields := strings.Fields(line); len(fields) >= 2 && fields[1] == process {
-			pid, err := strconv.Atoi(fields[0])
-			if err != nil {
-				return fmt.Errorf("find process %s: %w", process, err)
+			if pid, err = strconv.Atoi(fields[0]); err != nil {
+				return 0, fmt.Errorf("find process %s: %w", process, err)
 			}
-			return syscall.Kill(pid, signal)
 		}
 	}
-	return fmt.Errorf("find process %s: not in %s/pids", process, l.root)
+	if pid == 0 {
+		return 0, fmt.Errorf("find process %s: not in %s/pids", process, l.root)
+	}
+	return pid, nil
 }
 
 // attempt is an attempt that no other test uses.

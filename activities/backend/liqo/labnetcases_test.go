@@ -165,13 +165,14 @@ func TestLabNetworkNone(t *testing.T) {
 	here, err := l.clusters[consumer].kube.CoreV1().Pods(podNamespace).Get(t.Context(), "web", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Empty(t, here.Status.PodIPs)
+	l.requireNoEndpoint(t, "web")
 	l.requireOptions(t, a)
 	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
 	l.remove(t, p)
 }
 
 // A node with a network, too, runs with the VkOptionsTemplate that its offer names.
-func TestLabVirtualKubelet(t *testing.T) {
+func TestLabNetworkVirtualKubelet(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, string(l.kubeletOptions(t)))
 	l.establish(t, p)
