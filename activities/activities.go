@@ -104,6 +104,8 @@ type Activities struct {
 	Notices Notices
 	// Now is the worker's clock; nil means time.Now.
 	Now func() time.Time
+
+	own ownFaults
 }
 
 func (a *Activities) now() time.Time {

@@ -252,7 +252,18 @@ func (w *world) List(ctx context.Context, group string) ([]fleet.Found, error) {
 		func(f fleet.Found) bool { return group != "" && f.Attempt.Group != group }), w.err
 }
 
-func (w *world) Peers(context.Context) ([]fleet.Provider, error) { return w.peers, w.err }
+func (w *world) Peers(context.Context) ([]fleet.Provider, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.peers, w.err
+}
+
+// breaks has lists fail from now on.
+func (w *world) breaks(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
 
 func (w *world) do(ctx context.Context, progress backend.Progress) error {
 	progress(backend.StageSliceAuth, "asked milan")

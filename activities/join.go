@@ -45,7 +45,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	}
 	defer release()
 	budget := in.Node.Booking.Spec.Budgets.WithDefaults().Join.Duration
-	ctx, c := a.startClock(parent, 0)
+	ctx, c := a.startClock(parent, 0, provider)
 	defer c.stop()
 	bounded, cancel := context.WithTimeout(ctx, max(budget-c.spent(), time.Second))
 	defer cancel()
@@ -63,10 +63,9 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 		return a.refusing(parent, c, budget, at, err)
 	case isVerdict(err):
 		return refused(failureOf(provider, err), err)
-	case c.spent() >= budget:
-		return gaveUp(failureOf(provider, err), budget)
 	default:
-		return c.again(parent, failureOf(provider, err), soonAgain)
+		c.judge(parent, errors.Is(err, backend.ErrUnreachable))
+		return c.againWithin(parent, budget, failureOf(provider, err))
 	}
 	ready := in.View.Joined()
 	return a.Messages.View(context.WithoutCancel(parent), at.Group, ready)
@@ -78,7 +77,12 @@ func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Durati
 	tell := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
 	f := failureOf(at.Provider.ID, errors.Join(err, tell))
 	f.Code, f.Stage = fleet.CodeRefused, "peering"
-	if c.spent() >= budget {
+	return c.againWithin(ctx, budget, f)
+}
+
+// againWithin is again within the budget, and the end of the step when that is used up.
+func (c *clock) againWithin(ctx context.Context, budget time.Duration, f *fleet.Failure) error {
+	if c.over(budget) {
 		return gaveUp(f, budget)
 	}
 	return c.again(ctx, f, soonAgain)

@@ -48,9 +48,15 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 // Witness reports whether anybody but the providers named can be reached from here: another provider that is offered
 // or peered with, or, when the one named is the only one, the probe.
 func (a *Activities) Witness(ctx context.Context, silent []string) (bool, error) {
+	answers, _, err := a.witness(ctx, silent)
+	return answers, toApplicationError(ctx, "", err)
+}
+
+// witness also reports whether there is anybody to ask.
+func (a *Activities) witness(ctx context.Context, silent []string) (answers, others bool, err error) {
 	peers, err := a.Backend.Peers(ctx)
 	if err != nil {
-		return false, toApplicationError(ctx, "", err)
+		return false, false, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, catalogBound)
 	offers, _, err := a.Catalog.Offers(bounded)
@@ -64,9 +70,10 @@ func (a *Activities) Witness(ctx context.Context, silent []string) (bool, error)
 	}
 	peers = slices.DeleteFunc(peers, func(p fleet.Provider) bool { return slices.Contains(silent, p.ID) })
 	if len(peers) == 0 {
-		return len(silent) == 1 && a.Probe != nil && a.Probe(ctx) == nil, nil
+		probe := len(silent) == 1 && a.Probe != nil
+		return probe && a.Probe(ctx) == nil, probe, nil
 	}
-	return a.anyAnswers(ctx, peers), nil
+	return a.anyAnswers(ctx, peers), true, nil
 }
 
 // anyAnswers asks all at once.

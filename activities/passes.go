@@ -30,6 +30,8 @@ type Beat struct {
 	// Network is how much of Spent went into stages of the network.
 	Network time.Duration `json:"network,omitempty"`
 	At      time.Time     `json:"at"`
+	// Stands is why the clock stands now, in words; "" while it goes on.
+	Stands string `json:"stands,omitempty"`
 }
 
 // maxBeat bounds a beat's message, in characters.
@@ -48,16 +50,25 @@ type clock struct {
 	end  context.CancelCauseFunc
 	done chan struct{}
 	beat Beat
+	well Beat // as it was when no fault of our own was seen last
 	now  func() time.Time
 	mu   sync.Mutex
 	wait sync.WaitGroup
+	// fault, if any, is asked whether the clock stands; see ownFault.
+	fault   func(ctx context.Context, silent bool) string
+	judging sync.Mutex
 }
 
 // startClock starts a run. A first pass that reaches its end soon costs no heartbeat, which would be billed. The
 // returned context is what the step works under: it ends when the activity is cancelled,
-// when this worker is told to stop, and after most, if that is not 0.
-func (a *Activities) startClock(parent context.Context, most time.Duration) (context.Context, *clock) {
+// when this worker is told to stop, and after most, if that is not 0. The clock stands for faults of our own if their
+// provider is named.
+func (a *Activities) startClock(parent context.Context, most time.Duration, provider string) (context.Context,
+	*clock) {
 	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
+	if provider != "" {
+		c.fault = func(ctx context.Context, silent bool) string { return a.ownFault(ctx, provider, silent) }
+	}
 	if activity.HasHeartbeatDetails(parent) {
 		var last Beat
 		if activity.GetHeartbeatDetails(parent, &last) == nil {
@@ -76,16 +87,71 @@ func (a *Activities) startClock(parent context.Context, most time.Duration) (con
 	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies again and again comes to its end
 		c.record(parent)
 	}
+	c.well = c.beat
 	c.wait.Go(func() { c.run(parent, over) })
+	if c.fault != nil {
+		c.wait.Go(func() { c.watch(parent) })
+	}
 	return c.ctx, c
 }
 
-func (c *clock) run(parent context.Context, over <-chan time.Time) {
-	interval := activity.GetInfo(parent).HeartbeatTimeout / 4
-	if interval <= 0 {
-		interval = time.Second
+// interval is how often a run beats, and asks whether its clock stands.
+func interval(ctx context.Context) time.Duration {
+	if i := activity.GetInfo(ctx).HeartbeatTimeout / 4; i > 0 {
+		return i
 	}
-	tick := time.NewTicker(interval)
+	return time.Second
+}
+
+// watch asks again and again whether the clock stands; beside the beats, which must not wait for it.
+func (c *clock) watch(parent context.Context) {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	c.wait.Go(func() {
+		defer cancel()
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+		}
+	})
+	tick := time.NewTicker(interval(parent))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.judge(ctx, false)
+		}
+	}
+}
+
+// judge stops the clock for a fault of our own, and lets it go on after that. What it has counted since it was last
+// known to be well does not count. silent: the provider does not answer.
+func (c *clock) judge(ctx context.Context, silent bool) {
+	if c.fault == nil {
+		return
+	}
+	c.judging.Lock()
+	defer c.judging.Unlock()
+	c.mu.Lock()
+	silent = silent || c.beat.Stands == standsIsolated
+	c.mu.Unlock()
+	why := c.fault(ctx, silent)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	c.beat.goOn(c.now())
+	if why != "" {
+		c.beat.Spent, c.beat.Network = c.well.Spent, c.well.Network
+	}
+	c.beat.Stands, c.well = why, c.beat
+}
+
+func (c *clock) run(parent context.Context, over <-chan time.Time) {
+	tick := time.NewTicker(interval(parent))
 	defer tick.Stop()
 	stopping := activity.GetWorkerStopChannel(parent)
 	for {
@@ -103,9 +169,12 @@ func (c *clock) run(parent context.Context, over <-chan time.Time) {
 	}
 }
 
-// goOn lets the clock go on, in the stage that it stands in.
+// goOn lets the clock go on, unless it stands, in the stage that it is in.
 func (b *Beat) goOn(now time.Time) {
 	gone := min(max(now.Sub(b.At), 0), maxGap)
+	if b.Stands != "" {
+		gone = 0
+	}
 	b.Spent += gone
 	if backend.Stage(b.Stage).OfNetwork() {
 		b.Network += gone
@@ -145,6 +214,14 @@ func (c *clock) spentOn() (without, network time.Duration) {
 	now := c.beat
 	now.goOn(c.now())
 	return now.Spent - now.Network, now.Network
+}
+
+// over reports whether so much has been spent; not while the clock stands.
+func (c *clock) over(budget time.Duration) bool {
+	c.mu.Lock()
+	stands := c.beat.Stands != ""
+	c.mu.Unlock()
+	return !stands && c.spent() >= budget
 }
 
 // stop ends the run.
@@ -189,6 +266,6 @@ func gaveUp(f *fleet.Failure, budget time.Duration) error {
 // beating heartbeats for an activity that lists, until stop is called; the context also ends when this worker stops.
 func beating(ctx context.Context) (context.Context, func()) {
 	a := Activities{}
-	working, c := a.startClock(ctx, 0)
+	working, c := a.startClock(ctx, 0, "")
 	return working, c.stop
 }

@@ -50,6 +50,7 @@ func (b *beats) env(env *testsuite.TestActivityEnvironment) {
 	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		b.last = activities.Beat{}
 		_ = details.Get(&b.last)
 	})
 	if b.before != nil {

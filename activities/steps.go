@@ -203,6 +203,8 @@ type limit struct {
 // usedUp is the budget that is used up, if one is.
 func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 	switch without, network := c.spentOn(); {
+	case !c.over(0):
+		return 0, false
 	case l.network > 0 && network >= l.network:
 		return l.network, true
 	case l.network > 0 && without >= l.budget, l.network == 0 && without+network >= l.budget:
@@ -216,7 +218,11 @@ func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 // final, and so is the end of the budget.
 func (a *Activities) pass(parent context.Context, provider string, limit limit, do func(context.Context,
 	backend.Progress) error) error {
-	ctx, c := a.startClock(parent, PassBound)
+	judged := provider
+	if limit.budget <= 0 {
+		judged = "" // it never gives up
+	}
+	ctx, c := a.startClock(parent, PassBound, judged)
 	defer c.stop()
 	err := do(ctx, c.progress)
 	switch {
@@ -234,6 +240,7 @@ func (a *Activities) pass(parent context.Context, provider string, limit limit, 
 	if isVerdict(err) {
 		return refused(f, err)
 	}
+	c.judge(parent, errors.Is(err, backend.ErrUnreachable))
 	if budget, over := limit.usedUp(c); over {
 		return gaveUp(f, budget)
 	}

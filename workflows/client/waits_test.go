@@ -83,6 +83,11 @@ func TestWaits(t *testing.T) {
 				&activities.Beat{Stage: "ready"}, "no answer")},
 			Waiting{Step: "Join", Stage: "ready", Message: "before: no answer"}, false,
 		},
+		"its clock stands": {
+			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": step(t, "Drain",
+				&activities.Beat{Stage: "drain", Message: "2 pods", Stands: "we do not answer"}, "")},
+			Waiting{Step: "Drain", Stage: "drain", Message: "its clock stands, we do not answer; 2 pods"}, false,
+		},
 		"nobody drives it": {fleet.Peering, nil, Waiting{}, true},
 		"is at rest":       {fleet.Ready, nil, Waiting{}, false},
 	} {

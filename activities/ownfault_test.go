@@ -1,0 +1,127 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// No step is given up, and no healthy provider's attempt undone, for a fault of this cluster: the clock stands while
+// its own API server does not answer, and while nobody answers it.
+func TestTheClockStandsForOwnFaults(t *testing.T) {
+	down := errors.New("connection refused")
+	turin := []fleet.Offer{{Provider: "turin", Credentials: fleet.Credentials{KubeconfigFile: "turin"}}}
+	verbs := map[string]func(a *activities.Activities) (any, any){
+		"Establish": func(a *activities.Activities) (any, any) {
+			return a.Establish, fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"},
+				Budget: metav1.Duration{Duration: 10 * time.Second}}
+		},
+		"Join": func(a *activities.Activities) (any, any) { return a.Join, joining() },
+		"Drain": func(a *activities.Activities) (any, any) {
+			return a.Drain, activities.DrainInput{Attempt: attempt("a-t0-1"),
+				Budget: metav1.Duration{Duration: 10 * time.Second}}
+		},
+	}
+	for name, c := range map[string]struct {
+		here    error // of this cluster's API server
+		err     error // the step's
+		offers  []fleet.Offer
+		answers []string
+		probe   func(context.Context) error
+		stands  string
+	}{
+		"this cluster does not answer": {here: down, err: down, stands: "this cluster's API server does not answer"},
+		"it does, and the step fails":  {err: errors.New("not yet")},
+		"nobody answers": {
+			err: backend.ErrUnreachable, offers: turin, stands: "no provider answers this cluster",
+		},
+		"another provider answers":            {err: backend.ErrUnreachable, offers: turin, answers: []string{"turin"}},
+		"nobody answers, and it is not asked": {err: errors.New("not yet"), offers: turin},
+		"the only one does not answer":        {err: backend.ErrUnreachable},
+		"the only one does not, but the probe": {err: backend.ErrUnreachable,
+			probe: func(context.Context) error { return nil }},
+		"the only one does not, nor does the probe": {err: backend.ErrUnreachable,
+			probe: func(context.Context) error { return down }, stands: "no provider answers this cluster"},
+	} {
+		for verb, call := range verbs {
+			t.Run(name+"/"+verb, func(t *testing.T) {
+				clock := &wall{at: noon}
+				b := &beats{before: &activities.Beat{Stage: "slice-auth", Spent: 5 * time.Second, At: noon}}
+				w := &world{err: c.here, verb: fails(c.err), answers: c.answers,
+					after: func() { clock.pass(9 * time.Second) }}
+				do, arg := call(&activities.Activities{Backend: w, Messages: &messages{}, Catalog: offering{offers: c.offers},
+					Probe: c.probe, Now: clock.now, Entities: running()})
+				err := ended(t, do, arg, b.env)
+				var app *temporal.ApplicationError
+				require.ErrorAs(t, err, &app)
+				require.Equal(t, c.stands == "", app.NonRetryable(), app.Message())
+				if c.stands != "" {
+					require.Equal(t, activities.Beat{Stage: "slice-auth", Message: "asked milan", Spent: 5 * time.Second,
+						At: clock.now(), Stands: c.stands}, b.last)
+				}
+			})
+		}
+	}
+}
+
+// A clock that stands does so between two runs too, and goes on with the first run that this cluster is well in.
+func TestAClockGoesOnAfterAnOwnFault(t *testing.T) {
+	before := activities.Beat{Stage: "slice-auth", Spent: 5 * time.Second, At: noon.Add(-8 * time.Second),
+		Stands: "this cluster's API server does not answer"}
+	clock, b := &wall{at: noon}, &beats{before: &before}
+	w := &world{verb: fails(backend.ErrUnreachable), after: func() { clock.pass(3 * time.Second) }}
+	require.Error(t, establish(t, &activities.Activities{Backend: w, Catalog: offering{}, Now: clock.now}, time.Minute, b))
+	require.Equal(t, activities.Beat{Stage: "slice-auth", Message: "asked milan", Spent: 5 * time.Second,
+		At: clock.now()}, b.last)
+	b.before = &b.last
+	require.Error(t, establish(t, &activities.Activities{Backend: w, Catalog: offering{}, Now: clock.now}, time.Minute, b))
+	require.Equal(t, 8*time.Second, b.last.Spent)
+}
+
+// Join holds its slot for minutes: its clock stands while this cluster does not answer, and goes on in the same run.
+func TestJoinsClockStandsWithinARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const outage, budget = time.Minute, 2 * time.Minute
+		b, w := &beats{}, &world{}
+		w.verb = func(ctx context.Context) error {
+			wait(ctx, 30*time.Second)
+			w.breaks(errors.New("connection refused"))
+			wait(ctx, outage)
+			b.mu.Lock()
+			beat := b.last
+			b.mu.Unlock()
+			require.Equal(t, "this cluster's API server does not answer", beat.Stands)
+			require.InDelta(t, 30, beat.Spent.Seconds(), 4)
+			w.breaks(nil)
+			return hangs(ctx)
+		}
+		a := &activities.Activities{Backend: w, Messages: &messages{}, Catalog: offering{}}
+		in := joining()
+		in.Node.Booking.Spec.Budgets.Join.Duration = budget
+		began := time.Now()
+		err := ended(t, a.Join, in, b.env)
+		require.Equal(t, budget, time.Since(began).Round(time.Second), "the slot is freed")
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app)
+		require.False(t, app.NonRetryable(), "what is left of the budget is the next run's: %v", err)
+		require.InDelta(t, (budget - outage).Seconds(), b.last.Spent.Seconds(), 8)
+		require.Empty(t, b.last.Stands)
+	})
+}
+
+// wait passes time, or the rest of the context's.
+func wait(ctx context.Context, d time.Duration) {
+	bounded, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-bounded.Done()
+}
