@@ -86,6 +86,14 @@ var broken = map[doctor.ID]struct {
 	"group-change-not-in-force": {func(s *setup) {
 		s.in.Temporal.Groups[0].Notice = fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but"}
 	}, "shape changed, but"},
+	"group-retired": {func(s *setup) {
+		s.in.Temporal.Groups[0].Notice = fleet.Notice{Name: fleet.BlockRetired, Message: "it only shrinks"}
+	}, "it only shrinks"},
+	"group-spending-limit": {func(s *setup) {
+		limit := 0.4
+		s.in.Temporal.Groups[0].Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &limit}}
+		s.in.Market.Offers[0].Price = 0.5
+	}, "spending.hourly.hard is 0.4"},
 	"group-without-offer": {func(s *setup) {
 		s.in.Market.Offers[0].Lendable = list("1", "16Gi")
 		s.in.Market.Offers[0].Free = list("1", "16Gi")

@@ -21,16 +21,31 @@ func (r *Report) groups(in Installation) {
 			r.add("group-not-configured", where, "it runs and has no spec")
 			continue
 		}
-		if g.Paused {
-			r.add("group-paused", where, "an operator paused it: it starts nothing")
-		}
-		if g.Notice.Name == fleet.BlockChangeNotInForce {
-			r.add("group-change-not-in-force", where, "%s", g.Notice.Message)
-		}
+		r.conditions(in, g, where)
 		for _, i := range g.Instances {
 			if i.Stuck != "" {
 				r.add("group-stuck", where, "instance %s is stuck in phase %s: %s", i.Name, i.Phase, i.Stuck)
 			}
+		}
+	}
+}
+
+// conditions are those of `status` that somebody may have to do something about.
+func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
+	var cheapest fleet.Money
+	if in.Market != nil {
+		cheapest = fleet.Cheapest(fleet.Choose(*g.Spec, in.Market.Candidates(), nil, fleet.Rank{}, in.Now).Verdicts)
+	}
+	for _, c := range g.Conditions(cheapest, in.Now) {
+		switch c.Name {
+		case fleet.BlockPaused:
+			r.add("group-paused", where, "%s", c.Message)
+		case fleet.BlockSpendingLimit:
+			r.add("group-spending-limit", where, "%s", c.Message)
+		case fleet.BlockChangeNotInForce:
+			r.add("group-change-not-in-force", where, "%s", c.Message)
+		case fleet.BlockRetired:
+			r.add("group-retired", where, "%s", c.Message)
 		}
 	}
 }

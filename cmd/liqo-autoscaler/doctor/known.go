@@ -73,6 +73,9 @@ var known = map[ID]illness{
 	"group-paused":         {Warning, "liqo-autoscaler resume group ID, unless it is meant to stay so"},
 	"group-change-not-in-force": {Warning,
 		"give the changed group a new id in the config, and remove the old one; it ends when it is empty"},
+	"group-spending-limit": {Warning, "wait, or raise the group's spending in the config"},
+	"group-retired": {Warning,
+		"nothing if it is meant to end; else write it into the config again, with the same id"},
 	"group-without-offer": {Warning, "raise lendable, add a provider, or correct the group's selector and shape"},
 
 	"no-market":          {Warning, "see that a worker runs and may write the ConfigMap; groups with per need it"},
