@@ -36,14 +36,16 @@ func TestPeering(t *testing.T) {
 		"--cpu", "2", "--memory", "4Gi", "--pods", "10")
 	require.Eventually(t, func() bool { return ready(ctx, consumer, provider) }, time.Minute, 200*time.Millisecond)
 
-	process := lab.Consumer + "-" + lab.VirtualKubelet(provider)
-	first, err := l.Pid(process)
-	require.NoError(t, err)
-	require.NoError(t, l.Signal(lab.Consumer, lab.VirtualKubelet(provider), syscall.SIGKILL))
-	require.Eventually(t, func() bool {
-		again, err := l.Pid(process)
-		return err == nil && again != first
-	}, 2*time.Minute, 100*time.Millisecond, "a kubelet starts a crashed container again")
+	for _, name := range []string{lab.VirtualKubelet(provider), lab.LiqoIPAM, lab.LiqoManager, lab.LiqoCRDReplicator} {
+		process := lab.Consumer + "-" + name
+		first, err := l.Pid(process)
+		require.NoError(t, err)
+		require.NoError(t, l.Signal(lab.Consumer, name, syscall.SIGKILL))
+		require.Eventually(t, func() bool {
+			again, err := l.Pid(process)
+			return err == nil && again != first
+		}, 2*time.Minute, 100*time.Millisecond, "a kubelet starts a crashed container again: %s", name)
+	}
 
 	offloaded(ctx, t, l, consumer)
 

@@ -36,7 +36,7 @@ func (l *Lab) Pid(name string) (int, error) {
 }
 
 // Signal sends a signal to one process: SIGSTOP and SIGCONT freeze and thaw it, SIGKILL is a crash. The lab starts
-// nothing again but virtual kubelets and gateways, after a second.
+// Liqo's processes again, after a second and later if they end at once, but none of Kubernetes'.
 func (l *Lab) Signal(cluster, process string, s syscall.Signal) error {
 	e, err := pids.Find(l.Root, cluster+"-"+process)
 	if err != nil {

@@ -39,6 +39,8 @@ type cluster struct {
 
 	kube    kubernetes.Interface
 	objects dynamic.Interface
+
+	containers []container // Liqo's, which are started again when they end
 }
 
 func (l *lab) cluster(name string, index int) (*cluster, error) {

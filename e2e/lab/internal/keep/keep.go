@@ -77,6 +77,9 @@ func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(strin
 			}
 			tending.Go(func() { c.renewLeases(ctx, log) })
 			tending.Go(func() { c.runKubelet(ctx, log) })
+			for _, of := range c.containers {
+				tending.Go(func() { c.again(ctx, of, log) })
+			}
 			return nil
 		})
 	}

@@ -78,10 +78,10 @@ func (c *cluster) webhook(ctx context.Context, ch chart) error {
 			return fmt.Errorf("give webhook of %s its certificate: %w", c.name, err)
 		}
 	}
-	p, err := c.start("liqo-webhook", c.liqo("webhook"), append(args, flags(
+	p, err := c.startContainer("liqo-webhook", c.liqo("webhook"), append(args, flags(
 		"--webhook-port", strconv.Itoa(c.ports.webhook), "--podcidr", c.podCIDR(),
 		"--metrics-address", loopback(c.ports.webhookMetrics), "--health-probe-address",
-		loopback(c.ports.webhookProbe))...), c.env())
+		loopback(c.ports.webhookProbe))...))
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *cluster) replicator(ctx context.Context, ch chart) error {
 
 func (c *cluster) startUntil(ctx context.Context, name, path string, args []string,
 	ready func(context.Context) error) error {
-	p, err := c.start(name, path, args, c.env())
+	p, err := c.startContainer(name, path, args)
 	if err != nil {
 		return err
 	}
