@@ -147,6 +147,9 @@ func (e *Entry) newer(f *Found) {
 // whole reports whether the attempt is a Node that was finished: marked, stamped and not terminating.
 func (f Found) whole() bool { return f.Marked && f.Stamped && !f.Terminating }
 
+// adoptable reports whether the attempt is a finished one that a recovery can book.
+func (f Found) adoptable() bool { return f.whole() && f.Booking != nil }
+
 func (f Found) offer() *Offer {
 	p := f.Attempt.Provider
 	o := &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials}
@@ -156,13 +159,17 @@ func (f Found) offer() *Offer {
 	return o
 }
 
-// recovered makes entries of what exists. The newest attempt of an instance speaks for it: Ready when it is whole,
-// Joining when it was on its way and Draining otherwise, because nobody remembers whether CA still wants it. Older
-// attempts are undone. Objects without a readable booking are left to people.
+// recovered makes entries of what exists. The newest attempt that is whole speaks for its instance, which is then Ready;
+// else the newest of all: Joining when it was on its way and Draining otherwise, because nobody remembers whether CA
+// still wants it. The others are undone. Objects without a readable booking are left to people.
 func (l *Ledger) recovered(found []Found, now time.Time) {
-	newest := map[string]int{}
+	speaks := map[string]Found{}
 	for _, f := range found {
-		newest[f.Attempt.Instance] = max(newest[f.Attempt.Instance], f.Attempt.Number)
+		best, known := speaks[f.Attempt.Instance]
+		if whole := f.adoptable(); !known || whole && !best.adoptable() ||
+			whole == best.adoptable() && f.Attempt.Number > best.Attempt.Number {
+			speaks[f.Attempt.Instance] = f
+		}
 	}
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b Found) int {
@@ -170,7 +177,7 @@ func (l *Ledger) recovered(found []Found, now time.Time) {
 	})
 	for _, f := range found {
 		switch {
-		case f.Attempt.Number != newest[f.Attempt.Instance]:
+		case f.Attempt.Number != speaks[f.Attempt.Instance].Attempt.Number:
 			l.undoAttempt(f.Attempt)
 		case f.Booking != nil:
 			l.adopt(f, now)
