@@ -32,8 +32,12 @@ var (
 		Resource: "gatewayservers"}
 	gatewayClients = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
 		Resource: "gatewayclients"}
-	publicKeys   = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "publickeies"}
-	connections  = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "connections"}
+	publicKeys = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
+		Resource: "publickeies"}
+	connections = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1",
+		Resource: "connections"}
+	ipamNetworks = schema.GroupVersionResource{Group: "ipam.liqo.io", Version: "v1alpha1",
+		Resource: "networks"}
 	virtualNodes = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
 		Resource: "virtualnodes"}
 	namespaceOffloadings = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",

@@ -41,9 +41,8 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.liqoctl(ctx, s.consumer, peering(s, first)...))
 	r.done("liqoctl peer")
 	theirs := map[*cluster][]schema.GroupVersionResource{s.consumer: {identities}, first: {tenants}}
-	before, err := uids(ctx, theirs)
+	before, err := s.theirs(ctx, theirs)
 	require.NoError(t, err)
-	require.Len(t, before, 2)
 	r.empty = func(ctx context.Context) error { return noneOfOurs(ctx, append(s.providers, s.consumer)...) }
 	r.thereAndBackOn(ctx, first)
 	require.NoError(t, same(ctx, before, theirs))
@@ -63,9 +62,8 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.liqoctl(ctx, first, peering(s, s.consumer)...))
 	r.done("liqoctl peer, the other way")
 	theirs := map[*cluster][]schema.GroupVersionResource{first: {identities}, s.consumer: {tenants}}
-	before, err := uids(ctx, theirs)
+	before, err := s.theirs(ctx, theirs)
 	require.NoError(t, err)
-	require.Len(t, before, 2)
 	r.empty = func(ctx context.Context) error {
 		return errors.Join(s.consumer.count(ctx, resourceSlices, 0), s.consumer.count(ctx, virtualNodes, 0),
 			first.count(ctx, resourceSlices, 0))
@@ -150,10 +148,10 @@ func (r *run) lingers(ctx context.Context, provider *cluster) error {
 func peering(s *stack, provider *cluster) []string {
 	args := []string{"peer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--create-resource-slice=false",
 		"--timeout", "2m"}
-	if s.gateways {
-		return append(args, "--gw-server-service-type", "NodePort")
+	if !s.gateways {
+		args = append(args, "--networking-disabled")
 	}
-	return append(args, "--networking-disabled")
+	return args
 }
 
 func unpeering(s *stack, provider *cluster) []string {
@@ -168,6 +166,24 @@ func (s *stack) liqoctl(ctx context.Context, in *cluster, args ...string) error 
 		return fmt.Errorf("liqoctl %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
+}
+
+// theirs are the two objects of a peering by hand, and with gateways the six of its network, which it adds to the
+// kinds.
+func (s *stack) theirs(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID,
+	error) {
+	want := 2
+	if s.gateways {
+		want += 6 // of each side a Configuration and a key, of one a server, of the other a client
+		for c := range kinds {
+			kinds[c] = append(kinds[c], configurations, publicKeys, gatewayServers, gatewayClients)
+		}
+	}
+	before, err := uids(ctx, kinds)
+	if err == nil && len(before) != want {
+		err = fmt.Errorf("by hand were made %v, want %d", before, want)
+	}
+	return before, err
 }
 
 // uids are the identities of objects, by cluster, kind and name.
@@ -198,7 +214,8 @@ func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][
 
 // noneOfOurs wants no object with our labels; what others have does not matter.
 func noneOfOurs(ctx context.Context, clusters ...*cluster) error {
-	kinds := []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities,
+	kinds := []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities, configurations,
+		gatewayServers, gatewayClients, publicKeys,
 		{Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "nodes"}}
 	var found []error
 	for _, c := range clusters {

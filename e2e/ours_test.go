@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,25 +14,16 @@ import (
 )
 
 // clean wants nothing owned by us in the clusters (I9). Nobody else peers in the lab, so what Liqo calls a slice, a
-// virtual node, a tenant, an identity or a part of a network must be gone altogether, labelled or not, and so must every
-// node but the plain one.
+// virtual node, a tenant, an identity or a part of a network must be gone altogether, labelled or not, and so must
+// every node but the plain one. Of the networks that Liqo's IPAM knows, the cluster's own stay.
 func clean(ctx context.Context, clusters ...*cluster) error {
 	var found []error
 	for _, c := range clusters {
-		for _, r := range []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities,
-			configurations, gatewayServers, gatewayClients, publicKeys, connections} {
-			items, err := c.list(ctx, r)
-			if err != nil {
-				return err
-			}
-			for _, i := range items {
-				state := "present"
-				if i.GetDeletionTimestamp() != nil {
-					state = fmt.Sprintf("terminating, finalizers %v", i.GetFinalizers())
-				}
-				found = append(found, fmt.Errorf("%s: %s %s/%s %s", c.name, i.GetKind(), i.GetNamespace(), i.GetName(), state))
-			}
+		parts, err := peeringParts(ctx, c)
+		if err != nil {
+			return err
 		}
+		found = append(found, parts...)
 		nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -58,4 +50,26 @@ func clean(ctx context.Context, clusters ...*cluster) error {
 		}
 	}
 	return errors.Join(found...)
+}
+
+// peeringParts says what a cluster has of peerings and virtual nodes.
+func peeringParts(ctx context.Context, c *cluster) (found []error, err error) {
+	for _, r := range []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities, configurations,
+		gatewayServers, gatewayClients, publicKeys, connections, ipamNetworks} {
+		items, err := c.list(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range items {
+			if r == ipamNetworks && !strings.HasPrefix(i.GetNamespace(), "liqo-tenant-") {
+				continue
+			}
+			state := "present"
+			if i.GetDeletionTimestamp() != nil {
+				state = fmt.Sprintf("terminating, finalizers %v", i.GetFinalizers())
+			}
+			found = append(found, fmt.Errorf("%s: %s %s/%s %s", c.name, i.GetKind(), i.GetNamespace(), i.GetName(), state))
+		}
+	}
+	return found, nil
 }
