@@ -160,8 +160,8 @@ func (f Found) offer() *Offer {
 }
 
 // recovered makes entries of what exists. The newest attempt that is whole speaks for its instance, which is then
-// Ready; else the newest of all: Joining when it was on its way and Draining otherwise, because nobody remembers whether
-// CA still wants it. The others are undone. Objects without a readable booking are left to people.
+// Ready; else the newest of all: Joining when it was on its way and Draining otherwise, because nobody remembers
+// whether CA still wants it. The others are undone. Objects without a readable booking are left to people.
 func (l *Ledger) recovered(found []Found, now time.Time) {
 	speaks := map[string]Found{}
 	for _, f := range found {
