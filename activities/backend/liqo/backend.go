@@ -30,7 +30,7 @@ type Config struct {
 	// period 0. Liqo removes virtual nodes one at a time and waits for each one's pods, so it must be short. Default 5s.
 	ForceAfter time.Duration
 	// DenyAfter is how long a denied authentication of a slice is given to turn: Liqo also says denied while the signer
-	// is slow (remoteresourceslice_controller.go). Default 15s.
+	// is slow, for which it waits 30 s (remoteresourceslice_controller.go, certificateIdentityProvider.go). Default 35s.
 	DenyAfter time.Duration
 	// TenantRights, if any, are what its account has to give itself before it may read Secrets in a tenant namespace.
 	TenantRights *TenantRights
@@ -55,7 +55,7 @@ func (c Config) withDefaults() Config {
 		c.ForceAfter = 5 * time.Second
 	}
 	if c.DenyAfter <= 0 {
-		c.DenyAfter = 15 * time.Second
+		c.DenyAfter = 35 * time.Second
 	}
 	if c.RefusedFor <= 0 {
 		c.RefusedFor = 30 * time.Minute
