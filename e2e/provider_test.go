@@ -145,6 +145,7 @@ func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, r.counts(ctx, 1))
 	require.NoError(t, setTenantCondition(ctx, first, "Active"))
 	r.workDone(ctx)
+	r.peeringEnds(ctx, first) // the next part wants it asked
 }
 
 // consumerCut: nobody answers any more, for more than twice the patience. Nothing is lost, and all goes on as before
