@@ -165,7 +165,7 @@ mutate: ## change the code at random, and list what no fast test notices: N=150 
 	@go run ./internal/tools/mutate -n $(N) -seed $(SEED)
 
 .PHONY: lines
-lines: ## count the lines of code, without tests
+lines: ## count the lines of code, without tests, and in workflows the arrows between files
 	@go run ./internal/tools/lines
 
 .PHONY: update

@@ -1,5 +1,6 @@
 // Command lines counts the product's Go lines that hold code: neither blank nor comment only. It leaves out tests, test
-// kits, the development tools beside it, and the e2e module.
+// kits, the development tools beside it, and the e2e module. Of workflows and what is below it it counts the arrows
+// between the files, too.
 package main
 
 import (
@@ -23,10 +24,16 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	packages, err := countAll(root)
-	if err != nil {
+	if err := run(root); err != nil {
 		fmt.Fprintln(os.Stderr, "count the lines of "+root+":", err)
 		os.Exit(1)
+	}
+}
+
+func run(root string) error {
+	packages, err := countAll(root)
+	if err != nil {
+		return err
 	}
 	total := 0
 	for _, p := range slices.SortedFunc(maps.Keys(packages), func(a, b string) int {
@@ -37,6 +44,17 @@ func main() {
 	}
 	fmt.Printf("%7d workflows and workflows/fleet\n", packages["workflows"]+packages["workflows/fleet"])
 	fmt.Printf("LINES total=%d\n", total)
+	for _, p := range slices.Sorted(maps.Keys(packages)) {
+		if p != "workflows" && !strings.HasPrefix(p, "workflows/") {
+			continue
+		}
+		a, err := arrowsIn(filepath.Join(root, p))
+		if err != nil {
+			return err
+		}
+		fmt.Printf("ARROWS %s %s\n", p, a)
+	}
+	return nil
 }
 
 // countAll counts the lines of each package below root, by its folder.

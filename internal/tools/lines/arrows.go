@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// arrows are the files of one package, tests left out, each with those that it points at: those that declare a function,
+// type, variable, constant or method that it names. Fields of structs do not count.
+type arrows map[string]map[string]bool
+
+// count returns how many arrows there are, and how many are part of a circle: only those can run back.
+func (a arrows) count() (all, circular int) {
+	for from, to := range a {
+		all += len(to)
+		for next := range to {
+			if a.leads(next, from, map[string]bool{}) {
+				circular++
+			}
+		}
+	}
+	return all, circular
+}
+
+func (a arrows) leads(from, to string, seen map[string]bool) bool {
+	if from == to {
+		return true
+	}
+	seen[from] = true
+	for next := range a[from] {
+		if !seen[next] && a.leads(next, to, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a arrows) String() string {
+	all, circular := a.count()
+	return fmt.Sprintf("files=%d arrows=%d a_file=%.2f in_circles=%d%%", len(a), all, float64(all)/float64(len(a)),
+		100*circular/max(all, 1))
+}
+
+// arrowsIn finds the arrows of the package in a folder, which must compile.
+func arrowsIn(folder string) (arrows, error) {
+	p, err := build.ImportDir(folder, 0)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := dependencies(folder)
+	if err != nil {
+		return nil, err
+	}
+	var files []*ast.File
+	set, found := token.NewFileSet(), arrows{}
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(set, filepath.Join(folder, name), nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		files, found[name] = append(files, f), map[string]bool{}
+	}
+	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(compiled[path])
+	})}
+	pkg, err := config.Check(folder, set, files, &info)
+	if err != nil {
+		return nil, err
+	}
+	for name, named := range info.Uses {
+		if v, ok := named.(*types.Var); named.Pkg() != pkg || ok && v.IsField() {
+			continue
+		}
+		from, to := set.Position(name.Pos()).Filename, set.Position(named.Pos()).Filename
+		if from != to {
+			found[filepath.Base(from)][filepath.Base(to)] = true
+		}
+	}
+	return found, nil
+}
+
+// dependencies are what the package in a folder imports: where the go command has it compiled, by import path.
+func dependencies(folder string) (map[string]string, error) {
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}")
+	list.Dir = folder
+	out, err := list.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return nil, fmt.Errorf("go list: %w: %s", err, failed.Stderr)
+	}
+	compiled := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		compiled[path] = file
+	}
+	return compiled, err
+}
