@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 )
@@ -21,12 +22,15 @@ type mailbox[T any] struct {
 // letter is what one caller sends; its rows travel together.
 type letter[T any] struct {
 	rows []T
+	size int // in bytes, about
 	done chan error
 }
 
-// Bounds of one signal.
+// Bounds of one signal: Temporal refuses one of 2 MiB, again and again, and warns of one of 256 KiB. A letter that is
+// larger travels alone.
 const (
 	mailRows    = 100
+	mailBytes   = 256 << 10
 	mailTimeout = 10 * time.Second
 	// mailPause is the least time between two signals of one kind to a group: at most 20 a second reach it from a process.
 	// Providers have fewer, and a driver waits for what it asks them.
@@ -39,7 +43,11 @@ func newMailbox[T any](pause time.Duration, send func(ctx context.Context, targe
 
 // put delivers rows, and returns once they are durable, or the context ends: then they may be delivered all the same.
 func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
-	l := letter[T]{rows: rows, done: make(chan error, 1)}
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	l := letter[T]{rows: rows, size: len(text), done: make(chan error, 1)}
 	m.mu.Lock()
 	queue, sending := m.waiting[target]
 	m.waiting[target] = append(queue, l)
@@ -77,9 +85,15 @@ func (m *mailbox[T]) take(target string) (letters []letter[T], rows []T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	queue := m.waiting[target]
-	for len(queue) > 0 && (len(rows) == 0 || len(rows)+len(queue[0].rows) <= mailRows) {
-		rows = append(rows, queue[0].rows...)
-		letters, queue = append(letters, queue[0]), queue[1:]
+	size := 0
+	for len(queue) > 0 {
+		l := queue[0]
+		size += l.size
+		if len(letters) > 0 && (len(rows)+len(l.rows) > mailRows || size > mailBytes) {
+			break
+		}
+		rows = append(rows, l.rows...)
+		letters, queue = append(letters, l), queue[1:]
 	}
 	if m.waiting[target] = queue; len(letters) == 0 {
 		delete(m.waiting, target)

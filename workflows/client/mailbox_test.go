@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,6 +114,27 @@ func TestMailIsBounded(t *testing.T) {
 		sizes = append(sizes, len(rows))
 	}
 	require.Equal(t, []int{1, mailRows - 1, mailRows}, sizes, "a letter's rows travel together")
+}
+
+// Rows are bounded by their size as well: an offer may be 64 KiB, and Temporal refuses a signal of 2 MiB, again and again.
+func TestMailIsBoundedBySize(t *testing.T) {
+	let, done := make(chan struct{}), make(chan error, 6)
+	var sent []int
+	m := newMailbox(0, func(_ context.Context, _ string, rows []string) error {
+		<-let
+		sent = append(sent, len(rows))
+		return nil
+	})
+	large := strings.Repeat("x", mailBytes*2/5)
+	for n, row := range []string{"", large, large, large, strings.Repeat("x", 2*mailBytes), ""} {
+		go func() { done <- m.put(t.Context(), "a", row) }()
+		require.Eventually(t, func() bool { return m.count("a") == n }, waitLimit, waitTick)
+	}
+	close(let)
+	for range 6 {
+		require.NoError(t, <-done)
+	}
+	require.Equal(t, []int{1, 2, 1, 1, 1}, sent, "a row that is too large travels alone")
 }
 
 func TestMailErrorsReachEveryCaller(t *testing.T) {
