@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,11 +115,15 @@ func (c *cluster) node(ctx context.Context, providerID string) (*corev1.Node, er
 	return nil, fmt.Errorf("no node with providerID %s", providerID)
 }
 
-func isReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+func isReady(n *corev1.Node) bool { return says(n, corev1.NodeReady, corev1.ConditionTrue) }
+
+// networked reports whether a Node says that its network is there.
+func networked(n *corev1.Node) bool {
+	return says(n, corev1.NodeNetworkUnavailable, corev1.ConditionFalse)
+}
+
+func says(n *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == kind && c.Status == status
+	})
 }

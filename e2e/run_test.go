@@ -78,14 +78,18 @@ func (r *run) booked(ctx context.Context, n int) []string {
 }
 
 // scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the
-// start.
+// start; with gateways they say that their network is there.
 func (r *run) scaledOut(ctx context.Context, n int) []string {
 	r.t.Helper()
 	ids := r.booked(ctx, n)
 	r.until(ctx, "nodes ready", 3*time.Minute, func(ctx context.Context) error {
 		for _, id := range ids {
-			if _, err := r.s.consumer.node(ctx, id); err != nil {
+			node, err := r.s.consumer.node(ctx, id)
+			if err != nil {
 				return err
+			}
+			if r.s.gateways && !networked(node) {
+				return fmt.Errorf("node %s does not say that its network is there", node.Name)
 			}
 		}
 		return nil

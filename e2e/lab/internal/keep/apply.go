@@ -60,8 +60,9 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured) er
 	objects := c.objects.Resource(version.WithResource(kind.resource))
 	options := metav1.ApplyOptions{FieldManager: "lab", Force: true}
 	var last error
-	// A resource whose definition is new may be missing for a moment after it is established.
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 15*time.Second, true,
+	// A resource whose definition is new may be missing for a moment after it is established; on a busy machine a single
+	// definition may take a quarter of a minute.
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
 			if kind.namespaced {
 				if o.GetNamespace() == "" {
