@@ -111,7 +111,17 @@ func TestLabNetworkKilled(t *testing.T) {
 			return err == nil && now != before && syscall.Kill(now, 0) == nil, nil
 		}))
 	}
-	l.requireWhole(t, p, a)
+	var first []string
+	l.requireSeen(t, p, func(o backend.Observation) bool {
+		if o.Network != "" || len(o.Heard) != 2 {
+			return false
+		}
+		if first == nil {
+			first = o.Heard
+		}
+		return o.Heard[0] != first[0] && o.Heard[1] != first[1] // a dead gateway's Connection stays Connected
+	})
+	l.requireReady(t, a, corev1.ConditionTrue)
 	require.NoError(t, l.b.Return(within(t, time.Minute), a, nil))
 	l.remove(t, p)
 }
