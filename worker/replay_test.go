@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -133,7 +134,7 @@ func (s *scene) replay() {
 		DisableDeadlockDetection: true}) // which takes a busy machine for one
 	require.NoError(s.t, err)
 	for _, lane := range workflows.Lanes {
-		workflows.RegisterWorkflows(replayer, lane)
+		worker.RegisterWorkflows(replayer, lane)
 	}
 	replayed := 0
 	for _, lane := range workflows.Lanes {

@@ -87,7 +87,7 @@ func lanes(o Options, registered func() bool) []worker.Worker {
 	var all []worker.Worker
 	for _, lane := range workflows.Lanes {
 		w := worker.New(o.Temporal, lane.Queue(queue), laneOptions(o, lane, slots))
-		workflows.Register(w, lane, a)
+		register(w, lane, a)
 		all = append(all, w)
 	}
 	return all

@@ -28,20 +28,20 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 		}
 	}
 	now := workflow.Now(ctx)
-	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed, Before: &last.Outlook}
+	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed, Before: &last.Outlook,
+		Sweep: last.Sweep}
 	if workflow.GetLastError(ctx) != nil || now.Sub(last.Began) > roundAge {
 		in.Number++ // what this round shows is not the second time in a row
 		in.Before = nil
 	}
-	in.Sweep = last.Sweep
 	swept := sweep(ctx, &in.Sweep, now)
 	in.Outlook = observe(ctx, last.Watched)
 	if swept != nil {
 		_ = swept.Get(ctx, &in.Sweep) // one that fails says nothing: the next round tries again
 	}
 	var out activities.Round
-	err := workflow.ExecuteActivity(list(ctx, "compare what exists with what is booked"), activities.NameCompare,
-		in).Get(ctx, &out)
+	options := list(ctx, "compare what exists with what is booked")
+	err := workflow.ExecuteActivity(options, activities.NameCompare, in).Get(ctx, &out)
 	return out, err
 }
 
@@ -54,8 +54,8 @@ func sweep(ctx workflow.Context, last *fleet.Sweep, now time.Time) workflow.Futu
 	if now.Sub(last.At) < fleet.SweepEvery {
 		return nil
 	}
-	return workflow.ExecuteActivity(sweeping(ctx, "look for what is left on providers"), activities.NameSweep,
-		activities.SweepInput{Last: *last, At: now})
+	options := once(ctx, "look for what is left on providers", sweepTimeout)
+	return workflow.ExecuteActivity(options, activities.NameSweep, activities.SweepInput{Last: *last, At: now})
 }
 
 // observe looks at the providers that were held, or had something wrong, in the round before, all at once.
@@ -63,14 +63,16 @@ func observe(ctx workflow.Context, providers []fleet.Provider) fleet.Outlook {
 	out := fleet.Outlook{At: workflow.Now(ctx)}
 	var looks []workflow.Future
 	for _, p := range providers {
-		looks = append(looks, workflow.ExecuteActivity(look(ctx, "look at provider "+p.ID), activities.NameObserve, p))
+		options := once(ctx, "look at provider "+p.ID, lookTimeout)
+		looks = append(looks, workflow.ExecuteActivity(options, activities.NameObserve, p))
 	}
 	var silent []string
 	for n, l := range looks {
-		e := fleet.Evidence{Provider: providers[n].ID}
+		var e fleet.Evidence
 		if err := l.Get(ctx, &e); err != nil { // we could not look, which says nothing of the provider
-			e = fleet.Evidence{Provider: providers[n].ID}
+			e = fleet.Evidence{}
 		}
+		e.Provider = providers[n].ID
 		silent = append(silent, e.Provider)
 		out.Evidence = append(out.Evidence, e)
 	}
@@ -78,8 +80,8 @@ func observe(ctx workflow.Context, providers []fleet.Provider) fleet.Outlook {
 		return out
 	}
 	answers := false
-	err := workflow.ExecuteActivity(look(ctx, "look whether anybody answers"), activities.NameWitness, silent).Get(ctx,
-		&answers)
+	options := once(ctx, "look whether anybody answers", lookTimeout)
+	err := workflow.ExecuteActivity(options, activities.NameWitness, silent).Get(ctx, &answers)
 	out.Isolated = err != nil || !answers
 	return out
 }

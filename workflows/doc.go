@@ -39,8 +39,8 @@
 //	                        ◀──view: Ready, final──┤
 //	 Refresh ──reads memo──▶ Ready
 //
-// Scale-in is the way back: DeleteNodes marks the instance as leaving in the same update that answers, scale-
-// in/<name> runs Drain and Return, tells Released and releases the hold; after the last hold has lingered,
+// Scale-in is the way back: DeleteNodes marks the instance as leaving in the same update that answers,
+// scale-in/<name> runs Drain and Return, tells Released and releases the hold; after the last hold has lingered,
 // unpeering/<id> removes the peering, if it is ours and nobody uses it.
 //
 // # The rules
@@ -57,7 +57,7 @@
 // The memo. An entity publishes its snapshot at most once a task, compressed (fleet/codec.go). The server reads it
 // without a worker. Updates answer with the rows that changed since the position the server names.
 //
-// Lanes. Each hub has four task queues (lanes.go), each with a worker of its own in every worker process: entities,
+// Lanes. Each hub has four task queues (names.go), each with a worker of its own in every worker process: entities,
 // drivers, making (Establish, Join), removing (Drain, Return, RemovePeering). What is slow holds nothing else up.
 //
 // Time. A step's budget is judged by its activity, by a clock that it keeps in its heartbeats (activities/passes.go).
@@ -70,8 +70,12 @@
 //
 // # The files
 //
-// entity.go is the loop of both entities; nodegroup.go and provider.go receive and make tasks of commands. drive.go
-// executes fleet.Driver for ScaleOut and ScaleIn. peering.go and undo.go run one activity each, and tell its end where
-// that could not; compare.go looks at the providers, then compares. names.go has the ids of workflows, steps.go the
-// timeouts of activities. reset.go has a run end that an operator has reset. What is decided is in fleet, see there.
+// Each workflow is in the file of its name. entity.go is the loop of both entities, with their memo and continue-as-new;
+// nodegroup.go and provider.go receive, and make tasks of commands. drive.go executes fleet.Driver for scaleout.go and
+// scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each; compare.go looks at the
+// providers, then compares.
+//
+// names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go what
+// people read of an entity in the UI and the log; alarm.go the one timer of a workflow; reset.go how a run notices that
+// an operator has reset it. What is decided is in fleet, see there; worker registers the workflows and activities.
 package workflows

@@ -39,12 +39,10 @@ type machine interface {
 	ready() bool
 	// revision rises with each change of the snapshot.
 	revision() int64
-	snapshot(now time.Time) (snapshot any, details string)
-	// extras are what to publish with the snapshot, by memo key, as far as this run has not published it.
-	extras() map[string]any
+	// snapshot is what to publish, by memo key, and what the Temporal UI shows.
+	snapshot(now time.Time) (memo map[string]any, details string)
+	// state is what the next run begins with.
 	state() any
-	// pending reports whether messages have come that receive has not taken.
-	pending() bool
 }
 
 // entity runs a machine for ever: it books what comes, executes commands and publishes, and never waits for one result.
@@ -53,8 +51,9 @@ type entity struct {
 	ctx       workflow.Context
 	in        EntityInput
 	kind      string
-	build     string // of the worker that has begun this run
-	woken     bool   // there is something to do
+	signals   []workflow.ReceiveChannel // all that receive takes from
+	build     string                    // of the worker that has begun this run
+	woken     bool                      // there is something to do
 	inFlight  map[int64]bool
 	results   []fleet.Result
 	published int64
@@ -84,13 +83,7 @@ func (e *entity) run() error {
 		}
 		now := workflow.Now(e.ctx)
 		e.woken = false
-		e.receive(now)
-		results := e.results
-		e.results = nil
-		for n := range results {
-			delete(e.inFlight, results[n].ID)
-			e.step(&results[n], now)
-		}
+		e.book(now)
 		e.step(nil, now)
 		e.execute(now)
 		e.publish(now)
@@ -108,6 +101,30 @@ func (e *entity) run() error {
 			return err
 		}
 	}
+}
+
+// book takes what has come: first messages, then results.
+func (e *entity) book(now time.Time) {
+	e.receive(now)
+	results := e.results
+	e.results = nil
+	for n := range results {
+		delete(e.inFlight, results[n].ID)
+		e.step(&results[n], now)
+	}
+}
+
+// pending reports whether messages have come that receive has not taken.
+func (e *entity) pending() bool {
+	return slices.ContainsFunc(e.signals, func(c workflow.ReceiveChannel) bool { return c.Len() > 0 })
+}
+
+// receiveAll takes the rows of every signal of a channel that has come.
+func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
+	for rows := []T(nil); c.ReceiveAsync(&rows); rows = nil {
+		all = append(all, rows...)
+	}
+	return all
 }
 
 // full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
@@ -136,12 +153,7 @@ func build(ctx workflow.Context) string {
 func (e *entity) hand() error {
 	now := workflow.Now(e.ctx)
 	for e.pending() || len(e.results) > 0 {
-		e.receive(now)
-		results := e.results
-		e.results = nil
-		for n := range results {
-			e.step(&results[n], now)
-		}
+		e.book(now)
 	}
 	e.publish(now)
 	state, err := fleet.Encode(e.state())
@@ -159,20 +171,19 @@ func (e *entity) continueAsNew(state []byte) error {
 
 // publish writes the snapshot to the memo, where it can be read without a worker, at most once a task.
 func (e *entity) publish(now time.Time) {
-	if !e.ready() {
+	switch {
+	case !e.ready():
 		e.published = -1
-	}
-	if !e.ready() || e.revision() == e.published {
+		return
+	case e.revision() == e.published:
 		return
 	}
 	e.published = e.revision()
-	s, details := e.snapshot(now)
-	parts, memo := e.extras(), map[string]any{}
-	parts[MemoSnapshot] = s
+	memo, details := e.snapshot(now)
 	var err error
-	for _, key := range slices.Sorted(maps.Keys(parts)) {
+	for _, key := range slices.Sorted(maps.Keys(memo)) {
 		if err == nil {
-			memo[key], err = fleet.Encode(parts[key])
+			memo[key], err = fleet.Encode(memo[key])
 		}
 	}
 	if err == nil {
@@ -210,7 +221,7 @@ func (e *entity) execute(now time.Time) {
 	}
 	if len(batch) > 0 {
 		e.delivering++
-		e.do(activities.NameDeliver, batch, batch, short(e.ctx, LaneEntities, activities.Summary(batch)))
+		e.do(activities.NameDeliver, batch, batch, short(e.ctx, activities.Summary(batch)))
 	}
 }
 

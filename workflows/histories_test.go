@@ -14,6 +14,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
+// registered is what a worker registers, see worker.RegisterWorkflows.
+var registered = map[string]any{
+	workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
+	workflows.TypePeering: workflows.Peering, workflows.TypeUnpeering: workflows.Unpeering,
+	workflows.TypeScaleOut: workflows.ScaleOut, workflows.TypeScaleIn: workflows.ScaleIn,
+	workflows.TypeUndo: workflows.Undo, workflows.TypeCompare: workflows.Compare,
+}
+
 // Histories that a Temporal dev server recorded must replay with today's code: workflows that run survive the change of
 // their worker's version only then. One that fails here asks for workflow.GetVersion around the change. Until the first
 // release `make histories` may record them anew instead, and the CHANGELOG says that running workflows must end first.
@@ -31,18 +39,15 @@ func TestRecordedHistories(t *testing.T) {
 			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 				DisableDeadlockDetection: true}) // which takes a busy machine for one
 			require.NoError(t, err)
-			for _, lane := range workflows.Lanes {
-				workflows.RegisterWorkflows(replayer, lane)
+			for name, w := range registered {
+				replayer.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
 			}
 			started := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes() // its id has the hub
 			of := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: started.GetWorkflowId()}}
 			require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of))
 		})
 	}
-	for _, name := range []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypePeering,
-		workflows.TypeUnpeering,
-		workflows.TypeScaleOut, workflows.TypeScaleIn, workflows.TypeUndo,
-		workflows.TypeCompare} {
+	for name := range registered {
 		require.NotZero(t, types[name], "no history of %s", name)
 	}
 }

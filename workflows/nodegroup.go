@@ -25,13 +25,13 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	if in.State == nil {
 		g.ledger = fleet.NewLedger(in.Name, workflow.Now(ctx))
 	} else {
-		g.ledger = &fleet.Ledger{}
-		if err := fleet.Decode(in.State, g.ledger); err != nil {
+		if err := fleet.Decode(in.State, &g.ledger); err != nil {
 			return err
 		}
 		g.ledger.Restore()
 	}
-	g.entity = &entity{machine: g, ctx: ctx, in: in, kind: TypeNodeGroup}
+	g.entity = &entity{machine: g, ctx: ctx, in: in, kind: TypeNodeGroup,
+		signals: []workflow.ReceiveChannel{g.views, g.facts, g.differences, g.retry}}
 	for _, verb := range fleet.Verbs { // handlers run before the main coroutine does
 		if err := g.handle(ctx, verb); err != nil {
 			return err
@@ -82,10 +82,6 @@ func refusal(ctx workflow.Context, err error) error {
 	return err
 }
 
-func (g *nodeGroup) pending() bool {
-	return g.views.Len() > 0 || g.facts.Len() > 0 || g.differences.Len() > 0 || g.retry.Len() > 0
-}
-
 func (g *nodeGroup) receive(now time.Time) {
 	var in fleet.GroupInput
 	in.Views = receiveAll[fleet.View](g.views)
@@ -96,23 +92,8 @@ func (g *nodeGroup) receive(now time.Time) {
 	if len(in.Views)+len(in.Facts) > 0 || in.Retry {
 		g.take(in, now)
 	}
-	for {
-		var d fleet.Differences
-		if !g.differences.ReceiveAsync(&d) {
-			return
-		}
-		g.take(fleet.GroupInput{Differences: &d}, now)
-	}
-}
-
-// receiveAll takes the rows of every signal that has come.
-func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
-	for {
-		var rows []T
-		if !c.ReceiveAsync(&rows) {
-			return all
-		}
-		all = append(all, rows...)
+	for d := new(fleet.Differences); g.differences.ReceiveAsync(d); d = new(fleet.Differences) {
+		g.take(fleet.GroupInput{Differences: d}, now)
 	}
 }
 
@@ -132,23 +113,20 @@ func (g *nodeGroup) ready() bool                 { return !g.ledger.Recovering }
 func (g *nodeGroup) revision() int64             { return g.ledger.Revision }
 func (g *nodeGroup) state() any                  { return g.ledger }
 
-func (g *nodeGroup) snapshot(now time.Time) (any, string) {
+// snapshot has with the group's own what this run has not published yet of what seldom changes.
+func (g *nodeGroup) snapshot(now time.Time) (map[string]any, string) {
 	s := g.ledger.Snapshot(now)
-	return s, describeGroup(s)
-}
-
-func (g *nodeGroup) extras() map[string]any {
-	parts, day := map[string]any{}, ""
+	memo, day := map[string]any{MemoSnapshot: s}, ""
 	if n := len(g.ledger.CostDays); n > 0 {
 		day = g.ledger.CostDays[n-1].Date
 	}
 	if day != g.lastDay {
-		g.lastDay, parts[MemoDays] = day, g.ledger.CostDays
+		g.lastDay, memo[MemoDays] = day, g.ledger.CostDays
 	}
 	if n := len(g.ledger.Choices); n > 0 && g.ledger.Choices[n-1] != g.lastChoice {
-		g.lastChoice, parts[MemoChoices] = g.ledger.Choices[n-1], g.ledger.Choices
+		g.lastChoice, memo[MemoChoices] = g.ledger.Choices[n-1], g.ledger.Choices
 	}
-	return parts
+	return memo, describeGroup(s)
 }
 
 func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
@@ -159,15 +137,12 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 		if in == nil {
 			return t, false
 		}
-		t.Start = startDriver(g.ctx, cmd.Driver, *in)
-		t.Start.Trace = in.Instance.Trace
+		t.Start = g.driver(cmd.Driver, in)
 	case fleet.CommandUndo:
-		t.Start = startUndo(g.ctx, *cmd.Attempt)
-		if e := g.ledger.Find(cmd.Attempt.Instance); e != nil {
-			t.Start.Trace = e.Trace
-		}
+		t.Start = g.undo(*cmd.Attempt)
 	case fleet.CommandOrder:
-		t.Signal = signal(g.ctx, DriverID(cmd.Driver, cmd.Instance), SignalOrder, cmd.Order)
+		t.Signal = &activities.Signal{ID: here(g.ctx, DriverID(cmd.Driver, cmd.Instance)), Name: SignalOrder,
+			Order: cmd.Order}
 	case fleet.CommandCheck:
 		t.Drivers = g.drivers(cmd)
 	case fleet.CommandObserve:
@@ -181,6 +156,41 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 		return t, false
 	}
 	return t, true
+}
+
+// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
+// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.
+const forgottenAfter = 24 * time.Hour
+
+// Drivers, undo and peerings are started by activities, many at once, and never as children: those cost their parent
+// events at every continue-as-new and every close. An id is used again only after a failure, but for peerings and undo.
+
+func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activities.Start {
+	name := in.Instance.Name
+	s := &activities.Start{
+		Type: TypeScaleOut, ID: here(g.ctx, DriverID(kind, name)), Queue: queue(g.ctx, LaneDrivers), Driver: in,
+		Summary: "scale out " + name, Bound: forgottenAfter, Trace: in.Instance.Trace,
+		Attributes: map[string]string{AttributeGroup: in.Spec.ID, AttributeInstance: name},
+	}
+	if kind == fleet.ScaleIn {
+		s.Type, s.Summary, s.Bound = TypeScaleIn, "scale in "+name, 0
+		s.Attributes[AttributeProvider] = in.Instance.Provider()
+	}
+	return s
+}
+
+func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
+	s := &activities.Start{
+		Type: TypeUndo, ID: here(g.ctx, UndoID(at.Instance, at.Number)), Queue: queue(g.ctx, LaneDrivers),
+		Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo " + at.ObjectName() + " on " + at.Provider.ID, Again: true,
+		Attributes: map[string]string{
+			AttributeGroup: at.Group, AttributeInstance: at.Instance, AttributeProvider: at.Provider.ID,
+		},
+	}
+	if e := g.ledger.Find(at.Instance); e != nil {
+		s.Trace = e.Trace
+	}
+	return s
 }
 
 // drivers are the workflows that a check is about.

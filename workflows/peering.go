@@ -14,15 +14,8 @@ func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
 	bounded, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	onReset(ctx, cancel) // nobody may want it any longer; a provider that does takes it for a failure
-	options := pass(bounded, LaneMaking, "establish peering with "+in.Provider.ID)
+	options := making(bounded, "establish peering with "+in.Provider.ID)
 	err := workflow.ExecuteActivity(options, activities.NameEstablish, in).Get(bounded, nil)
-	return reportPeering(ctx, in, err)
-}
-
-// Unpeering removes a provider's peering, however long it takes, and reports to the provider entity.
-func Unpeering(ctx workflow.Context, in fleet.PeeringInput) error {
-	options := pass(ctx, LaneRemoving, "remove peering with "+in.Provider.ID)
-	err := workflow.ExecuteActivity(options, activities.NameRemovePeering, in).Get(ctx, nil)
 	return reportPeering(ctx, in, err)
 }
 
@@ -43,8 +36,7 @@ func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error
 			"the peering with provider "+provider+" was cancelled by an operator; last: "+r.Failure.Message)
 	}
 	tell := activities.TellInput{Provider: provider, Report: &r}
-	if err := workflow.ExecuteActivity(short(out, LaneDrivers, "tell"), activities.NameTell, tell).Get(out,
-		nil); err != nil {
+	if err := workflow.ExecuteActivity(short(out, "tell"), activities.NameTell, tell).Get(out, nil); err != nil {
 		return err
 	}
 	if cancelled {

@@ -21,13 +21,11 @@ func Provider(ctx workflow.Context, in EntityInput) error {
 	}
 	if in.State == nil {
 		p.provider = fleet.NewProviderState(in.Name, workflow.Now(ctx))
-	} else {
-		p.provider = &fleet.ProviderState{}
-		if err := fleet.Decode(in.State, p.provider); err != nil {
-			return err
-		}
+	} else if err := fleet.Decode(in.State, &p.provider); err != nil {
+		return err
 	}
-	e := &entity{machine: p, ctx: ctx, in: in, kind: TypeProvider, local: true}
+	e := &entity{machine: p, ctx: ctx, in: in, kind: TypeProvider, local: true,
+		signals: []workflow.ReceiveChannel{p.holds, p.reports, p.differences, p.cordons}}
 	return e.run()
 }
 
@@ -37,34 +35,18 @@ type provider struct {
 	holds, reports, differences, cordons workflow.ReceiveChannel
 }
 
-func (p *provider) pending() bool {
-	return p.holds.Len() > 0 || p.reports.Len() > 0 || p.differences.Len() > 0 || p.cordons.Len() > 0
-}
-
 func (p *provider) receive(now time.Time) {
-	for {
-		var on bool
-		if !p.cordons.ReceiveAsync(&on) {
-			break
-		}
-		p.take(fleet.ProviderInput{Cordon: &on}, now)
+	for on := new(bool); p.cordons.ReceiveAsync(on); on = new(bool) {
+		p.take(fleet.ProviderInput{Cordon: on}, now)
 	}
 	if requests := receiveAll[fleet.HoldRequest](p.holds); len(requests) > 0 {
 		p.take(fleet.ProviderInput{Requests: requests}, now)
 	}
-	for {
-		var r fleet.PeeringReport
-		if !p.reports.ReceiveAsync(&r) {
-			break
-		}
-		p.take(fleet.ProviderInput{Report: &r}, now)
+	for r := new(fleet.PeeringReport); p.reports.ReceiveAsync(r); r = new(fleet.PeeringReport) {
+		p.take(fleet.ProviderInput{Report: r}, now)
 	}
-	for {
-		var d fleet.Differences
-		if !p.differences.ReceiveAsync(&d) {
-			return
-		}
-		p.take(fleet.ProviderInput{Differences: &d}, now)
+	for d := new(fleet.Differences); p.differences.ReceiveAsync(d); d = new(fleet.Differences) {
+		p.take(fleet.ProviderInput{Differences: d}, now)
 	}
 }
 
@@ -84,25 +66,23 @@ func (p *provider) ready() bool                 { return !p.provider.Recovering 
 func (p *provider) revision() int64             { return p.provider.Revision }
 func (p *provider) state() any                  { return p.provider }
 
-func (p *provider) extras() map[string]any { return map[string]any{} }
-
-func (p *provider) snapshot(now time.Time) (any, string) {
+func (p *provider) snapshot(now time.Time) (map[string]any, string) {
 	s := p.provider.Snapshot(now)
-	return s, describeProvider(s)
+	return map[string]any{MemoSnapshot: s}, describeProvider(s)
 }
 
 func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 	t := activities.Task{ID: cmd.ID, Kind: cmd.Kind, Provider: p.provider.ID}
 	switch cmd.Kind {
 	case fleet.CommandAnswer:
-		t.Signal = signal(p.ctx, DriverID(fleet.ScaleOut, cmd.Instance), SignalAnswer, cmd.Answer)
+		t.Signal = &activities.Signal{ID: here(p.ctx, ScaleOutID(cmd.Instance)), Name: SignalAnswer, Answer: cmd.Answer}
 	case fleet.CommandPeering:
-		t.Start = startPeering(p.ctx, TypePeering, PeeringID(p.provider.ID), p.provider.PeeringInput())
+		t.Start = p.start(TypePeering, PeeringID(p.provider.ID))
 		t.Start.Trace = p.provider.Trace()
 	case fleet.CommandUnpeering:
-		t.Start = startPeering(p.ctx, TypeUnpeering, UnpeeringID(p.provider.ID), p.provider.PeeringInput())
+		t.Start = p.start(TypeUnpeering, UnpeeringID(p.provider.ID))
 	case fleet.CommandCancel:
-		t.Cancel = here(p.ctx, string(cmd.Driver)+"/"+p.provider.ID)
+		t.Cancel = here(p.ctx, UnpeeringID(p.provider.ID))
 	case fleet.CommandAsk:
 		offer := p.provider.Offer
 		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: offer.Credentials, Network: offer.Network}
@@ -115,4 +95,14 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 		return t, false
 	}
 	return t, true
+}
+
+// start has the peering made or removed, as nodeGroup.driver has drivers started.
+func (p *provider) start(workflowType, id string) *activities.Start {
+	in := p.provider.PeeringInput()
+	return &activities.Start{
+		Type: workflowType, ID: here(p.ctx, id), Queue: queue(p.ctx, LaneDrivers), Peering: &in,
+		Summary: workflowType + " " + in.Provider.ID, Again: true,
+		Attributes: map[string]string{AttributeProvider: in.Provider.ID},
+	}
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Timeouts and retries of activities live here; how soon a pass comes again says activities/passes.go. How long a step
-// may take in all is the activities' to judge, by a clock that they keep in their heartbeats: a timeout below is never
-// an event: the activity is tried again, or its workflow asks anew.
+// Timeouts, retries and lanes of activities live here; how soon a pass comes again says activities/passes.go. How long
+// a step may take in all is the activities' to judge, by a clock that they keep in their heartbeats. A timeout below is
+// never an event: the activity is tried again, or its workflow asks anew. An activity without a lane below waits in the
+// queue of its own workflow.
 const (
 	// WorkflowTaskTimeout lets a task go to another worker soon after one died.
 	WorkflowTaskTimeout = fleet.TaskTimeout
@@ -29,65 +30,64 @@ const (
 	joinTimeout = 30 * time.Minute
 	// heartbeatTimeout is how soon a Join goes to another worker after its own died.
 	heartbeatTimeout = 8 * time.Second
-	// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
-	// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.
-	forgottenAfter = 24 * time.Hour
 )
 
-// short are the options of an activity that asks Temporal, or the catalog, on the lane of the workflow's own kind.
-func short(ctx workflow.Context, l Lane, summary string) workflow.Context {
-	return activityOptions(ctx, l, summary, shortTimeout, 0, 200*time.Millisecond, 10*time.Second)
+// short are the options of an activity that asks Temporal, or the catalog.
+func short(ctx workflow.Context, summary string) workflow.Context {
+	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, 10*time.Second))
+}
+
+// local are those of one that does so within the workflow's task.
+func local(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: shortTimeout, RetryPolicy: retry(200*time.Millisecond, 10*time.Second),
+	})
 }
 
 // list are the options of an activity that lists what exists.
 func list(ctx workflow.Context, summary string) workflow.Context {
-	return activityOptions(ctx, LaneEntities, summary, listTimeout, heartbeatTimeout, time.Second, time.Minute)
+	return persistent(ctx, summary, listTimeout, heartbeatTimeout, retry(time.Second, time.Minute))
 }
 
-// look are the options of an activity that looks at a provider once.
-func look(ctx workflow.Context, summary string) workflow.Context {
-	return once(ctx, summary, lookTimeout)
-}
-
-// sweeping are the options of an activity that looks at many once.
-func sweeping(ctx workflow.Context, summary string) workflow.Context {
-	return once(ctx, summary, sweepTimeout)
-}
-
+// once are the options of an activity that looks at one or more providers, and is not tried again.
 func once(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue(ctx, LaneEntities), Summary: summary, StartToCloseTimeout: timeout,
-		ScheduleToCloseTimeout: timeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		Summary: summary, StartToCloseTimeout: timeout, ScheduleToCloseTimeout: timeout,
+		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 }
 
-// pass are the options of an activity that works in short passes: a pass that has not reached its end says when the
-// next one is due, and what it waits for.
-func pass(ctx workflow.Context, l Lane, summary string) workflow.Context {
-	return activityOptions(ctx, l, summary, passTimeout, heartbeatTimeout, time.Second, time.Minute)
+// making and removing are the options of an activity that works in short passes: a pass that has not reached its end
+// says when the next one is due, and what it waits for.
+func making(ctx workflow.Context, summary string) workflow.Context {
+	return passes(ctx, LaneMaking, summary)
+}
+
+func removing(ctx workflow.Context, summary string) workflow.Context {
+	return passes(ctx, LaneRemoving, summary)
+}
+
+func passes(ctx workflow.Context, l Lane, summary string) workflow.Context {
+	ctx = workflow.WithTaskQueue(ctx, queue(ctx, l))
+	return persistent(ctx, summary, passTimeout, heartbeatTimeout, retry(time.Second, time.Minute))
 }
 
 // join are the options of the one activity that may hold its slot for its budget.
 func join(ctx workflow.Context, summary string) workflow.Context {
-	return activityOptions(ctx, LaneMaking, summary, joinTimeout, heartbeatTimeout, 500*time.Millisecond, 5*time.Second)
+	ctx = workflow.WithTaskQueue(ctx, queue(ctx, LaneMaking))
+	return persistent(ctx, summary, joinTimeout, heartbeatTimeout, retry(500*time.Millisecond, 5*time.Second))
 }
 
-// activityOptions wait for a cancelled activity's end, so that nothing overlaps what undoes it.
-func activityOptions(ctx workflow.Context, l Lane, summary string, timeout, heartbeat, first,
-	most time.Duration) workflow.Context {
+// persistent are the options of an activity that is tried until it is done. They wait for the end of one that is
+// cancelled, so that nothing overlaps what undoes it.
+func persistent(ctx workflow.Context, summary string, timeout, heartbeat time.Duration,
+	again *temporal.RetryPolicy) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue(ctx, l), Summary: summary, StartToCloseTimeout: timeout, HeartbeatTimeout: heartbeat,
-		WaitForCancellation: true,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: first, BackoffCoefficient: 2, MaximumInterval: most},
+		Summary: summary, StartToCloseTimeout: timeout, HeartbeatTimeout: heartbeat, WaitForCancellation: true,
+		RetryPolicy: again,
 	})
 }
 
-// local are the options of a local activity.
-func local(ctx workflow.Context) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: shortTimeout,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
-		},
-	})
+func retry(first, most time.Duration) *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: first, BackoffCoefficient: 2, MaximumInterval: most}
 }

@@ -10,7 +10,7 @@ import (
 // Undo takes a failed attempt back: node, slice, and last its hold. It never gives up, so that a dead provider's
 // remains are taken away when it comes back; it holds no slot while it waits.
 func Undo(ctx workflow.Context, in fleet.UndoInput) error {
-	options := pass(ctx, LaneRemoving, "undo "+in.Attempt.ObjectName())
-	return workflow.ExecuteActivity(options, activities.NameReturn, activities.ReturnInput{Attempt: in.Attempt}).Get(ctx,
-		nil)
+	options := removing(ctx, "undo "+in.Attempt.ObjectName())
+	undo := activities.ReturnInput{Attempt: in.Attempt}
+	return workflow.ExecuteActivity(options, activities.NameReturn, undo).Get(ctx, nil)
 }

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -149,7 +150,7 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 			return 0, 0, err
 		}
 		for _, lane := range workflows.Lanes {
-			workflows.RegisterWorkflows(replayer, lane)
+			worker.RegisterWorkflows(replayer, lane)
 		}
 		of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
 		if err := replayer.ReplayWorkflowHistoryWithOptions(devserver.Quiet(), h, of); err != nil {

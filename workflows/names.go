@@ -1,6 +1,13 @@
 package workflows
 
-import "github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+import (
+	"cmp"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
 
 // Names under which everything is registered and addressed. They are in histories and on operators' command lines:
 // never rename one.
@@ -46,9 +53,6 @@ func SearchAttributes() []string {
 	return []string{AttributeGroup, AttributeInstance, AttributeProvider}
 }
 
-// TaskQueue is the default name of task queues, see Hub.TaskQueue.
-const TaskQueue = "liqo-autoscaler"
-
 // The ids below are those within a hub: see Hub.ID.
 
 // NodeGroupID is the id of a group's entity workflow.
@@ -79,3 +83,71 @@ func UndoID(instance string, attempt int) string {
 
 // CompareID is the id of the schedule that compares what exists with what is booked, and of its runs' prefix.
 const CompareID = "compare"
+
+// TaskQueue is the default name of task queues, see Hub.TaskQueue.
+const TaskQueue = "liqo-autoscaler"
+
+// Hub is an installation's name, as fleet.ValidHub has it. Installations share a Temporal namespace when their hubs
+// differ: all but fleet.DefaultHub, which "" means too, have their name in workflow ids and in their task queue.
+type Hub string
+
+func (h Hub) named() bool { return h != "" && h != fleet.DefaultHub }
+
+// Name is the hub's, also of the default one.
+func (h Hub) Name() string { return cmp.Or(string(h), fleet.DefaultHub) }
+
+// ID makes one of the ids above that of this hub: edge/nodegroup/standard.
+func (h Hub) ID(id string) string {
+	if h.named() {
+		return string(h) + "/" + id
+	}
+	return id
+}
+
+// TaskQueue is what all workflows and activities of this hub wait in: one name, "" means TaskQueue, makes a queue for
+// each hub, because a worker answers for its own cluster only.
+func (h Hub) TaskQueue(name string) string {
+	name = cmp.Or(name, TaskQueue)
+	if h.named() {
+		return name + "-" + string(h)
+	}
+	return name
+}
+
+// here makes one of the ids above that of the hub of the workflow that asks.
+func here(ctx workflow.Context, id string) string {
+	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // hub, kind and name, or kind and name
+	if len(own) == 3 {
+		return Hub(own[0]).ID(id)
+	}
+	return id
+}
+
+// Lane is one of the task queues of a hub. Each has a worker of its own in every worker process, so that what takes
+// long, or is stuck, holds nothing else up.
+type Lane string
+
+// The lanes.
+const (
+	LaneEntities Lane = ""          // node groups, providers, their commands, recovery and comparison
+	LaneDrivers  Lane = "-drivers"  // the other workflows with their short activities
+	LaneMaking   Lane = "-making"   // establish and join
+	LaneRemoving Lane = "-removing" // drain, return, remove a peering
+)
+
+// Lanes lists every lane.
+var Lanes = []Lane{LaneEntities, LaneDrivers, LaneMaking, LaneRemoving}
+
+// Queue is the lane's task queue beside that of the entities.
+func (l Lane) Queue(entities string) string { return entities + string(l) }
+
+// queue is the task queue of a lane in the hub of the workflow that asks.
+func queue(ctx workflow.Context, l Lane) string {
+	own := workflow.GetInfo(ctx).TaskQueueName
+	for _, lane := range Lanes[1:] {
+		if base, ok := strings.CutSuffix(own, string(lane)); ok {
+			return l.Queue(base)
+		}
+	}
+	return l.Queue(own)
+}

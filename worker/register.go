@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// register tells a lane's worker its workflows and activities, by explicit name.
+func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
+	act := map[workflows.Lane]map[string]any{
+		workflows.LaneEntities: {
+			activities.NameDeliver: a.Deliver, activities.NameLook: a.Look, activities.NameCompare: a.Compare,
+			activities.NameObserve: a.Observe, activities.NameWitness: a.Witness, activities.NameSweep: a.Sweep,
+		},
+		workflows.LaneDrivers: {
+			activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameTell: a.Tell,
+		},
+		workflows.LaneMaking: {activities.NameEstablish: a.Establish, activities.NameJoin: a.Join},
+		workflows.LaneRemoving: {
+			activities.NameDrain: a.Drain, activities.NameReturn: a.Return, activities.NameRemovePeering: a.RemovePeering,
+		},
+	}
+	for name, f := range act[l] {
+		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	RegisterWorkflows(r, l)
+}
+
+// RegisterWorkflows tells a lane's worker, or who replays histories, its workflows.
+func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane) {
+	flows := map[workflows.Lane]map[string]any{
+		workflows.LaneEntities: {
+			workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
+			workflows.TypeCompare: workflows.Compare,
+		},
+		workflows.LaneDrivers: {
+			workflows.TypeScaleOut: workflows.ScaleOut, workflows.TypeScaleIn: workflows.ScaleIn,
+			workflows.TypeUndo: workflows.Undo, workflows.TypePeering: workflows.Peering,
+			workflows.TypeUnpeering: workflows.Unpeering,
+		},
+	}
+	for name, w := range flows[l] {
+		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name, VersioningBehavior: versioning(name)})
+	}
+}
+
+// versioning is how a workflow goes on when another build is current, where workers are versioned. Those that live for
+// minutes end with the build that began them; the others go on with the new one, which must be able to replay them.
+func versioning(name string) workflow.VersioningBehavior {
+	if name == workflows.TypeScaleOut || name == workflows.TypePeering {
+		return workflow.VersioningBehaviorPinned
+	}
+	return workflow.VersioningBehaviorAutoUpgrade
+}

@@ -1,0 +1,30 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// ScaleIn drives one instance from Draining to Released. It gives up waiting for pods after the drain budget and never
+// gives up taking the slice back. Cancelled by an operator, it leaves the instance stuck, to be resumed by the next
+// DeleteNodes or the signal "retry".
+func ScaleIn(ctx workflow.Context, in fleet.DriverInput) error {
+	return drive(ctx, in, map[fleet.Step]activity{fleet.StepDrain: drainNode, fleet.StepReturn: returnNode})
+}
+
+func drainNode(ctx workflow.Context, d *fleet.Driver, _ fleet.View, _ *fleet.Event) error {
+	at := d.Instance.AttemptRef()
+	in := activities.DrainInput{Attempt: at, Force: d.Instance.Force, Budget: d.Spec.Budgets.WithDefaults().Drain}
+	ctx = removing(ctx, "drain "+at.ObjectName())
+	return workflow.ExecuteActivity(ctx, activities.NameDrain, in).Get(ctx, nil)
+}
+
+// returnNode gives the node, its slice and its hold back.
+func returnNode(ctx workflow.Context, d *fleet.Driver, view fleet.View, _ *fleet.Event) error {
+	at := d.Instance.AttemptRef()
+	in := activities.ReturnInput{Attempt: at, View: &view}
+	ctx = removing(ctx, "return "+at.ObjectName()+" to "+at.Provider.ID)
+	return workflow.ExecuteActivity(ctx, activities.NameReturn, in).Get(ctx, nil)
+}

@@ -1,0 +1,67 @@
+package workflows
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// ScaleOut drives one instance from Pending to Ready or Failed. It tells its group before each acquire and at its end.
+// An operator may cancel it: what the attempt made is then undone and the instance fails.
+func ScaleOut(ctx workflow.Context, in fleet.DriverInput) error {
+	var s scaleOut
+	return drive(ctx, in, map[fleet.Step]activity{
+		fleet.StepDiscover: s.discover, fleet.StepSelect: s.choose, fleet.StepJoin: joinNode,
+	})
+}
+
+// scaleOut keeps the offers that it has found for the choice between them.
+type scaleOut struct{ found activities.DiscoverOutput }
+
+func (s *scaleOut) discover(ctx workflow.Context, d *fleet.Driver, _ fleet.View, _ *fleet.Event) error {
+	i := d.Instance
+	_, number, _ := fleet.ParseInstanceName(d.Spec.ID, i.Name)
+	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
+		Failures: d.Failures, Rank: fleet.Rank{Ahead: d.Ahead, Name: d.Spec.ID, Number: number}}
+	s.found = activities.DiscoverOutput{}
+	ctx = short(ctx, "discover offers for "+i.Name)
+	return workflow.ExecuteActivity(ctx, activities.NameDiscover, in).Get(ctx, &s.found)
+}
+
+// choose selects from the shortlist, in the same task as the discovery's end.
+func (s *scaleOut) choose(ctx workflow.Context, d *fleet.Driver, view fleet.View, ev *fleet.Event) error {
+	var out activities.SelectOutput
+	in := activities.SelectInput{Spec: d.Spec, Found: s.found, Refused: slices.Clone(d.Instance.Refused), View: view}
+	if err := workflow.ExecuteLocalActivity(local(ctx), activities.NameSelect, in).Get(ctx, &out); err != nil {
+		return err
+	}
+	ev.Offer, ev.Failure = out.Offer, out.Failure
+	switch {
+	case out.Offer != nil:
+	case out.Decision.Full:
+		ev.Kind = fleet.Again
+	default:
+		ev.Kind = fleet.Refused
+	}
+	if last := d.Instance.Failure; out.Offer == nil && last != nil && out.Failure != nil && !out.Decision.Full {
+		text := last.Message + "; then " + out.Failure.Message // why no offer is left
+		ev.Failure = fleet.NewFailure(last.Code, last.Provider, last.Stage, text)
+	}
+	return nil
+}
+
+// joinNode waits for the virtual node.
+func joinNode(ctx workflow.Context, d *fleet.Driver, view fleet.View, _ *fleet.Event) error {
+	i := d.Instance
+	at := i.AttemptRef()
+	in := activities.JoinInput{View: view, Node: backend.NodeSpec{
+		Attempt: at, Shape: d.Spec.Shape, Class: i.Offer.Class, Labels: d.Spec.NodeLabels(), Taints: d.Spec.NodeTaints(),
+		Booking: fleet.Booking{Spec: d.Spec, BookedAt: i.BookedAt, Hourly: i.Offer.Hourly},
+	}}
+	ctx = join(ctx, "wait for virtual node "+at.ObjectName())
+	return workflow.ExecuteActivity(ctx, activities.NameJoin, in).Get(ctx, nil)
+}
