@@ -161,7 +161,7 @@ func TestClosedHistoriesAreLost(t *testing.T) {
 		workflows.ScaleOutID(failed)} {
 		devserver.Forget(t, s.temporal, s.hub.ID(id))
 	}
-	histories, err := flow.DriverHistories(s.ctx, s.temporal, s.hub, fleet.ScaleOut, gone)
+	histories, err := s.groups.DriverHistories(s.ctx, fleet.ScaleOut, gone)
 	require.NoError(t, err)
 	require.Empty(t, histories)
 

@@ -175,9 +175,10 @@ func explainInstance(ctx context.Context, c *common, t client.Client, name strin
 	if err != nil {
 		return explain.Instance{}, err
 	}
+	groups := flow.NewGroups(t, c.hub, c.taskQueue)
 	var records []explain.Record
 	for _, kind := range []fleet.DriverKind{fleet.ScaleOut, fleet.ScaleIn} {
-		runs, err := flow.DriverHistories(ctx, t, c.hub, kind, name)
+		runs, err := groups.DriverHistories(ctx, kind, name)
 		if err != nil {
 			return explain.Instance{}, err
 		}
@@ -189,7 +190,7 @@ func explainInstance(ctx context.Context, c *common, t client.Client, name strin
 		for n := range s.Instances {
 			if v := &s.Instances[n]; v.Name == name {
 				var waits string
-				v.Phase, waits = underWay(ctx, flow.NewGroups(t, c.hub, c.taskQueue), *v)
+				v.Phase, waits = underWay(ctx, groups, *v)
 				return explain.OfInstance(name, s.Group, v, waits, records), nil
 			}
 		}

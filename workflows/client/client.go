@@ -43,6 +43,8 @@ type Temporal interface {
 	DescribeWorkflow(ctx context.Context, workflowID, runID string) (*client.WorkflowExecutionDescription, error)
 	DescribeTaskQueue(ctx context.Context, queue string,
 		kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error)
+	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool,
+		filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }
 
 // Margins of time.
@@ -118,23 +120,20 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	}
 }
 
-// read decodes an entity's memo into out. Needs no worker. All its errors are fleet.ErrUnavailable; an entity that does
-// not run is fleet.ErrNotRunning too, one without a memo a refusal, fleet.RefusedNotInitialised.
-func (b *base) read(ctx context.Context, workflowID string, out any) error {
+// read decodes an entity's snapshot into out, and returns the memo that it was in. Needs no worker. All its errors are
+// fleet.ErrUnavailable; an entity that does not run is fleet.ErrNotRunning too, one without a snapshot a refusal,
+// fleet.RefusedNotInitialised.
+func (b *base) read(ctx context.Context, workflowID string, out any) (map[string]*common.Payload, error) {
 	memo, err := b.memo(ctx, workflowID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return decodeSnapshot(workflowID, memo, out)
-}
-
-func decodeSnapshot(workflowID string, memo map[string]*common.Payload, out any) error {
 	payload, ok := memo[workflows.MemoSnapshot]
 	if !ok {
-		return fmt.Errorf("%w: %w", fleet.Refuse(fleet.RefusedNotInitialised, workflowID+" has not recovered yet"),
+		return nil, fmt.Errorf("%w: %w", fleet.Refuse(fleet.RefusedNotInitialised, workflowID+" has not recovered yet"),
 			fleet.ErrUnavailable)
 	}
-	return decodeOf(workflowID, payload, out)
+	return memo, decodeOf(workflowID, payload, out)
 }
 
 // memo reads the memo of an entity that runs, with the errors of read.
@@ -167,6 +166,19 @@ func decodeMemo(payload *common.Payload, out any) error {
 		return err
 	}
 	return fleet.Decode(packed, out)
+}
+
+// signal tells a workflow that runs.
+func (b *base) signal(ctx context.Context, id, name string, arg any) error {
+	return b.fromTemporal(id, b.temporal.SignalWorkflow(ctx, id, "", name, arg))
+}
+
+// signalProvider tells a provider, whose entity it starts when that does not run.
+func (b *base) signalProvider(ctx context.Context, provider, name string, arg any) error {
+	id := b.provider(provider)
+	_, err := b.temporal.SignalWithStartWorkflow(ctx, id, name, arg, *b.entity(id, "provider "+provider),
+		workflows.TypeProvider, workflows.EntityInput{Name: provider})
+	return b.fromTemporal(id, err)
 }
 
 func (b *base) group(name string) (id string)    { return b.hub.ID(workflows.NodeGroupID(name)) }

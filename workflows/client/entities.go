@@ -61,7 +61,7 @@ func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 
 // Status is Provider, read anew.
 func (e *Entities) Status(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
-	err = e.read(ctx, e.provider(provider), &s)
+	_, err = e.read(ctx, e.provider(provider), &s)
 	return s, err
 }
 
@@ -86,10 +86,7 @@ func (e *Entities) Before(ctx context.Context, provider string) (s fleet.Provide
 	if newest == nil {
 		return s, nil
 	}
-	if err := decodeMemo(newest.GetMemo().GetFields()[workflows.MemoSnapshot], &s); err != nil {
-		return s, fmt.Errorf("decode the memo of an earlier run of %s: %w: %w", id, fleet.ErrUnavailable, err)
-	}
-	return s, nil
+	return s, decodeOf("an earlier run of "+id, newest.GetMemo().GetFields()[workflows.MemoSnapshot], &s)
 }
 
 // beforePage is how many of a provider's earlier runs are looked at, the newest first. Their memos come too.
@@ -117,7 +114,7 @@ func readAll[T any](ctx context.Context, b *base, workflowType, prefix string) (
 	}
 	for _, name := range names {
 		var s T
-		switch err := b.read(ctx, prefix+name, &s); {
+		switch _, err := b.read(ctx, prefix+name, &s); {
 		case err == nil:
 			out = append(out, s)
 		case errors.Is(err, fleet.ErrNotRunning), fleet.IsRefused(err, fleet.RefusedNotInitialised):
@@ -132,12 +129,9 @@ func readAll[T any](ctx context.Context, b *base, workflowType, prefix string) (
 // It returns what the provider has published since, once that says so: until then, or until ctx ends, it waits.
 // Idempotent. Needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
 func (e *Entities) Cordon(ctx context.Context, provider string, on bool) (s fleet.ProviderSnapshot, err error) {
-	id := e.provider(provider)
 	if on {
-		_, err = e.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalCordon, on, *e.entity(id, "provider "+provider),
-			workflows.TypeProvider, workflows.EntityInput{Name: provider})
-		err = e.fromTemporal(id, err)
-	} else if err = e.signal(ctx, id, workflows.SignalCordon, on); errors.Is(err, fleet.ErrNotRunning) {
+		err = e.signalProvider(ctx, provider, workflows.SignalCordon, on)
+	} else if err = e.signal(ctx, e.provider(provider), workflows.SignalCordon, on); errors.Is(err, fleet.ErrNotRunning) {
 		return fleet.ProviderSnapshot{ID: provider, Phase: fleet.Absent}, nil
 	}
 	if err != nil {

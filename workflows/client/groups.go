@@ -55,7 +55,7 @@ func (g *Groups) Pause(ctx context.Context, group string, paused bool) (fleet.Ch
 // Snapshot reads the group's state as last published. Needs no worker, changes nothing.
 func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, error) {
 	var s fleet.Snapshot
-	if err := g.read(ctx, g.group(group), &s); err != nil {
+	if _, err := g.read(ctx, g.group(group), &s); err != nil {
 		return fleet.Snapshot{}, err
 	}
 	return s, nil
@@ -98,10 +98,7 @@ func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Cho
 // readWith reads the group's state, and what is published with it under a memo key, if there is such a thing.
 func (g *Groups) readWith(ctx context.Context, group string, s *fleet.Snapshot, key string, out any) error {
 	id := g.group(group)
-	memo, err := g.memo(ctx, id)
-	if err == nil {
-		err = decodeSnapshot(id, memo, s)
-	}
+	memo, err := g.read(ctx, id, s)
 	if payload := memo[key]; err == nil && payload != nil {
 		err = decodeOf(id, payload, out)
 	}

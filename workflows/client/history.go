@@ -16,19 +16,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Historian is the part of the SDK's client that reads histories.
-type Historian interface {
-	Histories
-	ListWorkflow(ctx context.Context,
-		request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
-}
-
 // DriverHistories are those of an instance's drivers of one kind, oldest first: of each run that Temporal still has.
 // None is no error. Needs no worker. Error: fleet.ErrUnavailable.
-func DriverHistories(ctx context.Context, t Historian, hub workflows.Hub, kind fleet.DriverKind,
+func (g *Groups) DriverHistories(ctx context.Context, kind fleet.DriverKind,
 	instance string) (runs [][]*history.HistoryEvent, err error) {
-	id := hub.ID(workflows.DriverID(kind, instance))
-	page, err := t.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+	id := g.hub.ID(workflows.DriverID(kind, instance))
+	page, err := g.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: listPage, Query: fmt.Sprintf("WorkflowId = '%s'", id)})
 	if err != nil {
 		return nil, fmt.Errorf("list the runs of %s: %w: %w", id, fleet.ErrUnavailable, err)
@@ -43,7 +36,8 @@ func DriverHistories(ctx context.Context, t Historian, hub workflows.Hub, kind f
 		ids = []string{""} // the list lags behind: the newest run, if any
 	}
 	for _, run := range ids {
-		events, err := eventsOf(t.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
+		events, err := eventsOf(g.temporal.GetWorkflowHistory(ctx, id, run, false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
 		if err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w: %w", id, fleet.ErrUnavailable, err)
 		}

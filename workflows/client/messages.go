@@ -26,11 +26,7 @@ func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
 		return m.signal(ctx, m.group(group), workflows.SignalFacts, rows)
 	})
 	m.holds = newMailbox(0, func(ctx context.Context, provider string, rows []fleet.HoldRequest) error {
-		id := m.provider(provider)
-		_, err := m.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalHolds, rows,
-			*m.entity(id, "provider "+provider),
-			workflows.TypeProvider, workflows.EntityInput{Name: provider})
-		return m.fromTemporal(id, err)
+		return m.signalProvider(ctx, provider, workflows.SignalHolds, rows)
 	})
 	return m
 }
@@ -76,8 +72,4 @@ func (m *Messages) GroupDiffers(ctx context.Context, group string, d fleet.Diffe
 // ProviderDiffers is the same for a provider.
 func (m *Messages) ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error {
 	return m.signal(ctx, m.provider(provider), workflows.SignalDifferences, d)
-}
-
-func (b *base) signal(ctx context.Context, id, name string, arg any) error {
-	return b.fromTemporal(id, b.temporal.SignalWorkflow(ctx, id, "", name, arg))
 }
