@@ -37,7 +37,7 @@ func TestProvider(t *testing.T) {
 	if !s.lab.OneSlice() { // four nodes on one provider
 		parts = append(parts, part{"ForceUnpeered", forceUnpeered}, part{"ProviderDies", providerDies})
 	}
-	runParts(ctx, t, s, parts)
+	runParts(ctx, t, s, counted(parts))
 }
 
 // providerDies: the API server is killed with four nodes on it. They are given up, two in each of two minutes, CA buys
