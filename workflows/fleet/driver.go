@@ -19,9 +19,10 @@ type Driver struct {
 	Left []Attempt
 	// Running is the step under way.
 	Running Step
-	// Asks is the number of the group's last order to ask the provider again; FullSince is since when nothing fits.
-	Asks      int
-	FullSince time.Time
+	// Asks is the number of the group's last order to ask the provider again, Unanswered how many asks in a row had no
+	// answer; FullSince is since when nothing fits.
+	Asks, Unanswered int
+	FullSince        time.Time
 	// Ahead and Taken are as in DriverInput; they hold for the first attempt.
 	Ahead int
 	Taken map[string]int

@@ -68,7 +68,7 @@ func (d *Driver) apply(ev Event, now time.Time) {
 		d.Left = append(d.Left, at)
 	}
 	if ev.Kind == Done && d.Instance.Phase == Peering {
-		d.Asks, d.FullSince, d.Ahead, d.Taken = 0, time.Time{}, 0, nil
+		d.Asks, d.Unanswered, d.FullSince, d.Ahead, d.Taken = 0, 0, time.Time{}, 0, nil
 	}
 }
 

@@ -41,7 +41,7 @@ func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGran
 // released one stays released. The offer counts unless a newer one is known.
 func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 	if h, ok := p.Holds[r.Key]; ok {
-		p.answer(h)
+		p.tell(h)
 		return
 	}
 	if r.Offer != nil && (p.Offer == nil || !r.Offer.ReadAt.Before(p.Offer.ReadAt)) {
@@ -111,9 +111,16 @@ func (p *ProviderState) release(key string, now time.Time) {
 	}
 }
 
-// answer tells the driver what ends its wait: a waiting hold is told nothing, and for a standby's no driver waits.
+// answer tells the driver what ends its wait.
 func (p *ProviderState) answer(h Hold) {
-	if h.State == HoldWaiting || IsStandby(h.Key) {
+	if h.State != HoldWaiting {
+		p.tell(h)
+	}
+}
+
+// tell tells the driver the hold's state, also that it waits; for a standby's no driver waits.
+func (p *ProviderState) tell(h Hold) {
+	if IsStandby(h.Key) {
 		return
 	}
 	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandAnswer && c.Answer.Key == h.Key })

@@ -112,11 +112,11 @@ const (
 	HoldNoRoom   HoldRequestKind = "noRoom"   // a peering being made lacks room on this cluster
 )
 
-// Answer is what a provider tells the driver of a hold: only what ends the wait.
+// Answer is what a provider tells the driver of a hold: what ends the wait, and to one that asks again that it waits.
 type Answer struct {
 	Key     string    `json:"key"`
 	From    string    `json:"from"`  // the provider's id
-	State   HoldState `json:"state"` // granted, refused or released
+	State   HoldState `json:"state"`
 	Failure *Failure  `json:"failure,omitempty"`
 }
 

@@ -209,10 +209,8 @@ func (l *Ledger) remind(e *Entry, now time.Time) {
 	if d.AskAt.IsZero() || now.Before(d.AskAt) {
 		return
 	}
-	d.Asks, d.AskAt = d.Asks+1, time.Time{}
-	if d.Asks < len(askAfter) {
-		d.AskAt = now.Add(askAfter[d.Asks])
-	}
+	d.Asks++
+	d.AskAt = now.Add(askAfter[min(d.Asks, len(askAfter)-1)])
 	l.order(e, Order{Ask: d.Asks, Attempt: e.Attempt})
 }
 
