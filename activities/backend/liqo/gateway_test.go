@@ -2,7 +2,10 @@ package liqo
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +36,7 @@ type gateway struct {
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	g := &gateway{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status := g.status.Load(); status != 0 {
 			http.Error(w, "<html>nobody here, s3cret</html>", int(status))
 			return
@@ -42,8 +45,10 @@ func newGateway(t *testing.T) *gateway {
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(kubeconfig, "https://127.0.0.1:1", server.URL)),
-		0o600))
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := strings.Replace(kubeconfig, `"https://127.0.0.1:1"`, fmt.Sprintf(`%q, certificate-authority-data: %s`,
+		server.URL, base64.StdEncoding.EncodeToString(authority)), 1)
+	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	g.credentials = fleet.Credentials{KubeconfigFile: path}
 	return g
 }
