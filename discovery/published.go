@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/jsonguard"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -125,7 +128,14 @@ func parsePublished(document string) (Published, error) {
 	if len(document) > maxPublished {
 		return p, fmt.Errorf("it has %d bytes, more than %d", len(document), maxPublished)
 	}
-	if err := json.Unmarshal([]byte(document), &p); err != nil {
+	short, err := io.ReadAll(jsonguard.New(strings.NewReader(document), jsonguard.Limits{}))
+	if err == nil && string(short) != document {
+		return p, errors.New("it is no offer: an amount has too many digits")
+	}
+	if err == nil {
+		err = json.Unmarshal(short, &p)
+	}
+	if err != nil {
 		return p, fmt.Errorf("it is no offer: %w", err)
 	}
 	if p.TTLSeconds < 1 || p.TTLSeconds > maxPublishedTTL {

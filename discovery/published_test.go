@@ -170,6 +170,7 @@ func TestPublishedIsNotTrusted(t *testing.T) {
 		"lendable.pods: is missing":          change("lendable", map[string]string{"cpu": "1", "memory": "1"}),
 		"prices.cpu":                         change("prices", map[string]float64{"cpu": 1e9}),
 		"labels":                             change("labels", map[string]string{"-": "x"}),
+		"an amount has too many digits":      change("lendable", map[string]string{"cpu": "1e100000000"}),
 	} {
 		offer := fleet.Offer{Name: "milan", Measured: true,
 			Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "a", Name: "b"}}}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -20,8 +21,13 @@ import (
 func newProviderClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
+	config.ContentType = runtime.ContentTypeJSON
+	config.WarningHandler = rest.NoWarnings{} // else they are logged, of any length
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
-	provider, err := newClient(config, providerTimeout)
+	provider, err := newClient(config, providerTimeout, func(web *http.Client) {
+		// A provider does not send us, and what we write, to an address of its choice.
+		web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +37,16 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	}), nil
 }
 
+// taming is a configuration of this cluster's, see tamed.
+func taming(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return tamed{web} })
+	return config
+}
+
 // newConsumerClient makes a client of this cluster; see discerning.
 func newConsumerClient(config *rest.Config) (client.Client, error) {
-	consumer, err := newClient(config, consumerTimeout)
+	consumer, err := newClient(taming(config), consumerTimeout)
 	if err != nil {
 		return nil, err
 	}

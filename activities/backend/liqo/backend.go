@@ -101,7 +101,7 @@ func New(config Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make liqo backend: open consumer cluster: %w", err)
 	}
-	watch, err := newClient(config.Consumer, watchTimeout)
+	watch, err := newClient(taming(config.Consumer), watchTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("make liqo backend: watch consumer cluster: %w", err)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/jsonguard"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
@@ -20,15 +22,22 @@ const (
 	maxWords    = 500
 )
 
+// How many elements and fields a provider's answer may have for each MiB of its bound: a slice has some ten and two
+// hundred in 4 KiB. Without it, 4 MiB of empty objects take more than 1 GiB.
+const (
+	elementsPerMiB = 3 << 10
+	fieldsPerMiB   = 64 << 10
+)
+
 type boundKey struct{}
 
-// withBound bounds each answer to a request under this context, in place of maxAnswer.
-func withBound(ctx context.Context, most int64) context.Context {
-	return context.WithValue(ctx, boundKey{}, most)
+// modest bounds each answer to a request under this context by maxIdentity.
+func modest(ctx context.Context) context.Context {
+	return context.WithValue(ctx, boundKey{}, int64(maxIdentity))
 }
 
-// bounded fails a request whose answer is larger than its bound. Nothing is decompressed below it, so that a few bytes
-// on the wire cannot become many here.
+// bounded fails a request whose answer is larger than its bound. Nothing is decompressed below it, and nothing decoded
+// but JSON, so that a few bytes on the wire cannot become many here.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -42,7 +51,54 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = &boundedBody{ReadCloser: response.Body, left: most, most: most}
+	if !isJSON(response) {
+		response.Header.Set("Content-Type", "text/plain") // which no decoder takes: YAML swells, too
+		return response, nil
+	}
+	mib := int(most >> 20)
+	guard(response, jsonguard.Limits{Elements: elementsPerMiB * mib, Fields: fieldsPerMiB * mib})
 	return response, nil
+}
+
+// tamed are this cluster's answers, in which providers' words are: what they have granted a slice, for example, could
+// keep us busy for minutes.
+type tamed struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t tamed) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(request)
+	if err == nil && isJSON(response) {
+		guard(response, jsonguard.Limits{})
+	}
+	return response, err
+}
+
+// isJSON reports whether an answer is JSON; one that does not say is taken for it.
+func isJSON(response *http.Response) bool {
+	kind := response.Header.Get("Content-Type")
+	if kind == "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(kind)
+	return err == nil && media == "application/json"
+}
+
+func guard(response *http.Response, limits jsonguard.Limits) {
+	response.Body = &guardedBody{Closer: response.Body, json: jsonguard.New(response.Body, limits)}
+}
+
+type guardedBody struct {
+	io.Closer
+	json *jsonguard.Reader
+}
+
+// Read implements io.Reader.
+func (g *guardedBody) Read(into []byte) (int, error) {
+	n, err := g.json.Read(into)
+	if errors.Is(err, jsonguard.ErrTooMuch) {
+		err = say(backend.ErrInvalid, "the provider's answer %v, and is not read to its end", err)
+	}
+	return n, err
 }
 
 type boundedBody struct {

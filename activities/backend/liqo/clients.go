@@ -31,7 +31,7 @@ const (
 
 // newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
 // it needs no discovery, which each verb on a provider would otherwise pay for.
-func newClient(config *rest.Config, timeout time.Duration) (client.WithWatch, error) {
+func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http.Client)) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
 	if config.QPS == 0 { // the default of 5 requests per second is meant for people
@@ -46,12 +46,14 @@ func newClient(config *rest.Config, timeout time.Duration) (client.WithWatch, er
 	if err != nil {
 		return nil, err
 	}
+	own := *web // what client-go returns may be everybody's
 	if config.ExecProvider != nil {
-		bounded := *web
-		bounded.Transport = impatient{web.Transport}
-		web = &bounded
+		own.Transport = impatient{web.Transport}
 	}
-	return client.NewWithWatch(config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: newMapper()})
+	for _, change := range changes {
+		change(&own)
+	}
+	return client.NewWithWatch(config, client.Options{HTTPClient: &own, Scheme: scheme, Mapper: newMapper()})
 }
 
 // impatient ends a request when its context does, even while a program that the kubeconfig names is asked for a token:

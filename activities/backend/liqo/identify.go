@@ -31,7 +31,7 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	}
 	var refusing since
 	for {
-		found, err := b.identify(withBound(ctx, maxIdentity), provider)
+		found, err := b.identify(modest(ctx), provider)
 		if err == nil {
 			return found.id, nil
 		}

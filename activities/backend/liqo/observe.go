@@ -96,7 +96,7 @@ func (p *peering) peered(ctx context.Context) (bool, error) {
 // observed looks at the provider. needed: there has to be a network.
 func (p *peering) observed(ctx context.Context, provider client.Client, here []string,
 	needed bool) (seen backend.Observation, err error) {
-	found, err := p.identify(ctx, provider)
+	found, err := p.identify(modest(ctx), provider)
 	if err != nil {
 		return seen, err
 	}

@@ -23,7 +23,7 @@ func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, 
 	if err != nil {
 		return "", err
 	}
-	ctx = withBound(ctx, maxIdentity)
+	ctx = modest(ctx)
 	namespace, err := tenantNamespace(ctx, provider, self.id)
 	if err != nil {
 		return "", published(tenantNamespaceName(self.id), name, err)

@@ -55,7 +55,7 @@ func (r *remote) dial(ctx context.Context) error {
 		return err
 	}
 	r.b.ends.note(r.provider.ID, provider, time.Now())
-	found, err := r.b.identify(withBound(ctx, maxIdentity), provider)
+	found, err := r.b.identify(modest(ctx), provider)
 	if err != nil {
 		return access("read the provider's cluster id", err)
 	}

@@ -1,0 +1,106 @@
+package liqo
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+)
+
+// answering is an API server that always says the same.
+func answering(t *testing.T, header map[string]string, status int, body string) *rest.Config {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for key, value := range header {
+			w.Header().Set(key, value)
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+}
+
+var inJSON = map[string]string{"Content-Type": "application/json"}
+
+// What is small on the wire and large in memory is not read to its end.
+func TestAnswersThatSwell(t *testing.T) {
+	list := `{"apiVersion":"v1","kind":"ConfigMapList","items":[`
+	anchors := "apiVersion: v1\nkind: ConfigMapList\nitems:\n- &a\n  data: {a: b}\n" + strings.Repeat("- *a\n", 50000)
+	for name, c := range map[string]struct {
+		kind, body, says string
+	}{
+		"elements": {"application/json", list + strings.Repeat("{},", 4<<20/3-40) + "{}]}", "too many lists"},
+		"fields":   {"application/json", list + `{"data":{` + fields(300_000) + `}}]}`, "too many lists"},
+		"yaml":     {"application/yaml", anchors, ""},
+		"protobuf": {"application/vnd.kubernetes.protobuf", "k8s\x00" + strings.Repeat("\x12\x00", 2<<20), ""},
+	} {
+		provider, err := newProviderClient(answering(t, map[string]string{"Content-Type": c.kind}, http.StatusOK, c.body))
+		require.NoError(t, err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err = access("list", provider.List(modest(t.Context()), &corev1.ConfigMapList{}))
+		runtime.ReadMemStats(&after)
+		require.ErrorContains(t, err, c.says, name)
+		require.Less(t, len(err.Error()), 2*maxWords, name)
+		require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(60), "%s: MiB, with the server's", name)
+	}
+	config := answering(t, inJSON, http.StatusOK, list+strings.Repeat("{},", 10000)+"{}]}")
+	provider, err := newProviderClient(config)
+	require.NoError(t, err)
+	require.NoError(t, provider.List(t.Context(), &corev1.ConfigMapList{}), "within the bound")
+}
+
+func fields(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"%x":"",`, i)
+	}
+	return b.String() + `"z":""`
+}
+
+// A provider does not have us ask, or write, elsewhere.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	asked := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		provider, err := newProviderClient(answering(t, map[string]string{"Location": elsewhere.URL + "/latest/meta-data"},
+			status, ""))
+		require.NoError(t, err)
+		err = access("list", provider.List(t.Context(), &corev1.ConfigMapList{}))
+		require.ErrorIs(t, err, backend.ErrUnreachable)
+		err = access("make", provider.Create(t.Context(), &corev1.Secret{ObjectMeta: named("a", "b")}))
+		require.ErrorIs(t, err, backend.ErrUnreachable)
+	}
+	require.Zero(t, asked)
+}
+
+// What a provider grants a slice comes here as it has written it.
+func TestGrantsThatKeepBusy(t *testing.T) {
+	body := `{"apiVersion":"authentication.liqo.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"a","namespace":"b"},
+		"status":{"resources":{"cpu":"1e100000000","memory":"1.0000000000000000000000001E100000000"}}}`
+	began := time.Now()
+	consumer, err := newConsumerClient(answering(t, inJSON, http.StatusOK, body))
+	require.NoError(t, err)
+	provider, err := newProviderClient(answering(t, inJSON, http.StatusOK, body))
+	require.NoError(t, err)
+	for _, cluster := range []client.Client{consumer, provider} {
+		var slice authv1beta1.ResourceSlice
+		require.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "a"}, &slice))
+		nodes.Missing(spec().Shape, slice.Status.Resources)
+	}
+	require.Less(t, time.Since(began), 10*time.Second)
+}

@@ -1,0 +1,213 @@
+// Package jsonguard reads JSON of somebody who may mean harm, before a decoder does: a few bytes must not become much
+// memory or minutes of work.
+package jsonguard
+
+import (
+	"errors"
+	"io"
+	"strings"
+)
+
+// ErrTooMuch is the error of a document that would take much more memory than it has bytes.
+var ErrTooMuch = errors.New("has too many lists, fields or levels")
+
+// Limits bound what is read; 0 means no bound.
+type Limits struct {
+	// Elements bounds the elements of all lists together: "{}," of three bytes becomes a struct of hundreds.
+	Elements int
+	// Fields bounds the fields of all objects together.
+	Fields int
+}
+
+// maxDepth is the decoder's own bound on nesting.
+const maxDepth = 10000
+
+// Reader passes JSON on, also several documents one after the other. Its errors are those of what it reads, and
+// ErrTooMuch.
+//
+// It also shortens quantities, by blanks at their end, where Kubernetes has some: resource.ParseQuantity, and all that
+// computes with its result, works with as many digits as the text says, and 1e100000000 takes minutes.
+type Reader struct {
+	from   io.Reader
+	limits Limits
+
+	elements, fields int
+	nesting          []level
+	text             text
+	amount           amount
+	broken           error
+}
+
+// level is a list or an object that has begun.
+type level struct {
+	list    bool
+	key     bool // of an object: its next text is a key
+	empty   bool // nothing has come yet
+	amounts bool // what is in it may be quantities
+}
+
+// text is the string that is being read.
+type text struct {
+	inside, escaped, key bool
+	name                 []byte // of a key, as far as it matters
+	strange              bool   // a key with escapes, which may be any
+}
+
+// amount is how much of a quantity has been read.
+type amount struct {
+	size, digits int  // of all, and of its exponent
+	exponent     bool // it has begun
+	other        bool // it is none
+	over         bool // what comes is blanked
+}
+
+// A quantity stays valid where it is cut: what begins an exponent has room for it.
+const (
+	maxAmount   = 64
+	maxExponent = 2
+)
+
+// amountKeys are the fields in which Kubernetes, Liqo and offers have quantities by name, in lower case.
+var amountKeys = map[string]bool{"resources": true, "limits": true, "requests": true, "capacity": true,
+	"allocatable": true, "allocatedresources": true, "resourcequota": true, "hard": true, "used": true, "lendable": true}
+
+const maxAmountKey = 24
+
+// New makes a Reader.
+func New(from io.Reader, limits Limits) *Reader { return &Reader{from: from, limits: limits} }
+
+// Read implements io.Reader.
+func (r *Reader) Read(into []byte) (int, error) {
+	if r.broken != nil {
+		return 0, r.broken
+	}
+	n, err := r.from.Read(into)
+	for i := range into[:n] {
+		into[i] = r.next(into[i])
+	}
+	if r.broken != nil {
+		return 0, r.broken
+	}
+	return n, err
+}
+
+// next takes one byte and returns what stands in its place.
+func (r *Reader) next(c byte) byte {
+	if r.text.inside {
+		return r.inText(c)
+	}
+	switch c {
+	case '"':
+		r.something()
+		top := r.top()
+		r.text = text{inside: true, key: top != nil && !top.list && top.key, name: r.text.name[:0]}
+		r.amount = amount{}
+	case '{', '[':
+		r.something()
+		r.begin(c == '[')
+	case '}', ']':
+		r.nesting = r.nesting[:max(len(r.nesting)-1, 0)]
+	case ',', ':':
+		r.separate(c == ',')
+	case ' ', '\t', '\n', '\r':
+	default:
+		r.something()
+		return r.inAmount(c)
+	}
+	return c
+}
+
+// separate takes what stands between two values, or between a key and its value.
+func (r *Reader) separate(values bool) {
+	r.amount = amount{}
+	if top := r.top(); top != nil {
+		top.key, top.empty = values, top.empty || values
+	}
+}
+
+// something counts what begins, once between two commas.
+func (r *Reader) something() {
+	top := r.top()
+	if top == nil || !top.empty {
+		return
+	}
+	top.empty = false
+	if top.list {
+		r.elements++
+	} else {
+		r.fields++
+	}
+	if l := r.limits; l.Elements > 0 && r.elements > l.Elements || l.Fields > 0 && r.fields > l.Fields {
+		r.broken = ErrTooMuch
+	}
+}
+
+func (r *Reader) begin(list bool) {
+	if len(r.nesting) == maxDepth {
+		r.broken = ErrTooMuch
+		return
+	}
+	inner := level{list: list, key: !list, empty: true}
+	if top := r.top(); top != nil {
+		inner.amounts = top.amounts || !top.list && (r.text.strange || amountKeys[strings.ToLower(string(r.text.name))])
+	}
+	r.nesting = append(r.nesting, inner)
+}
+
+func (r *Reader) top() *level {
+	if len(r.nesting) == 0 {
+		return nil
+	}
+	return &r.nesting[len(r.nesting)-1]
+}
+
+func (r *Reader) inText(c byte) byte {
+	t := &r.text
+	switch {
+	case t.escaped:
+		t.escaped = false
+	case c == '\\':
+		t.escaped, r.amount.other = true, true
+		t.strange = t.strange || t.key
+	case c == '"':
+		t.inside = false
+	case t.key:
+		if len(t.name) < maxAmountKey {
+			t.name = append(t.name, c)
+		}
+	default:
+		return r.inAmount(c)
+	}
+	return c
+}
+
+// inAmount takes one byte of what may be a quantity, and returns what stands in its place.
+func (r *Reader) inAmount(c byte) byte {
+	top, a := r.top(), &r.amount
+	if top == nil || !top.amounts || a.other {
+		return c
+	}
+	a.take(c)
+	if a.over = a.over || a.size > maxAmount || a.digits > maxExponent; a.over {
+		return ' '
+	}
+	return c
+}
+
+func (a *amount) take(c byte) {
+	a.size++
+	switch c {
+	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		if a.exponent {
+			a.digits++
+		}
+	case 'e', 'E':
+		a.other, a.exponent = a.exponent, true
+		a.over = a.over || a.size > maxAmount-4
+	case '.', '+', '-':
+	case ' ', '\t', '\n', '\r':
+		a.size--
+	default:
+		a.other = c < 0x80 && !a.over // the rest may be spaces that are trimmed
+	}
+}
