@@ -86,6 +86,7 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 		}
 		x.names[name] = true
 	}
+	x.checkShrink(before, l, c)
 	taken := 0
 	for _, was := range before.rows {
 		if e := l.Find(was.Name); was.Counts() && e != nil && !e.Counts() {
@@ -101,6 +102,24 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 	}
 	if l.Target() != target+grown-taken || c.verb == fleet.Grow && grown != 0 && grown != c.request.Delta {
 		x.violates("%s of %d: target %d -> %d", c.verb, c.request.Delta, target, l.Target())
+	}
+}
+
+// checkShrink holds a shrink against I4: it takes back as many as it can of those that are still to come, the youngest.
+func (x *explorer) checkShrink(before picture, l *fleet.Ledger, c call) {
+	if c.verb != fleet.Shrink || before.epoch != l.Epoch || before.revision == l.Revision {
+		return
+	}
+	left := c.request.Delta
+	for _, was := range slices.Backward(before.rows) {
+		if !was.Counts() || was.Registered || was.Phase == fleet.Ready {
+			continue
+		}
+		e := l.Find(was.Name)
+		if taken := e == nil || !e.Counts(); taken != (left > 0) {
+			x.violates("a shrink by %d takes %s back: %v", c.request.Delta, was.Name, taken)
+		}
+		left--
 	}
 }
 

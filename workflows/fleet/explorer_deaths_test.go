@@ -36,6 +36,7 @@ func (x *explorer) tooLate() {
 func (x *explorer) terminate() {
 	if r := x.pick(func(r *run) bool { return !r.entity() || x.chance(20) }); r != nil {
 		x.note("terminate %s", r.id)
+		x.count("terminated")
 		x.end(r, failed)
 	}
 }
@@ -53,6 +54,7 @@ func (x *explorer) strand() {
 			continue
 		}
 		x.note("strand %s", a.owner.id)
+		x.count("stranded")
 		(&tell{group: t.group, view: t.view}).deliver(x)
 		x.end(a.owner, failed)
 		x.drop(a)
@@ -87,6 +89,7 @@ func (x *explorer) hang() {
 			continue
 		}
 		x.note("%s hangs", j.at.ObjectName())
+		x.count("hung")
 		x.excused[j.at.Instance] = true
 		x.end(a.owner, failed)
 		x.drop(a)
@@ -159,6 +162,7 @@ func (x *explorer) rush(s *server) {
 func (x *explorer) failTask() {
 	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driver); return is && r.failing.IsZero() }); r != nil {
 		x.note("%s fails its task", r.id)
+		x.count("failing tasks")
 		r.failing = x.now
 	}
 }
@@ -174,6 +178,7 @@ func (x *explorer) reset() {
 		return
 	}
 	x.note("reset %s", r.id)
+	x.count("reset")
 	switch a := r.actor.(type) {
 	case *group:
 		x.continueAsNew(r, x.newGroup(a.l.Group), false)
@@ -203,6 +208,7 @@ func (x *explorer) goBack() {
 			x.resize(s, fleet.Grow, 1)
 		}
 		x.note("restore")
+		x.count("restored")
 		x.restore(x.saved)
 		x.saved = nil
 		for _, s := range x.servers {

@@ -60,6 +60,7 @@ func (x *explorer) ca(s *server) {
 	if len(s.lost) > 0 && x.chance(30) {
 		c := s.lost[0]
 		s.lost = s.lost[1:]
+		x.count("calls sent twice")
 		x.operate(s, c)
 		return
 	}
@@ -114,6 +115,7 @@ func (x *explorer) operate(s *server, c call) {
 	}
 	if c.verb != fleet.Configure && x.trouble(20) {
 		s.lost = append(s.lost, c)
+		x.count("lost answers")
 		return
 	}
 	change := copyOf(x, l.Since(c.request.Seen, x.now))
@@ -143,7 +145,7 @@ func (x *explorer) sameRows(got, want fleet.Snapshot) {
 
 // disturb is what people and machines do to the system, as far as this world goes.
 func (x *explorer) disturb() {
-	kinds := []func(){x.breakCluster, x.tooLate}
+	kinds := []func(){x.breakCluster, x.tooLate, x.restart}
 	if x.mode >= modePeople {
 		kinds = append(kinds, x.harm, x.harm, x.cancel, x.cancel, x.signalAll, x.pause, x.cordon, x.unpeer)
 	}
@@ -155,6 +157,14 @@ func (x *explorer) disturb() {
 		kinds = append(kinds, x.goBack, x.goBack, x.goBack, x.goBack)
 	}
 	kinds[x.rng.IntN(len(kinds))]()
+}
+
+// restart has a server begin anew: it knows nothing of what it has seen, and sends no call of before.
+func (x *explorer) restart() {
+	s := x.servers[x.rng.IntN(len(x.servers))]
+	x.note("the server of %s is restarted", s.spec.ID)
+	x.count("servers restarted")
+	s.picture, s.lost = fleet.Snapshot{}, nil
 }
 
 func (x *explorer) breakCluster() {
@@ -236,13 +246,16 @@ func (x *explorer) fact(o *object, kind fleet.EventKind) {
 
 // pick is a running workflow that accept takes; nil when there is none.
 func (x *explorer) pick(accept func(*run) bool) *run {
-	if len(x.active) == 0 {
+	var all []*run
+	for _, r := range x.active {
+		if accept(r) {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	if r := x.active[x.rng.IntN(len(x.active))]; accept(r) {
-		return r
-	}
-	return nil
+	return all[x.rng.IntN(len(all))]
 }
 
 func (r *run) entity() bool {
@@ -257,6 +270,7 @@ func (x *explorer) cancel() {
 	if r := x.pick(func(r *run) bool { return !r.entity() }); r != nil {
 		if _, undoes := r.actor.(*undo); !undoes {
 			x.note("cancel %s", r.id)
+			x.count("cancelled")
 			x.excused[r.id[strings.IndexByte(r.id, '/')+1:]] = true
 			r.inbox = append(r.inbox, cancelled{})
 		}

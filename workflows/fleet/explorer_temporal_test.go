@@ -135,6 +135,7 @@ func (x *explorer) execute(a *act) {
 		return
 	}
 	if x.trouble(5) {
+		x.count("lost tries")
 		a.notBefore = x.now.Add(x.upTo(10 * time.Second))
 		x.haunt(a.do)
 		return
@@ -152,6 +153,7 @@ func (x *explorer) execute(a *act) {
 	case !done:
 		a.notBefore = x.now.Add(time.Second)
 	case x.trouble(5):
+		x.count("lost results")
 		a.notBefore = x.now.Add(x.upTo(10 * time.Second))
 	default:
 		x.drop(a)

@@ -48,6 +48,20 @@ func TestExplorer(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps from seed %d: %v", *exploreSteps, *exploreSeed, counts)
+	if *exploreSteps < 100_000 {
+		return
+	}
+	for _, what := range disturbances {
+		if counts[what] < 5 {
+			t.Errorf("%d %s in all worlds: the explorer does not reach that any more", counts[what], what)
+		}
+	}
+}
+
+// disturbances are what happens in some worlds again and again, as counted.
+var disturbances = []string{
+	"lost tries", "lost results", "lost answers", "calls sent twice", "late deliveries", "deliveries too late",
+	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung", "restored",
 }
 
 type explorer struct {
@@ -298,7 +312,7 @@ func (x *explorer) rest() {
 	}
 	end := x.now.Add(150 * time.Minute)
 	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
-		if resume < 3 {
+		if resume < 3 && x.mode >= modePeople { // nobody has to help after load and faults alone (I12)
 			x.resume()
 		}
 		for n := 0; x.someAct() || x.someTask(); n++ {
