@@ -46,8 +46,12 @@ watch: build ## watch `make run` live: node groups, instances, offers, last chan
 # tables for debuggers a test is linked in half the time.
 TESTFLAGS := -race -count=1 -parallel 8 -timeout 30m '-ldflags=-s -w'
 PACKAGES := ./worker ./workflows/fleet ./...
+# Linking takes as long as the tests themselves: a binary that is up to date is not linked again.
+test test-all: TESTFLAGS += -toolexec '$(CURDIR)/internal/tools/keep-linked.sh $(BIN)/linked'
 # Temporal's SDK takes a workflow task of more than a second for a deadlock, and a busy machine is no deadlock.
 test test-all test-ci: export TEMPORAL_DEBUG := 1
+# Each process with the race detector waits for a second before it ends, in case a race is still to come.
+test test-all test-ci: export GORACE := atexit_sleep_ms=0
 
 .PHONY: test
 test: temporal ## the fast tests, with the race detector; about four minutes
