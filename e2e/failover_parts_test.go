@@ -136,14 +136,14 @@ func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 		return clean(ctx, append(s.providers, s.consumer)...)
 	})
 	r.until(ctx, "nothing listed", 30*time.Second, r.nothingListed)
+	hangs := managerHangs(s)
+	waiting := "waiting for " + string(hangs.stage) + ":"
 	for i := range s.providers {
 		e, err := s.givenUp(instanceName(ids[0]), i+1)
 		require.NoError(t, err)
-		hangs := managerHangs(s)
-		assert.NoError(t, names(e.failure, "waiting for "+string(hangs.stage)+":", hangs.words))
+		assert.NoError(t, names(e.failure, waiting, hangs.words))
 	}
-	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name,
-		"waiting for "+string(backend.StageNonce)))
+	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, waiting, hangs.words))
 }
 
 // failedInstance is an instance that a call has listed with an error.
