@@ -115,7 +115,7 @@ const (
 // Answer is what a provider tells the driver of a hold: what ends the wait, and to one that asks again that it waits.
 type Answer struct {
 	Key     string    `json:"key"`
-	From    string    `json:"from"`  // the provider's id
+	From    string    `json:"from"` // the provider's id
 	State   HoldState `json:"state"`
 	Failure *Failure  `json:"failure,omitempty"`
 }
