@@ -122,7 +122,7 @@ ifeq ($(SUITE),burst)
 else
 	set -o pipefail; go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./worker | tee /dev/stderr | grep '^BENCH'
 	set -o pipefail; go test -run '^$$' -bench . -benchtime 1x ./activities/backend/sim | tee /dev/stderr | grep '^BENCH'
-	set -o pipefail; go test -run '^$$' -bench 'List|Choose' -benchtime 2s ./discovery/server ./workflows/fleet | tee /dev/stderr | grep '^BENCH'
+	set -o pipefail; go test -run '^$$' -bench 'List|Choose' -benchtime 2s ./discovery/server ./workflows/choice | tee /dev/stderr | grep '^BENCH'
 	set -o pipefail; go test -run '^$$' -bench Renewals -benchtime 1x ./discovery/server | tee /dev/stderr | grep '^BENCH'
 endif
 

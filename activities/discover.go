@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -16,7 +17,7 @@ type DiscoverInput struct {
 	Instance string          `json:"instance"`
 	Spec     fleet.GroupSpec `json:"spec"`
 	Refused  []string        `json:"refused,omitempty"`
-	Rank     fleet.Rank      `json:"rank"`
+	Rank     choice.Rank     `json:"rank"`
 	// Taken is how many instances of the group each provider has, as its group counted when it started this one.
 	Taken map[string]int `json:"taken,omitempty"`
 	// Failures are when providers have failed instances of the group before it started this one.
@@ -25,9 +26,9 @@ type DiscoverInput struct {
 
 // DiscoverOutput is the shortlist. It enters the history: at most fleet.MaxCandidates candidates.
 type DiscoverOutput struct {
-	Candidates []fleet.Candidate `json:"candidates,omitempty"`
+	Candidates []choice.Candidate `json:"candidates,omitempty"`
 	// Rank is the instance's, less those ahead that have a hold by now.
-	Rank fleet.Rank `json:"rank"`
+	Rank choice.Rank `json:"rank"`
 	// Counts says how many offers each filter took out, candidates beyond the shortlist included.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Problems are offers that could not be used at all, named, in words.
@@ -41,7 +42,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	if err != nil {
 		return DiscoverOutput{}, toApplicationError(ctx, "", fmt.Errorf("list offers: %w", err))
 	}
-	all, rank := make([]fleet.Candidate, 0, len(offers)), in.Rank
+	all, rank := make([]choice.Candidate, 0, len(offers)), in.Rank
 	for _, o := range offers {
 		state, err := a.published(ctx, o.Provider)
 		if err != nil {
@@ -49,20 +50,20 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 		}
 		own := held(state, in.Spec.ID)
 		rank.Ahead -= max(0, own-in.Taken[o.Provider])
-		c := fleet.CandidateOf(o, state)
+		c := choice.CandidateOf(o, state)
 		c.Take(in.Taken[o.Provider]-own, in.Spec.Shape)
-		c.Own, c.Failures = max(own, in.Taken[o.Provider]), fleet.Weight(in.Failures[o.Provider], a.now())
+		c.Own, c.Failures = max(own, in.Taken[o.Provider]), choice.Weight(in.Failures[o.Provider], a.now())
 		all = append(all, c)
 	}
 	rank.Ahead = max(0, rank.Ahead)
-	short, counts := fleet.Shortlist(in.Spec, all, in.Refused, rank, a.now())
+	short, counts := choice.Shortlist(in.Spec, all, in.Refused, rank, a.now())
 	out := DiscoverOutput{Candidates: short, Rank: rank, Counts: counts}
 	for _, p := range problems {
 		out.Problems = append(out.Problems, p.String())
 	}
 	slices.Sort(out.Problems)
-	if n := len(out.Problems) - fleet.MaxCandidates; n > 0 {
-		out.Problems = append(out.Problems[:fleet.MaxCandidates], fmt.Sprintf("and %d more", n))
+	if n := len(out.Problems) - choice.MaxCandidates; n > 0 {
+		out.Problems = append(out.Problems[:choice.MaxCandidates], fmt.Sprintf("and %d more", n))
 	}
 	return out, nil
 }
@@ -97,16 +98,16 @@ type SelectInput struct {
 
 // SelectOutput is the choice; Offer is nil when nothing fits, and Failure then says why.
 type SelectOutput struct {
-	Offer    *fleet.Offer   `json:"offer,omitempty"`
-	Failure  *fleet.Failure `json:"failure,omitempty"`
-	Decision fleet.Decision `json:"decision"`
+	Offer    *fleet.Offer    `json:"offer,omitempty"`
+	Failure  *fleet.Failure  `json:"failure,omitempty"`
+	Decision choice.Decision `json:"decision"`
 }
 
 // Select chooses the provider of the next attempt, tells the group and asks the provider for a hold. It is an activity
 // so that the scoring may change without breaking the replay of running workflows, and a local one because it is short.
 func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
 	a.showLast(in.View)
-	decision := fleet.Choose(in.Spec, in.Found.Candidates, in.Refused, in.Found.Rank, a.now())
+	decision := choice.Choose(in.Spec, in.Found.Candidates, in.Refused, in.Found.Rank, a.now())
 	out := SelectOutput{Decision: decision}
 	for n := range in.Found.Candidates {
 		if o := in.Found.Candidates[n].Offer; o.Provider == decision.Chosen {
@@ -118,14 +119,14 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 		switch {
 		case decision.Full:
 			code = fleet.CodeNoCapacity
-		case decision.Counts[string(fleet.FilterSpending)] > 0:
+		case decision.Counts[string(choice.FilterSpending)] > 0:
 			code = fleet.CodeSpending
 		}
 		out.Failure = fleet.NewFailure(code, "", "", nothingFits(in, decision))
 		return out, nil
 	}
 	offered := *out.Offer
-	out.Offer.Hourly = in.Spec.Price(offered)
+	out.Offer.Hourly = choice.Price(in.Spec, offered)
 	view := in.View.Chosen(*out.Offer)
 	view.Why = decision.Verdicts[0].Reason
 	at := fleet.Attempt{Group: in.Spec.ID, Instance: view.Instance, Number: view.Attempt}
@@ -140,7 +141,7 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 	return out, err
 }
 
-func nothingFits(in SelectInput, d fleet.Decision) string {
+func nothingFits(in SelectInput, d choice.Decision) string {
 	var why []string
 	for _, v := range d.Verdicts {
 		why = append(why, fmt.Sprintf("%s: %s", v.Provider, v.Reason))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -45,10 +46,10 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 func TestSelectWhenItCostsTooMuch(t *testing.T) {
 	spec, most := spec, 1.0
 	spec.Spending = &fleet.Spending{PerNode: &most}
-	dear := fleet.Candidate{Offer: fleet.Offer{Provider: "dear", Lendable: cpu("8"), Price: 1.5}}
-	full := fleet.Candidate{Offer: fleet.Offer{Provider: "full", Lendable: cpu("8"), Price: 1}, Free: cpu("1")}
+	dear := choice.Candidate{Offer: fleet.Offer{Provider: "dear", Lendable: cpu("8"), Price: 1.5}}
+	full := choice.Candidate{Offer: fleet.Offer{Provider: "full", Lendable: cpu("8"), Price: 1}, Free: cpu("1")}
 	a := &activities.Activities{Messages: &messages{}}
-	for code, candidates := range map[fleet.Code][]fleet.Candidate{
+	for code, candidates := range map[fleet.Code][]choice.Candidate{
 		fleet.CodeSpending: {dear}, fleet.CodeNoCapacity: {dear, full}, fleet.CodeNoOffer: {},
 	} {
 		out, err := run[activities.SelectOutput](t, a.Select, activities.SelectInput{Spec: spec,
@@ -83,7 +84,7 @@ func TestSelectTellsViewAndAcquire(t *testing.T) {
 
 	m.fails = map[string]error{"milan": errors.New("no answer")}
 	err := ended(t, a.Select, activities.SelectInput{Spec: spec,
-		Found: activities.DiscoverOutput{Candidates: []fleet.Candidate{{Offer: offer}}}})
+		Found: activities.DiscoverOutput{Candidates: []choice.Candidate{{Offer: offer}}}})
 	require.ErrorContains(t, err, "no answer", "what was not told is not chosen")
 }
 
@@ -137,7 +138,7 @@ func TestABurstSpreads(t *testing.T) {
 	count := map[string]int{}
 	for ahead := range 50 {
 		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: fmt.Sprint("a-t0-", ahead+1),
-			Rank: fleet.Rank{Ahead: ahead, Name: "a", Number: ahead + 1}})
+			Rank: choice.Rank{Ahead: ahead, Name: "a", Number: ahead + 1}})
 		count[provider]++
 	}
 	require.Len(t, count, 10)
@@ -156,7 +157,7 @@ func TestABurstFillsTheCheaperFirst(t *testing.T) {
 	}
 	var got []string
 	for ahead := range 5 {
-		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1", Rank: fleet.Rank{Ahead: ahead, Name: "a",
+		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1", Rank: choice.Rank{Ahead: ahead, Name: "a",
 			Number: ahead + 1}})
 		got = append(got, provider)
 	}
@@ -279,15 +280,15 @@ func TestABurstAsksNoSource(t *testing.T) {
 // What a discovery leaves in the history is bounded.
 func TestDiscoverIsBounded(t *testing.T) {
 	var c offering
-	for n := range 3 * fleet.MaxCandidates {
+	for n := range 3 * choice.MaxCandidates {
 		c.offers = append(c.offers, fleet.Offer{Name: fmt.Sprint(n), Provider: fmt.Sprint("p", n), Lendable: cpu("1")})
 		c.problems = append(c.problems, discovery.Problem{Offer: fmt.Sprint("q", n), Message: "broken"})
 	}
 	a := &activities.Activities{Catalog: c, Entities: &entities{}}
 	out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec})
 	require.NoError(t, err)
-	require.Len(t, out.Candidates, fleet.MaxCandidates)
-	require.Equal(t, 3*fleet.MaxCandidates, out.Counts[string(fleet.FilterFit)])
-	require.Len(t, out.Problems, fleet.MaxCandidates+1)
-	require.Equal(t, "and 40 more", out.Problems[fleet.MaxCandidates])
+	require.Len(t, out.Candidates, choice.MaxCandidates)
+	require.Equal(t, 3*choice.MaxCandidates, out.Counts[string(choice.FilterFit)])
+	require.Len(t, out.Problems, choice.MaxCandidates+1)
+	require.Equal(t, "and 40 more", out.Problems[choice.MaxCandidates])
 }

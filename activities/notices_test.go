@@ -13,6 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -150,7 +151,7 @@ func TestTheChoiceIsShown(t *testing.T) {
 	offer := fleet.Offer{Name: "turin", Provider: "turin", Lendable: cpu("4")}
 	in := activities.SelectInput{
 		Spec:  fleet.GroupSpec{ID: "a", Max: 3, Shape: cpu("2")},
-		Found: activities.DiscoverOutput{Candidates: []fleet.Candidate{{Offer: offer, Free: cpu("4")}}},
+		Found: activities.DiscoverOutput{Candidates: []choice.Candidate{{Offer: offer, Free: cpu("4")}}},
 		View: fleet.View{Instance: "a-t0-1", Phase: fleet.Selecting, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"},
 			Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", strings.Repeat("long ", 100))},
 	}

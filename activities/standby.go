@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -21,7 +22,7 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 			return nil, fmt.Errorf("read holds of provider %s: %w", h.Provider, err)
 		}
 	}
-	all := make([]fleet.Candidate, 0, len(offers))
+	all := make([]choice.Candidate, 0, len(offers))
 	for _, o := range offers {
 		state, known := states[o.Provider]
 		if !known {
@@ -30,8 +31,8 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 			}
 			states[o.Provider] = state
 		}
-		c := fleet.CandidateOf(o, state)
-		c.Own, c.Failures = held(state, q.Spec.ID), fleet.Weight(q.Failures[o.Provider], a.now())
+		c := choice.CandidateOf(o, state)
+		c.Own, c.Failures = held(state, q.Spec.ID), choice.Weight(q.Failures[o.Provider], a.now())
 		all = append(all, c)
 	}
 	var peers []fleet.Provider
@@ -40,5 +41,5 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}
-	return fleet.RankStandby(q, all, states, peers, a.now()), nil
+	return choice.RankStandby(q, all, states, peers, a.now()), nil
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 )
 
 var rules = strictyaml.NewRules(map[string]strictyaml.Check{
@@ -83,8 +83,8 @@ func (s *Spec) checkPrices(at string) (faults strictyaml.Faults) {
 		path := strictyaml.Join(at+"prices", string(name))
 		if wrong := resourceName(string(name)); wrong != "" {
 			faults.Add(path, "%s", wrong)
-		} else if math.IsNaN(price) || price < 0 || price > fleet.MaxUnitPrice {
-			faults.Add(path, "is %g: give 0 to %d", price, int(fleet.MaxUnitPrice))
+		} else if math.IsNaN(price) || price < 0 || price > choice.MaxUnitPrice {
+			faults.Add(path, "is %g: give 0 to %d", price, int(choice.MaxUnitPrice))
 		}
 	}
 	return faults

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -42,11 +43,11 @@ func (s *Server) measure() {
 	candidates := subtract(m, list)
 	s.countForeign(list, m)
 	for _, g := range list { // what waits takes its places first, each by its own shape
-		fleet.Place(g.spec, g.waiting(), candidates, now)
+		choice.Place(g.spec, g.waiting(), candidates, now)
 	}
 	left := make(map[string]map[string]int, len(list)) // by group and provider
 	for _, g := range list {
-		left[g.id] = fleet.Room(g.spec, candidates, now)
+		left[g.id] = choice.Room(g.spec, candidates, now)
 	}
 	room, peered := rooms(list, left), map[string]bool{}
 	for _, o := range m.Offers {
@@ -60,10 +61,10 @@ func (s *Server) measure() {
 		if !known {
 			f.ceiling = g.seen.Target + unknownRoom
 		}
-		if offers := fleet.Matching(g.spec, candidates, now); len(offers) > 0 {
-			f.price = g.spec.Price(offers[len(offers)-1])
+		if offers := choice.Matching(g.spec, candidates, now); len(offers) > 0 {
+			f.price = choice.Price(g.spec, offers[len(offers)-1])
 			for _, o := range offers {
-				f.places = append(f.places, places{left[g.id][o.Provider], g.spec.Price(o), peered[o.Provider]})
+				f.places = append(f.places, places{left[g.id][o.Provider], choice.Price(g.spec, o), peered[o.Provider]})
 			}
 		}
 		figures[g.id] = f
@@ -75,7 +76,7 @@ func (s *Server) measure() {
 func (s *Server) countForeign(list []stand, m market.Market) {
 	var names []string
 	for _, o := range m.Offers {
-		if len(list) > 0 && list[0].spec.Incomparable(o.Candidate().Offer) != "" {
+		if len(list) > 0 && choice.Incomparable(list[0].spec, o.Candidate().Offer) != "" {
 			names = append(names, o.Name+" ("+o.Currency+")")
 		}
 	}
@@ -174,10 +175,10 @@ func (g *group) growable() bool {
 // subtract takes from the offers what this server's groups have and the market does not show yet. Which instances it
 // shows is not known, and they differ in shape; so an offer has what it shows to be free, and no more than its groups
 // leave of it.
-func subtract(m market.Market, list []stand) []fleet.Candidate {
-	candidates := make([]fleet.Candidate, len(m.Offers))
+func subtract(m market.Market, list []stand) []choice.Candidate {
+	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
-		c, left := o.Candidate(), fleet.Candidate{Offer: fleet.Offer{Lendable: o.Lendable}}
+		c, left := o.Candidate(), choice.Candidate{Offer: fleet.Offer{Lendable: o.Lendable}}
 		for _, g := range list {
 			left.Take(g.on(o.Provider), g.spec.Shape)
 		}

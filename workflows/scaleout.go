@@ -7,6 +7,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -26,7 +27,7 @@ func (s *scaleOut) discover(ctx workflow.Context, d *fleet.Driver, _ fleet.View,
 	i := d.Instance
 	_, number, _ := fleet.ParseInstanceName(d.Spec.ID, i.Name)
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
-		Failures: d.Failures, Rank: fleet.Rank{Ahead: d.Ahead, Name: d.Spec.ID, Number: number}}
+		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID, Number: number}}
 	s.found = activities.DiscoverOutput{}
 	ctx = short(ctx, "discover offers for "+i.Name)
 	return workflow.ExecuteActivity(ctx, activities.NameDiscover, in).Get(ctx, &s.found)

@@ -19,6 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -81,16 +82,16 @@ func TestSamplesFit(t *testing.T) {
 	require.NoError(t, err)
 	offers, err := discovery.Parse(examples.Offers)
 	require.NoError(t, err)
-	var candidates []fleet.Candidate
+	var candidates []choice.Candidate
 	for _, spec := range offers.Offers {
 		require.NoError(t, (&api.Posted{Spec: spec}).Check())
 		o := spec.Offer()
 		o.Provider = o.Credentials.SecretRef.Name
-		candidates = append(candidates, fleet.Candidate{Offer: o})
+		candidates = append(candidates, choice.Candidate{Offer: o})
 	}
 	chosen := map[string]string{}
 	for _, g := range groups.NodeGroups {
-		chosen[g.ID] = fleet.Choose(g, candidates, nil, fleet.Rank{}, time.Now()).Chosen
+		chosen[g.ID] = choice.Choose(g, candidates, nil, choice.Rank{}, time.Now()).Chosen
 	}
 	require.Equal(t, map[string]string{"standard": "milan", "gpu": "genoa"}, chosen)
 }

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -68,7 +69,7 @@ type Offer struct {
 
 // offerOf is an offer as it is published.
 func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
-	c := fleet.CandidateOf(o, state)
+	c := choice.CandidateOf(o, state)
 	free, closed := c.Free, c.Refusing
 	if free == nil {
 		free = o.Lendable
@@ -84,8 +85,8 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 }
 
 // Candidate is the offer as fleet.Choose judges it.
-func (o Offer) Candidate() fleet.Candidate {
-	return fleet.Candidate{
+func (o Offer) Candidate() choice.Candidate {
+	return choice.Candidate{
 		Offer: fleet.Offer{
 			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
 			Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
@@ -101,7 +102,9 @@ var ordinary = fleet.GroupSpec{Shape: corev1.ResourceList{
 }}
 
 // price is what an ordinary node costs.
-func (o Offer) price() float64 { return ordinary.Price(fleet.Offer{Price: o.Price, Prices: o.Prices}) }
+func (o Offer) price() float64 {
+	return choice.Price(ordinary, fleet.Offer{Price: o.Price, Prices: o.Prices})
+}
 
 // newMarket orders the offers by price. Of more than fit it keeps those that the groups need, and then the cheapest;
 // groups are asked for only then.
@@ -141,8 +144,8 @@ func fitting(offers []Offer) (n int, err error) {
 }
 
 // Candidates are the offers as a node group chooses among them.
-func (m Market) Candidates() []fleet.Candidate {
-	candidates := make([]fleet.Candidate, len(m.Offers))
+func (m Market) Candidates() []choice.Candidate {
+	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
 		candidates[i] = o.Candidate()
 	}
@@ -154,7 +157,7 @@ func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[str
 	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}
 	for _, g := range groups {
-		matching := fleet.Matching(g, candidates, now)
+		matching := choice.Matching(g, candidates, now)
 		for _, o := range matching[:min(len(matching), bestOf)] {
 			best[o.Provider] = 1
 		}

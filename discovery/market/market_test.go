@@ -23,6 +23,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -287,7 +288,7 @@ func TestClosedProvidersHaveNoRoom(t *testing.T) {
 			pass(4 * time.Second)
 			o := w.offer()
 			require.Equal(t, why, o.Closed)
-			room := fleet.Room(fleet.GroupSpec{}, []fleet.Candidate{o.Candidate()}, time.Now())
+			room := choice.Room(fleet.GroupSpec{}, []choice.Candidate{o.Candidate()}, time.Now())
 			require.Equal(t, why == "", len(room) == 1, why)
 			require.Equal(t, why != "", w.written() > before, "%s is news", why)
 		})
@@ -318,7 +319,7 @@ func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	w.hold("4", "8Gi", "std-1-1")
 	w.run(t, func(pass func(time.Duration)) {
 		room := func() int {
-			return len(fleet.Room(fleet.GroupSpec{}, []fleet.Candidate{w.offer().Candidate()}, time.Now()))
+			return len(choice.Room(fleet.GroupSpec{}, []choice.Candidate{w.offer().Candidate()}, time.Now()))
 		}
 		for _, since := range []time.Time{{}, time.Now()} {
 			w.set(func() {

@@ -21,6 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -103,7 +104,7 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	spec := fleet.GroupSpec{ID: "g", Max: 1, Shape: o.Lendable.DeepCopy()}
 	spec.Shape[corev1.ResourceEphemeralStorage] = *o.Lendable.Memory()
 	o.Provider = "p"
-	require.Equal(t, "p", fleet.Choose(spec, []fleet.Candidate{{Offer: o}}, nil, fleet.Rank{}, time.Now()).Chosen)
+	require.Equal(t, "p", choice.Choose(spec, []choice.Candidate{{Offer: o}}, nil, choice.Rank{}, time.Now()).Chosen)
 }
 
 // Who is behind a NAT cannot be dialed: the gateway that is dialed is here, unless the Secret says otherwise.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -161,12 +162,12 @@ func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*deriv
 	seen := map[key]bool{}
 	for _, id := range slices.Sorted(maps.Keys(bases)) {
 		base := bases[id]
-		for _, o := range fleet.Matching(base.spec, candidates, now) {
+		for _, o := range choice.Matching(base.spec, candidates, now) {
 			value, labels, ok := valueOf(base.spec, o)
 			if ok && !seen[key{id, value}] {
 				seen[key{id, value}] = true
 				out = append(out, &derived{id: base.id(value), base: id, value: value, labels: labels,
-					price: base.spec.Price(o) / max(grpcserver.Weight(base.spec.Shape), least)})
+					price: choice.Price(base.spec, o) / max(grpcserver.Weight(base.spec.Shape), least)})
 			}
 		}
 	}

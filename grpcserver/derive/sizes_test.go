@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -79,8 +80,8 @@ func TestPriceFactorOfASize(t *testing.T) {
 	specs := Sizes(l)
 	require.Equal(t, []float64{2, 8, 3}, []float64{specs[0].PriceFactor, specs[1].PriceFactor, specs[2].PriceFactor})
 	tenth := fleet.Offer{Price: 0.1}
-	require.InDelta(t, 0.8, specs[1].Price(tenth), 1e-9)
-	require.InDelta(t, 0.1, base("b", "").Price(tenth), 1e-9, "without a factor it is the offer's")
+	require.InDelta(t, 0.8, choice.Price(specs[1], tenth), 1e-9)
+	require.InDelta(t, 0.1, choice.Price(base("b", ""), tenth), 1e-9, "without a factor it is the offer's")
 }
 
 // CA splits a scale-out evenly between groups that balance, so groups of different sizes do not.

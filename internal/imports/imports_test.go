@@ -16,11 +16,12 @@ const module = "github.com/liqo-autoscaler/liqo-autoscaler/"
 // has what its right-hand side may import, too. worker and cmd wire everything, and are left out.
 var mayImport = map[string][]string{
 	"workflows/fleet":    {},
+	"workflows/choice":   {"workflows/fleet"},
 	"activities/backend": {"workflows/fleet"},
-	"discovery":          {"workflows/fleet"},
-	"grpcserver":         {"workflows/fleet", "discovery", "discovery/market"},
-	"activities":         {"workflows/fleet", "activities/backend", "discovery"},
-	"workflows":          {"workflows/fleet", "activities/backend", "discovery", "activities"},
+	"discovery":          {"workflows/fleet", "workflows/choice"},
+	"grpcserver":         {"workflows/fleet", "workflows/choice", "discovery", "discovery/market"},
+	"activities":         {"workflows/fleet", "workflows/choice", "activities/backend", "discovery"},
+	"workflows":          {"workflows/fleet", "workflows/choice", "activities/backend", "discovery", "activities"},
 	"workflows/client":   {"workflows/fleet", "activities/backend", "discovery", "activities", "workflows"},
 	"internal":           {},
 	"deploy":             {},
@@ -79,7 +80,7 @@ func TestWhoImportsWhom(t *testing.T) {
 
 // Workflow code decides by its inputs alone: it reaches no client of a cluster, not even through what it imports.
 func TestWorkflowsReachNoCluster(t *testing.T) {
-	packages := list(t, "-deps", "./workflows", "./workflows/fleet")
+	packages := list(t, "-deps", "./workflows", "./workflows/fleet", "./workflows/choice")
 	require.Contains(t, packages, []string{module + "activities"})
 	for _, p := range packages {
 		for _, client := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/liqotech"} {

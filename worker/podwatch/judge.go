@@ -8,13 +8,14 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // misjudged are the pods that would fit on nodes of some of a group's providers, and not on those of others.
 func misjudged(pods []*corev1.Pod, groups []fleet.Snapshot, offers []market.Offer,
 	now time.Time) (found []market.MisjudgedPod) {
-	candidates := make([]fleet.Candidate, len(offers))
+	candidates := make([]choice.Candidate, len(offers))
 	for n, o := range offers {
 		candidates[n] = o.Candidate()
 	}
@@ -50,9 +51,9 @@ type span struct {
 	nodes     []*corev1.Node // by providers
 }
 
-func spanOf(spec fleet.GroupSpec, candidates []fleet.Candidate, now time.Time) span {
+func spanOf(spec fleet.GroupSpec, candidates []choice.Candidate, now time.Time) span {
 	s := span{group: spec.ID, template: spec.Template()}
-	for _, o := range fleet.Matching(spec, candidates, now) {
+	for _, o := range choice.Matching(spec, candidates, now) {
 		s.providers, s.nodes = append(s.providers, o.Provider), append(s.nodes, spec.NodeOn(o))
 	}
 	return s

@@ -37,16 +37,6 @@ func (s Snapshot) Conditions(more Money, now time.Time) (all []Notice) {
 	return all
 }
 
-// Cheapest is what a node costs in an hour on the cheapest offer that it fits on; 0 when none has a price.
-func Cheapest(verdicts []Verdict) (least Money) {
-	for _, v := range verdicts {
-		if price := MoneyOf(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
-			least = price
-		}
-	}
-	return least
-}
-
 // Blocked is why the group itself starts no instance that costs more an hour; the zero value when it may. It knows
 // nothing of offers and of limits of all groups.
 func (s Snapshot) Blocked(more Money, now time.Time) Notice {

@@ -14,7 +14,10 @@ const maxRate Money = 1e14
 
 // MoneyOf is the amount, rounded to a millionth, between 0 and maxRate.
 func MoneyOf(amount float64) Money {
-	return min(Money(math.Round(min(bounded(amount), 1e8)*1e6)), maxRate)
+	if math.IsNaN(amount) {
+		return maxRate
+	}
+	return Money(math.Round(min(max(amount, 0), 1e8) * 1e6))
 }
 
 // Float is the amount in units of its currency.

@@ -20,5 +20,6 @@
 // A provider: provider.go is its state and moves, holds.go takes and releases capacity, providerresults.go what became
 // of commands and what exists, refusing.go its no, cordon.go an operator's, providersnapshot.go what it publishes.
 //
-// The rest: choose.go selects an offer, judge.go and evidence.go judge providers, differ.go finds differences.
+// The rest: judge.go and evidence.go judge providers, differ.go finds differences. Package choice, beside this one,
+// selects among offers: a machine only needs what was selected.
 package fleet

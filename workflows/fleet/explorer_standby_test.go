@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"slices"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -18,7 +19,7 @@ func (x *explorer) changeStandby(s *server) {
 
 // rankStandby is the look at the providers, as activities do it.
 func (x *explorer) rankStandby(q fleet.StandbyQuestion) []fleet.StandbyRow {
-	var all []fleet.Candidate
+	var all []choice.Candidate
 	var peers []fleet.Provider
 	states := map[string]fleet.ProviderSnapshot{}
 	for _, c := range x.clusters {
@@ -28,9 +29,9 @@ func (x *explorer) rankStandby(q fleet.StandbyQuestion) []fleet.StandbyRow {
 		if c.peered {
 			peers = append(peers, fleet.Provider{ID: c.id})
 		}
-		all = append(all, fleet.CandidateOf(*x.offer(c.id), states[c.id]))
+		all = append(all, choice.CandidateOf(*x.offer(c.id), states[c.id]))
 	}
-	return fleet.RankStandby(q, all, states, peers, x.now)
+	return choice.RankStandby(q, all, states, peers, x.now)
 }
 
 func nodeHolds(p *fleet.ProviderState) []string {

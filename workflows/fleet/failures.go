@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -10,7 +9,6 @@ import (
 const (
 	failuresKept = 5
 	failuresFor  = 3 * time.Hour
-	failuresHalf = 30 * time.Minute
 )
 
 // blames reports whether a failure speaks against its provider.
@@ -37,12 +35,4 @@ func (l *Ledger) failed(before, f *Failure, now time.Time) {
 		}
 	}
 	l.Failures = recent
-}
-
-// Weight is how much past failures count now: each once, and half as much every 30 minutes.
-func Weight(failures []time.Time, now time.Time) (sum float64) {
-	for _, at := range failures {
-		sum += math.Exp2(-max(0, now.Sub(at).Seconds()) / failuresHalf.Seconds())
-	}
-	return fourDigits(sum)
 }

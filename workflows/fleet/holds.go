@@ -220,11 +220,9 @@ func (p *ProviderState) Free() corev1.ResourceList {
 	return p.free
 }
 
-func sortedNames(l corev1.ResourceList) []corev1.ResourceName { return slices.Sorted(maps.Keys(l)) }
-
 // subtract takes a shape away from what is free. Resources that free does not name are not limited by it.
 func subtract(free, shape corev1.ResourceList) {
-	for _, name := range sortedNames(shape) {
+	for _, name := range slices.Sorted(maps.Keys(shape)) {
 		if left, ok := free[name]; ok {
 			left.Sub(shape[name])
 			free[name] = left
@@ -245,27 +243,6 @@ func (p *ProviderState) lacks(r HoldRequest, now time.Time) string {
 		return fmt.Sprintf("all %d nodes it offers are taken", p.Offer.MaxNodes)
 	}
 	return Lacks(r.Shape, p.Offer.Lendable, p.Free())
-}
-
-// Lacks says in a sentence why a shape does not fit in what is free of an offer; "" when it fits. An offer that does
-// not speak of ephemeral storage does not limit it; any other resource that it does not name is not offered.
-func Lacks(shape, offered, free corev1.ResourceList) string {
-	text := ""
-	for _, a := range amountsOf(shape) {
-		if a.fits(offered, free) {
-			continue
-		}
-		if text != "" {
-			text += "; "
-		}
-		if whole, limited := offered[a.name]; limited {
-			have := free[a.name]
-			text += fmt.Sprintf("needs %s %s, %s of %s is free", a.name, a.want.String(), have.String(), whole.String())
-		} else {
-			text += fmt.Sprintf("needs %s %s, none is offered", a.name, a.want.String())
-		}
-	}
-	return text
 }
 
 // sweepHolds forgets refused and released holds an hour after.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -27,7 +28,7 @@ func TestProviderThatIsCordonedStays(t *testing.T) {
 	p.Step(fleet.ProviderInput{Cordon: &on}, t0)
 	require.False(t, p.Over(later))
 	require.Equal(t, t0, p.Snapshot(later).Cordoned)
-	require.True(t, fleet.CandidateOf(fleet.Offer{}, p.Snapshot(later)).Cordoned)
+	require.True(t, choice.CandidateOf(fleet.Offer{}, p.Snapshot(later)).Cordoned)
 	on = false
 	p.Step(fleet.ProviderInput{Cordon: &on}, later)
 	require.True(t, p.Over(later))

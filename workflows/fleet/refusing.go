@@ -16,6 +16,9 @@ type ProviderRefusal struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
+// maxRefusal bounds ProviderRefusal.Reason.
+const maxRefusal = 300
+
 // RefusingKind is how a provider refuses.
 type RefusingKind string
 
@@ -54,7 +57,7 @@ func (p *ProviderState) told(r *ProviderRefusal, now time.Time) {
 		return
 	}
 	noted := *r
-	noted.Reason = shorten.To(noted.Reason, maxReason)
+	noted.Reason = shorten.To(noted.Reason, maxRefusal)
 	p.Refusing = &noted
 	p.Apply(PeeringRefused, p.refusal(), now)
 }

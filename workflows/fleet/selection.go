@@ -1,11 +1,5 @@
 package fleet
 
-import (
-	"fmt"
-	"math"
-	"strings"
-)
-
 // Selection weighs what speaks for a provider, among those that can take the node. Each part is between 0 and 1, times
 // its weight, and the provider with the largest sum is chosen; the cheaper one of equals. Without a Selection the price
 // alone decides.
@@ -27,59 +21,3 @@ type Selection struct {
 
 // Empty reports whether nothing is weighed.
 func (s Selection) Empty() bool { return s == Selection{} }
-
-// halfLatency is the latency, in milliseconds, that counts half.
-const halfLatency = 50
-
-// part is what speaks for a candidate in one respect, between 0 and 1.
-type part struct {
-	name          string
-	weight, value float64
-}
-
-// worth is what it counts in a score.
-func (p part) worth() float64 { return fourDigits(p.weight * p.value) }
-
-// parts are what speaks for a candidate where the group has own nodes.
-func (q *question) parts(j *judgement, own int) [6]part {
-	s, c := q.spec.Selection, j.candidate
-	cheap, warm, near, nodes := 1.0, 0.0, 0.0, float64(own)
-	if j.price > 0 {
-		cheap = q.lowest / j.price
-	}
-	if c.Warm {
-		warm = 1
-	}
-	if ms := float64(c.Offer.LatencyMilliseconds); ms > 0 {
-		near = 1 / (1 + ms/halfLatency)
-	}
-	return [...]part{{"price", s.Price, cheap}, {"warm", s.Warm, warm}, {"latency", s.Latency, near},
-		{"spread", s.Spread, 1 / (1 + nodes)}, {"pack", s.Pack, nodes / (1 + nodes)},
-		{"failures", s.Failures, 1 / (1 + c.Failures)}}
-}
-
-// fourDigits keeps what is the same for people the same for comparisons.
-func fourDigits(f float64) float64 { return math.Round(f*1e4) / 1e4 }
-
-// weigh scores a candidate that fits, where the group has own nodes.
-func (q *question) weigh(j *judgement, own int) {
-	if q.spec.Selection == nil || j.filter != "" {
-		return
-	}
-	sum := 0.0
-	for _, p := range q.parts(j, own) {
-		sum += p.worth()
-	}
-	j.score = fourDigits(sum)
-}
-
-func inWords(parts map[string]float64) string {
-	var words []string
-	for _, name := range sortedKeys(parts) {
-		words = append(words, fmt.Sprintf("%s %.4g", name, parts[name]))
-	}
-	return strings.Join(words, ", ")
-}
-
-// counts reports whether the choice of one instance changes what speaks for the next one's.
-func (s *Selection) counts() bool { return s != nil && (s.Spread > 0 || s.Pack > 0) }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,12 @@ type GroupSpec struct {
 	// Spending bounds what the group's nodes cost; nil means not at all. Each derived group has its own.
 	Spending *Spending `json:"spending,omitempty"`
 }
+
+// DefaultCurrency is that of node groups that name none, an ISO 4217 code.
+const DefaultCurrency = "USD"
+
+// CurrencyOrDefault is the currency of the group's prices.
+func (s GroupSpec) CurrencyOrDefault() string { return cmp.Or(s.Currency, DefaultCurrency) }
 
 // Size is one of the shapes that a group's entry stands for.
 type Size struct {

@@ -117,8 +117,8 @@ func (s *Spending) Reaches(c Cost, now time.Time) (all []Reach) {
 
 func limit(amount *float64) Money { return MoneyOf(*amount) }
 
-// pays reports whether a node may cost so much.
-func (s *Spending) pays(price float64) bool {
+// Pays reports whether a node may cost so much.
+func (s *Spending) Pays(price float64) bool {
 	return s == nil || s.PerNode == nil || MoneyOf(price) <= MoneyOf(*s.PerNode)
 }
 

@@ -73,24 +73,15 @@ func TestReachedLimits(t *testing.T) {
 	}, s.Reaches(costing(at, 2), at.Add(90*time.Minute)))
 }
 
-// A node is not made where it costs more than the group, or its booking, lets it; an offer without a price is free.
-func TestChooseWithinSpending(t *testing.T) {
-	s := storySpec()
-	offers := []fleet.Candidate{candidate("cheap", 1), candidate("dear", 3), candidate("unknown", 0)}
-	offers[0].Offer.MaxNodes, offers[0].Nodes = 1, 1
-	require.Equal(t, "unknown", fleet.Choose(*s, offers, nil, fleet.Rank{}, t0).Chosen)
-	s.Spending = &fleet.Spending{PerNode: amount(2)}
-	d := fleet.Choose(*s, offers, []string{"unknown"}, fleet.Rank{}, t0)
-	require.Empty(t, d.Chosen)
-	require.Equal(t, map[string]int{"spending": 1, "maxNodes": 1, "refused": 1}, d.Counts)
-	require.Contains(t, d.Verdicts[1].Reason+d.Verdicts[0].Reason+d.Verdicts[2].Reason,
-		"a node costs 3 USD an hour there, and spending allows 2")
-	require.True(t, d.Full, "the cheap one may have room later")
+func perNode(s *fleet.GroupSpec) *float64 {
+	if s.Spending == nil {
+		return nil
+	}
+	return s.Spending.PerNode
+}
 
-	offers[2] = candidate("third", 1.0/3)
-	s.Spending.PerNode = amount(0.333333) // of 1, dealt out among three in millionths
-	require.Equal(t, "third", fleet.Choose(*s, offers, nil, fleet.Rank{}, t0).Chosen, "compared as it is counted")
-
+// A booking lets a node cost no more than it may, nor than its group's may.
+func TestBookedWithinSpending(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	for name, c := range map[string]struct{ perNode, cap, want *float64 }{
 		"nothing":             {},
@@ -121,11 +112,4 @@ func TestChooseWithinSpending(t *testing.T) {
 			require.Equal(t, c.perNode, perNode(l.Spec), "and so is the group's own")
 		})
 	}
-}
-
-func perNode(s *fleet.GroupSpec) *float64 {
-	if s.Spending == nil {
-		return nil
-	}
-	return s.Spending.PerNode
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -202,7 +203,7 @@ func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 			case "gone":
 				row.Fits, row.Offers = false, false
 			case "cordoned":
-				row.Fits, row.Out = false, fleet.FilterCordoned
+				row.Fits, row.Out = false, string(choice.FilterCordoned)
 			default:
 				row.State = fleet.HoldState(word)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -34,7 +35,7 @@ func (r *Report) groups(in Installation) {
 func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 	var cheapest fleet.Money
 	if in.Market != nil {
-		cheapest = fleet.Cheapest(fleet.Choose(*g.Spec, in.Market.Candidates(), nil, fleet.Rank{}, in.Now).Verdicts)
+		cheapest = choice.Cheapest(choice.Choose(*g.Spec, in.Market.Candidates(), nil, choice.Rank{}, in.Now).Verdicts)
 	}
 	for _, c := range g.Conditions(cheapest, in.Now) {
 		switch c.Name {
@@ -75,7 +76,7 @@ func (r *Report) offers(in Installation) {
 		if g.Spec == nil {
 			continue
 		}
-		d := fleet.Choose(*g.Spec, candidates, nil, fleet.Rank{}, in.Now)
+		d := choice.Choose(*g.Spec, candidates, nil, choice.Rank{}, in.Now)
 		if d.Chosen == "" && !d.Full {
 			r.add("group-without-offer", "node group "+g.Group, "no offer fits it: %s", why(d))
 		}
@@ -83,7 +84,7 @@ func (r *Report) offers(in Installation) {
 }
 
 // why names the reasons of a decision once each.
-func why(d fleet.Decision) string {
+func why(d choice.Decision) string {
 	reasons := map[string]bool{}
 	for _, v := range d.Verdicts {
 		if v.Reason != "" {

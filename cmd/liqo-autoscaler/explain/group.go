@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -28,7 +29,7 @@ type Group struct {
 	// Failed are instances that Cluster Autoscaler has not deleted yet, the newest last.
 	Failed []string `json:"failed,omitempty"`
 	// Offers are what the group thinks of each offer, when the market could be read.
-	Offers []fleet.Verdict `json:"offers,omitempty"`
+	Offers []choice.Verdict `json:"offers,omitempty"`
 }
 
 // Coming is an instance that is on its way.
@@ -94,21 +95,21 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 			own[i.Provider]++
 		}
 	}
-	spec, candidates := *s.Spec, make([]fleet.Candidate, len(w.Market.Offers))
+	spec, candidates := *s.Spec, make([]choice.Candidate, len(w.Market.Offers))
 	for n, o := range w.Market.Offers {
 		candidates[n] = o.Candidate()
 		candidates[n].Own = own[o.Provider]
 	}
-	g.Offers = fleet.Choose(spec, candidates, nil, fleet.Rank{Name: spec.ID}, w.Now).Verdicts
+	g.Offers = choice.Choose(spec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Verdicts
 	room := 0
-	for _, n := range fleet.Room(spec, candidates, w.Now) {
+	for _, n := range choice.Room(spec, candidates, w.Now) {
 		room += n
 	}
 	return room
 }
 
 func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Verdict, string) {
-	blocked := s.Blocked(fleet.Cheapest(g.Offers), now)
+	blocked := s.Blocked(choice.Cheapest(g.Offers), now)
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
 		return OnItsWay, g.OnTheirWay[0].String()

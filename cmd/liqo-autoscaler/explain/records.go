@@ -13,6 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -27,7 +28,7 @@ type Record struct {
 	What    string         `json:"what"`
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Offers are what a choice thought of each offer.
-	Offers []fleet.Verdict `json:"offers,omitempty"`
+	Offers []choice.Verdict `json:"offers,omitempty"`
 }
 
 // reader goes through one history. What it cannot decode it leaves out: it is of another version.

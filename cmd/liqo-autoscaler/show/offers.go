@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -84,7 +85,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		}
 		o.take(offer)
 		if group != nil {
-			o.Unused = group.Incomparable(offer)
+			o.Unused = choice.Incomparable(*group, offer)
 		}
 		current := true
 		o.Current = &current

@@ -16,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -184,7 +185,7 @@ func blocked() show.Status {
 		group("failing", func(s *fleet.Snapshot) { s.Condition = "many drivers fail their workflow tasks" }),
 	}
 	_, offered := offers()
-	return show.StatusOf(all...).Priced(all, []fleet.Candidate{{Offer: offered[0]}}, now)
+	return show.StatusOf(all...).Priced(all, []choice.Candidate{{Offer: offered[0]}}, now)
 }
 
 // Without prices a limit of spending shows once nothing is left of it; with them, when no node can be paid any more.
@@ -200,7 +201,7 @@ func TestSpendingOfTheNextNode(t *testing.T) {
 	_, offered := offers()
 	at := func(price float64) []fleet.Notice {
 		offered[0].Price = price
-		return status.Priced([]fleet.Snapshot{s}, []fleet.Candidate{{Offer: offered[0]}}, now).Groups[0].Conditions
+		return status.Priced([]fleet.Snapshot{s}, []choice.Candidate{{Offer: offered[0]}}, now).Groups[0].Conditions
 	}
 	require.Equal(t, fleet.BlockSpendingLimit, at(0.06)[0].Name)
 	require.Empty(t, at(0.05))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -78,13 +79,13 @@ func (w *world) scaleOut(e *fleet.Entry, generation fleet.Generation) []fleet.Vi
 	if v.Failure = w.failing[e.Spec.ID]; v.Failure != nil {
 		return []fleet.View{v}
 	}
-	var candidates []fleet.Candidate
+	var candidates []choice.Candidate
 	for _, o := range w.market().Offers {
 		if !w.dead[o.Provider] {
 			candidates = append(candidates, o.Candidate())
 		}
 	}
-	d := fleet.Choose(*e.Spec, candidates, nil, fleet.Rank{Name: e.Name}, w.now())
+	d := choice.Choose(*e.Spec, candidates, nil, choice.Rank{Name: e.Name}, w.now())
 	if d.Chosen == "" {
 		v.Failure = fleet.NewFailure(fleet.CodeNoOffer, "", "", "no offer fits")
 		if d.Full {

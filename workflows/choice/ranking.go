@@ -1,4 +1,4 @@
-package fleet
+package choice
 
 import (
 	"cmp"
@@ -119,7 +119,7 @@ func (q *question) inTurn(a, b *place) int {
 // best places, and of the equal offers that have places left it deals them out in turn: instances of one group that
 // choose at the same time, of a world that none of them has changed yet, choose differently.
 func (q *question) choice(rank Rank) int {
-	if q.spec.Selection.counts() {
+	if counts(q.spec.Selection) {
 		return q.oneByOne(rank)
 	}
 	ahead := rank.Ahead

@@ -1,4 +1,4 @@
-package fleet
+package choice
 
 import (
 	"fmt"
@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // question is what all candidates of a choice are judged by, and their judgements.
 type question struct {
-	spec     GroupSpec
+	spec     fleet.GroupSpec
 	shape    []amount
 	selector labels.Selector
 	broken   error // the selector cannot be used
@@ -33,7 +34,7 @@ type judgement struct {
 	score     float64
 }
 
-func judge(spec GroupSpec, candidates []Candidate, refused []string, now time.Time) *question {
+func judge(spec fleet.GroupSpec, candidates []Candidate, refused []string, now time.Time) *question {
 	q := &question{spec: spec, shape: amountsOf(spec.Shape), selector: labels.Everything(), refused: refused, now: now,
 		lowest: math.Inf(1), judged: make([]judgement, len(candidates))}
 	if spec.Selector != nil {
@@ -41,7 +42,7 @@ func judge(spec GroupSpec, candidates []Candidate, refused []string, now time.Ti
 	}
 	for n := range candidates {
 		c, j := &candidates[n], &q.judged[n]
-		*j = judgement{candidate: c, price: q.spec.price(&c.Offer, q.shape)}
+		*j = judgement{candidate: c, price: price(&q.spec, &c.Offer, q.shape)}
 		j.filter = q.filter(c, j.price)
 		if j.filter == "" {
 			q.lowest = min(q.lowest, j.price)
@@ -77,9 +78,9 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 func (q *question) takes(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
-	case !q.spec.comparable(o):
+	case !comparable(&q.spec, o):
 		return FilterCurrency
-	case !q.spec.Spending.pays(price):
+	case !q.spec.Spending.Pays(price):
 		return FilterSpending
 	case !q.fits(o.Lendable, c.Free):
 		return FilterFit
@@ -89,7 +90,7 @@ func (q *question) takes(c *Candidate, price float64) Filter {
 	return ""
 }
 
-func (q *question) selects(o *Offer) bool {
+func (q *question) selects(o *fleet.Offer) bool {
 	return q.broken == nil && q.selector.Matches(labels.Set(o.Labels))
 }
 
@@ -113,16 +114,16 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 		}
 		return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 	case FilterCurrency:
-		return q.spec.Incomparable(o)
+		return Incomparable(q.spec, o)
 	case FilterSpending:
-		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", q.spec.Price(o),
+		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
 			q.spec.CurrencyOrDefault(), *q.spec.Spending.PerNode)
 	case FilterFit:
-		return Lacks(q.spec.Shape, o.Lendable, c.free())
+		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
 	case FilterMaxNodes:
 		return fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
 	}
-	return fmt.Sprintf("fits at price %.6g %s", q.spec.Price(o), q.spec.CurrencyOrDefault())
+	return fmt.Sprintf("fits at price %.6g %s", Price(q.spec, o), q.spec.CurrencyOrDefault())
 }
 
 // verdict is the judgement for the record.
@@ -156,7 +157,7 @@ func (q *question) full() bool {
 // fits reports whether the shape lacks nothing, as Lacks would say; free is all that is offered when it is nil.
 func (q *question) fits(offered, free corev1.ResourceList) bool {
 	for n := range q.shape {
-		if !q.shape[n].fits(offered, free) {
+		if !q.shape[n].Fits(offered, free) {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package fleet_test
+package choice_test
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -34,19 +35,20 @@ func TestPriceOfANode(t *testing.T) {
 		"per node wins":            {price: 0.5, prices: prices{"cpu": 0.04}, factor: 3, want: 1.5},
 		"what the shape has not":   {prices: prices{"amd.com/gpu": 1}, want: 0},
 		"for nothing":              {prices: prices{"cpu": 0}, want: 0},
-		"beyond what is accepted":  {prices: prices{"cpu": math.Inf(1)}, want: fleet.MaxPrice},
-		"no number":                {prices: prices{"cpu": math.NaN()}, want: fleet.MaxPrice},
+		"beyond what is accepted":  {prices: prices{"cpu": math.Inf(1)}, want: choice.MaxPrice},
+		"no number":                {prices: prices{"cpu": math.NaN()}, want: choice.MaxPrice},
 		"negative":                 {prices: prices{"cpu": -1}, want: 0},
-		"beyond it, with a factor": {price: math.MaxFloat64, factor: 10, want: fleet.MaxPrice},
+		"beyond it, with a factor": {price: math.MaxFloat64, factor: 10, want: choice.MaxPrice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := fleet.GroupSpec{Shape: shape, PriceFactor: c.factor}
-			require.InDelta(t, c.want, spec.Price(fleet.Offer{Price: c.price, Prices: c.prices}), 1e-9)
+			require.InDelta(t, c.want, choice.Price(spec, fleet.Offer{Price: c.price, Prices: c.prices}), 1e-9)
 		})
 	}
 	huge := fleet.GroupSpec{Shape: amounts("cpu", "1e9999", "memory", "4Gi")}
-	require.InDelta(t, fleet.MaxPrice, huge.Price(fleet.Offer{Prices: prices{"cpu": fleet.MaxUnitPrice}}), 0)
-	require.InDelta(t, 0.5, huge.Price(fleet.Offer{Prices: prices{"cpu": 0, "memory": 0.125}}), 0, "nothing times a lot")
+	require.InDelta(t, choice.MaxPrice, choice.Price(huge, fleet.Offer{Prices: prices{"cpu": choice.MaxUnitPrice}}), 0)
+	require.InDelta(t, 0.5, choice.Price(huge, fleet.Offer{Prices: prices{"cpu": 0, "memory": 0.125}}), 0,
+		"nothing times a lot")
 }
 
 // Offers of one price are dealt out in turn, so a price must be the same each time it is worked out.
@@ -55,19 +57,19 @@ func TestPriceIsTheSameEachTime(t *testing.T) {
 		"nvidia.com/gpu", "1")}
 	offer := fleet.Offer{Prices: prices{"cpu": 0.1, "memory": 0.7, "pods": 1e-7, "ephemeral-storage": 0.3,
 		"nvidia.com/gpu": 1e5}}
-	first := spec.Price(offer)
+	first := choice.Price(spec, offer)
 	for range 200 {
-		require.Equal(t, math.Float64bits(first), math.Float64bits(spec.Price(offer)))
+		require.Equal(t, math.Float64bits(first), math.Float64bits(choice.Price(spec, offer)))
 	}
 }
 
 // Which offer is the cheapest depends on the shape.
 func TestChooseByWhatTheShapeCosts(t *testing.T) {
-	candidates := func() []fleet.Candidate {
-		byResource := candidate("b", 0, func(c *fleet.Candidate) {
+	candidates := func() []choice.Candidate {
+		byResource := candidate("b", 0, func(c *choice.Candidate) {
 			c.Offer.Prices = prices{"cpu": 0.03, "memory": 0.004}
 		})
-		return []fleet.Candidate{candidate("a", 0.2), byResource}
+		return []choice.Candidate{candidate("a", 0.2), byResource}
 	}
 	for name, c := range map[string]struct {
 		shape  corev1.ResourceList
@@ -83,10 +85,10 @@ func TestChooseByWhatTheShapeCosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := chooseSpec
 			spec.Shape, spec.PriceFactor = c.shape, c.factor
-			d := fleet.Choose(spec, candidates(), nil, fleet.Rank{}, chooseAt)
+			d := choice.Choose(spec, candidates(), nil, choice.Rank{}, chooseAt)
 			require.Equal(t, c.want, d.Chosen)
 			require.Equal(t, c.reason, d.Verdicts[0].Reason)
-			matching := fleet.Matching(spec, candidates(), chooseAt.Add(time.Second))
+			matching := choice.Matching(spec, candidates(), chooseAt.Add(time.Second))
 			require.Equal(t, c.want, matching[0].Provider)
 		})
 	}

@@ -1,4 +1,4 @@
-package fleet_test
+package choice_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -26,8 +27,8 @@ func amounts(pairs ...string) corev1.ResourceList {
 	return l
 }
 
-func candidate(provider string, price float64, change ...func(*fleet.Candidate)) fleet.Candidate {
-	c := fleet.Candidate{Offer: fleet.Offer{
+func candidate(provider string, price float64, change ...func(*choice.Candidate)) choice.Candidate {
+	c := choice.Candidate{Offer: fleet.Offer{
 		Name: "offer-" + provider, Provider: provider, Price: price, Epoch: "e1",
 		Lendable: amounts("cpu", "8", "memory", "16Gi", "pods", "110"),
 		Labels:   map[string]string{"country": "it"},
@@ -44,69 +45,70 @@ var chooseSpec = fleet.GroupSpec{
 }
 
 func TestChooseFilters(t *testing.T) {
-	type change = func(*fleet.Candidate)
+	type change = func(*choice.Candidate)
 	at := func(d time.Duration) change {
-		return func(c *fleet.Candidate) { when := chooseAt.Add(d); c.Offer.Expires = &when }
+		return func(c *choice.Candidate) { when := chooseAt.Add(d); c.Offer.Expires = &when }
 	}
-	free := func(l corev1.ResourceList) change { return func(c *fleet.Candidate) { c.Free = l } }
+	free := func(l corev1.ResourceList) change { return func(c *choice.Candidate) { c.Free = l } }
 	for name, c := range map[string]struct {
 		spec    func(*fleet.GroupSpec)
 		change  change
 		refused []string
-		filter  fleet.Filter
+		filter  choice.Filter
 		reason  string
 	}{
 		"fits": {reason: "fits at price 0.5 USD"},
 		"fits exactly": {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")),
 			reason: "fits at price 0.5 USD"},
 		"not expired yet": {change: at(time.Second), reason: "fits at price 0.5 USD"},
-		"expired now": {change: at(0), filter: fleet.FilterExpired,
+		"expired now": {change: at(0), filter: choice.FilterExpired,
 			reason: "the offer expired at 2026-11-20T12:00:00Z"},
-		"refused":            {refused: []string{"p"}, filter: fleet.FilterRefused, reason: "it failed this instance before"},
+		"refused": {refused: []string{"p"}, filter: choice.FilterRefused,
+			reason: "it failed this instance before"},
 		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5 USD"},
-		"cordoned": {change: func(c *fleet.Candidate) { c.Cordoned = true }, filter: fleet.FilterCordoned,
+		"cordoned": {change: func(c *choice.Candidate) { c.Cordoned = true }, filter: choice.FilterCordoned,
 			reason: "an operator cordoned the provider"},
-		"labels": {change: func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
-			filter: fleet.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
+		"labels": {change: func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
+			filter: choice.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
 		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil },
-			change: func(c *fleet.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5 USD"},
+			change: func(c *choice.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5 USD"},
 		"broken selector": {spec: func(s *fleet.GroupSpec) {
 			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
-		}, filter: fleet.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
+		}, filter: choice.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
 		"too little cpu": {change: free(amounts("cpu", "1500m", "memory", "4Gi", "pods", "50")),
-			filter: fleet.FilterFit, reason: "needs cpu 2, 1500m of 8 is free"},
+			filter: choice.FilterFit, reason: "needs cpu 2, 1500m of 8 is free"},
 		"two lacks": {change: free(amounts("cpu", "1", "memory", "1Gi", "pods", "50")),
-			filter: fleet.FilterFit, reason: "needs cpu 2, 1 of 8 is free; needs memory 4Gi, 1Gi of 16Gi is free"},
+			filter: choice.FilterFit, reason: "needs cpu 2, 1 of 8 is free; needs memory 4Gi, 1Gi of 16Gi is free"},
 		"nothing free": {change: free(corev1.ResourceList{}),
-			filter: fleet.FilterFit, reason: "needs cpu 2, 0 of 8 is free; needs memory 4Gi, 0 of 16Gi is free; needs pods " +
+			filter: choice.FilterFit, reason: "needs cpu 2, 0 of 8 is free; needs memory 4Gi, 0 of 16Gi is free; needs pods " +
 				"50, 0 of 110 is free"},
 		"over-held": {change: free(amounts("cpu", "-1", "memory", "4Gi", "pods", "50")),
-			filter: fleet.FilterFit, reason: "needs cpu 2, -1 of 8 is free"},
+			filter: choice.FilterFit, reason: "needs cpu 2, -1 of 8 is free"},
 		"no gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
-			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
+			filter: choice.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
 		"free speaks of what is not lent": {
 			spec:   func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
 			change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50", "nvidia.com/gpu", "4")),
-			filter: fleet.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
+			filter: choice.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
 		"zero gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") },
 			reason: "fits at price 0.5 USD"},
 		"unlimited disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
 			reason: "fits at price 0.5 USD"},
 		"too little disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
-			change: func(c *fleet.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") },
-			filter: fleet.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
-		"all nodes taken": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
-			filter: fleet.FilterMaxNodes, reason: "its maxNodes is 1, 1 taken"},
-		"one node is left": {change: func(c *fleet.Candidate) { c.Offer.MaxNodes, c.Nodes = 2, 1 },
+			change: func(c *choice.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") },
+			filter: choice.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
+		"all nodes taken": {change: func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
+			filter: choice.FilterMaxNodes, reason: "its maxNodes is 1, 1 taken"},
+		"one node is left": {change: func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 2, 1 },
 			reason: "fits at price 0.5 USD"},
-		"its currency is the default one": {change: func(c *fleet.Candidate) { c.Offer.Currency = "USD" },
+		"its currency is the default one": {change: func(c *choice.Candidate) { c.Offer.Currency = "USD" },
 			reason: "fits at price 0.5 USD"},
 		"its currency is the groups'": {spec: func(s *fleet.GroupSpec) { s.Currency = "EUR" },
-			change: func(c *fleet.Candidate) { c.Offer.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
+			change: func(c *choice.Candidate) { c.Offer.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
 		"it names no currency": {spec: func(s *fleet.GroupSpec) { s.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
 		"filters in order": {
-			change:  func(c *fleet.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
-			refused: []string{"p"}, filter: fleet.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
+			change:  func(c *choice.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
+			refused: []string{"p"}, filter: choice.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, one := chooseSpec, candidate("p", 0.5)
@@ -117,8 +119,8 @@ func TestChooseFilters(t *testing.T) {
 			if c.change != nil {
 				c.change(&one)
 			}
-			d := fleet.Choose(spec, []fleet.Candidate{one}, c.refused, fleet.Rank{}, chooseAt)
-			require.Equal(t, []fleet.Verdict{{
+			d := choice.Choose(spec, []choice.Candidate{one}, c.refused, choice.Rank{}, chooseAt)
+			require.Equal(t, []choice.Verdict{{
 				Provider: "p", Offer: "offer-p", Epoch: "e1", Price: 0.5, Fits: c.filter == "", Filter: c.filter, Reason: c.reason,
 			}}, d.Verdicts)
 			require.Equal(t, 1, d.Considered)
@@ -136,25 +138,25 @@ func TestChooseFilters(t *testing.T) {
 // A number in another currency compares with no other: the offer is left out, whichever is the larger. One that costs
 // nothing is in no currency.
 func TestAnotherCurrency(t *testing.T) {
-	euros := func(c *fleet.Candidate) { c.Offer.Currency = "EUR" }
-	free := func(c *fleet.Candidate) { c.Offer.Currency, c.Offer.Price = "EUR", 0 }
-	d := fleet.Choose(chooseSpec, []fleet.Candidate{candidate("euros", 0.1, euros), candidate("dollars", 0.5)}, nil,
-		fleet.Rank{}, chooseAt)
+	euros := func(c *choice.Candidate) { c.Offer.Currency = "EUR" }
+	free := func(c *choice.Candidate) { c.Offer.Currency, c.Offer.Price = "EUR", 0 }
+	d := choice.Choose(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros), candidate("dollars", 0.5)}, nil,
+		choice.Rank{}, chooseAt)
 	require.Equal(t, "dollars", d.Chosen)
-	require.Equal(t, fleet.Verdict{Provider: "euros", Offer: "offer-euros", Epoch: "e1", Filter: fleet.FilterCurrency,
+	require.Equal(t, choice.Verdict{Provider: "euros", Offer: "offer-euros", Epoch: "e1", Filter: choice.FilterCurrency,
 		Reason: "its price is in EUR, and the node groups' currency is USD"}, d.Verdicts[1])
-	require.Empty(t, fleet.Matching(chooseSpec, []fleet.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
-	require.Empty(t, fleet.Room(chooseSpec, []fleet.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
-	require.Equal(t, "free", fleet.Choose(chooseSpec, []fleet.Candidate{candidate("free", 0.1, free)}, nil, fleet.Rank{},
-		chooseAt).Chosen)
+	require.Empty(t, choice.Matching(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
+	require.Empty(t, choice.Room(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
+	require.Equal(t, "free", choice.Choose(chooseSpec, []choice.Candidate{candidate("free", 0.1, free)}, nil,
+		choice.Rank{}, chooseAt).Chosen)
 }
 
 func TestChooseTakesTheCheapestThatFits(t *testing.T) {
-	full := func(c *fleet.Candidate) { c.Free = corev1.ResourceList{} }
-	candidates := []fleet.Candidate{
+	full := func(c *choice.Candidate) { c.Free = corev1.ResourceList{} }
+	candidates := []choice.Candidate{
 		candidate("dear", 3), candidate("b", 1), candidate("a", 0.9), candidate("full", 0, full), candidate("bad", 0.5),
 	}
-	want := fleet.Choose(chooseSpec, candidates, []string{"bad"}, fleet.Rank{}, chooseAt)
+	want := choice.Choose(chooseSpec, candidates, []string{"bad"}, choice.Rank{}, chooseAt)
 	require.Equal(t, "a", want.Chosen)
 	var order []string
 	for _, v := range want.Verdicts {
@@ -164,19 +166,19 @@ func TestChooseTakesTheCheapestThatFits(t *testing.T) {
 	require.Equal(t, map[string]int{"fit": 1, "refused": 1}, want.Counts)
 	for range 50 {
 		rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-		require.Equal(t, want, fleet.Choose(chooseSpec, candidates, []string{"bad"}, fleet.Rank{}, chooseAt))
+		require.Equal(t, want, choice.Choose(chooseSpec, candidates, []string{"bad"}, choice.Rank{}, chooseAt))
 	}
 }
 
 func TestChooseOfNothing(t *testing.T) {
-	d := fleet.Choose(chooseSpec, nil, nil, fleet.Rank{}, chooseAt)
+	d := choice.Choose(chooseSpec, nil, nil, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.Empty(t, d.Verdicts)
 	require.Zero(t, d.Considered)
 }
 
 func TestDecisionsStaySmall(t *testing.T) {
-	var candidates []fleet.Candidate
+	var candidates []choice.Candidate
 	var refused []string
 	for i := range 500 {
 		id := fmt.Sprintf("p%03d", i)
@@ -185,9 +187,9 @@ func TestDecisionsStaySmall(t *testing.T) {
 			refused = append(refused, id)
 		}
 	}
-	d := fleet.Choose(chooseSpec, candidates, refused, fleet.Rank{}, chooseAt)
+	d := choice.Choose(chooseSpec, candidates, refused, choice.Rank{}, chooseAt)
 	require.Equal(t, "p499", d.Chosen)
-	require.Len(t, d.Verdicts, fleet.MaxCandidates)
+	require.Len(t, d.Verdicts, choice.MaxCandidates)
 	require.Equal(t, map[string]int{"refused": 250}, d.Counts)
 	require.Equal(t, 500, d.Considered)
 
@@ -196,36 +198,36 @@ func TestDecisionsStaySmall(t *testing.T) {
 		refused = append(refused, candidates[i].Offer.Provider)
 		candidates[i].Offer.Name = strings.Repeat("<", 1000)
 	}
-	d = fleet.Choose(chooseSpec, candidates, refused, fleet.Rank{}, chooseAt)
+	d = choice.Choose(chooseSpec, candidates, refused, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.NotEmpty(t, d.Verdicts)
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(raw), fleet.MaxDecision)
+	require.LessOrEqual(t, len(raw), choice.MaxDecision)
 }
 
 func TestShortlistKeepsTheBestInOrder(t *testing.T) {
-	var candidates []fleet.Candidate
+	var candidates []choice.Candidate
 	for i := range 30 {
-		candidates = append(candidates, candidate(fmt.Sprintf("p%02d", i), float64(30-i), func(c *fleet.Candidate) {
+		candidates = append(candidates, candidate(fmt.Sprintf("p%02d", i), float64(30-i), func(c *choice.Candidate) {
 			if i >= 15 {
 				c.Offer.Labels = nil
 			}
 		}))
 	}
-	short, counts := fleet.Shortlist(chooseSpec, candidates, nil, fleet.Rank{}, chooseAt)
-	require.Len(t, short, fleet.MaxCandidates)
+	short, counts := choice.Shortlist(chooseSpec, candidates, nil, choice.Rank{}, chooseAt)
+	require.Len(t, short, choice.MaxCandidates)
 	require.Equal(t, "p14", short[0].Offer.Provider)
 	require.Equal(t, "p00", short[14].Offer.Provider)
 	require.Equal(t, "p29", short[15].Offer.Provider, "places left show why others do not fit")
 	require.Equal(t, map[string]int{"selector": 15}, counts)
-	require.Equal(t, fleet.Choose(chooseSpec, candidates, nil, fleet.Rank{}, chooseAt).Chosen, fleet.Choose(chooseSpec,
-		short, nil, fleet.Rank{}, chooseAt).Chosen)
+	require.Equal(t, choice.Choose(chooseSpec, candidates, nil, choice.Rank{}, chooseAt).Chosen, choice.Choose(chooseSpec,
+		short, nil, choice.Rank{}, chooseAt).Chosen)
 }
 
 func TestDecisionWireFormat(t *testing.T) {
-	d := fleet.Choose(chooseSpec, []fleet.Candidate{candidate("a", 1),
-		candidate("b", 0, func(c *fleet.Candidate) { c.Offer.Labels = nil })}, nil, fleet.Rank{}, chooseAt)
+	d := choice.Choose(chooseSpec, []choice.Candidate{candidate("a", 1),
+		candidate("b", 0, func(c *choice.Candidate) { c.Offer.Labels = nil })}, nil, choice.Rank{}, chooseAt)
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"chosen":"a","considered":2,"counts":{"selector":1},"verdicts":[
@@ -236,24 +238,24 @@ func TestDecisionWireFormat(t *testing.T) {
 // Candidates pass from Discover to Select through the history: used up must not come back as untouched.
 func TestCandidateSurvivesJSON(t *testing.T) {
 	for _, free := range []corev1.ResourceList{nil, {}, amounts("cpu", "1")} {
-		c := candidate("a", 1, func(c *fleet.Candidate) { c.Free = free })
+		c := candidate("a", 1, func(c *choice.Candidate) { c.Free = free })
 		raw, err := json.Marshal(c)
 		require.NoError(t, err)
-		var back fleet.Candidate
+		var back choice.Candidate
 		require.NoError(t, json.Unmarshal(raw, &back))
 		require.Equal(t, free == nil, back.Free == nil)
-		require.Equal(t, fleet.Choose(chooseSpec, []fleet.Candidate{c}, nil, fleet.Rank{}, chooseAt).Chosen,
-			fleet.Choose(chooseSpec, []fleet.Candidate{back}, nil, fleet.Rank{}, chooseAt).Chosen)
+		require.Equal(t, choice.Choose(chooseSpec, []choice.Candidate{c}, nil, choice.Rank{}, chooseAt).Chosen,
+			choice.Choose(chooseSpec, []choice.Candidate{back}, nil, choice.Rank{}, chooseAt).Chosen)
 	}
 }
 
 // A burst is spread before anything of it is booked: each takes the place that those ahead of it leave.
 func TestChooseSpreadsABurst(t *testing.T) {
-	four := func(c *fleet.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
-	candidates := []fleet.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
+	four := func(c *choice.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
+	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
 	taken := map[string]int{}
 	for ahead := range 6 {
-		taken[fleet.Choose(chooseSpec, candidates, nil, fleet.Rank{Ahead: ahead, Name: "n", Number: ahead},
+		taken[choice.Choose(chooseSpec, candidates, nil, choice.Rank{Ahead: ahead, Name: "n", Number: ahead},
 			chooseAt).Chosen]++
 	}
 	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
@@ -262,9 +264,9 @@ func TestChooseSpreadsABurst(t *testing.T) {
 // Equal offers take turns: one place of each before a second of any, each place once, then from the start; the names of
 // groups order them differently, and the order in which offers come does not matter.
 func TestEqualOffersTakeTurns(t *testing.T) {
-	candidates, places := []fleet.Candidate{candidate("dear", 2)}, map[string]int{}
+	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
 	for n, id := range []string{"a", "b", "c", "d"} {
-		candidates = append(candidates, candidate(id, 1, func(c *fleet.Candidate) {
+		candidates = append(candidates, candidate(id, 1, func(c *choice.Candidate) {
 			c.Offer.MaxNodes, c.Free = n+1, amounts("cpu", "8", "memory", "16Gi", "pods", "200")
 		}))
 		places[id] = n + 1
@@ -272,7 +274,7 @@ func TestEqualOffersTakeTurns(t *testing.T) {
 	deal := func(name string) (dealt []string) {
 		for number := range 20 {
 			rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-			dealt = append(dealt, fleet.Choose(chooseSpec, candidates, nil, fleet.Rank{Name: name, Number: number},
+			dealt = append(dealt, choice.Choose(chooseSpec, candidates, nil, choice.Rank{Name: name, Number: number},
 				chooseAt).Chosen)
 		}
 		return dealt
@@ -291,26 +293,26 @@ func TestEqualOffersTakeTurns(t *testing.T) {
 
 // Nothing fits now, but something could: that is full, and worth another look; a shape that never fits is not.
 func TestFullIsNotHopeless(t *testing.T) {
-	used := candidate("p", 1, func(c *fleet.Candidate) { c.Free = corev1.ResourceList{} })
-	require.True(t, fleet.Choose(chooseSpec, []fleet.Candidate{used}, nil, fleet.Rank{}, chooseAt).Full)
-	require.False(t, fleet.Choose(chooseSpec, []fleet.Candidate{used}, []string{"p"}, fleet.Rank{}, chooseAt).Full)
-	small := candidate("p", 1, func(c *fleet.Candidate) { c.Offer.Lendable = amounts("cpu", "1") })
-	require.False(t, fleet.Choose(chooseSpec, []fleet.Candidate{small}, nil, fleet.Rank{}, chooseAt).Full)
+	used := candidate("p", 1, func(c *choice.Candidate) { c.Free = corev1.ResourceList{} })
+	require.True(t, choice.Choose(chooseSpec, []choice.Candidate{used}, nil, choice.Rank{}, chooseAt).Full)
+	require.False(t, choice.Choose(chooseSpec, []choice.Candidate{used}, []string{"p"}, choice.Rank{}, chooseAt).Full)
+	small := candidate("p", 1, func(c *choice.Candidate) { c.Offer.Lendable = amounts("cpu", "1") })
+	require.False(t, choice.Choose(chooseSpec, []choice.Candidate{small}, nil, choice.Rank{}, chooseAt).Full)
 }
 
 // Place takes the cheapest places first, of the group's own shape, and none of offers that the group may not use.
 func TestPlace(t *testing.T) {
-	candidates := []fleet.Candidate{candidate("dear", 2), candidate("cheap", 1),
-		candidate("french", 0, func(c *fleet.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} })}
+	candidates := []choice.Candidate{candidate("dear", 2), candidate("cheap", 1),
+		candidate("french", 0, func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} })}
 	spec := chooseSpec
 	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // two to an offer
-	left := func() map[string]int { return fleet.Room(spec, candidates, chooseAt) }
-	fleet.Place(spec, 0, candidates, chooseAt)
+	left := func() map[string]int { return choice.Room(spec, candidates, chooseAt) }
+	choice.Place(spec, 0, candidates, chooseAt)
 	require.Equal(t, map[string]int{"cheap": 2, "dear": 2}, left())
-	fleet.Place(spec, 3, candidates, chooseAt)
+	choice.Place(spec, 3, candidates, chooseAt)
 	require.Equal(t, map[string]int{"dear": 1}, left())
 	require.Equal(t, []int{1, 2, 0}, []int{candidates[0].Nodes, candidates[1].Nodes, candidates[2].Nodes})
-	fleet.Place(spec, 5, candidates, chooseAt)
+	choice.Place(spec, 5, candidates, chooseAt)
 	require.Empty(t, left())
 	require.Equal(t, 2, candidates[0].Nodes, "no more than there is")
 }

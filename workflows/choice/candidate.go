@@ -1,4 +1,4 @@
-package fleet
+package choice
 
 import (
 	"cmp"
@@ -6,11 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Candidate is an offer with what is known to be taken of it.
 type Candidate struct {
-	Offer Offer `json:"offer"`
+	Offer fleet.Offer `json:"offer"`
 	// Free is what is left after holds, as far as known; nil means all that is lendable. A resource that is missing in
 	// it is used up, so empty is not nil, in JSON neither.
 	Free corev1.ResourceList `json:"free"`
@@ -28,9 +30,9 @@ type Candidate struct {
 }
 
 // CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
-func CandidateOf(o Offer, state ProviderSnapshot) Candidate {
+func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero(),
-		Warm: state.Phase == Established || state.Phase == Lingering}
+		Warm: state.Phase == fleet.Established || state.Phase == fleet.Lingering}
 	if state.Refusing != nil {
 		c.Refusing = state.Refusing.Reason
 	}
@@ -75,8 +77,8 @@ func (c *Candidate) room(shape []amount) int {
 	}
 	free := c.free()
 	for n := range shape {
-		if have, ok := free[shape[n].name]; ok && shape[n].want.Sign() > 0 {
-			most = min(most, int(have.AsApproximateFloat64()/shape[n].want.AsApproximateFloat64()+1e-9))
+		if have, ok := free[shape[n].Name]; ok && shape[n].Want.Sign() > 0 {
+			most = min(most, int(have.AsApproximateFloat64()/shape[n].Want.AsApproximateFloat64()+1e-9))
 		}
 	}
 	return max(most, 0)
@@ -90,7 +92,7 @@ func (c Candidate) free() corev1.ResourceList {
 }
 
 // Room is how many more nodes of the group the candidates have places for, by provider.
-func Room(spec GroupSpec, candidates []Candidate, now time.Time) map[string]int {
+func Room(spec fleet.GroupSpec, candidates []Candidate, now time.Time) map[string]int {
 	room := map[string]int{}
 	q := judge(spec, candidates, nil, now)
 	for _, j := range q.judged {
@@ -102,7 +104,7 @@ func Room(spec GroupSpec, candidates []Candidate, now time.Time) map[string]int 
 }
 
 // Place takes the cheapest places that the candidates have for n nodes of the group.
-func Place(spec GroupSpec, n int, candidates []Candidate, now time.Time) {
+func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
 	if n <= 0 {
 		return
 	}
@@ -118,7 +120,7 @@ func Place(spec GroupSpec, n int, candidates []Candidate, now time.Time) {
 }
 
 // Matching are the offers that the group may use when they have room, by what a node of it costs there.
-func Matching(spec GroupSpec, candidates []Candidate, now time.Time) (matching []Offer) {
+func Matching(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := judge(spec, candidates, nil, now)
 	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
 	for _, j := range slices.SortedStableFunc(q.best(q.choice(Rank{})), byPrice) {

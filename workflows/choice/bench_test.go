@@ -1,4 +1,4 @@
-package fleet_test
+package choice_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -15,16 +16,16 @@ func BenchmarkChoose(b *testing.B) {
 	const n = 10_000
 	for name, c := range map[string]struct {
 		spec fleet.GroupSpec
-		rank fleet.Rank
+		rank choice.Rank
 		each float64
 	}{
 		"by-price": {spec: chooseSpec, each: 1},
-		"of-equal": {spec: chooseSpec, rank: fleet.Rank{Name: "edge", Number: 7}},
+		"of-equal": {spec: chooseSpec, rank: choice.Rank{Name: "edge", Number: 7}},
 		"by-weight": {spec: weighing(fleet.Selection{Price: 1, Spread: 0.5, Latency: 0.5}), each: 1,
-			rank: fleet.Rank{Name: "edge", Ahead: 50}},
+			rank: choice.Rank{Name: "edge", Ahead: 50}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			candidates, prices := make([]fleet.Candidate, n), make([]float64, n)
+			candidates, prices := make([]choice.Candidate, n), make([]float64, n)
 			for i := range candidates {
 				prices[i] = float64(i*7919%n) / n
 				candidates[i] = candidate(fmt.Sprintf("p%d", i), c.each*prices[i])
@@ -32,7 +33,7 @@ func BenchmarkChoose(b *testing.B) {
 			var choose, bare []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				if fleet.Choose(c.spec, candidates, nil, c.rank, chooseAt).Chosen == "" {
+				if choice.Choose(c.spec, candidates, nil, c.rank, chooseAt).Chosen == "" {
 					b.Fatal("nothing is chosen")
 				}
 				choose = append(choose, time.Since(began))

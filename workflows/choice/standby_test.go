@@ -1,0 +1,85 @@
+package choice_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// rowTexts are the rows of a look, in short.
+func rowTexts(rows []fleet.StandbyRow) (texts []string) {
+	for _, r := range rows {
+		text := r.Offer.Provider
+		for _, word := range []struct {
+			is   bool
+			text string
+		}{{!r.Fits, "full"}, {r.Warm, "warm"}, {!r.Offers, "offers nothing"}, {r.State != "", string(r.State)},
+			{r.Out != "", "out by " + string(r.Out)}} {
+			if word.is {
+				text += " " + word.text
+			}
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func TestRankStandby(t *testing.T) {
+	full := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
+	in := func(phase fleet.PeeringPhase) fleet.ProviderSnapshot { return fleet.ProviderSnapshot{Phase: phase} }
+	held := func(provider string, state fleet.HoldState) (fleet.Standby, fleet.ProviderSnapshot) {
+		h := fleet.Standby{Provider: provider, Key: fleet.StandbyKey("g", "e", 1)}
+		return h, fleet.ProviderSnapshot{Phase: fleet.Established, Standby: map[string]fleet.HoldState{h.Key: state}}
+	}
+	q := fleet.StandbyQuestion{Spec: chooseSpec}
+	q.Spec.Standby = 1
+	of := []choice.Candidate{candidate("a", 5), candidate("b", 4), candidate("c", 3), candidate("d", 2, full),
+		candidate("e", 1, func(c *choice.Candidate) { c.Offer.Labels = nil }), candidate("f", 0.5)}
+	states := map[string]fleet.ProviderSnapshot{"f": in(fleet.CoolOff), "b": in(fleet.Removing),
+		"c": {Standing: fleet.Standing{Access: fleet.AccessSilent}}}
+	rank := func(peers ...string) []string {
+		var known []fleet.Provider
+		for _, id := range peers {
+			known = append(known, fleet.Provider{ID: id})
+		}
+		return rowTexts(choice.RankStandby(q, of, states, known, chooseAt))
+	}
+	require.Equal(t, []string{"b", "a"}, rank(), "those that fit and answer, and do not rest")
+	of = append(of, candidate("x", 6), candidate("y", 7))
+	require.Equal(t, []string{"b", "a", "y warm"}, rank("y", "e"), "one more than is wanted, and what is peered")
+
+	for state, want := range map[fleet.HoldState]string{"": "d full", fleet.HoldGranted: "d full granted"} {
+		h, snapshot := held("d", state)
+		q.Held, states["d"] = []fleet.Standby{h}, snapshot
+		require.Equal(t, []string{"b", "a", want}, rank(), "a hold is told of wherever it is")
+	}
+	h, snapshot := held("e", fleet.HoldGranted)
+	q.Held, states["e"] = []fleet.Standby{h}, snapshot
+	require.Equal(t, []string{"b", "a", "e full granted out by selector"}, rank(), "also where none may be")
+	h, snapshot = held("a", fleet.HoldGranted)
+	q.Held, states["a"], q.Spec.Spending = []fleet.Standby{h}, snapshot, &fleet.Spending{PerNode: ptr.To(4.5)}
+	require.Equal(t, []string{"b", "a full granted out by spending"}, rank(), "where no node may be made")
+	delete(states, "a")
+	q.Spec.Spending = nil
+	h, snapshot = held("z", fleet.HoldWaiting)
+	q.Held, states["z"] = []fleet.Standby{h}, snapshot
+	require.Equal(t, []string{"b", "a", "z full offers nothing waiting"}, rank(), "or nothing is offered")
+
+	q.Held = nil
+	q.Spec.Selection = &fleet.Selection{Price: 1, Warm: 5}
+	require.Equal(t, []string{"b", "a", "y warm"}, rank("y"), "each would be peered")
+	for n := range 100 {
+		of = append(of, candidate(fmt.Sprint("p", n), float64(10+n)))
+		states[fmt.Sprint("p", n)] = in(fleet.Established)
+	}
+	var peers []string
+	for n := range 100 {
+		peers = append(peers, fmt.Sprint("p", n))
+	}
+	require.Len(t, rank(peers...), choice.MaxCandidates)
+}
