@@ -27,7 +27,7 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 	seen, err := a.Backend.Observe(bounded, p)
 	e := fleet.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network,
 		Here: seen.NetworkHere, Heard: seen.Heard, Quiet: seen.Quiet, Fault: seen.Fault,
-		Message: seen.Message}
+		Message: shorten.To(seen.Message, maxError)}
 	switch {
 	case err == nil:
 		e.Access = fleet.AccessGranted

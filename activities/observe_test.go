@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,9 @@ func TestObserve(t *testing.T) {
 			want: fleet.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained, Absent: []string{"a-t0-1-1"},
 				Message: "words"},
 		},
+		"long words": {seen: backend.Observation{Tenant: fleet.RefusingDrained, Message: strings.Repeat("x", 1<<20)},
+			want: fleet.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained,
+				Message: strings.Repeat("x", 299) + "…"}},
 		"no answer": {err: fmt.Errorf("milan: %w", backend.ErrUnreachable),
 			want: fleet.Evidence{Access: fleet.AccessSilent, Message: "milan: provider unreachable"}},
 		"401": {err: fmt.Errorf("%w: %w", backend.ErrUnreachable, backend.ErrCredentials),

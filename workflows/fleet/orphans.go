@@ -3,8 +3,11 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Times and bounds of the sweep.
@@ -17,6 +20,10 @@ const (
 	maxSwept   = 50
 	maxRemoved = 20
 	maxListed  = 100
+	// maxUID and maxObject are longer than any UID, and any name of an attempt's objects.
+	maxUID    = 64
+	maxObject = 63
+	maxWhat   = 300
 )
 
 // Orphan is what is ours on a provider and has no counterpart on the consumer: the slice of an attempt, or, with an
@@ -109,14 +116,40 @@ func (s Sweep) After(of Swept, asked []Provider, next string, got []Orphan) Swee
 		}
 	}
 	for _, o := range got {
+		if len(o.UID) > maxUID || len(o.Attempt.ObjectName()) > maxObject {
+			continue // it is the provider's invention
+		}
+		o.What = shorten.To(o.What, maxWhat)
 		if o.Since = of.At; !seen[o.UID].IsZero() {
 			o.Since = seen[o.UID]
 		}
 		o.Kept = now.kept(o, of)
 		now.Orphans = append(now.Orphans, o)
 	}
-	now.Orphans = now.Orphans[:min(len(now.Orphans), maxListed)]
+	now.Orphans = fairly(now.Orphans, maxListed)
 	return now
+}
+
+// fairly cuts to so many, of each provider as many as of the others while it has more: one that invents orphans does
+// not displace those of others.
+func fairly(all []Orphan, most int) []Orphan {
+	if len(all) <= most {
+		return all
+	}
+	of := map[string][]Orphan{}
+	for _, o := range all {
+		of[o.Attempt.Provider.ID] = append(of[o.Attempt.Provider.ID], o)
+	}
+	cut := make([]Orphan, 0, most)
+	for turn := 0; len(cut) < most; turn++ {
+		for _, id := range slices.Sorted(maps.Keys(of)) {
+			if turn < len(of[id]) && len(cut) < most {
+				cut = append(cut, of[id][turn])
+			}
+		}
+	}
+	slices.SortStableFunc(cut, Orphan.Compare)
+	return cut
 }
 
 // kept is why an orphan is not removed now, or "". What nobody can be sure of is left to people.

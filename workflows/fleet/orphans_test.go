@@ -1,7 +1,9 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,4 +186,28 @@ func TestFaultsOfOurOwn(t *testing.T) {
 	standing, changed = j.Standing(p.Snapshot(now))
 	require.True(t, changed)
 	require.True(t, standing.Good())
+}
+
+// One provider may say what it likes: it displaces nothing of the others, and the sweep stays small.
+func TestSweepOfALiar(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	long := leftSlice("a-t0-1")
+	long.What, long.UID = strings.Repeat("x", 1<<20), "long"
+	uid := leftSlice("a-t0-2")
+	uid.UID = strings.Repeat("x", 1<<20)
+	name := leftSlice(strings.Repeat("a", 1<<20))
+	name.UID = "name"
+	got := []fleet.Orphan{long, uid, name}
+	for n := range 1000 {
+		got = append(got, leftSlice(fmt.Sprintf("a-t1-%d", n)))
+	}
+	honest := leftSlice("a-t0-3")
+	honest.Attempt.Provider.ID = "turin"
+	asked := []fleet.Provider{{ID: "milan"}, {ID: "turin"}}
+	s := fleet.Sweep{}.After(swept(now), asked, "", append(got, honest))
+	require.Len(t, s.Orphans, 100)
+	require.Equal(t, "turin", s.Orphans[99].Attempt.Provider.ID)
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Less(t, len(raw), 64<<10)
 }

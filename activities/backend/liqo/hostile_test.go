@@ -1,10 +1,12 @@
 package liqo
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
@@ -103,4 +106,43 @@ func TestGrantsThatKeepBusy(t *testing.T) {
 		nodes.Missing(spec().Shape, slice.Status.Resources)
 	}
 	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+// What a provider calls our Tenant ends up in histories.
+func TestLongNames(t *testing.T) {
+	tenant := tenantOf(mine())
+	tenant.Name = strings.Repeat("x", 1<<20)
+	tenant.Spec.TenantCondition = authv1beta1.TenantConditionDrained
+	c := newClusters(t, []client.Object{tenantNS(peer, mine()), controlPlane(mine())},
+		[]client.Object{tenantNS(me, mine()), tenant})
+	found, err := c.Refusal(t.Context(), provider())
+	require.NoError(t, err)
+	require.Less(t, len(found.Reason), 2*maxWords)
+	var refusing *backend.RefusingError
+	require.ErrorAs(t, c.RemovePeering(prompt(t), provider(), nil), &refusing)
+	require.Less(t, len(refusing.Reason), 2*maxWords)
+}
+
+// Slices that a provider invents are not all looked for here.
+func TestLeftoversOfALiar(t *testing.T) {
+	there := []client.Object{tenantNS(me, signed())}
+	for n := range 3 * maxLeft {
+		slice := leftSlice(signed(), map[string]string{backend.LabelAttempt: strconv.Itoa(n)})
+		slice.Name = fmt.Sprintf("g-abc-1-%d", n)
+		there = append(there, slice)
+	}
+	c := newClusters(t, peered(accepted("2")), there)
+	asked := 0
+	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{Get: func(ctx context.Context, cluster client.WithWatch,
+		key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+		if _, slice := object.(*authv1beta1.ResourceSlice); slice {
+			require.NotEqual(t, "g-abc-1-1", key.Name, "it was listed")
+			asked++
+		}
+		return cluster.Get(ctx, key, object, opts...)
+	}})
+	left, err := c.Leftovers(prompt(t), known())
+	require.NoError(t, err)
+	require.Len(t, left, maxLeft)
+	require.Equal(t, maxLeft, asked)
 }

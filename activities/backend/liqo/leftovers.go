@@ -37,7 +37,12 @@ func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left 
 	return left, nil
 }
 
+// maxLeft bounds the slices of one provider that one look asks for here: a provider may show as many as it likes.
+const maxLeft = 50
+
+// leftSlices are the provider's slices without a counterpart here.
 func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err error) {
+	asked := 0
 	var found authv1beta1.ResourceSliceList
 	err = p.remote.do(ctx, "list our slices", func(provider client.Client) error {
 		return provider.List(ctx, &found, client.InNamespace(p.remoteNS),
@@ -46,11 +51,18 @@ func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err erro
 	if err != nil {
 		return nil, err
 	}
+	known, err := p.allHere(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range found.Items {
 		slice := &found.Items[i]
 		attempt, ok := attemptOf(slice)
-		if !ok || !p.mine(slice) {
+		if !ok || !p.mine(slice) || known[slice.Name] {
 			continue
+		}
+		if asked++; asked > maxLeft {
+			break
 		}
 		if here, err := p.sliceHere(ctx, slice.Name); err != nil || here {
 			if err != nil {
@@ -63,6 +75,19 @@ func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err erro
 			What: fmt.Sprintf("ResourceSlice %s/%s", slice.Namespace, slice.Name)})
 	}
 	return left, nil
+}
+
+// allHere are the names of the slices for the provider on the consumer.
+func (p *peering) allHere(ctx context.Context) (map[string]bool, error) {
+	var found authv1beta1.ResourceSliceList
+	if err := p.local.List(ctx, &found, outgoing(p.provider.ID)); err != nil {
+		return nil, fmt.Errorf("list slices on %s: %w", p.provider.ID, err)
+	}
+	names := map[string]bool{}
+	for i := range found.Items {
+		names[found.Items[i].Name] = true
+	}
+	return names, nil
 }
 
 // sliceHere reads the slice itself: a list by labels would miss one that has lost them.

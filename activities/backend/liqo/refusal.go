@@ -83,7 +83,7 @@ func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
 	}
 	reason := fmt.Sprintf("the provider has set our Tenant %s/%s to %s", tenant.Namespace, tenant.Name,
 		tenant.Spec.TenantCondition)
-	return &fleet.ProviderRefusal{Kind: kind, Reason: reason}
+	return &fleet.ProviderRefusal{Kind: kind, Reason: shorten.To(reason, maxWords)}
 }
 
 // remembered is the refusal that the consumer has noted, while its time lasts.
