@@ -51,9 +51,9 @@ type entity struct {
 	ctx       workflow.Context
 	in        EntityInput
 	kind      string
-	signals   []workflow.ReceiveChannel // all that receive takes from
-	build     string                    // of the worker that has begun this run
-	woken     bool                      // there is something to do
+	signals   []workflow.ReceiveChannel
+	build     string // of the worker that has begun this run
+	woken     bool   // there is something to do
 	inFlight  map[int64]bool
 	results   []fleet.Result
 	published int64
@@ -112,6 +112,13 @@ func (e *entity) book(now time.Time) {
 		delete(e.inFlight, results[n].ID)
 		e.step(&results[n], now)
 	}
+}
+
+// channel is that of a signal. What comes there wakes the loop, and is for receive to take.
+func (e *entity) channel(signal string) workflow.ReceiveChannel {
+	c := workflow.GetSignalChannel(e.ctx, signal)
+	e.signals = append(e.signals, c)
+	return c
 }
 
 // pending reports whether messages have come that receive has not taken.
@@ -208,14 +215,14 @@ func (e *entity) execute(now time.Time) {
 			continue
 		}
 		t, ok := e.task(cmd)
-		switch {
-		case !ok:
+		if !ok {
 			e.commands().Close(cmd.ID)
-		case delivers:
-			e.inFlight[cmd.ID] = true
+			continue
+		}
+		e.inFlight[cmd.ID] = true
+		if delivers {
 			batch = append(batch, t)
-		default:
-			e.inFlight[cmd.ID] = true
+		} else {
 			e.do(activities.NameLook, t, []activities.Task{t}, list(e.ctx, string(cmd.Kind)+" "+e.in.Name))
 		}
 	}

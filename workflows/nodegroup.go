@@ -15,13 +15,12 @@ import (
 // the work, and never waits for their end. Cancelled by an operator it closes and leaves all nodes alone; the server's
 // next Refresh starts it again, and it recovers.
 func NodeGroup(ctx workflow.Context, in EntityInput) error {
+	e := &entity{ctx: ctx, in: in, kind: TypeNodeGroup}
 	g := &nodeGroup{
-		ctx:         ctx,
-		views:       workflow.GetSignalChannel(ctx, SignalViews),
-		facts:       workflow.GetSignalChannel(ctx, SignalFacts),
-		differences: workflow.GetSignalChannel(ctx, SignalDifferences),
-		retry:       workflow.GetSignalChannel(ctx, SignalRetry),
+		ctx: ctx, entity: e, views: e.channel(SignalViews), facts: e.channel(SignalFacts),
+		differences: e.channel(SignalDifferences), retry: e.channel(SignalRetry),
 	}
+	e.machine = g
 	if in.State == nil {
 		g.ledger = fleet.NewLedger(in.Name, workflow.Now(ctx))
 	} else {
@@ -30,14 +29,12 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 		}
 		g.ledger.Restore()
 	}
-	g.entity = &entity{machine: g, ctx: ctx, in: in, kind: TypeNodeGroup,
-		signals: []workflow.ReceiveChannel{g.views, g.facts, g.differences, g.retry}}
 	for _, verb := range fleet.Verbs { // handlers run before the main coroutine does
 		if err := g.handle(ctx, verb); err != nil {
 			return err
 		}
 	}
-	return g.entity.run()
+	return e.run()
 }
 
 type nodeGroup struct {
@@ -157,10 +154,6 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	}
 	return t, true
 }
-
-// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
-// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.
-const forgottenAfter = 24 * time.Hour
 
 // Drivers, undo and peerings are started by activities, many at once, and never as children: those cost their parent
 // events at every continue-as-new and every close. An id is used again only after a failure, but for peerings and undo.

@@ -12,20 +12,17 @@ import (
 // Provider owns one provider's holds and the phase of its peering. It has peering/<id> and unpeering/<id> started, one
 // at a time, and acts on their reports. It closes when it was of no use for a day; the next acquire starts it anew.
 func Provider(ctx workflow.Context, in EntityInput) error {
+	e := &entity{ctx: ctx, in: in, kind: TypeProvider, local: true}
 	p := &provider{
-		ctx:         ctx,
-		holds:       workflow.GetSignalChannel(ctx, SignalHolds),
-		reports:     workflow.GetSignalChannel(ctx, SignalReport),
-		differences: workflow.GetSignalChannel(ctx, SignalDifferences),
-		cordons:     workflow.GetSignalChannel(ctx, SignalCordon),
+		ctx: ctx, holds: e.channel(SignalHolds), reports: e.channel(SignalReport),
+		differences: e.channel(SignalDifferences), cordons: e.channel(SignalCordon),
 	}
+	e.machine = p
 	if in.State == nil {
 		p.provider = fleet.NewProviderState(in.Name, workflow.Now(ctx))
 	} else if err := fleet.Decode(in.State, &p.provider); err != nil {
 		return err
 	}
-	e := &entity{machine: p, ctx: ctx, in: in, kind: TypeProvider, local: true,
-		signals: []workflow.ReceiveChannel{p.holds, p.reports, p.differences, p.cordons}}
 	return e.run()
 }
 

@@ -30,6 +30,9 @@ const (
 	joinTimeout = 30 * time.Minute
 	// heartbeatTimeout is how soon a Join goes to another worker after its own died.
 	heartbeatTimeout = 8 * time.Second
+	// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
+	// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.
+	forgottenAfter = 24 * time.Hour
 )
 
 // short are the options of an activity that asks Temporal, or the catalog.
