@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -65,6 +66,24 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []fleet.CostDay, err error) {
 	err = g.readWith(ctx, group, &s, workflows.MemoDays, &days)
 	return s, days, err
+}
+
+// Running lists the groups of this hub that run, sorted. What started or ended a moment ago may be missed: Temporal
+// lists from an index that lags behind. Needs no worker. Error: fleet.ErrUnavailable.
+func (g *Groups) Running(ctx context.Context) ([]string, error) {
+	return g.running(ctx, workflows.TypeNodeGroup, g.group(""))
+}
+
+// Close ends a group's entity, which leaves all nodes alone; Configure starts it anew. Idempotent. Error:
+// fleet.ErrUnavailable.
+func (g *Groups) Close(ctx context.Context, group string) error {
+	id := g.group(group)
+	err := g.temporal.CancelWorkflow(ctx, id, "")
+	var notFound *serviceerror.NotFound
+	if err != nil && !errors.As(err, &notFound) {
+		return fmt.Errorf("close %s: %w: %w", id, fleet.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Unknown makes of the error of a group that does not run one that says which do; other errors stay. It asks Temporal's
