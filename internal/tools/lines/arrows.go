@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// arrows are the files of one package, tests left out, each with those that it points at: they declare a function, type,
-// variable, constant or method that it names. Fields of structs do not count.
+// arrows are the files of one package, tests left out, each with those that it points at: they declare a function, a
+// type, variable, constant or method that it names. Fields of structs do not count.
 type arrows map[string]map[string]bool
 
 // count returns how many arrows there are, and how many are part of a circle: only those can run back.
