@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -83,6 +84,9 @@ func (g *nodeGroup) receive(now time.Time) {
 	var in fleet.GroupInput
 	in.Views = receiveAll[fleet.View](g.views)
 	in.Facts = receiveAll[fleet.Fact](g.facts)
+	if slices.ContainsFunc(in.Views, g.ledger.MayHaveJoined) {
+		g.ledger.Hasty = workflow.GetVersion(g.ctx, "may-have-joined", workflow.DefaultVersion, 1) == workflow.DefaultVersion
+	}
 	for g.retry.ReceiveAsync(nil) {
 		in.Retry = true
 	}

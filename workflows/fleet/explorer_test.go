@@ -61,7 +61,8 @@ func TestExplorer(t *testing.T) {
 // disturbances are what happens in some worlds again and again, as counted.
 var disturbances = []string{
 	"lost tries", "lost results", "lost answers", "calls sent twice", "late deliveries", "deliveries too late",
-	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung", "restored",
+	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung",
+	"restored",
 }
 
 type explorer struct {

@@ -57,6 +57,10 @@ type Ledger struct {
 	// Choices are the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
 
+	// Hasty has scale-outs of an earlier life that were stopped followed by scale-ins at once, as earlier builds did: what
+	// they have decided is replayed.
+	Hasty bool `json:"-"`
+
 	index map[string]*Entry
 	log   []Transition
 }
@@ -242,7 +246,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
 		fresh.Epoch = nextEpoch(l.Epoch)
 	}
-	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice = spec, paused, l.log, l.Notice
+	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = spec, paused, l.log, l.Notice, l.Hasty
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	*l = *fresh
 }

@@ -147,8 +147,8 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	case v.End == EndStopped && (e.Phase != Ready || v.Attempt != e.Attempt):
 		l.undo(e, append(slices.Clone(v.Left), v.attempt(l.Group))...)
 	}
-	if !e.Driver.Generation.Known() { // it ran when the group began anew
-		e.Driver = DriverRef{}
+	if !e.Driver.Generation.Known() {
+		e.endedEarlier(v, l.Hasty, now)
 	}
 	if v.Attempt > e.Attempt && e.Phase != Ready {
 		e.Attempt, e.Offer = v.Attempt, v.Offer
@@ -157,9 +157,24 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	l.beginsAgain(e)
 }
 
+// endedEarlier takes the end of a driver that ran when the group began anew. One that was stopped on its way may have
+// joined since what exists was listed: it is looked at first.
+func (e *Entry) endedEarlier(v View, hasty bool, now time.Time) {
+	if e.Driver.Kind != "" && v.replaced() && v.Phase == Joining && !e.Leaving && !hasty {
+		e.Driver.Stopped, e.Driver.Heard = true, now.Add(-silentAfter)
+		return
+	}
+	e.Driver = DriverRef{}
+}
+
+// MayHaveJoined reports whether the view is of such a driver.
+func (l *Ledger) MayHaveJoined(v View) bool {
+	return v.replaced() && v.Phase == Joining && v.Generation.Epoch != l.Epoch
+}
+
 // beginsAgain asks for the start of a driver that has not told anything yet.
 func (l *Ledger) beginsAgain(e *Entry) {
-	if e.Driver.Kind != "" && e.Driver.Sequence == 0 {
+	if e.Driver.Kind != "" && e.Driver.Generation.Known() && e.Driver.Sequence == 0 {
 		l.dropStarts(e.Name)
 		l.begins(e)
 	}
