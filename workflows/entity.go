@@ -21,8 +21,8 @@ type EntityInput struct {
 	ContinueAt int `json:"continueAt,omitempty"`
 }
 
-// machine is the pure core of an entity, as the loop below drives it.
-type machine interface {
+// core is what an entity decides by, as the loop below drives it.
+type core interface {
 	// receive takes every message that has come.
 	receive(now time.Time)
 	// step takes a result, or nil for time that has passed.
@@ -45,9 +45,9 @@ type machine interface {
 	state() any
 }
 
-// entity runs a machine for ever: it books what comes, executes commands and publishes, and never waits for one result.
+// entity runs a core for ever: it books what comes, executes commands and publishes, and never waits for one result.
 type entity struct {
-	machine
+	core
 	ctx       workflow.Context
 	in        EntityInput
 	kind      string

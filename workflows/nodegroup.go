@@ -21,7 +21,7 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 		ctx: ctx, entity: e, views: e.channel(SignalViews), facts: e.channel(SignalFacts),
 		differences: e.channel(SignalDifferences), retry: e.channel(SignalRetry),
 	}
-	e.machine = g
+	e.core = g
 	if in.State == nil {
 		g.ledger = fleet.NewLedger(in.Name, workflow.Now(ctx))
 	} else {

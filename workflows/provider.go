@@ -17,7 +17,7 @@ func Provider(ctx workflow.Context, in EntityInput) error {
 		ctx: ctx, holds: e.channel(SignalHolds), reports: e.channel(SignalReport),
 		differences: e.channel(SignalDifferences), cordons: e.channel(SignalCordon),
 	}
-	e.machine = p
+	e.core = p
 	if in.State == nil {
 		p.provider = fleet.NewProviderState(in.Name, workflow.Now(ctx))
 	} else if err := fleet.Decode(in.State, &p.provider); err != nil {

@@ -42,11 +42,13 @@ func run(root string) error {
 		fmt.Printf("%7d %s\n", packages[p], p)
 		total += packages[p]
 	}
-	fmt.Printf("%7d workflows and workflows/fleet\n", packages["workflows"]+packages["workflows/fleet"])
-	fmt.Printf("LINES total=%d\n", total)
+	deciding := 0
 	for _, p := range slices.Sorted(maps.Keys(packages)) {
 		if p != "workflows" && !strings.HasPrefix(p, "workflows/") {
 			continue
+		}
+		if p != "workflows/client" {
+			deciding += packages[p]
 		}
 		a, err := arrowsIn(filepath.Join(root, p))
 		if err != nil {
@@ -54,6 +56,8 @@ func run(root string) error {
 		}
 		fmt.Printf("ARROWS %s %s\n", p, a)
 	}
+	fmt.Printf("LINES workflows=%d with all below it but the client\n", deciding)
+	fmt.Printf("LINES total=%d\n", total)
 	return nil
 }
 
