@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -20,23 +21,23 @@ type Round struct {
 	Differed []string  `json:"differed,omitempty"`
 	// Watched are the providers that the next round looks at, Outlook what this one has seen, and Before what the round
 	// before has, if that counts.
-	Watched []fleet.Provider `json:"watched,omitempty"`
-	Outlook fleet.Outlook    `json:"outlook,omitzero"`
-	Before  *fleet.Outlook   `json:"before,omitempty"`
+	Watched []fleet.Provider    `json:"watched,omitempty"`
+	Outlook comparison.Outlook  `json:"outlook,omitzero"`
+	Before  *comparison.Outlook `json:"before,omitempty"`
 	// Sweep is the last look for what only providers have of us.
-	Sweep fleet.Sweep `json:"sweep,omitzero"`
+	Sweep comparison.Sweep `json:"sweep,omitzero"`
 }
 
 // before is the outlook of the round before; zero when that does not count.
-func (r Round) before() fleet.Outlook {
+func (r Round) before() comparison.Outlook {
 	if r.Before == nil {
-		return fleet.Outlook{}
+		return comparison.Outlook{}
 	}
 	return *r.Before
 }
 
 // Compare lists what exists first, then reads what the entities publish, and tells each entity that differs now, or did
-// in the round before. It judges by the evidence of the providers, see fleet.Judge, and has a provider entity for each
+// in the round before. It judges by the evidence of the providers, see comparison.Judge, and has a provider entity for each
 // peering that we own. A list that fails is a round that says nothing and resets nothing.
 func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	ctx, stop := beating(ctx)
@@ -59,18 +60,18 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 		return round, toApplicationError(ctx, "", fmt.Errorf("read providers: %w", err))
 	}
 	a.ensure(ctx, peers, found)
-	j := fleet.Judge(last.before(), last.Outlook, groups, providers)
+	j := comparison.Judge(last.before(), last.Outlook, groups, providers)
 	round.Outlook, round.Watched = j.Now, j.Watched(providers, found, peers)
 	a.cordon(ctx, j.Cordons(groups, found))
 	a.Conditions.Set(j.Conditions(providers), last.Sweep.Orphans, a.now())
 	for _, g := range groups {
-		d := fleet.GroupDiffers(g, found)
+		d := comparison.GroupDiffers(g, found)
 		d.Round, d.Began, d.Lost = round.Number, round.Began, j.Losses[g.Group]
 		differs(ctx, &round, last, "group/"+g.Group, d,
 			func() error { return a.Messages.GroupDiffers(ctx, g.Group, d) })
 	}
 	for _, p := range providers {
-		d := fleet.ProviderDiffers(p, groups, found, peers)
+		d := comparison.ProviderDiffers(p, groups, found, peers)
 		d.Round, d.Began = round.Number, round.Began
 		if s, changed := j.Standing(p); changed {
 			d.Standing = &s

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -20,12 +21,12 @@ const observeBound = 7 * time.Second
 
 // Observe looks at one provider. That it does not answer, or refuses our credentials, is evidence too; what only our
 // own side is to blame for is none, and told as a message.
-func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evidence, error) {
+func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (comparison.Evidence, error) {
 	p = a.current(ctx, p)
 	bounded, cancel := context.WithTimeout(ctx, observeBound)
 	defer cancel()
 	seen, err := a.Backend.Observe(bounded, p)
-	e := fleet.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network,
+	e := comparison.Evidence{Provider: p.ID, Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network,
 		Here: seen.NetworkHere, Heard: seen.Heard, Quiet: seen.Quiet, Fault: seen.Fault,
 		Message: shorten.To(seen.Message, maxError)}
 	switch {
@@ -33,7 +34,7 @@ func (a *Activities) Observe(ctx context.Context, p fleet.Provider) (fleet.Evide
 		e.Access = fleet.AccessGranted
 		return e, nil
 	case stopping(ctx) || ctx.Err() != nil:
-		return fleet.Evidence{}, err
+		return comparison.Evidence{}, err
 	case errors.Is(err, backend.ErrCredentials):
 		e.Access = fleet.AccessRefused
 	case errors.Is(err, backend.ErrUnreachable):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -19,31 +20,31 @@ func TestObserve(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen backend.Observation
 		err  error
-		want fleet.Evidence
+		want comparison.Evidence
 	}{
-		"well": {want: fleet.Evidence{Access: fleet.AccessGranted}},
+		"well": {want: comparison.Evidence{Access: fleet.AccessGranted}},
 		"closed": {
 			seen: backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"a-t0-1-1"}, Message: "words"},
-			want: fleet.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained, Absent: []string{"a-t0-1-1"},
+			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained, Absent: []string{"a-t0-1-1"},
 				Message: "words"},
 		},
 		"long words": {seen: backend.Observation{Tenant: fleet.RefusingDrained, Message: strings.Repeat("x", 1<<20)},
-			want: fleet.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained,
+			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained,
 				Message: strings.Repeat("x", 299) + "…"}},
 		"no answer": {err: fmt.Errorf("milan: %w", backend.ErrUnreachable),
-			want: fleet.Evidence{Access: fleet.AccessSilent, Message: "milan: provider unreachable"}},
+			want: comparison.Evidence{Access: fleet.AccessSilent, Message: "milan: provider unreachable"}},
 		"401": {err: fmt.Errorf("%w: %w", backend.ErrUnreachable, backend.ErrCredentials),
-			want: fleet.Evidence{Access: fleet.AccessRefused, Message: "provider unreachable: credentials refused"}},
+			want: comparison.Evidence{Access: fleet.AccessRefused, Message: "provider unreachable: credentials refused"}},
 		"403": {err: fmt.Errorf("%w: %w", backend.ErrDenied, backend.ErrCredentials),
-			want: fleet.Evidence{Access: fleet.AccessRefused, Message: "denied by the provider: credentials refused"}},
+			want: comparison.Evidence{Access: fleet.AccessRefused, Message: "denied by the provider: credentials refused"}},
 		"our own side": {err: errors.New("no answer of our own API server"),
-			want: fleet.Evidence{Message: "no answer of our own API server"}},
+			want: comparison.Evidence{Message: "no answer of our own API server"}},
 		"wrong credentials": {err: fmt.Errorf("another cluster: %w", backend.ErrInvalid),
-			want: fleet.Evidence{Message: "another cluster: invalid"}},
+			want: comparison.Evidence{Message: "another cluster: invalid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &activities.Activities{Backend: &world{seen: c.seen, observe: c.err}, Catalog: offering{}}
-			got, err := run[fleet.Evidence](t, a.Observe, milan)
+			got, err := run[comparison.Evidence](t, a.Observe, milan)
 			require.NoError(t, err)
 			c.want.Provider = "milan"
 			require.Equal(t, c.want, got)
@@ -57,7 +58,7 @@ func TestObserveTakesTheOffersCredentials(t *testing.T) {
 	now := fleet.Credentials{KubeconfigFile: "new"}
 	a := &activities.Activities{Backend: w,
 		Catalog: offering{offers: []fleet.Offer{{Provider: "milan", Credentials: now}}}}
-	_, err := run[fleet.Evidence](t, a.Observe, fleet.Provider{ID: "milan",
+	_, err := run[comparison.Evidence](t, a.Observe, fleet.Provider{ID: "milan",
 		Credentials: fleet.Credentials{KubeconfigFile: "old"}})
 	require.NoError(t, err)
 	require.Equal(t, now, w.asked.Credentials)
@@ -112,7 +113,7 @@ func TestCompareJudges(t *testing.T) {
 	milan := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"a-t0-1-1"},
 		Offer: &fleet.Offer{Credentials: fleet.Credentials{KubeconfigFile: "milan"}}}
 	round := func(tenant fleet.RefusingKind, before bool) (activities.Round, *messages, *world) {
-		seen := fleet.Outlook{At: noon, Evidence: []fleet.Evidence{{Provider: "milan", Access: fleet.AccessGranted,
+		seen := comparison.Outlook{At: noon, Evidence: []comparison.Evidence{{Provider: "milan", Access: fleet.AccessGranted,
 			Tenant: tenant}}}
 		in := activities.Round{Number: 7, Began: noon, Outlook: seen}
 		if before {

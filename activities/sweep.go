@@ -12,25 +12,26 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // SweepInput is the sweep before, and when this one began.
 type SweepInput struct {
-	Last fleet.Sweep `json:"last"`
-	At   time.Time   `json:"at"`
+	Last comparison.Sweep `json:"last"`
+	At   time.Time        `json:"at"`
 }
 
 // sweepAtOnce bounds the providers that one sweep asks at once.
 const sweepAtOnce = 20
 
-// Sweep looks on providers for what is ours and has no counterpart here, and removes what fleet.Sweep allows: slices
+// Sweep looks on providers for what is ours and has no counterpart here, and removes what comparison.Sweep allows: slices
 // itself, and what is left of a peering through the provider's entity, which alone removes peerings. A list that fails
 // is a sweep that says nothing.
-func (a *Activities) Sweep(ctx context.Context, in SweepInput) (fleet.Sweep, error) {
+func (a *Activities) Sweep(ctx context.Context, in SweepInput) (comparison.Sweep, error) {
 	sweeper, ok := a.Backend.(backend.Leftovers)
 	if !ok {
-		return fleet.Sweep{At: in.At}, nil
+		return comparison.Sweep{At: in.At}, nil
 	}
 	of, peers, err := a.hubNow(ctx)
 	if err != nil {
@@ -44,7 +45,7 @@ func (a *Activities) Sweep(ctx context.Context, in SweepInput) (fleet.Sweep, err
 }
 
 // remove removes what the sweep allows, on all providers at once.
-func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer, now *fleet.Sweep,
+func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer, now *comparison.Sweep,
 	asked []fleet.Provider) {
 	bounded, cancel := context.WithTimeout(ctx, observeBound)
 	defer cancel()
@@ -56,7 +57,7 @@ func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offe
 	}
 	var removing errgroup.Group
 	removing.SetLimit(sweepAtOnce)
-	before := fleet.Sweep{Orphans: slices.Clone(now.Orphans)} // what is removed is taken out of now meanwhile
+	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // what is removed is taken out of now meanwhile
 	for _, p := range asked {
 		slicesLeft, peering := before.Removable(p.ID)
 		removing.Go(func() error {
@@ -75,7 +76,7 @@ func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offe
 }
 
 // hubNow reads what the sweep is to know of the hub, and the peerings.
-func (a *Activities) hubNow(ctx context.Context) (of fleet.Swept, peers []fleet.Provider, err error) {
+func (a *Activities) hubNow(ctx context.Context) (of comparison.Swept, peers []fleet.Provider, err error) {
 	if of.Groups, err = a.Entities.Groups(ctx); err != nil {
 		return of, nil, fmt.Errorf("read groups: %w", err)
 	}
@@ -122,7 +123,7 @@ func (a *Activities) leftovers(ctx context.Context, sweeper backend.Leftovers, a
 }
 
 // removed says what became of an orphan that was to be removed.
-func (a *Activities) removed(ctx context.Context, sweep *fleet.Sweep, o fleet.Orphan, err error) {
+func (a *Activities) removed(ctx context.Context, sweep *comparison.Sweep, o fleet.Orphan, err error) {
 	logger := activity.GetLogger(ctx)
 	if err != nil {
 		logger.Warn("what is left on a provider cannot be removed; the next sweep tries again", "provider",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -46,7 +47,7 @@ func orphan(provider, uid string, at fleet.Attempt) fleet.Orphan {
 }
 
 // sweeps are three sweeps, five minutes apart, over milan, which is offered and peered, and rome, which is offered.
-func sweeps(t *testing.T, l *leaving, m *messages) (sweep fleet.Sweep, err error) {
+func sweeps(t *testing.T, l *leaving, m *messages) (sweep comparison.Sweep, err error) {
 	t.Helper()
 	l.peers, l.found = []fleet.Provider{{ID: "milan"}}, []fleet.Found{whole(attempt("a-t0-9"))}
 	a := &activities.Activities{
@@ -54,8 +55,8 @@ func sweeps(t *testing.T, l *leaving, m *messages) (sweep fleet.Sweep, err error
 		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}}},
 	}
 	for n := range 3 {
-		in := activities.SweepInput{Last: sweep, At: noon.Add(time.Duration(n) * fleet.SweepEvery)}
-		if sweep, err = run[fleet.Sweep](t, a.Sweep, in); err != nil {
+		in := activities.SweepInput{Last: sweep, At: noon.Add(time.Duration(n) * comparison.SweepEvery)}
+		if sweep, err = run[comparison.Sweep](t, a.Sweep, in); err != nil {
 			return sweep, err
 		}
 	}
@@ -95,9 +96,9 @@ func TestSweepFails(t *testing.T) {
 	require.Empty(t, l.removed)
 
 	a := &activities.Activities{Backend: &world{}}
-	sweep, err = run[fleet.Sweep](t, a.Sweep, activities.SweepInput{At: noon})
+	sweep, err = run[comparison.Sweep](t, a.Sweep, activities.SweepInput{At: noon})
 	require.NoError(t, err, "a backend that leaves nothing")
-	require.Equal(t, fleet.Sweep{At: noon}, sweep)
+	require.Equal(t, comparison.Sweep{At: noon}, sweep)
 }
 
 // A pass that lacks room on this cluster tells the provider's entity at once, and only once it has not published that.

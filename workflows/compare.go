@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -47,11 +48,11 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 
 // sweep starts a look for what only providers have of us, when one is due; nil when none is. The first is not, so that
 // what exists has been adopted by then.
-func sweep(ctx workflow.Context, last *fleet.Sweep, now time.Time) workflow.Future {
+func sweep(ctx workflow.Context, last *comparison.Sweep, now time.Time) workflow.Future {
 	if last.At.IsZero() {
 		last.At = now
 	}
-	if now.Sub(last.At) < fleet.SweepEvery {
+	if now.Sub(last.At) < comparison.SweepEvery {
 		return nil
 	}
 	options := once(ctx, "look for what is left on providers", sweepTimeout)
@@ -59,8 +60,8 @@ func sweep(ctx workflow.Context, last *fleet.Sweep, now time.Time) workflow.Futu
 }
 
 // observe looks at the providers that were held, or had something wrong, in the round before, all at once.
-func observe(ctx workflow.Context, providers []fleet.Provider) fleet.Outlook {
-	out := fleet.Outlook{At: workflow.Now(ctx)}
+func observe(ctx workflow.Context, providers []fleet.Provider) comparison.Outlook {
+	out := comparison.Outlook{At: workflow.Now(ctx)}
 	var looks []workflow.Future
 	for _, p := range providers {
 		options := once(ctx, "look at provider "+p.ID, lookTimeout)
@@ -68,9 +69,9 @@ func observe(ctx workflow.Context, providers []fleet.Provider) fleet.Outlook {
 	}
 	var silent []string
 	for n, l := range looks {
-		var e fleet.Evidence
+		var e comparison.Evidence
 		if err := l.Get(ctx, &e); err != nil { // we could not look, which says nothing of the provider
-			e = fleet.Evidence{}
+			e = comparison.Evidence{}
 		}
 		e.Provider = providers[n].ID
 		silent = append(silent, e.Provider)

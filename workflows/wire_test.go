@@ -12,6 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -33,8 +34,9 @@ var onTheWire = map[string]any{
 	"DiscoverInput": activities.DiscoverInput{}, "DiscoverOutput": activities.DiscoverOutput{},
 	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
-	"Provider": fleet.Provider{}, "Evidence": fleet.Evidence{}, "Outlook": fleet.Outlook{}, "Found": fleet.Found{},
-	"Beat": activities.Beat{}, "SweepInput": activities.SweepInput{}, "Sweep": fleet.Sweep{},
+	"Provider": fleet.Provider{}, "Evidence": comparison.Evidence{}, "Outlook": comparison.Outlook{},
+	"Found": fleet.Found{},
+	"Beat":  activities.Beat{}, "SweepInput": activities.SweepInput{}, "Sweep": comparison.Sweep{},
 	// what our objects carry
 	"Booking": fleet.Booking{},
 }

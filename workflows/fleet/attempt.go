@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,4 +63,29 @@ func (f *Found) Compare(node *corev1.Node) {
 	if f.Stamped && f.Ready && f.Booking != nil && f.Booking.Spec.ID != "" {
 		f.Differs = f.Booking.Spec.Differs(node)
 	}
+}
+
+// Orphan is what is ours on a provider and has no counterpart on the consumer: the slice of an attempt, or, with an
+// attempt that names no instance, what is left of a peering.
+type Orphan struct {
+	Attempt Attempt `json:"attempt"`
+	// UID is the slice's, or that of the first thing left of a peering.
+	UID string `json:"uid"`
+	// What it is, for people.
+	What string `json:"what"`
+	// Foreign: another cluster that goes by this one's id has made it, or it does not say who has. It is never removed.
+	Foreign bool `json:"foreign,omitempty"`
+	// Since is when the first of the sweeps began that have seen it in a row.
+	Since time.Time `json:"since,omitzero"`
+	// Kept is why it is not removed; "" when it was tried.
+	Kept string `json:"kept,omitempty"`
+}
+
+// OfPeering reports whether it is what is left of a peering.
+func (o Orphan) OfPeering() bool { return o.Attempt.Instance == "" }
+
+// Compare orders orphans by provider and name, a peering last.
+func (o Orphan) Compare(other Orphan) int {
+	return cmp.Or(cmp.Compare(o.Attempt.Provider.ID, other.Attempt.Provider.ID),
+		map[bool]int{true: 1}[o.OfPeering()]-map[bool]int{true: 1}[other.OfPeering()], cmp.Compare(o.What, other.What))
 }

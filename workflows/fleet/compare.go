@@ -14,9 +14,9 @@ const (
 	// nodeGrace is how long a Node may be missing alone: its virtual kubelet registers it again when somebody deleted it
 	// (Liqo cmd/virtual-kubelet/root/root.go), and notices within 60 s, when it next writes the Node's status.
 	nodeGrace = 3 * time.Minute
-	// emptyGrace is how long lists may show nothing at all before that is believed: it is rather an answer from the wrong
+	// EmptyGrace is how long lists may show nothing at all before that is believed: it is rather an answer from the wrong
 	// cluster, or one whose data is being restored, than all of them gone at once.
-	emptyGrace = 5 * time.Minute
+	EmptyGrace = 5 * time.Minute
 	// maxOrphans is how many orphans one round undoes.
 	maxOrphans = 5
 	// roundLasts is how old a round may be whose verdicts are carried out.
@@ -117,10 +117,10 @@ func (l *Ledger) orphan(f Found, now time.Time) {
 	name := f.Attempt.Instance
 	e := l.Find(name)
 	switch {
-	case f.whole() && f.Booking != nil && e == nil && !l.wasReleased(name):
+	case f.Whole() && f.Booking != nil && e == nil && !l.wasReleased(name):
 		l.adopt(f, now)
 		return
-	case f.whole() && f.Booking != nil && e != nil && e.forgot(f):
+	case f.Whole() && f.Booking != nil && e != nil && e.forgot(f):
 		l.remember(e, f, now)
 		return
 	case e == nil:
@@ -148,7 +148,7 @@ func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	l.moved(e, from, "found", nil)
 }
 
-// believes reports whether a round may be judged by: not while its lists show nothing at all, see emptyGrace.
+// believes reports whether a round may be judged by: not while its lists show nothing at all, see EmptyGrace.
 func (l *Ledger) believes(d Differences, now time.Time) bool {
 	switch {
 	case !d.Empty:
@@ -156,13 +156,13 @@ func (l *Ledger) believes(d Differences, now time.Time) bool {
 	case l.Round.EmptySince == nil:
 		l.Round.EmptySince = &now
 	}
-	return l.Round.EmptySince == nil || now.Sub(*l.Round.EmptySince) >= emptyGrace
+	return l.Round.EmptySince == nil || now.Sub(*l.Round.EmptySince) >= EmptyGrace
 }
 
 // observed judges the instances of one look by what exists; a single look that shows nothing of any is not believed.
 func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Time) {
 	if empty {
-		return // the rounds of the comparison tell whether to believe that, see emptyGrace
+		return // the rounds of the comparison tell whether to believe that, see EmptyGrace
 	}
 	byName := map[string]Found{}
 	for _, f := range found {
@@ -221,4 +221,21 @@ func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
 	e.Missing, e.NodeMissing = 0, nil
+}
+
+// sentenced gives up what a round has sentenced, if that still holds.
+func (l *Ledger) sentenced(d Differences, now time.Time) {
+	if now.Sub(d.Began) > roundLasts {
+		return
+	}
+	for _, v := range d.Lost {
+		e := l.Find(v.Instance)
+		if e == nil || e.Phase != Ready || e.Attempt != v.Attempt || e.Since.After(d.Began) {
+			continue
+		}
+		if v.Silent && (l.Spec == nil || !l.Spec.Budgets.WithDefaults().Unready.Over(e.NotReadySince, now)) {
+			continue
+		}
+		l.lose(e, v.Why, now)
+	}
 }

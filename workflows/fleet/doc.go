@@ -11,8 +11,7 @@
 //
 // A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks; names
 // of instances are given out there, by names.go; views.go what drivers tell, results.go what became of commands,
-// compare.go what the comparison finds, loss.go which instances are lost with their provider, pause.go what a pause
-// fails, snapshot.go what it publishes.
+// compare.go what the comparison finds, pause.go what a pause fails, snapshot.go what it publishes.
 //
 // A driver: driver.go takes what happens, driversteps.go the end of a step, driverwaits.go a provider's answer, which
 // moves the phase Peering on; driverviews.go has what it tells.
@@ -20,6 +19,6 @@
 // A provider: provider.go is its state and moves, holds.go takes and releases capacity, providerresults.go what became
 // of commands and what exists, refusing.go its no, cordon.go an operator's, providersnapshot.go what it publishes.
 //
-// The rest: judge.go and evidence.go judge providers, differ.go finds differences. Package choice, beside this one,
-// selects among offers: a machine only needs what was selected.
+// Beside this package, choice selects among offers, and comparison judges by all groups and providers of a hub. They
+// read what the machines publish, and a machine needs only their results.
 package fleet

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -82,7 +83,7 @@ type explorer struct {
 	clusters []*cluster
 	objects  []*object
 	servers  []*server
-	round    comparison
+	round    roundUnderWay
 
 	names, released, harmed, excused, operations map[string]bool
 	calledOff                                    map[string]bool // holds that a choice asked for when it was called off
@@ -96,8 +97,8 @@ type over struct {
 	at    time.Time
 }
 
-// comparison is the round under way: its lists first, and later what the entities publish.
-type comparison struct {
+// roundUnderWay is the round under way: its lists first, and later what the entities publish.
+type roundUnderWay struct {
 	number  int64
 	next    time.Time
 	began   time.Time
@@ -280,13 +281,13 @@ func (x *explorer) compareBooked() {
 		}
 	}
 	for _, g := range groups {
-		d := fleet.GroupDiffers(g, x.round.found)
+		d := comparison.GroupDiffers(g, x.round.found)
 		d.Round, d.Began = x.round.number, x.round.began
 		x.signal("nodegroup/"+g.Group, d)
 	}
 	for n, c := range x.clusters {
 		if r := x.runs["provider/"+c.id]; r != nil && r.status == running && r.memo != nil {
-			d := fleet.ProviderDiffers(r.memo.(fleet.ProviderSnapshot), groups, x.round.found, x.round.peers)
+			d := comparison.ProviderDiffers(r.memo.(fleet.ProviderSnapshot), groups, x.round.found, x.round.peers)
 			d.Round, d.Began = x.round.number, x.round.began
 			// Each network breaks for five rounds of fifteen.
 			broken := !x.calm && (int(x.round.number)/5+n)%3 == 0

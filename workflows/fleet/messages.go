@@ -152,6 +152,15 @@ type Differences struct {
 	Unpeered bool `json:"unpeered,omitempty"`
 }
 
+// Loss says that a Ready instance is lost by what was seen of its provider.
+type Loss struct {
+	Instance string `json:"instance"`
+	Attempt  int    `json:"attempt"`
+	Why      string `json:"why"`
+	// Silent: it is lost for its Node's silence and its provider's or its network's; one whose Node is Ready again is not.
+	Silent bool `json:"silent,omitempty"`
+}
+
 // Rows is how many rows disagree.
 func (d Differences) Rows() int {
 	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused) + len(d.Lost)

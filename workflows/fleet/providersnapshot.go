@@ -33,11 +33,6 @@ type ProviderSnapshot struct {
 	At       time.Time `json:"at"`
 }
 
-// lacksPeering reports whether a standby holds a peering that does not exist.
-func (s ProviderSnapshot) lacksPeering(peered bool) bool {
-	return !peered && s.Phase == Established && len(s.Standby) > 0
-}
-
 // Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
 // Executed late, or once more, it would otherwise remove a peering that has been made since.
 func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }

@@ -111,8 +111,8 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	switch f := s.Found; {
 	case kind == ScaleIn && s.Completed:
 		e.enter(Released, now)
-	case e.Phase.Shrinking() && !(adopted && f != nil && f.whole()): // a scale-in starts, or starts again
-	case f != nil && f.whole():
+	case e.Phase.Shrinking() && !(adopted && f != nil && f.Whole()): // a scale-in starts, or starts again
+	case f != nil && f.Whole():
 		e.becomes(*f, now)
 	case s.Completed: // its id cannot be used again
 		e.newer(f)
@@ -144,11 +144,11 @@ func (e *Entry) newer(f *Found) {
 	}
 }
 
-// whole reports whether the attempt is a Node that was finished: marked, stamped and not terminating.
-func (f Found) whole() bool { return f.Marked && f.Stamped && !f.Terminating }
+// Whole reports whether the attempt is a Node that was finished: marked, stamped and not terminating.
+func (f Found) Whole() bool { return f.Marked && f.Stamped && !f.Terminating }
 
 // adoptable reports whether the attempt is a finished one that a recovery can book.
-func (f Found) adoptable() bool { return f.whole() && f.Booking != nil }
+func (f Found) adoptable() bool { return f.Whole() && f.Booking != nil }
 
 func (f Found) offer() *Offer {
 	p := f.Attempt.Provider
@@ -226,7 +226,7 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 	i.BookedAt, i.Attempt, i.Offer = f.Booking.BookedAt, f.Attempt.Number, f.offer()
 	driver := DriverRef{}
 	switch {
-	case f.whole():
+	case f.Whole():
 		i.Phase, i.Registered = Ready, true
 		i.ready(f.Ready, now)
 	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -17,7 +18,7 @@ import (
 // before does not count; late, when the verdicts come only after three minutes.
 type roundStory struct {
 	*groupStory
-	outlook   fleet.Outlook
+	outlook   comparison.Outlook
 	providers map[string]fleet.ProviderSnapshot
 	cordoned  map[string]bool
 }
@@ -59,7 +60,7 @@ func (r *roundStory) configure(w words, now time.Time) {
 
 func (r *roundStory) round(w words, now time.Time) (out []string) {
 	number := int64(r.number(w.first(), 0))
-	seen := fleet.Outlook{At: now, Isolated: w.has("isolated")}
+	seen := comparison.Outlook{At: now, Isolated: w.has("isolated")}
 	for _, id := range slices.Sorted(maps.Keys(w.pairs)) {
 		if id == "absent" {
 			continue
@@ -71,12 +72,12 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 		}
 	}
 	if w.has("gap") {
-		r.outlook = fleet.Outlook{}
+		r.outlook = comparison.Outlook{}
 	}
 	published := slices.SortedFunc(maps.Values(r.providers),
 		func(a, b fleet.ProviderSnapshot) int { return strings.Compare(a.ID, b.ID) })
 	groups := []fleet.Snapshot{r.l.Snapshot(now)}
-	j := fleet.Judge(r.outlook, seen, groups, published)
+	j := comparison.Judge(r.outlook, seen, groups, published)
 	r.outlook = j.Now
 	for _, f := range j.Cordons(groups, r.exists()) {
 		r.cordoned[f.Attempt.ObjectName()] = !f.Cordoned
@@ -104,8 +105,8 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 	return r.follows(out)
 }
 
-func (r *roundStory) evidence(id string, w words) fleet.Evidence {
-	e := fleet.Evidence{Provider: id, Access: fleet.AccessGranted}
+func (r *roundStory) evidence(id string, w words) comparison.Evidence {
+	e := comparison.Evidence{Provider: id, Access: fleet.AccessGranted}
 	heard, measures := strings.CutPrefix(w.pairs[id], "heard-")
 	if measures { // the other end's time goes on
 		e.Heard = []string{w.first(), heard}

@@ -30,7 +30,7 @@ func (t *Term) or(otherwise time.Duration) *Term {
 	return t
 }
 
-// over reports whether the term, counted from then, is over; without a beginning it is not.
-func (t *Term) over(from, now time.Time) bool {
+// Over reports whether the term, counted from then, is over; without a beginning it is not.
+func (t *Term) Over(from, now time.Time) bool {
 	return t != nil && t.ZeroIsNever() > 0 && !from.IsZero() && now.Sub(from) >= t.ZeroIsNever()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -17,10 +18,10 @@ func (w *world) compare() {
 		return
 	}
 	w.round++
-	seen := fleet.Outlook{At: w.now()}
+	seen := comparison.Outlook{At: w.now()}
 	var providers []fleet.ProviderSnapshot
 	for _, o := range w.offers {
-		e := fleet.Evidence{Provider: o.Provider, Access: fleet.AccessGranted}
+		e := comparison.Evidence{Provider: o.Provider, Access: fleet.AccessGranted}
 		if w.dead[o.Provider] {
 			e.Access = fleet.AccessSilent
 		}
@@ -33,7 +34,7 @@ func (w *world) compare() {
 	for _, id := range slices.Sorted(maps.Keys(w.groups.by)) {
 		snapshots = append(snapshots, w.groups.by[id].Snapshot(w.now()))
 	}
-	j := fleet.Judge(w.outlook, seen, snapshots, providers)
+	j := comparison.Judge(w.outlook, seen, snapshots, providers)
 	w.outlook = j.Now
 	for _, p := range providers {
 		p.Standing = w.standing[p.ID]

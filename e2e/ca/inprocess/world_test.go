@@ -36,6 +36,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider"
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
@@ -74,7 +75,7 @@ type world struct {
 	hanging  map[string]bool           // groups whose scale-outs never end
 	draining bool                      // scale-ins never end
 	dead     map[string]bool           // providers that are away
-	outlook  fleet.Outlook             // of the last round of the comparison
+	outlook  comparison.Outlook        // of the last round of the comparison
 	round    int64
 	standing map[string]fleet.Standing // what the comparison found wrong with providers
 }

@@ -1,28 +1,18 @@
-package fleet
+package comparison
 
 import (
 	"cmp"
 	"slices"
 	"time"
-)
 
-// Access is how a provider's API server answers us.
-type Access string
-
-// The answers. The empty one is none: nobody could ask, which says nothing of the provider.
-const (
-	AccessGranted Access = "granted"
-	AccessRefused Access = "refused" // 401 or 403 for our credentials: it answers, and is never a verdict on nodes
-	AccessSilent  Access = "silent"  // it does not answer
-	// AccessIsolated is a Standing's only: it does not answer, and neither does anybody else.
-	AccessIsolated Access = "isolated"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Evidence is what one round saw of one provider.
 type Evidence struct {
-	Provider string       `json:"provider"`
-	Access   Access       `json:"access,omitempty"`
-	Tenant   RefusingKind `json:"tenant,omitempty"`
+	Provider string             `json:"provider"`
+	Access   fleet.Access       `json:"access,omitempty"`
+	Tenant   fleet.RefusingKind `json:"tenant,omitempty"`
 	// Absent are the attempts whose slice the provider lacks while the consumer has it.
 	Absent []string `json:"absent,omitempty"`
 	// Network is what is wrong with the network, in words; "" for nothing.
@@ -38,7 +28,7 @@ type Evidence struct {
 	Broken time.Time `json:"broken,omitzero"`
 	Here   bool      `json:"here,omitempty"`
 	// Fault is what is wrong with the peering on this cluster.
-	Fault Fault `json:"fault,omitzero"`
+	Fault fleet.Fault `json:"fault,omitzero"`
 	// Message is the provider's words, or our own.
 	Message string `json:"message,omitempty"`
 	// Since is when the first of the rounds began that have seen this access and tenancy in a row.
@@ -71,13 +61,13 @@ func (o Outlook) Of(provider string) Evidence {
 // Answered reports whether any provider answered; one that refuses our credentials does.
 func (o Outlook) Answered() bool {
 	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool {
-		return e.Access == AccessGranted || e.Access == AccessRefused
+		return e.Access == fleet.AccessGranted || e.Access == fleet.AccessRefused
 	})
 }
 
 // Silent reports whether any provider did not answer.
 func (o Outlook) Silent() bool {
-	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool { return e.Access == AccessSilent })
+	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool { return e.Access == fleet.AccessSilent })
 }
 
 // After takes over from the round before what lasts. A zero last is none: nothing has lasted then.
@@ -129,114 +119,39 @@ const quiet = 30 * time.Second
 
 // network is what is wrong with a provider's network, or with our own end of the peering. known is false while only one
 // round shows it.
-func (o Outlook) network(provider string) (s Standing, known bool) {
+func (o Outlook) network(provider string) (s fleet.Standing, known bool) {
 	switch e := o.Of(provider); {
 	case e.Broken.IsZero() && e.Fault.Condition == "":
-		return Standing{}, true
+		return fleet.Standing{}, true
 	case e.Broken.IsZero():
-		return Standing{Fault: e.Fault.Condition, Message: e.Fault.Message, Since: o.At}, true
+		return fleet.Standing{Fault: e.Fault.Condition, Message: e.Fault.Message, Since: o.At}, true
 	case !e.Broken.Before(o.At):
-		return Standing{}, false
+		return fleet.Standing{}, false
 	default:
-		return Standing{Network: true, Here: e.Here, Fault: e.Fault.Condition,
+		return fleet.Standing{Network: true, Here: e.Here, Fault: e.Fault.Condition,
 			Message: cmp.Or(e.Fault.Message, e.Network), Since: e.Broken}, true
 	}
 }
 
-// Standing is what is wrong with a provider in the eyes of its entity; the zero value is nothing.
-type Standing struct {
-	Access Access       `json:"access,omitempty"`
-	Tenant RefusingKind `json:"tenant,omitempty"`
-	// Network: the clusters do not reach each other's pods, and with Here it is our own gateway that does not run.
-	Network bool `json:"network,omitempty"`
-	Here    bool `json:"here,omitempty"`
-	// Fault is the condition of what is wrong with the peering on this cluster, for which no provider is to blame.
-	Fault   string    `json:"fault,omitempty"`
-	Message string    `json:"message,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
-}
-
-// Good reports whether nothing is wrong.
-func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network && s.Fault == "" }
-
-// Closes reports whether nothing new is made on the provider. One that has deleted our Tenant may be asked for another,
-// and while this cluster is isolated, or has no gateway, no provider is to blame. While a namespace is divided one more
-// node could cost it.
-func (s Standing) Closes() bool {
-	return s.Network && !s.Here || s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
-		s.Tenant == RefusingDrained || s.Fault == ConditionNamespaceDivided
-}
-
-// is reports whether both are the same to those who decide by them.
-func (s Standing) is(o Standing) bool {
-	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Here == o.Here &&
-		s.Fault == o.Fault
-}
-
-// Condition names what is wrong; "" for nothing.
-func (s Standing) Condition() string {
-	switch {
-	case s.Access == AccessRefused:
-		return ConditionCredentialsRefused
-	case s.Access == AccessSilent:
-		return ConditionUnreachable
-	case s.Access == AccessIsolated:
-		return ConditionConsumerIsolated
-	case s.Tenant != "":
-		return "Tenant" + string(s.Tenant)
-	case s.Fault != "":
-		return s.Fault
-	case s.Network:
-		return ConditionNetworkNotConnected
-	default:
-		return ""
-	}
-}
-
-// The conditions that people look for.
-const (
-	ConditionCredentialsRefused = "CredentialsRefused"
-	ConditionConsumerIsolated   = "ConsumerIsolated"
-	ConditionUnreachable        = "Unreachable"
-	// ConditionNetworkNotConnected: the gateways do not reach each other, or one of them is dead.
-	ConditionNetworkNotConnected = "NetworkNotConnected"
-	// ConditionNoRoomForGateway: this cluster has no room for its gateway, or for a virtual kubelet.
-	ConditionNoRoomForGateway = string(CodeNoRoom)
-	// ConditionNamespaceDivided: a clusterSelector tells a provider's nodes apart, so Liqo may remove a namespace there.
-	ConditionNamespaceDivided = "NamespaceDivided"
-)
-
-// Conditions lists every condition of a provider.
-var Conditions = []string{
-	ConditionCredentialsRefused, ConditionConsumerIsolated, ConditionUnreachable, "Tenant" + string(RefusingCordoned),
-	"Tenant" + string(RefusingDrained), "Tenant" + string(RefusingRemoved), ConditionNetworkNotConnected,
-	ConditionNoRoomForGateway, ConditionNamespaceDivided,
-}
-
-// Fault is what is wrong with a peering on this cluster: a condition, and in words what it is and what to do.
-type Fault struct {
-	Condition string `json:"condition,omitempty"`
-	Message   string `json:"message,omitempty"`
-}
-
 // standing is what this round and the one before show to be wrong with a provider. known is false while that is open:
 // what was told before holds. A provider that nobody answers for while this cluster is isolated is not to blame.
-func (o Outlook) standing(provider string, last Outlook) (s Standing, known bool) {
+func (o Outlook) standing(provider string, last Outlook) (s fleet.Standing, known bool) {
 	e, before := o.Of(provider), last.Of(provider)
 	switch {
 	case e.Access == "":
-		return Standing{}, false
-	case e.Access == AccessGranted && e.Tenant == "":
+		return fleet.Standing{}, false
+	case e.Access == fleet.AccessGranted && e.Tenant == "":
 		return o.network(provider)
-	case e.Access != before.Access || e.Tenant != before.Tenant || e.Access == AccessSilent && o.Isolated != last.Isolated:
-		return Standing{}, false
+	case e.Access != before.Access || e.Tenant != before.Tenant,
+		e.Access == fleet.AccessSilent && o.Isolated != last.Isolated:
+		return fleet.Standing{}, false
 	}
-	s = Standing{Tenant: e.Tenant, Message: e.Message, Since: e.Since}
+	s = fleet.Standing{Tenant: e.Tenant, Message: e.Message, Since: e.Since}
 	switch {
-	case e.Access == AccessSilent && o.Isolated:
-		s.Access, s.Since = AccessIsolated, o.IsolatedSince
+	case e.Access == fleet.AccessSilent && o.Isolated:
+		s.Access, s.Since = fleet.AccessIsolated, o.IsolatedSince
 		s.Message = "no provider with credentials answers, so this cluster may be cut off: no instance is lost for it"
-	case e.Access != AccessGranted:
+	case e.Access != fleet.AccessGranted:
 		s.Access = e.Access
 	}
 	return s, true

@@ -1,4 +1,4 @@
-package fleet
+package comparison
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Times and bounds of the sweep.
@@ -26,52 +27,27 @@ const (
 	maxWhat   = 300
 )
 
-// Orphan is what is ours on a provider and has no counterpart on the consumer: the slice of an attempt, or, with an
-// attempt that names no instance, what is left of a peering.
-type Orphan struct {
-	Attempt Attempt `json:"attempt"`
-	// UID is the slice's, or that of the first thing left of a peering.
-	UID string `json:"uid"`
-	// What it is, for people.
-	What string `json:"what"`
-	// Foreign: another cluster that goes by this one's id has made it, or it does not say who has. It is never removed.
-	Foreign bool `json:"foreign,omitempty"`
-	// Since is when the first of the sweeps began that have seen it in a row.
-	Since time.Time `json:"since,omitzero"`
-	// Kept is why it is not removed; "" when it was tried.
-	Kept string `json:"kept,omitempty"`
-}
-
-// OfPeering reports whether it is what is left of a peering.
-func (o Orphan) OfPeering() bool { return o.Attempt.Instance == "" }
-
-// Compare orders orphans by provider and name, a peering last.
-func (o Orphan) Compare(other Orphan) int {
-	return cmp.Or(cmp.Compare(o.Attempt.Provider.ID, other.Attempt.Provider.ID),
-		map[bool]int{true: 1}[o.OfPeering()]-map[bool]int{true: 1}[other.OfPeering()], cmp.Compare(o.What, other.What))
-}
-
 // Sweep is what the sweeps know: the last one, and what they have seen in a row.
 type Sweep struct {
 	At time.Time `json:"at,omitzero"`
 	// Next is the provider that the next one begins with.
 	Next string `json:"next,omitempty"`
 	// EmptySince is since when sweeps in a row have found nothing at all that we own on the consumer.
-	EmptySince *time.Time `json:"emptySince,omitempty"`
-	Orphans    []Orphan   `json:"orphans,omitempty"`
+	EmptySince *time.Time     `json:"emptySince,omitempty"`
+	Orphans    []fleet.Orphan `json:"orphans,omitempty"`
 }
 
 // Swept are the providers that a sweep asks, and what it knows of the hub. It was all read successfully.
 type Swept struct {
 	At        time.Time
-	Groups    []Snapshot
-	Providers []ProviderSnapshot
-	Found     []Found
-	Offers    []Offer
+	Groups    []fleet.Snapshot
+	Providers []fleet.ProviderSnapshot
+	Found     []fleet.Found
+	Offers    []fleet.Offer
 }
 
 // Asks returns the providers that the sweep asks, in turn, at most maxSwept; next is where the one after goes on.
-func (s Sweep) Asks(offers []Offer, peers []Provider) (ask []Provider, next string) {
+func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (ask []fleet.Provider, next string) {
 	known := map[string]bool{}
 	all := slices.Clone(peers)
 	for _, p := range peers {
@@ -80,11 +56,12 @@ func (s Sweep) Asks(offers []Offer, peers []Provider) (ask []Provider, next stri
 	for _, o := range offers {
 		if !known[o.Provider] {
 			known[o.Provider] = true
-			all = append(all, Provider{ID: o.Provider, Credentials: o.Credentials, Network: o.Network})
+			all = append(all, fleet.Provider{ID: o.Provider, Credentials: o.Credentials, Network: o.Network})
 		}
 	}
-	slices.SortFunc(all, func(a, b Provider) int { return cmp.Compare(a.ID, b.ID) })
-	first, _ := slices.BinarySearchFunc(all, s.Next, func(p Provider, id string) int { return cmp.Compare(p.ID, id) })
+	slices.SortFunc(all, func(a, b fleet.Provider) int { return cmp.Compare(a.ID, b.ID) })
+	first, _ := slices.BinarySearchFunc(all, s.Next,
+		func(p fleet.Provider, id string) int { return cmp.Compare(p.ID, id) })
 	for n := range min(len(all), maxSwept) {
 		ask = append(ask, all[(first+n)%len(all)])
 	}
@@ -97,7 +74,7 @@ func (s Sweep) Asks(offers []Offer, peers []Provider) (ask []Provider, next stri
 // After is the sweep that has asked these providers and got these orphans of those that answered: each orphan with
 // since when it is seen, and why it is kept. What was seen on a provider that did not answer counts from anew; what was
 // seen on one whose turn it was not stays.
-func (s Sweep) After(of Swept, asked []Provider, next string, got []Orphan) Sweep {
+func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.Orphan) Sweep {
 	now := Sweep{At: of.At, Next: next}
 	if len(of.Found) == 0 {
 		if now.EmptySince = s.EmptySince; now.EmptySince == nil {
@@ -132,15 +109,15 @@ func (s Sweep) After(of Swept, asked []Provider, next string, got []Orphan) Swee
 
 // fairly cuts to so many, of each provider as many as of the others while it has more: one that invents orphans does
 // not displace those of others.
-func fairly(all []Orphan, most int) []Orphan {
+func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	if len(all) <= most {
 		return all
 	}
-	of := map[string][]Orphan{}
+	of := map[string][]fleet.Orphan{}
 	for _, o := range all {
 		of[o.Attempt.Provider.ID] = append(of[o.Attempt.Provider.ID], o)
 	}
-	cut := make([]Orphan, 0, most)
+	cut := make([]fleet.Orphan, 0, most)
 	for turn := 0; len(cut) < most; turn++ {
 		for _, id := range slices.Sorted(maps.Keys(of)) {
 			if turn < len(of[id]) && len(cut) < most {
@@ -148,16 +125,16 @@ func fairly(all []Orphan, most int) []Orphan {
 			}
 		}
 	}
-	slices.SortStableFunc(cut, Orphan.Compare)
+	slices.SortStableFunc(cut, fleet.Orphan.Compare)
 	return cut
 }
 
 // kept is why an orphan is not removed now, or "". What nobody can be sure of is left to people.
-func (s Sweep) kept(o Orphan, of Swept) string {
+func (s Sweep) kept(o fleet.Orphan, of Swept) string {
 	switch {
 	case o.Foreign:
 		return "another cluster with this one's Liqo id has made it, or it does not say who has"
-	case s.EmptySince != nil && s.At.Sub(*s.EmptySince) < emptyGrace:
+	case s.EmptySince != nil && s.At.Sub(*s.EmptySince) < fleet.EmptyGrace:
 		return "nothing at all that we own was found on this cluster, which is not believed yet"
 	case o.OfPeering():
 		return cmp.Or(keptPeering(o, of), s.young(o))
@@ -166,7 +143,7 @@ func (s Sweep) kept(o Orphan, of Swept) string {
 	}
 }
 
-func (s Sweep) young(o Orphan) string {
+func (s Sweep) young(o fleet.Orphan) string {
 	if s.At.Sub(o.Since) < orphanAfter {
 		return "it is removed when it is still there in ten minutes"
 	}
@@ -174,8 +151,8 @@ func (s Sweep) young(o Orphan) string {
 }
 
 // keptSlice: only a group that has recovered can say that it does not know an attempt.
-func keptSlice(o Orphan, of Swept) string {
-	n := slices.IndexFunc(of.Groups, func(g Snapshot) bool { return g.Group == o.Attempt.Group })
+func keptSlice(o fleet.Orphan, of Swept) string {
+	n := slices.IndexFunc(of.Groups, func(g fleet.Snapshot) bool { return g.Group == o.Attempt.Group })
 	if n < 0 || of.Groups[n].Spec == nil {
 		return fmt.Sprintf("node group %s does not run, or has no configuration yet", o.Attempt.Group)
 	}
@@ -193,17 +170,17 @@ func keptSlice(o Orphan, of Swept) string {
 }
 
 // keptPeering: what is left of a peering is removed over the provider's offer, as a peering is.
-func keptPeering(o Orphan, of Swept) string {
+func keptPeering(o fleet.Orphan, of Swept) string {
 	id := o.Attempt.Provider.ID
-	n := slices.IndexFunc(of.Offers, func(offer Offer) bool { return offer.Provider == id })
+	n := slices.IndexFunc(of.Offers, func(offer fleet.Offer) bool { return offer.Provider == id })
 	if n < 0 {
 		return "the provider is not offered"
 	}
-	if of.Offers[n].Unpeer == UnpeerNever {
+	if of.Offers[n].Unpeer == fleet.UnpeerNever {
 		return "the offer says unpeer: never"
 	}
 	for _, p := range of.Providers {
-		if p.ID == id && (p.Phase != Absent || len(p.Holds)+len(p.Standby) > 0) {
+		if p.ID == id && (p.Phase != fleet.Absent || len(p.Holds)+len(p.Standby) > 0) {
 			return "the peering is in use"
 		}
 	}
@@ -211,7 +188,7 @@ func keptPeering(o Orphan, of Swept) string {
 }
 
 // Removable are the orphans on a provider to remove now: what is left of its peering only after the slices.
-func (s Sweep) Removable(provider string) (attempts []Orphan, peering *Orphan) {
+func (s Sweep) Removable(provider string) (attempts []fleet.Orphan, peering *fleet.Orphan) {
 	slicesLeft := false
 	for _, o := range s.Orphans {
 		switch {
@@ -234,6 +211,6 @@ func (s Sweep) Removable(provider string) (attempts []Orphan, peering *Orphan) {
 }
 
 // Forget takes out an orphan that has been removed.
-func (s *Sweep) Forget(o Orphan) {
-	s.Orphans = slices.DeleteFunc(s.Orphans, func(other Orphan) bool { return other.UID == o.UID })
+func (s *Sweep) Forget(o fleet.Orphan) {
+	s.Orphans = slices.DeleteFunc(s.Orphans, func(other fleet.Orphan) bool { return other.UID == o.UID })
 }

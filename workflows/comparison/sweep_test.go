@@ -1,4 +1,4 @@
-package fleet_test
+package comparison_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -24,8 +25,8 @@ func leftPeering() fleet.Orphan {
 var milan = []fleet.Provider{{ID: "milan"}}
 
 // swept is a hub with group a, which runs and knows nothing, and an offer of milan.
-func swept(at time.Time, change ...func(*fleet.Swept)) fleet.Swept {
-	of := fleet.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}},
+func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
+	of := comparison.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}},
 		Offers: []fleet.Offer{{Provider: "milan"}}, Found: []fleet.Found{{}}}
 	for _, c := range change {
 		c(&of)
@@ -36,7 +37,7 @@ func swept(at time.Time, change ...func(*fleet.Swept)) fleet.Swept {
 // An orphan is removed once sweeps in a row have seen it for ten minutes, and the peering only after the slices.
 func TestSweepIsPatient(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
-	var s fleet.Sweep
+	var s comparison.Sweep
 	at := func(after time.Duration, got ...fleet.Orphan) (slices int, peering bool) {
 		s = s.After(swept(now.Add(after)), milan, "", got)
 		attempts, left := s.Removable("milan")
@@ -66,19 +67,19 @@ func TestSweepIsPatient(t *testing.T) {
 // What somebody may still want is never removed, however old it is.
 func TestSweepKeeps(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
-	row := func(number int) func(*fleet.Swept) {
-		return func(of *fleet.Swept) {
+	row := func(number int) func(*comparison.Swept) {
+		return func(of *comparison.Swept) {
 			of.Groups[0].Instances = []fleet.InstanceView{{Name: "a-t0-1", Phase: fleet.Ready, Attempt: number}}
 		}
 	}
-	provider := func(p fleet.ProviderSnapshot) func(*fleet.Swept) {
-		return func(of *fleet.Swept) { p.ID, of.Providers = "milan", []fleet.ProviderSnapshot{p} }
+	provider := func(p fleet.ProviderSnapshot) func(*comparison.Swept) {
+		return func(of *comparison.Swept) { p.ID, of.Providers = "milan", []fleet.ProviderSnapshot{p} }
 	}
 	foreign := leftSlice("a-t0-1")
 	foreign.Foreign = true
 	for name, c := range map[string]struct {
 		orphan fleet.Orphan
-		change func(*fleet.Swept)
+		change func(*comparison.Swept)
 		kept   string
 	}{
 		"nobody knows it": {leftSlice("a-t0-1"), row(3), ""},
@@ -86,25 +87,25 @@ func TestSweepKeeps(t *testing.T) {
 			"another cluster with this one's Liqo id has made it, or it does not say who has"},
 		"the instance's own": {leftSlice("a-t0-1"), row(2), "its instance is booked"},
 		"an attempt to come": {leftSlice("a-t0-1"), row(1), "its instance is booked"},
-		"the group is unknown": {leftSlice("a-t0-1"), func(of *fleet.Swept) { of.Groups = nil },
+		"the group is unknown": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups = nil },
 			"node group a does not run, or has no configuration yet"},
-		"the group recovers": {leftSlice("a-t0-1"), func(of *fleet.Swept) { of.Groups[0].Spec = nil },
+		"the group recovers": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups[0].Spec = nil },
 			"node group a does not run, or has no configuration yet"},
 		"held": {leftSlice("a-t0-1"), provider(fleet.ProviderSnapshot{Phase: fleet.Established,
 			Holds: []string{"a-t0-1-2"}}), "its provider holds room for it"},
-		"lists show nothing": {leftSlice("a-t0-1"), func(of *fleet.Swept) { of.Found = nil }, ""},
+		"lists show nothing": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Found = nil }, ""},
 		"a peering that is over": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent}),
 			""},
 		"a peering in use": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Establishing}),
 			"the peering is in use"},
-		"a peering for good": {leftPeering(), func(of *fleet.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
+		"a peering for good": {leftPeering(), func(of *comparison.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
 			"the offer says unpeer: never"},
-		"not offered": {leftPeering(), func(of *fleet.Swept) { of.Offers = nil }, "the provider is not offered"},
+		"not offered": {leftPeering(), func(of *comparison.Swept) { of.Offers = nil }, "the provider is not offered"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s fleet.Sweep
+			var s comparison.Sweep
 			for n := range 4 {
-				s = s.After(swept(now.Add(time.Duration(n)*fleet.SweepEvery), c.change), milan, "", []fleet.Orphan{c.orphan})
+				s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery), c.change), milan, "", []fleet.Orphan{c.orphan})
 			}
 			require.Len(t, s.Orphans, 1)
 			require.Equal(t, c.kept, s.Orphans[0].Kept)
@@ -115,15 +116,15 @@ func TestSweepKeeps(t *testing.T) {
 // A list that shows nothing at all is not believed before it has shown that for five minutes.
 func TestSweepDoubtsEmptyLists(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
-	var s fleet.Sweep
+	var s comparison.Sweep
 	for n := range 3 {
-		s = s.After(swept(now.Add(time.Duration(n)*fleet.SweepEvery)), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+		s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery)), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
 	}
 	require.Empty(t, s.Orphans[0].Kept)
-	empty := func(of *fleet.Swept) { of.Found = nil }
-	s = s.After(swept(now.Add(3*fleet.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	empty := func(of *comparison.Swept) { of.Found = nil }
+	s = s.After(swept(now.Add(3*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
 	require.Contains(t, s.Orphans[0].Kept, "not believed yet")
-	s = s.After(swept(now.Add(4*fleet.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	s = s.After(swept(now.Add(4*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
 	require.Empty(t, s.Orphans[0].Kept)
 }
 
@@ -133,7 +134,7 @@ func TestSweepTakesTurns(t *testing.T) {
 	for n := range 120 {
 		offers = append(offers, fleet.Offer{Provider: fmt.Sprintf("p%03d", n)})
 	}
-	var s fleet.Sweep
+	var s comparison.Sweep
 	seen := map[string]int{}
 	for n := range 12 {
 		asked, next := s.Asks(offers, []fleet.Provider{{ID: "p000"}})
@@ -158,36 +159,6 @@ func TestSweepTakesTurns(t *testing.T) {
 	}
 }
 
-// A fault of our own cluster is told at once, holds up nobody but where a namespace is at stake, and is over with the
-// peering, or when a round says so.
-func TestFaultsOfOurOwn(t *testing.T) {
-	now := time.Unix(2_000_000, 0)
-	p := fleet.NewProviderState("milan", now)
-	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, now)
-	p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldNoRoom, Message: "no CPU"}}}, now)
-	standing := p.Snapshot(now).Standing
-	require.Equal(t, fleet.ConditionNoRoomForGateway, standing.Condition())
-	require.Equal(t, "no CPU", standing.Message)
-	require.False(t, standing.Closes())
-	require.Contains(t, fleet.Conditions, standing.Condition())
-
-	seen := func(at time.Time, f fleet.Fault) fleet.Outlook {
-		return fleet.Outlook{At: at, Evidence: []fleet.Evidence{{Provider: "milan", Access: fleet.AccessGranted, Fault: f}}}
-	}
-	divided := fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: "by color"}
-	j := fleet.Judge(fleet.Outlook{}, seen(now, divided), nil, nil)
-	standing, changed := j.Standing(p.Snapshot(now))
-	require.True(t, changed, "the first round that sees it tells it")
-	require.Equal(t, fleet.ConditionNamespaceDivided, standing.Condition())
-	require.True(t, standing.Closes())
-	require.Contains(t, fleet.Conditions, standing.Condition())
-
-	j = fleet.Judge(j.Now, seen(now.Add(time.Minute), fleet.Fault{}), nil, nil)
-	standing, changed = j.Standing(p.Snapshot(now))
-	require.True(t, changed)
-	require.True(t, standing.Good())
-}
-
 // One provider may say what it likes: it displaces nothing of the others, and the sweep stays small.
 func TestSweepOfALiar(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
@@ -204,7 +175,7 @@ func TestSweepOfALiar(t *testing.T) {
 	honest := leftSlice("a-t0-3")
 	honest.Attempt.Provider.ID = "turin"
 	asked := []fleet.Provider{{ID: "milan"}, {ID: "turin"}}
-	s := fleet.Sweep{}.After(swept(now), asked, "", append(got, honest))
+	s := comparison.Sweep{}.After(swept(now), asked, "", append(got, honest))
 	require.Len(t, s.Orphans, 100)
 	require.Equal(t, "turin", s.Orphans[99].Attempt.Provider.ID)
 	raw, err := json.Marshal(s)

@@ -1,32 +1,25 @@
-package fleet
+package comparison
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"time"
-)
 
-// Loss says that a Ready instance is lost by what was seen of its provider.
-type Loss struct {
-	Instance string `json:"instance"`
-	Attempt  int    `json:"attempt"`
-	Why      string `json:"why"`
-	// Silent: it is lost for its Node's silence and its provider's or its network's; one whose Node is Ready again is not.
-	Silent bool `json:"silent,omitempty"`
-}
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
 
 // sentenceEvery is how often instances may be sentenced: rounds begin a minute apart, or by hand sooner.
 const sentenceEvery = 55 * time.Second
 
 // losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
 // and the Tenants that are closed first. At most a third, rounded up, of all instances is lost a minute.
-func losses(groups []Snapshot, last, now Outlook) map[string][]Loss {
+func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss {
 	if now.At.Sub(now.Sentenced) < sentenceEvery {
 		return nil
 	}
 	type candidate struct {
-		Loss
+		fleet.Loss
 		group string
 		since time.Time
 	}
@@ -48,7 +41,7 @@ func losses(groups []Snapshot, last, now Outlook) map[string][]Loss {
 		}
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Instance, b.Instance))
 	})
-	out := map[string][]Loss{}
+	out := map[string][]fleet.Loss{}
 	for _, c := range all[:min(len(all), (total+2)/3)] {
 		out[c.group] = append(out[c.group], c.Loss)
 	}
@@ -56,22 +49,22 @@ func losses(groups []Snapshot, last, now Outlook) map[string][]Loss {
 }
 
 // lossOf judges one row; nil when the instance stays.
-func lossOf(g Snapshot, row InstanceView, last, now Outlook) *Loss {
-	if !row.settled() || g.Spec == nil {
+func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.Loss {
+	if !isSettled(row) || g.Spec == nil {
 		return nil
 	}
-	e, loss := now.Of(row.Provider), &Loss{Instance: row.Name, Attempt: row.Attempt}
-	if e.Access == AccessGranted && last.Of(row.Provider).Access == AccessGranted {
+	e, loss := now.Of(row.Provider), &fleet.Loss{Instance: row.Name, Attempt: row.Attempt}
+	if e.Access == fleet.AccessGranted && last.Of(row.Provider).Access == fleet.AccessGranted {
 		loss.Why = takenBack(row, last.Of(row.Provider), e)
 	}
 	b := g.Spec.Budgets.WithDefaults()
 	switch {
 	case loss.Why != "":
-	case e.Access == AccessGranted && cutTooLong(b, row, e, now):
+	case e.Access == fleet.AccessGranted && cutTooLong(b, row, e, now):
 		loss.Silent = true
 		loss.Why = fmt.Sprintf("its Node is not ready and the network with provider %s does not work, for longer than "+
 			"budgets.unready: %s", row.Provider, e.Network)
-	case e.Access == AccessSilent && silentTooLong(b, row, e, now):
+	case e.Access == fleet.AccessSilent && silentTooLong(b, row, e, now):
 		loss.Silent = true
 		loss.Why = fmt.Sprintf("its Node is not ready and provider %s does not answer, for longer than budgets.unready",
 			row.Provider)
@@ -82,8 +75,8 @@ func lossOf(g Snapshot, row InstanceView, last, now Outlook) *Loss {
 }
 
 // takenBack is what the provider has taken back, by two rounds in which it answered; "" for nothing.
-func takenBack(row InstanceView, before, e Evidence) string {
-	name := ObjectName(row.Name, row.Attempt)
+func takenBack(row fleet.InstanceView, before, e Evidence) string {
+	name := fleet.ObjectName(row.Name, row.Attempt)
 	switch {
 	case e.Tenant == before.Tenant && e.tookBack():
 		return fmt.Sprintf("provider %s has our Tenant %s", row.Provider, e.Tenant)
@@ -93,45 +86,30 @@ func takenBack(row InstanceView, before, e Evidence) string {
 	return ""
 }
 
-// settled reports whether the instance is Ready and nobody gives it back.
-func (v InstanceView) settled() bool { return v.Phase == Ready && v.Counts }
+// isSettled reports whether the instance is Ready and nobody gives it back.
+func isSettled(v fleet.InstanceView) bool { return v.Phase == fleet.Ready && v.Counts }
 
 // tookBack reports whether nothing that we own is left with the provider, by what its people have made of our Tenant.
-func (e Evidence) tookBack() bool { return e.Tenant == RefusingDrained || e.Tenant == RefusingRemoved }
+func (e Evidence) tookBack() bool {
+	return e.Tenant == fleet.RefusingDrained || e.Tenant == fleet.RefusingRemoved
+}
 
 // silentTooLong reports whether the Node is not ready, and its provider does not answer, both for budgets.unready. What
 // a provider was silent while this cluster was isolated does not count, until that has lasted for budgets.isolated. No
 // silence lasts but over two rounds in a row.
-func silentTooLong(b Budgets, row InstanceView, e Evidence, now Outlook) bool {
+func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
 	since := e.Since
 	switch {
-	case now.Isolated && !b.Isolated.over(now.IsolatedSince, now.At):
+	case now.Isolated && !b.Isolated.Over(now.IsolatedSince, now.At):
 		return false
 	case !now.Isolated && now.IsolatedUntil.After(since):
 		since = now.IsolatedUntil
 	}
-	return row.NotReady && b.Unready.over(row.NotReadySince, now.At) && b.Unready.over(since, now.At)
+	return row.NotReady && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(since, now.At)
 }
 
 // cutTooLong reports whether the Node is not ready, and the network with its provider does not work, both for
 // budgets.unready, and not for want of our own gateway.
-func cutTooLong(b Budgets, row InstanceView, e Evidence, now Outlook) bool {
-	return row.NotReady && !e.Here && b.Unready.over(row.NotReadySince, now.At) && b.Unready.over(e.Broken, now.At)
-}
-
-// sentenced gives up what a round has sentenced, if that still holds.
-func (l *Ledger) sentenced(d Differences, now time.Time) {
-	if now.Sub(d.Began) > roundLasts {
-		return
-	}
-	for _, v := range d.Lost {
-		e := l.Find(v.Instance)
-		if e == nil || e.Phase != Ready || e.Attempt != v.Attempt || e.Since.After(d.Began) {
-			continue
-		}
-		if v.Silent && (l.Spec == nil || !l.Spec.Budgets.WithDefaults().Unready.over(e.NotReadySince, now)) {
-			continue
-		}
-		l.lose(e, v.Why, now)
-	}
+func cutTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
+	return row.NotReady && !e.Here && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(e.Broken, now.At)
 }

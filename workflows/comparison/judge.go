@@ -1,29 +1,35 @@
-package fleet
+package comparison
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
 
 // Judgement is what a round of the comparison makes of the evidence of its providers.
 type Judgement struct {
 	// Now is what the round has seen, with what lasts from before.
 	Now Outlook
 	// Losses are the instances that are lost, by group.
-	Losses map[string][]Loss
+	Losses map[string][]fleet.Loss
 
 	last      Outlook
-	providers map[string]ProviderSnapshot
+	providers map[string]fleet.ProviderSnapshot
 }
 
 // Judge judges by the evidence of this round and the one before; a zero last is none. A Tenant counts only while the
 // peering stands: one that is being made or removed has none.
-func Judge(last, now Outlook, groups []Snapshot, providers []ProviderSnapshot) Judgement {
-	j := Judgement{last: last, providers: map[string]ProviderSnapshot{}}
+func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.ProviderSnapshot) Judgement {
+	j := Judgement{last: last, providers: map[string]fleet.ProviderSnapshot{}}
 	for _, p := range providers {
 		j.providers[p.ID] = p
 	}
 	now.Evidence = slices.Clone(now.Evidence)
 	for n := range now.Evidence {
 		e := &now.Evidence[n]
-		if phase := j.providers[e.Provider].Phase; phase != Established && phase != Lingering && phase != Refusing {
+		switch j.providers[e.Provider].Phase {
+		case fleet.Established, fleet.Lingering, fleet.Refusing:
+		default:
 			e.Tenant = ""
 		}
 	}
@@ -36,16 +42,16 @@ func Judge(last, now Outlook, groups []Snapshot, providers []ProviderSnapshot) J
 
 // Standing is what is wrong with a provider, by this round or as it published; changed says that it has not published
 // that.
-func (j Judgement) Standing(p ProviderSnapshot) (s Standing, changed bool) {
+func (j Judgement) Standing(p fleet.ProviderSnapshot) (s fleet.Standing, changed bool) {
 	s, known := j.Now.standing(p.ID, j.last)
 	if !known {
 		return p.Standing, false
 	}
-	return s, !s.is(p.Standing)
+	return s, !same(s, p.Standing)
 }
 
 // Conditions are the conditions of the providers, "" where all is well.
-func (j Judgement) Conditions(providers []ProviderSnapshot) map[string]string {
+func (j Judgement) Conditions(providers []fleet.ProviderSnapshot) map[string]string {
 	out := map[string]string{}
 	for _, p := range providers {
 		s, _ := j.Standing(p)
@@ -55,8 +61,9 @@ func (j Judgement) Conditions(providers []ProviderSnapshot) map[string]string {
 }
 
 // Watched are the providers that the next round looks at: those with holds, and those with something wrong.
-func (j Judgement) Watched(providers []ProviderSnapshot, found []Found, peers []Provider) (out []Provider) {
-	known := map[string]Credentials{}
+func (j Judgement) Watched(providers []fleet.ProviderSnapshot, found []fleet.Found,
+	peers []fleet.Provider) (out []fleet.Provider) {
+	known := map[string]fleet.Credentials{}
 	for _, f := range found {
 		known[f.Attempt.Provider.ID] = f.Attempt.Provider.Credentials
 	}
@@ -67,11 +74,11 @@ func (j Judgement) Watched(providers []ProviderSnapshot, found []Found, peers []
 		if s, _ := j.Standing(p); len(p.Holds)+len(p.Standby) == 0 && s.Good() {
 			continue
 		}
-		looked := Provider{ID: p.ID, Credentials: known[p.ID]}
+		looked := fleet.Provider{ID: p.ID, Credentials: known[p.ID]}
 		if p.Offer != nil {
 			looked.Credentials, looked.Network = p.Offer.Credentials, p.Offer.Network
 		}
-		if looked.Credentials != (Credentials{}) {
+		if looked.Credentials != (fleet.Credentials{}) {
 			out = append(out, looked)
 		}
 	}
@@ -80,21 +87,27 @@ func (j Judgement) Watched(providers []ProviderSnapshot, found []Found, peers []
 
 // Cordons are the attempts whose Node is to be cordoned, because the provider takes nothing new, or uncordoned, because
 // it does again. One that is on its way out stays as it is.
-func (j Judgement) Cordons(groups []Snapshot, found []Found) (out []Found) {
+func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []fleet.Found) {
 	settled := map[string]bool{}
 	for _, g := range groups {
 		for _, row := range g.Instances {
-			settled[ObjectName(row.Name, row.Attempt)] = row.settled()
+			settled[fleet.ObjectName(row.Name, row.Attempt)] = isSettled(row)
 		}
 	}
 	for _, f := range found {
 		id := f.Attempt.Provider.ID
-		if !settled[f.Attempt.ObjectName()] || !f.Node || j.Now.Of(id).Access != AccessGranted {
+		if !settled[f.Attempt.ObjectName()] || !f.Node || j.Now.Of(id).Access != fleet.AccessGranted {
 			continue
 		}
-		if s, _ := j.Standing(j.providers[id]); (s.Tenant == RefusingCordoned) != f.Cordoned {
+		if s, _ := j.Standing(j.providers[id]); (s.Tenant == fleet.RefusingCordoned) != f.Cordoned {
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// same reports whether both are the same to those who decide by them.
+func same(s, o fleet.Standing) bool {
+	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Here == o.Here &&
+		s.Fault == o.Fault
 }

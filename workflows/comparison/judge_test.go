@@ -1,0 +1,42 @@
+package comparison_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// A fault of our own cluster is told at once, holds up nobody but where a namespace is at stake, and is over with the
+// peering, or when a round says so.
+func TestFaultsOfOurOwn(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	p := fleet.NewProviderState("milan", now)
+	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, now)
+	p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldNoRoom, Message: "no CPU"}}}, now)
+	standing := p.Snapshot(now).Standing
+	require.Equal(t, fleet.ConditionNoRoomForGateway, standing.Condition())
+	require.Equal(t, "no CPU", standing.Message)
+	require.False(t, standing.Closes())
+	require.Contains(t, fleet.Conditions, standing.Condition())
+
+	seen := func(at time.Time, f fleet.Fault) comparison.Outlook {
+		return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{
+			Provider: "milan", Access: fleet.AccessGranted, Fault: f}}}
+	}
+	divided := fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: "by color"}
+	j := comparison.Judge(comparison.Outlook{}, seen(now, divided), nil, nil)
+	standing, changed := j.Standing(p.Snapshot(now))
+	require.True(t, changed, "the first round that sees it tells it")
+	require.Equal(t, fleet.ConditionNamespaceDivided, standing.Condition())
+	require.True(t, standing.Closes())
+	require.Contains(t, fleet.Conditions, standing.Condition())
+
+	j = comparison.Judge(j.Now, seen(now.Add(time.Minute), fleet.Fault{}), nil, nil)
+	standing, changed = j.Standing(p.Snapshot(now))
+	require.True(t, changed)
+	require.True(t, standing.Good())
+}
