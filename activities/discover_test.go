@@ -17,6 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 func cpu(n string) corev1.ResourceList {
@@ -45,7 +46,7 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 // A node is not made where it costs more than its group may spend; a cheaper offer that is full may have room later.
 func TestSelectWhenItCostsTooMuch(t *testing.T) {
 	spec, most := spec, 1.0
-	spec.Spending = &fleet.Spending{PerNode: &most}
+	spec.Spending = &money.Spending{PerNode: &most}
 	dear := choice.Candidate{Offer: fleet.Offer{Provider: "dear", Lendable: cpu("8"), Price: 1.5}}
 	full := choice.Candidate{Offer: fleet.Offer{Provider: "full", Lendable: cpu("8"), Price: 1}, Free: cpu("1")}
 	a := &activities.Activities{Messages: &messages{}}

@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // affords is how many more nodes the group's hard limits of spending allow, and what they may cost an hour altogether.
 // Nodes are reckoned at the price of the dearest of the places that they need; a place without a price costs nothing.
-func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left fleet.Money) {
+func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
 	left = g.terms.Load().spec.Spending.Left(p.Cost, now)
 	switch {
-	case left == fleet.Unbounded:
+	case left == money.Unbounded:
 		return maxTarget, left
 	case left == 0:
 		return 0, 0
@@ -28,7 +27,7 @@ func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left f
 			continue // full: no node is placed there
 		}
 		seen += place.nodes
-		price := fleet.MoneyOf(place.price)
+		price := money.Of(place.price)
 		if price > 0 && int64(left/price) < int64(seen) {
 			return max(nodes, int(left/price)), left
 		}
@@ -48,16 +47,16 @@ func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64,
 	f, _ := s.figure(g.id)
 	nodes, left := s.affords(g, p, now)
 	if delta > nodes {
-		more := fleet.Money(0)
+		more := money.Money(0)
 		if left > 0 { // then there are places with a price
-			more = fleet.MoneyOf(f.placed(delta) * float64(delta))
+			more = money.Of(f.placed(delta) * float64(delta))
 		}
 		return 0, status.Errorf(codes.ResourceExhausted, "increase node group %s: %s", g.id, sp.Refuses(p.Cost, more, now))
 	}
-	if left == fleet.Unbounded {
+	if left == money.Unbounded {
 		return 0, nil
 	}
-	return min(f.price, (left / fleet.Money(delta)).Float()), nil
+	return min(f.price, (left / money.Money(delta)).Float()), nil
 }
 
 // placed is the price of the dearest place that n nodes need; of the dearest of all where there are not so many.
@@ -75,7 +74,7 @@ func (f figure) placed(n int) (price float64) {
 }
 
 // reaches tells which limits of spending the group has reached; nothing before its first snapshot.
-func (g *group) reaches(now time.Time) []fleet.Reach {
+func (g *group) reaches(now time.Time) []money.Reach {
 	if p := g.picture.Load(); p != nil {
 		return g.terms.Load().spec.Spending.Reaches(p.Cost, now)
 	}

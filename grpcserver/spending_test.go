@@ -13,13 +13,14 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
-func hourly(hard float64) *fleet.Spending {
-	return &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: ptr.To(hard)}}
+func hourly(hard float64) *money.Spending {
+	return &money.Spending{Hourly: money.SpendingLimit{Hard: ptr.To(hard)}}
 }
 
-func spends(id string, s *fleet.Spending) fleet.GroupSpec {
+func spends(id string, s *money.Spending) fleet.GroupSpec {
 	g := spec(id, 0, 10)
 	g.Spending = s
 	return g
@@ -103,7 +104,7 @@ func TestTheGroupRefusesToSpend(t *testing.T) {
 func TestMonthlyLimitShowsInMax(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 1)
-	month := &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: ptr.To(50.)}}
+	month := &money.Spending{Monthly: money.SpendingLimit{Hard: ptr.To(50.)}}
 	var log testkit.Buffer
 	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spends("cpu", month)}, Market: m.current,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -114,7 +115,7 @@ func TestMonthlyLimitShowsInMax(t *testing.T) {
 	require.Equal(t, 8, c.max("cpu"))
 	came := func(to float64) { // in a month that does not end meanwhile
 		f.change("cpu", func(l *fleet.Ledger) {
-			l.Cost.Month, l.Cost.At = fleet.MoneyOf(to), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+			l.Cost.Month, l.Cost.At = money.Of(to), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 		})
 	}
 	came(50)
@@ -144,7 +145,7 @@ func TestMetricsTellWhatIsSpent(t *testing.T) {
 		l.Entries[1].Phase, l.Entries[1].Offer = fleet.Ready, &fleet.Offer{Provider: "turin"}
 		l.Step(fleet.GroupInput{}, time.Now())
 		milan := l.Cost.Providers["milan"]
-		milan.Today, milan.Total = fleet.MoneyOf(20), fleet.MoneyOf(90)
+		milan.Today, milan.Total = money.Of(20), money.Of(90)
 		l.Cost.Providers["milan"], l.Cost.At = milan, time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	})
 	require.NoError(t, c.refresh())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Nodes cost what their offers said, also after Temporal has lost the group; limits bind what is booked and chosen. The
@@ -18,7 +19,7 @@ func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	t.Parallel()
 	hard := 4.0
 	s := newScene(t, 2, func(g *fleet.GroupSpec) {
-		g.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hard}}
+		g.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hard}}
 	}).work()
 	grow := func(priceCap float64) error {
 		_, err := s.groups.Grow(s.ctx, s.spec.ID, 1, priceCap, fleet.Position{})
@@ -26,7 +27,7 @@ func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	}
 	require.NoError(t, grow(1.5))
 	ready := s.allIn(fleet.Ready, 1)
-	require.Equal(t, fleet.MoneyOf(1), ready.Cost.Providers[s.providers[0]].Rate)
+	require.Equal(t, money.Of(1), ready.Cost.Providers[s.providers[0]].Rate)
 	require.Zero(t, ready.Cost.Reserved)
 	err := grow(3.1)
 	require.True(t, fleet.IsRefused(err, fleet.RefusedSpending), "%v", err)
@@ -42,7 +43,7 @@ func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	again := s.configure()
 	require.NotEqual(t, ready.Epoch, again.Epoch)
 	again = s.allIn(fleet.Ready, 1)
-	require.Equal(t, fleet.MoneyOf(1), again.Cost.Providers[s.providers[0]].Rate, "the booking has the price")
+	require.Equal(t, money.Of(1), again.Cost.Providers[s.providers[0]].Rate, "the booking has the price")
 	require.False(t, again.Cost.Since.Before(ready.Cost.Since))
 }
 
@@ -52,10 +53,10 @@ func TestCostsOfDaysArePublished(t *testing.T) {
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Max = 4 })
 	now := time.Now()
 	l := fleet.NewLedger(s.spec.ID, now)
-	l.Cost = fleet.Cost{Currency: "USD", Since: now.AddDate(0, 0, -3).UTC(), At: now.UTC()}
+	l.Cost = money.Cost{Currency: "USD", Since: now.AddDate(0, 0, -3).UTC(), At: now.UTC()}
 	for n := range 3 {
-		l.CostDays = append(l.CostDays, fleet.CostDay{Date: now.UTC().AddDate(0, 0, n-3).Format(time.DateOnly),
-			Providers: map[string]fleet.Money{"milan": fleet.Money(n + 1)}})
+		l.CostDays = append(l.CostDays, money.CostDay{Date: now.UTC().AddDate(0, 0, n-3).Format(time.DateOnly),
+			Providers: map[string]money.Money{"milan": money.Money(n + 1)}})
 	}
 	state, err := fleet.Encode(l)
 	require.NoError(t, err)

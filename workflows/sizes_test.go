@@ -14,6 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 var t0 = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -93,24 +94,24 @@ func TestLargestGroupFits(t *testing.T) {
 	now = now.Add(time.Minute) // all are to ask their providers again
 	l.Step(fleet.GroupInput{}, now)
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
-	for day := range fleet.CostDays { // the last of which all nodes are on providers of their own
-		d := fleet.CostDay{Date: now.AddDate(0, 0, day-fleet.CostDays).Format(time.DateOnly),
-			Providers: map[string]fleet.Money{}}
+	for day := range money.CostDays { // the last of which all nodes are on providers of their own
+		d := money.CostDay{Date: now.AddDate(0, 0, day-money.CostDays).Format(time.DateOnly),
+			Providers: map[string]money.Money{}}
 		for _, id := range ids[:20] {
-			d.Providers[id] = fleet.Money(rng.Int64N(1e9))
+			d.Providers[id] = money.Money(rng.Int64N(1e9))
 		}
-		d.Providers[fleet.OtherProviders] = fleet.Money(rng.Int64N(1e9))
+		d.Providers[money.OtherProviders] = money.Money(rng.Int64N(1e9))
 		l.CostDays = append(l.CostDays, d)
 	}
 	require.Len(t, l.Choices, fleet.Choices)
 	days, err := fleet.Encode(l.CostDays)
 	require.NoError(t, err)
-	t.Logf("costs of %d days: %d KiB", fleet.CostDays, len(days)>>10)
+	t.Logf("costs of %d days: %d KiB", money.CostDays, len(days)>>10)
 	require.Less(t, len(days), 96<<10)
-	l.Cost.Providers = map[string]fleet.ProviderCost{}
+	l.Cost.Providers = map[string]money.ProviderCost{}
 	for _, id := range ids {
-		l.Cost.Providers[id] = fleet.ProviderCost{Rate: fleet.Money(rng.Int64N(1e9)), Nodes: 1,
-			Today: fleet.Money(rng.Int64N(1e9)), Total: fleet.Money(rng.Int64N(1e9)), Rest: rng.Int64N(3600)}
+		l.Cost.Providers[id] = money.ProviderCost{Rate: money.Money(rng.Int64N(1e9)), Nodes: 1,
+			Today: money.Money(rng.Int64N(1e9)), Total: money.Money(rng.Int64N(1e9)), Rest: rng.Int64N(3600)}
 	}
 	state, err := fleet.Encode(l)
 	require.NoError(t, err)

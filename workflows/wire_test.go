@@ -14,6 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // onTheWire is what one build writes and another one may read: the state that continue-as-new carries, memos, the
@@ -21,7 +22,7 @@ import (
 var onTheWire = map[string]any{
 	// state and memos, which fleet.Encode compresses, and what starts an entity
 	"Ledger": fleet.Ledger{}, "ProviderState": fleet.ProviderState{}, "Snapshot": fleet.Snapshot{},
-	"CostDay": fleet.CostDay{}, "Choice": fleet.Choice{},
+	"CostDay": money.CostDay{}, "Choice": fleet.Choice{},
 	"ProviderSnapshot": fleet.ProviderSnapshot{}, "EntityInput": workflows.EntityInput{},
 	// other workflows' inputs
 	"DriverInput": fleet.DriverInput{}, "UndoInput": fleet.UndoInput{}, "PeeringInput": fleet.PeeringInput{},

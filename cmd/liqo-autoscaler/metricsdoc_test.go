@@ -34,6 +34,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 const metricsIntro = `# Metrics and health
@@ -152,9 +153,9 @@ func metricRows(t *testing.T) []string {
 	return out
 }
 
-func limited() *fleet.Spending {
+func limited() *money.Spending {
 	most := 1.0
-	return &fleet.Spending{Hourly: fleet.SpendingLimit{Soft: &most}}
+	return &money.Spending{Hourly: money.SpendingLimit{Soft: &most}}
 }
 
 // misjudge has a pod that selects one of two providers.

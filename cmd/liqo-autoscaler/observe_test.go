@@ -24,6 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -122,7 +123,7 @@ func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, erro
 	}
 	return fleet.Snapshot{Group: group, Epoch: "t0", Revision: 1, Target: 3, Instances: []fleet.InstanceView{
 		{Name: group + "-t0-1", Phase: fleet.Ready, State: fleet.StateRunning, Counts: true, Provider: "milan"},
-	}, Cost: fleet.Cost{Currency: "USD", Providers: map[string]fleet.ProviderCost{"milan": {Nodes: 1}}}}, nil
+	}, Cost: money.Cost{Currency: "USD", Providers: map[string]money.ProviderCost{"milan": {Nodes: 1}}}}, nil
 }
 
 func (g *groups) change(ctx context.Context, group string) (fleet.Change, error) {

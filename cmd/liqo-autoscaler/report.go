@@ -14,7 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 func newReport(c *common) *cobra.Command {
@@ -25,7 +25,7 @@ func newReport(c *common) *cobra.Command {
 		Short: "Show what the nodes have cost, by day, node group and provider",
 		Long: `Show what the nodes have cost: sums by node group and provider as text, each day's as CSV, or a picture of the days as
 SVG. A node costs what its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin
-at midnight UTC. A group keeps ` + strconv.Itoa(fleet.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
+at midnight UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
 worker and no cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv\n" +
 			"  liqo-autoscaler report --since 90d -o svg > cost.svg",
@@ -82,18 +82,18 @@ func sinceDay(text string, now time.Time) (time.Time, error) {
 	from, err := time.Parse(time.DateOnly, text)
 	if count, isCount := strings.CutSuffix(text, "d"); isCount {
 		var days int
-		if days, err = strconv.Atoi(count); err == nil && days > 0 && days <= fleet.CostDays {
+		if days, err = strconv.Atoi(count); err == nil && days > 0 && days <= money.CostDays {
 			return today.AddDate(0, 0, 1-days), nil
 		}
 		err = errors.New("not a number of days")
 	}
 	switch {
 	case err != nil:
-		return from, fmt.Errorf("--since %q: give 1d to %dd, or a date as 2026-11-01", text, fleet.CostDays)
+		return from, fmt.Errorf("--since %q: give 1d to %dd, or a date as 2026-11-01", text, money.CostDays)
 	case from.After(today):
 		return from, fmt.Errorf("--since %q: that day is still to come", text)
 	}
-	if first := today.AddDate(0, 0, -fleet.CostDays); from.Before(first) {
+	if first := today.AddDate(0, 0, -money.CostDays); from.Before(first) {
 		return first, nil
 	}
 	return from, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // maxSize bounds the file in bytes; a thousand groups fit.
@@ -43,7 +44,7 @@ type Defaults struct {
 	Selection  *fleet.Selection      `json:"selection,omitempty"`
 	Standby    int                   `json:"standby,omitempty"`
 	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
-	Spending   *fleet.Spending       `json:"spending,omitempty"`
+	Spending   *money.Spending       `json:"spending,omitempty"`
 }
 
 // Load reads the file and parses it. The error lists all faults of the file, one a line, after the path.

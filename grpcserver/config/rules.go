@@ -16,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 var rules = strictyaml.NewRules(map[string]strictyaml.Check{
@@ -110,14 +111,14 @@ func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	}
 }
 
-func checkSpending(s *fleet.Spending, say say) {
+func checkSpending(s *money.Spending, say say) {
 	if s == nil {
 		return
 	}
 	if s.Empty() {
 		say("spending", "bounds nothing: give perNode, hourly or monthly, or leave it out")
 	}
-	compare := func(path string, l fleet.SpendingLimit) {
+	compare := func(path string, l money.SpendingLimit) {
 		if l.Soft != nil && l.Hard != nil && *l.Soft > *l.Hard && *l.Hard > 0 {
 			say(path+".soft", "is %g, more than hard (%g), which stops the group before it warns: lower it", *l.Soft, *l.Hard)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Bounds of prices, so that sums of them stay finite.
@@ -88,9 +89,9 @@ func bounded(price float64) float64 {
 }
 
 // Cheapest is what a node costs in an hour on the cheapest offer that it fits on; 0 when none has a price.
-func Cheapest(verdicts []Verdict) (least fleet.Money) {
+func Cheapest(verdicts []Verdict) (least money.Money) {
 	for _, v := range verdicts {
-		if price := fleet.MoneyOf(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
+		if price := money.Of(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
 			least = price
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // rowTexts are the rows of a look, in short.
@@ -62,7 +63,7 @@ func TestRankStandby(t *testing.T) {
 	q.Held, states["e"] = []fleet.Standby{h}, snapshot
 	require.Equal(t, []string{"b", "a", "e full granted out by selector"}, rank(), "also where none may be")
 	h, snapshot = held("a", fleet.HoldGranted)
-	q.Held, states["a"], q.Spec.Spending = []fleet.Standby{h}, snapshot, &fleet.Spending{PerNode: ptr.To(4.5)}
+	q.Held, states["a"], q.Spec.Spending = []fleet.Standby{h}, snapshot, &money.Spending{PerNode: ptr.To(4.5)}
 	require.Equal(t, []string{"b", "a full granted out by spending"}, rank(), "where no node may be made")
 	delete(states, "a")
 	q.Spec.Spending = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // A node is not made where it costs more than the group lets it; an offer without a price is free.
@@ -16,7 +17,7 @@ func TestChooseWithinSpending(t *testing.T) {
 	offers := []choice.Candidate{candidate("cheap", 1), candidate("dear", 3), candidate("unknown", 0)}
 	offers[0].Offer.MaxNodes, offers[0].Nodes = 1, 1
 	require.Equal(t, "unknown", choice.Choose(*s, offers, nil, choice.Rank{}, chooseAt).Chosen)
-	s.Spending = &fleet.Spending{PerNode: ptr.To(2.0)}
+	s.Spending = &money.Spending{PerNode: ptr.To(2.0)}
 	d := choice.Choose(*s, offers, []string{"unknown"}, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.Equal(t, map[string]int{"spending": 1, "maxNodes": 1, "refused": 1}, d.Counts)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Groups is the node groups. Every method blocks until the group has answered or the context ends. A *fleet.Refusal and
@@ -63,7 +64,7 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 }
 
 // Costs reads the group's state and the costs of its days that are over, oldest first, as Snapshot does.
-func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []fleet.CostDay, err error) {
+func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []money.CostDay, err error) {
 	err = g.readWith(ctx, group, &s, workflows.MemoDays, &days)
 	return s, days, err
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"fmt"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Notice is what the gRPC server, which alone reads the config, says of a group. It is for people: nothing decides by
@@ -25,7 +27,7 @@ const (
 
 // Conditions are all that people are to know of the group: why it starts no instance that costs more an hour, and what
 // is wrong with it or its config.
-func (s Snapshot) Conditions(more Money, now time.Time) (all []Notice) {
+func (s Snapshot) Conditions(more money.Money, now time.Time) (all []Notice) {
 	for _, n := range []Notice{s.Blocked(more, now), s.Notice} {
 		if n != (Notice{}) {
 			all = append(all, n)
@@ -39,7 +41,7 @@ func (s Snapshot) Conditions(more Money, now time.Time) (all []Notice) {
 
 // Blocked is why the group itself starts no instance that costs more an hour; the zero value when it may. It knows
 // nothing of offers and of limits of all groups.
-func (s Snapshot) Blocked(more Money, now time.Time) Notice {
+func (s Snapshot) Blocked(more money.Money, now time.Time) Notice {
 	switch {
 	case s.Paused:
 		return Notice{BlockPaused, "it is paused: liqo-autoscaler resume group " + s.Group}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // What the server says of the config is published with the next revision, survives a beginning anew, and goes when the
@@ -43,12 +44,12 @@ func TestBlocked(t *testing.T) {
 		fleet.BlockPaused: func(l *fleet.Ledger) { l.Paused = true },
 		fleet.BlockAtMax:  func(l *fleet.Ledger) { require.NoError(t, operate(l, fleet.Grow, l.Spec.Max)) },
 		fleet.BlockSpendingLimit: func(l *fleet.Ledger) {
-			l.Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hour}}
+			l.Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hour}}
 		},
 	} {
 		l := ledger(t)
 		change(l)
-		price := fleet.MoneyOf(0.5)
+		price := money.Of(0.5)
 		require.Equal(t, name, l.Snapshot(t0).Blocked(price, t0).Name)
 		err := l.Operate(fleet.Grow, fleet.Request{Operation: fleet.Operation{ID: "x", GiveUpAt: t0.Add(time.Minute)},
 			Delta: 1, PriceCap: price.Float()}, t0)

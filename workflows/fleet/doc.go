@@ -20,5 +20,5 @@
 // of commands and what exists, refusing.go its no, cordon.go an operator's, providersnapshot.go what it publishes.
 //
 // Beside this package, choice selects among offers, and comparison judges by all groups and providers of a hub. They
-// read what the machines publish, and a machine needs only their results.
+// read what the machines publish, and a machine needs only their results. Below it, money sums up what nodes cost.
 package fleet

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Ledger holds all instances of a group. The target size is counted from it and never stored apart (I1). Every change
@@ -52,8 +54,8 @@ type Ledger struct {
 	Doubtful   []string  `json:"doubtful,omitempty"`
 	DoubtfulAt time.Time `json:"doubtfulAt,omitzero"`
 	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
-	Cost     Cost      `json:"cost,omitzero"`
-	CostDays []CostDay `json:"costDays,omitempty"`
+	Cost     money.Cost      `json:"cost,omitzero"`
+	CostDays []money.CostDay `json:"costDays,omitempty"`
 	// Choices are the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is
@@ -200,7 +202,7 @@ func (l *Ledger) checkGrow(delta int, priceCap float64, now time.Time) error {
 		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
 			l.Spec.Max))
 	}
-	if why := l.Spec.Spending.Refuses(l.cost(), MoneyOf(priceCap*float64(delta)), now); why != "" {
+	if why := l.Spec.Spending.Refuses(l.cost(), money.Of(priceCap*float64(delta)), now); why != "" {
 		return Refuse(RefusedSpending, fmt.Sprintf("group %s: %s", l.Group, why))
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // State is an instance as CA sees it.
@@ -44,7 +46,7 @@ type Snapshot struct {
 	// Notice is what the server says of the configured spec.
 	Notice Notice `json:"notice,omitzero"`
 	// Cost is what the group's nodes cost.
-	Cost Cost `json:"cost,omitzero"`
+	Cost money.Cost `json:"cost,omitzero"`
 	// At is the workflow's clock when the snapshot was taken.
 	At time.Time `json:"at"`
 }

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // GroupSpec is a NodeGroup: one class of capacity CA may grow. An instance freezes its copy when it is booked.
@@ -49,7 +51,7 @@ type GroupSpec struct {
 	Standby int     `json:"standby,omitempty" validate:"gte=0,lte=5"`
 	Budgets Budgets `json:"budgets,omitempty"`
 	// Spending bounds what the group's nodes cost; nil means not at all. Each derived group has its own.
-	Spending *Spending `json:"spending,omitempty"`
+	Spending *money.Spending `json:"spending,omitempty"`
 }
 
 // DefaultCurrency is that of node groups that name none, an ISO 4217 code.

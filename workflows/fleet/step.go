@@ -225,7 +225,8 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	if e == nil || e.Driver.Generation != cmd.Generation {
 		return nil
 	}
-	in := &DriverInput{Instance: e.clone(), Spec: e.Spec.upTo(e.PriceCap), Generation: cmd.Generation}
+	in := &DriverInput{Instance: e.clone(), Spec: *e.Spec, Generation: cmd.Generation}
+	in.Spec.Spending = e.Spec.Spending.UpTo(e.PriceCap)
 	if cmd.Driver == ScaleIn {
 		return in
 	}

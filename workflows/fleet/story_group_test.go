@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 type groupStory struct {
@@ -125,7 +126,7 @@ func (g *groupStory) operate(verb string, w words, now time.Time) []string {
 // spend configures limits of spending.
 func (g *groupStory) spend(w words, now time.Time) []string {
 	s := storySpec()
-	s.Spending = &fleet.Spending{}
+	s.Spending = &money.Spending{}
 	for key, amount := range map[string]**float64{"hour": &s.Spending.Hourly.Hard, "month": &s.Spending.Monthly.Hard} {
 		if text := w.pairs[key]; text != "" {
 			*amount = new(float64)

@@ -19,6 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 func list(cpu, memory string) corev1.ResourceList {
@@ -91,7 +92,7 @@ var broken = map[doctor.ID]struct {
 	}, "it only shrinks"},
 	"group-spending-limit": {func(s *setup) {
 		limit := 0.4
-		s.in.Temporal.Groups[0].Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &limit}}
+		s.in.Temporal.Groups[0].Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &limit}}
 		s.in.Market.Offers[0].Price = 0.5
 	}, "spending.hourly.hard is 0.4"},
 	"group-without-offer": {func(s *setup) {

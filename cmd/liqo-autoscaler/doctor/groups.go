@@ -7,6 +7,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 func (r *Report) groups(in Installation) {
@@ -33,7 +34,7 @@ func (r *Report) groups(in Installation) {
 
 // conditions are those of `status` that somebody may have to do something about.
 func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
-	var cheapest fleet.Money
+	var cheapest money.Money
 	if in.Market != nil {
 		cheapest = choice.Cheapest(choice.Choose(*g.Spec, in.Market.Candidates(), nil, choice.Rank{}, in.Now).Verdicts)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 func list(cpu, memory string) corev1.ResourceList {
@@ -82,23 +83,23 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			"its target size 5 is its max"},
 		"spent in an hour": {func(w *explain.World) {
 			hard := 2.0
-			w.Groups[0].Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hard}}
-			w.Groups[0].Cost = fleet.Cost{Currency: "USD", Since: w.Now, At: w.Now,
-				Providers: map[string]fleet.ProviderCost{"milan": {Rate: fleet.MoneyOf(1.5)}}}
+			w.Groups[0].Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hard}}
+			w.Groups[0].Cost = money.Cost{Currency: "USD", Since: w.Now, At: w.Now,
+				Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(1.5)}}}
 			w.Market.Offers[0].Price = 1
 		}, explain.SpendingLimit, "spending.hourly.hard is 2 USD, what runs costs 1.5 an hour, and 1 more is asked for"},
 		"spent in a month": {func(w *explain.World) {
 			hard := 30.0
-			w.Groups[0].Spec.Spending = &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: &hard}}
-			w.Groups[0].Cost = fleet.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
-				Providers: map[string]fleet.ProviderCost{"milan": {Rate: fleet.MoneyOf(3)}}}
+			w.Groups[0].Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &hard}}
+			w.Groups[0].Cost = money.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
+				Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(3)}}}
 		}, explain.SpendingLimit, "spending.monthly.hard is 30 USD, and this month came to 30; it may grow from " +
 			"2027-02-01 on"},
 		"not spent this month": {func(w *explain.World) {
 			hard := 31.0
-			w.Groups[0].Spec.Spending = &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: &hard}}
-			w.Groups[0].Cost = fleet.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
-				Providers: map[string]fleet.ProviderCost{"milan": {Rate: fleet.MoneyOf(3)}}}
+			w.Groups[0].Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &hard}}
+			w.Groups[0].Cost = money.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
+				Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(3)}}}
 		}, explain.NotAskedYet, "std"},
 		"limits": {func(w *explain.World) { w.Status = status("{status: NoActivity}", 1) }, explain.AtMax,
 			"told a max of 1"},

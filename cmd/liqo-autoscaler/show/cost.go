@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // Cost is what a group's nodes cost, in units of the currency, as of At.
@@ -22,7 +23,7 @@ type Cost struct {
 	Unpriced  int            `json:"unpriced,omitempty"`
 	ThisMonth float64        `json:"thisMonth"` // in UTC
 	Providers []ProviderCost `json:"providers,omitempty"`
-	Limits    []fleet.Reach  `json:"limits,omitempty"`
+	Limits    []money.Reach  `json:"limits,omitempty"`
 }
 
 // ProviderCost is what a group's nodes on one provider cost.
@@ -64,7 +65,7 @@ func (c *Cost) cells() []string {
 			reached = append(reached, l.Level+" "+l.Period)
 		}
 	}
-	return []string{perHour(c.PerHour, c.Unpriced, c.Currency), money(c.ThisMonth, c.Currency),
+	return []string{perHour(c.PerHour, c.Unpriced, c.Currency), inCurrency(c.ThisMonth, c.Currency),
 		strings.Join(reached, ",")}
 }
 
@@ -74,9 +75,9 @@ func perHour(rate float64, unpriced int, currency string) string {
 	case unpriced > 0 && rate == 0:
 		return "unknown"
 	case unpriced > 0:
-		return fmt.Sprintf("%s and %d unknown", money(rate, currency), unpriced)
+		return fmt.Sprintf("%s and %d unknown", inCurrency(rate, currency), unpriced)
 	}
-	return money(rate, currency)
+	return inCurrency(rate, currency)
 }
 
 // sum is an amount that is not known to be nothing as long as there are unpriced nodes.
@@ -84,10 +85,12 @@ func sum(amount float64, unpriced int, currency string) string {
 	if amount == 0 && unpriced > 0 {
 		return "unknown"
 	}
-	return money(amount, currency)
+	return inCurrency(amount, currency)
 }
 
-func money(amount float64, currency string) string { return fmt.Sprintf("%.2f %s", amount, currency) }
+func inCurrency(amount float64, currency string) string {
+	return fmt.Sprintf("%.2f %s", amount, currency)
+}
 
 // costTable is what each group's nodes cost on each provider.
 func (s Status) costTable(out io.Writer, _ Look) error {

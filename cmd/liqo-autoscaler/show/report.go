@@ -11,6 +11,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // ReportFormats are the values of -o of the report.
@@ -29,7 +30,7 @@ type Report struct {
 // ReportGroup is what is known of a node group.
 type ReportGroup struct {
 	Name string
-	Cost fleet.Cost
+	Cost money.Cost
 	// Since is from when it has sums; Unpriced how long nodes ran in the time of the report whose price nobody knows.
 	Since    time.Time
 	Unpriced time.Duration
@@ -44,7 +45,7 @@ type ReportRow struct {
 // GroupDays is what a group has published.
 type GroupDays struct {
 	Snapshot fleet.Snapshot
-	Days     []fleet.CostDay
+	Days     []money.CostDay
 }
 
 // ReportOf adds up what groups have published, until now.
@@ -54,7 +55,7 @@ func ReportOf(from, now time.Time, groups []GroupDays) Report {
 	for _, g := range groups {
 		cost, over := g.Snapshot.Cost.Until(now)
 		of := ReportGroup{Name: g.Snapshot.Group, Cost: cost, Since: cost.Since}
-		if kept := r.Until.AddDate(0, 0, -fleet.CostDays); !of.Since.IsZero() && of.Since.Before(kept) {
+		if kept := r.Until.AddDate(0, 0, -money.CostDays); !of.Since.IsZero() && of.Since.Before(kept) {
 			of.Since = kept
 		}
 		for _, day := range append(append(slices.Clone(g.Days), over...), cost.Day()) {
@@ -75,7 +76,7 @@ func ReportOf(from, now time.Time, groups []GroupDays) Report {
 }
 
 func providerName(id string) string {
-	if id == fleet.OtherProviders {
+	if id == money.OtherProviders {
 		return others
 	}
 	return id
@@ -150,7 +151,7 @@ func (r Report) sums() (rows [][]string) {
 		}
 	}
 	for _, currency := range order {
-		rows = append(rows, []string{"all", "", money(totals[currency], currency),
+		rows = append(rows, []string{"all", "", inCurrency(totals[currency], currency),
 			perHour(rates[currency], unpriced[currency], currency)})
 	}
 	return rows

@@ -15,12 +15,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
-func amounts(pairs ...any) map[string]fleet.Money {
-	out := map[string]fleet.Money{}
+func amounts(pairs ...any) map[string]money.Money {
+	out := map[string]money.Money{}
 	for n := 0; n < len(pairs); n += 2 {
-		out[pairs[n].(string)] = fleet.MoneyOf(pairs[n+1].(float64))
+		out[pairs[n].(string)] = money.Of(pairs[n+1].(float64))
 	}
 	return out
 }
@@ -28,16 +29,16 @@ func amounts(pairs ...any) map[string]fleet.Money {
 // published is what groups had published hours before the report: nodes go on costing until now.
 func published() []show.GroupDays {
 	return []show.GroupDays{
-		{Snapshot: fleet.Snapshot{Group: "standard", Cost: fleet.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
-			At: ago(18 * time.Hour), Unpriced: 1800, Providers: map[string]fleet.ProviderCost{
-				"milan": {Rate: fleet.MoneyOf(2), Nodes: 2, Unpriced: 1, Today: fleet.MoneyOf(10)},
-				"turin": {Total: fleet.MoneyOf(7.5)}}}},
-			Days: []fleet.CostDay{{Date: "2026-11-01", Providers: amounts("milan", 100.0)},
-				{Date: "2026-11-15", Providers: amounts("milan", 12.5, "turin", 7.25, fleet.OtherProviders, 0.25)},
+		{Snapshot: fleet.Snapshot{Group: "standard", Cost: money.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
+			At: ago(18 * time.Hour), Unpriced: 1800, Providers: map[string]money.ProviderCost{
+				"milan": {Rate: money.Of(2), Nodes: 2, Unpriced: 1, Today: money.Of(10)},
+				"turin": {Total: money.Of(7.5)}}}},
+			Days: []money.CostDay{{Date: "2026-11-01", Providers: amounts("milan", 100.0)},
+				{Date: "2026-11-15", Providers: amounts("milan", 12.5, "turin", 7.25, money.OtherProviders, 0.25)},
 				{Date: "2026-11-18", Providers: amounts("milan", 30.0), Unpriced: 5400}}},
-		{Snapshot: fleet.Snapshot{Group: "gpu <&>", Cost: fleet.Cost{Currency: "EUR", Since: ago(500 * 24 * time.Hour),
-			At: now, Providers: map[string]fleet.ProviderCost{"paris": {Nodes: 1, Unpriced: 1}}}},
-			Days: []fleet.CostDay{{Date: "2026-11-18", Providers: amounts("paris", 44.123456)}}},
+		{Snapshot: fleet.Snapshot{Group: "gpu <&>", Cost: money.Cost{Currency: "EUR", Since: ago(500 * 24 * time.Hour),
+			At: now, Providers: map[string]money.ProviderCost{"paris": {Nodes: 1, Unpriced: 1}}}},
+			Days: []money.CostDay{{Date: "2026-11-18", Providers: amounts("paris", 44.123456)}}},
 		{Snapshot: fleet.Snapshot{Group: "new"}},
 	}
 }
@@ -77,8 +78,8 @@ func TestChartOfMany(t *testing.T) {
 	var groups []show.GroupDays
 	for n := range 30 {
 		groups = append(groups, show.GroupDays{Snapshot: fleet.Snapshot{Group: fmt.Sprintf("group-%d", n),
-			Cost: fleet.Cost{Currency: "EUR", Since: ago(400 * 24 * time.Hour), At: now}},
-			Days: []fleet.CostDay{{Date: "2025-12-24", Providers: amounts("milan", float64(30-n))}}})
+			Cost: money.Cost{Currency: "EUR", Since: ago(400 * 24 * time.Hour), At: now}},
+			Days: []money.CostDay{{Date: "2025-12-24", Providers: amounts("milan", float64(30-n))}}})
 	}
 	var out bytes.Buffer
 	require.NoError(t, show.ReportOf(ago(399*24*time.Hour), now, groups).SVG(&out))

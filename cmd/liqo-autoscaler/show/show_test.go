@@ -18,6 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -147,14 +148,14 @@ func checked(group string, verdicts ...conformance.Verdict) show.Conformance {
 func costly() show.Status {
 	groups := snapshots()
 	hour, month := 1.5, 1000.
-	groups[0].Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Soft: &hour},
-		Monthly: fleet.SpendingLimit{Soft: &hour, Hard: &month}}
-	groups[0].Cost = fleet.Cost{Currency: "EUR", Since: ago(70 * 24 * time.Hour), At: now, Month: fleet.MoneyOf(123.456),
-		Providers: map[string]fleet.ProviderCost{
-			"milan": {Rate: fleet.MoneyOf(1.6), Nodes: 4, Unpriced: 1, Today: fleet.MoneyOf(12), Total: fleet.MoneyOf(2345.678)},
-			"turin": {Today: fleet.MoneyOf(0.004), Total: fleet.MoneyOf(0.004)}}}
-	groups[1].Cost = fleet.Cost{Currency: "EUR", Since: ago(time.Hour), At: now,
-		Providers: map[string]fleet.ProviderCost{"paris": {Nodes: 2, Unpriced: 2}}}
+	groups[0].Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Soft: &hour},
+		Monthly: money.SpendingLimit{Soft: &hour, Hard: &month}}
+	groups[0].Cost = money.Cost{Currency: "EUR", Since: ago(70 * 24 * time.Hour), At: now, Month: money.Of(123.456),
+		Providers: map[string]money.ProviderCost{
+			"milan": {Rate: money.Of(1.6), Nodes: 4, Unpriced: 1, Today: money.Of(12), Total: money.Of(2345.678)},
+			"turin": {Today: money.Of(0.004), Total: money.Of(0.004)}}}
+	groups[1].Cost = money.Cost{Currency: "EUR", Since: ago(time.Hour), At: now,
+		Providers: map[string]money.ProviderCost{"paris": {Nodes: 2, Unpriced: 2}}}
 	return show.StatusOf(groups...)
 }
 
@@ -164,8 +165,8 @@ func blocked() show.Status {
 	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
 		s := fleet.Snapshot{Group: name, Epoch: fleet.NewEpoch(ago(time.Hour)), Revision: 1, Max: 4, Target: 2,
 			SpecHash: "0a1b2c3d4e5f", At: now, Spec: &fleet.GroupSpec{ID: name, Max: 4, Shape: list("2", "4Gi", "")},
-			Cost: fleet.Cost{Currency: "USD", Since: ago(time.Hour), At: now, Month: fleet.MoneyOf(10.5),
-				Providers: map[string]fleet.ProviderCost{"c-milan": {Rate: fleet.MoneyOf(0.25), Nodes: 2}}}}
+			Cost: money.Cost{Currency: "USD", Since: ago(time.Hour), At: now, Month: money.Of(10.5),
+				Providers: map[string]money.ProviderCost{"c-milan": {Rate: money.Of(0.25), Nodes: 2}}}}
 		change(&s)
 		return s
 	}
@@ -173,10 +174,10 @@ func blocked() show.Status {
 		group("free", func(*fleet.Snapshot) {}),
 		group("full", func(s *fleet.Snapshot) { s.Target = 4 }),
 		group("hour", func(s *fleet.Snapshot) {
-			s.Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hour}}
+			s.Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hour}}
 		}),
 		group("month", func(s *fleet.Snapshot) {
-			s.Spec.Spending = &fleet.Spending{Monthly: fleet.SpendingLimit{Hard: &month}}
+			s.Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &month}}
 		}),
 		group("changed", func(s *fleet.Snapshot) {
 			s.Paused, s.Notice = true, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but only in " +
@@ -192,9 +193,9 @@ func blocked() show.Status {
 func TestSpendingOfTheNextNode(t *testing.T) {
 	hour := 0.3
 	s := snapshots()[0]
-	s.Spec.Spending = &fleet.Spending{Hourly: fleet.SpendingLimit{Hard: &hour}}
-	s.Cost = fleet.Cost{Currency: "USD", Since: ago(time.Hour), At: now,
-		Providers: map[string]fleet.ProviderCost{"c-milan": {Rate: fleet.MoneyOf(0.25), Nodes: 3}}}
+	s.Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hour}}
+	s.Cost = money.Cost{Currency: "USD", Since: ago(time.Hour), At: now,
+		Providers: map[string]money.ProviderCost{"c-milan": {Rate: money.Of(0.25), Nodes: 3}}}
 	status := show.StatusOf(s)
 	require.Empty(t, status.Groups[0].Conditions)
 	require.Empty(t, status.Priced([]fleet.Snapshot{s}, nil, now).Groups[0].Conditions)

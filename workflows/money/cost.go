@@ -1,19 +1,20 @@
-package fleet
+package money
 
 import (
 	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
-// Money is an amount in millionths of the currency of the node groups. Sums of it stop at the largest value.
+// Money is an amount in millionths of the currency of the node groups.
 type Money int64
 
 // maxRate bounds what the nodes on a provider cost in an hour, so that a day's product does not overflow: 100 million.
 const maxRate Money = 1e14
 
-// MoneyOf is the amount, rounded to a millionth, between 0 and maxRate.
-func MoneyOf(amount float64) Money {
+// Of is the amount, rounded to a millionth, between 0 and maxRate.
+func Of(amount float64) Money {
 	if math.IsNaN(amount) {
 		return maxRate
 	}
@@ -23,7 +24,8 @@ func MoneyOf(amount float64) Money {
 // Float is the amount in units of its currency.
 func (m Money) Float() float64 { return float64(m) / 1e6 }
 
-func (m Money) plus(o Money) Money {
+// Plus is the sum, which stops at the largest value.
+func (m Money) Plus(o Money) Money {
 	if m > math.MaxInt64-o {
 		return math.MaxInt64
 	}
@@ -79,6 +81,25 @@ const (
 
 const oneDay = 24 * time.Hour
 
+// With is the cost with one node more; one without a price costs 0.
+func (p ProviderCost) With(price Money) ProviderCost {
+	if p.Nodes++; price == 0 {
+		p.Unpriced++
+	}
+	p.Rate = min(p.Rate.Plus(price), maxRate)
+	return p
+}
+
+// Kept are the days that are remembered at a time, the oldest first.
+func Kept(days []CostDay, at time.Time) []CostDay {
+	first := at.Add(-CostDays * oneDay).Format(time.DateOnly)
+	old := 0
+	for old < len(days) && days[old].Date < first {
+		old++
+	}
+	return days[old:]
+}
+
 // Advance sums up until now, and returns the days with costs that ended on the way. A past time changes nothing.
 func (c *Cost) Advance(now time.Time) (over []CostDay) {
 	now = now.UTC().Truncate(time.Second)
@@ -87,7 +108,10 @@ func (c *Cost) Advance(now time.Time) (over []CostDay) {
 	}
 	for c.At.Before(now) {
 		midnight := c.At.Truncate(oneDay).Add(oneDay)
-		until := earlier(now, midnight)
+		until := now
+		if midnight.Before(now) {
+			until = midnight
+		}
 		c.charge(int64(until.Sub(c.At) / time.Second))
 		if c.At = until; until.Equal(midnight) {
 			over = append(over, c.closeDay()...)
@@ -98,12 +122,12 @@ func (c *Cost) Advance(now time.Time) (over []CostDay) {
 
 // charge adds what seconds cost.
 func (c *Cost) charge(seconds int64) {
-	for _, id := range sortedKeys(c.Providers) {
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		p := c.Providers[id]
 		parts := int64(p.Rate)*seconds + p.Rest
 		spent := Money(parts / 3600)
 		p.Rest = parts % 3600
-		p.Today, p.Total = p.Today.plus(spent), p.Total.plus(spent)
+		p.Today, p.Total = p.Today.Plus(spent), p.Total.Plus(spent)
 		c.Providers[id] = p
 		c.Unpriced += int64(p.Unpriced) * seconds
 	}
@@ -112,7 +136,7 @@ func (c *Cost) charge(seconds int64) {
 // Day is today's, until At.
 func (c Cost) Day() CostDay {
 	day := CostDay{Date: c.At.Format(time.DateOnly), Providers: map[string]Money{}, Unpriced: c.Unpriced}
-	for _, id := range sortedKeys(c.Providers) {
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		if today := c.Providers[id].Today; today > 0 {
 			day.Providers[id] = today
 		}
@@ -125,7 +149,7 @@ func (c *Cost) closeDay() []CostDay {
 	day := c.Day()
 	day.Date = c.At.Add(-time.Second).Format(time.DateOnly)
 	c.Month, c.Unpriced = c.ThisMonth(), 0
-	for _, id := range sortedKeys(c.Providers) {
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		p := c.Providers[id]
 		p.Today = 0
 		c.Providers[id] = p
@@ -144,12 +168,12 @@ func (c *Cost) closeDay() []CostDay {
 func (d CostDay) fold() {
 	for len(d.Providers) > costProviders {
 		cheapest := ""
-		for _, id := range sortedKeys(d.Providers) {
+		for _, id := range slices.Sorted(maps.Keys(d.Providers)) {
 			if id != OtherProviders && (cheapest == "" || d.Providers[id] < d.Providers[cheapest]) {
 				cheapest = id
 			}
 		}
-		d.Providers[OtherProviders] = d.Providers[OtherProviders].plus(d.Providers[cheapest])
+		d.Providers[OtherProviders] = d.Providers[OtherProviders].Plus(d.Providers[cheapest])
 		delete(d.Providers, cheapest)
 	}
 }
@@ -167,8 +191,8 @@ func (c Cost) Until(now time.Time) (Cost, []CostDay) {
 
 // Rate is per hour, over all providers; unpriced is how many nodes are not in it because they have no price.
 func (c Cost) Rate() (rate Money, unpriced int) {
-	for _, id := range sortedKeys(c.Providers) {
-		rate = rate.plus(c.Providers[id].Rate)
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
+		rate = rate.Plus(c.Providers[id].Rate)
 		unpriced += c.Providers[id].Unpriced
 	}
 	return rate, unpriced
@@ -177,8 +201,27 @@ func (c Cost) Rate() (rate Money, unpriced int) {
 // ThisMonth is what At's month came to until At, as far as there are sums.
 func (c Cost) ThisMonth() Money {
 	sum := c.Month
-	for _, id := range sortedKeys(c.Providers) {
-		sum = sum.plus(c.Providers[id].Today)
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
+		sum = sum.Plus(c.Providers[id].Today)
 	}
 	return sum
+}
+
+// Run replaces what runs by provider. Providers without nodes and costs today are kept as long as there is room.
+func (c *Cost) Run(running map[string]ProviderCost) {
+	if c.Providers == nil && len(running) > 0 {
+		c.Providers = map[string]ProviderCost{}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
+		p, now := c.Providers[id], running[id]
+		p.Rate, p.Nodes, p.Unpriced = now.Rate, now.Nodes, now.Unpriced
+		if c.Providers[id] = p; p.Nodes == 0 && p.Today == 0 && len(c.Providers) > costProviders {
+			delete(c.Providers, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(running)) {
+		if _, known := c.Providers[id]; !known {
+			c.Providers[id] = running[id]
+		}
+	}
 }

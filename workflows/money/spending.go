@@ -1,4 +1,4 @@
-package fleet
+package money
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func (s *Spending) Left(c Cost, now time.Time) Money {
 		return Unbounded
 	}
 	rate, _ := c.Rate()
-	return max(limit(s.Hourly.Hard)-rate.plus(c.Reserved), 0)
+	return max(limit(s.Hourly.Hard)-rate.Plus(c.Reserved), 0)
 }
 
 // Refuses is why a scale-out must not be that costs more an hour; empty when it may. It expects the cost of a Snapshot.
@@ -115,23 +115,22 @@ func (s *Spending) Reaches(c Cost, now time.Time) (all []Reach) {
 	return all
 }
 
-func limit(amount *float64) Money { return MoneyOf(*amount) }
+func limit(amount *float64) Money { return Of(*amount) }
 
 // Pays reports whether a node may cost so much.
 func (s *Spending) Pays(price float64) bool {
-	return s == nil || s.PerNode == nil || MoneyOf(price) <= MoneyOf(*s.PerNode)
+	return s == nil || s.PerNode == nil || Of(price) <= Of(*s.PerNode)
 }
 
-// upTo is the spec with a smaller bound of what a node may cost; 0 is none.
-func (s GroupSpec) upTo(most float64) GroupSpec {
-	if most <= 0 || s.Spending != nil && s.Spending.PerNode != nil && *s.Spending.PerNode <= most {
+// UpTo are the bounds with a smaller one of what a node may cost; 0 is none.
+func (s *Spending) UpTo(most float64) *Spending {
+	if most <= 0 || s != nil && s.PerNode != nil && *s.PerNode <= most {
 		return s
 	}
-	var spending Spending
-	if s.Spending != nil {
-		spending = *s.Spending
+	var smaller Spending
+	if s != nil {
+		smaller = *s
 	}
-	spending.PerNode = &most
-	s.Spending = &spending
-	return s
+	smaller.PerNode = &most
+	return &smaller
 }
