@@ -9,6 +9,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
 // Why a step's clock stands, for people.
@@ -25,6 +27,10 @@ const (
 	othersBound = 4 * time.Second
 )
 
+// isolatedBound is how long a clock stands because nobody answers: after that the providers are given up, as their
+// nodes are by the default of budgets.isolated.
+const isolatedBound = 30 * time.Minute
+
 // ownFaults are what this worker has last found out about faults of its own cluster. The zero value is ready for use.
 type ownFaults struct {
 	here, isolated fault
@@ -36,25 +42,48 @@ type fault struct {
 	mu     sync.Mutex
 	at     time.Time
 	is     bool
+	since  time.Time // the first of the looks in a row that have shown it
+}
+
+// note takes what a look has shown, with the lock. Looks with a minute between them are not in a row.
+func (f *fault) note(now time.Time, is bool) {
+	if !is || !f.is || now.Sub(f.at) > time.Minute {
+		f.since = now
+	}
+	f.at, f.is = now, is
 }
 
 // ownFault is why no provider is to blame for what a step waits for: this cluster's API server does not answer, or, of
 // a provider that is silent, nobody else answers either. "" when neither.
 func (a *Activities) ownFault(ctx context.Context, provider string, silent bool) string {
 	switch {
-	case a.own.here.ask(ctx, a.now, hereBound, func(ctx context.Context) bool {
-		_, err := a.Backend.Peers(ctx)
-		return err != nil
-	}):
+	case a.own.here.ask(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
 		return standsHere
 	case silent && a.own.isolated.ask(ctx, a.now, othersBound, func(ctx context.Context) bool {
 		answers, others, err := a.witness(ctx, []string{provider})
 		return err == nil && others && !answers
-	}):
+	}) && !a.own.isolated.longerThan(isolatedBound):
 		return standsIsolated
 	default:
 		return ""
 	}
+}
+
+// hereAnswers asks this cluster's API server, by as little as the backend can: to list all peerings takes longer than
+// hereBound where there are many.
+func (a *Activities) hereAnswers(ctx context.Context) error {
+	if b, ok := a.Backend.(backend.Alive); ok {
+		return b.Alive(ctx)
+	}
+	_, err := a.Backend.Peers(ctx)
+	return err
+}
+
+// longerThan reports whether looks have shown the fault for longer than that.
+func (f *fault) longerThan(d time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at.Sub(f.since) >= d
 }
 
 // ask reports whether the fault is there, by a look of the last seconds or by one of its own; false when the context
@@ -80,7 +109,7 @@ func (f *fault) ask(ctx context.Context, now func() time.Time, bound time.Durati
 		is := look(bounded)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.at, f.is = now(), is
+		f.note(now(), is)
 		return is, nil
 	})
 	select {

@@ -119,6 +119,43 @@ func TestJoinsClockStandsWithinARun(t *testing.T) {
 	})
 }
 
+// many is a cluster with so many peerings that listing them takes long.
+type many struct{ *world }
+
+func (m many) Peers(context.Context) ([]fleet.Provider, error) { return nil, context.DeadlineExceeded }
+
+func (m many) Alive(context.Context) error { return m.err }
+
+// That there is much to list is no fault that a clock stands for.
+func TestAClockGoesOnInALargeCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		stands bool
+	}{"it answers": {}, "it does not": {errors.New("connection refused"), true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := many{&world{err: c.err, verb: hangs}}
+			err := ended(t, (&activities.Activities{Backend: w, Messages: &messages{}, Catalog: offering{}}).Join, joining())
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, err, &app)
+			require.Equal(t, c.stands, !app.NonRetryable(), name)
+		})
+	}
+}
+
+// That nobody answers is believed for half an hour.
+func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
+	clock, b := &wall{at: noon}, &beats{}
+	a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: clock.now,
+		Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}}}
+	for minutes := range 33 {
+		require.Error(t, establish(t, a, time.Hour, b))
+		require.Equal(t, minutes < 30, b.last.Stands != "", "after %d minutes", minutes)
+		clock.pass(time.Minute)
+		last := b.last
+		b.before = &last
+	}
+}
+
 // wait passes time, or the rest of the context's.
 func wait(ctx context.Context, d time.Duration) {
 	bounded, cancel := context.WithTimeout(ctx, d)

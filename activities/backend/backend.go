@@ -187,6 +187,12 @@ type Watcher interface {
 	Restamp(ctx context.Context, attempt fleet.Attempt) error
 }
 
+// Alive asks the consumer's API server with one request. A backend whose Peers takes no more need not be one.
+type Alive interface {
+	// Alive is an error when the consumer's API server does not answer.
+	Alive(ctx context.Context) error
+}
+
 // Leftovers finds and removes what only a provider still has of us, after a lost history, a peering that was removed by
 // force while the provider was away, or a consumer that was rebuilt. A backend that leaves nothing so need not be one.
 type Leftovers interface {

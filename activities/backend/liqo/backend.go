@@ -82,6 +82,7 @@ var (
 	_ backend.Backend   = (*Backend)(nil)
 	_ backend.Watcher   = (*Backend)(nil)
 	_ backend.Leftovers = (*Backend)(nil)
+	_ backend.Alive     = (*Backend)(nil)
 )
 
 // opener makes a client of the cluster that credentials lead to.

@@ -106,6 +106,14 @@ func (b *Backend) consumer(ctx context.Context) (identity, error) {
 	return self, nil
 }
 
+// Alive asks the consumer's API server.
+func (b *Backend) Alive(ctx context.Context) error {
+	if _, err := clusterUID(ctx, b.local); err != nil {
+		return fmt.Errorf("ask this cluster's API server: %w", err)
+	}
+	return nil
+}
+
 // clusterUID is the UID of the namespace kube-system, found by the label that each namespace has of its name: the
 // worker may list namespaces, and get none.
 func clusterUID(ctx context.Context, cluster client.Client) (string, error) {

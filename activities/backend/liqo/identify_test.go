@@ -77,3 +77,19 @@ func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrInvalid, "one that goes on refusing means it")
 	require.ErrorContains(t, err, "may not read its cluster id")
 }
+
+// Whether this cluster answers is one request, however many peerings there are.
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	c := newClusters(t, nil, nil)
+	require.NoError(t, c.Alive(t.Context()))
+	down, asked := errors.New("connection refused"), 0
+	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			asked++
+			return down
+		},
+	})
+	require.ErrorIs(t, c.Alive(t.Context()), down)
+	require.Equal(t, 1, asked)
+}
