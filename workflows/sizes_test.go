@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
@@ -56,6 +57,22 @@ func settle(l *fleet.Ledger, now time.Time) {
 	}
 }
 
+// startsSize is how large an activity's input is that starts the drivers that are to be started now.
+func startsSize(t *testing.T, l *fleet.Ledger) int {
+	t.Helper()
+	var batch []activities.Task
+	for _, cmd := range l.Commands.Open {
+		if in := l.DriverInput(cmd); cmd.Kind == fleet.CommandStart && in != nil && len(batch) < 100 {
+			batch = append(batch, activities.Task{ID: cmd.ID, Kind: cmd.Kind, Group: l.Group, Start: &activities.Start{
+				Type: workflows.TypeScaleOut, ID: workflows.DriverID(cmd.Driver, cmd.Instance), Driver: in,
+			}})
+		}
+	}
+	text, err := json.Marshal(batch)
+	require.NoError(t, err)
+	return len(text)
+}
+
 // The largest group that the configuration allows, each instance refused by fifty providers and with a long failure,
 // fits in what Temporal takes, with an order open to each of its drivers, and reads back as it was.
 func TestLargestGroupFits(t *testing.T) {
@@ -67,7 +84,7 @@ func TestLargestGroupFits(t *testing.T) {
 			rng.Uint64()&0xffffffffffff))
 	}
 	l, now := group(t, instances)
-	started := 0
+	started, largest := 0, 0
 	for n := 0; started < instances; n++ {
 		require.Less(t, n, 100, "all are started")
 		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
@@ -90,7 +107,10 @@ func TestLargestGroupFits(t *testing.T) {
 			})
 		}
 		l.Step(fleet.GroupInput{Views: views}, now)
+		largest = max(largest, startsSize(t, l))
 	}
+	t.Logf("the largest batch of starts: %d KiB", largest>>10)
+	require.Less(t, largest, 512<<10)
 	now = now.Add(time.Minute) // all are to ask their providers again
 	l.Step(fleet.GroupInput{}, now)
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
