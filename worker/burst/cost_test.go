@@ -14,7 +14,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // sampled is how many histories are read of a kind of workflow that is not an entity; the rest is taken to be alike.
@@ -27,23 +26,19 @@ type cost struct {
 	kinds, billed          map[string]float64 // events and actions by the kind of event
 }
 
-// count is what all workflows of the server cost in a span of time, and the limits they have come near to in their
-// lives.
+// count is what all workflows of the server cost in a span of time, and how near to limits they have come.
 type count struct {
-	costs             map[string]*cost
-	undone            int
-	longest, largest  map[string]int // of entities: events, and bytes, of a run
-	memo, payload     int
-	memoIn, payloadIn string
-	failedTasks       map[string]int
+	costs       map[string]*cost
+	undone      int
+	reached     reached
+	failedTasks map[string]int
 }
 
 // count reads the histories.
 func (s *stack) count(from, to time.Time) *count {
 	s.t.Helper()
 	s.quiet()
-	c := &count{costs: map[string]*cost{}, longest: map[string]int{}, largest: map[string]int{},
-		failedTasks: map[string]int{}}
+	c := &count{costs: map[string]*cost{}, reached: reached{}, failedTasks: map[string]int{}}
 	kinds := map[string][]*workflowpb.WorkflowExecutionInfo{}
 	var page []byte
 	for {
@@ -87,14 +82,14 @@ func isBare(kind string) bool { return strings.HasPrefix(kind, "bare") }
 // read adds one history, which stands for weight of them.
 func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from, to time.Time, weight float64) {
 	s.t.Helper()
-	events, size := 0, 0
 	markerTask := int64(0)
+	run := newRun(kind, c.reached)
 	history := s.temporal.GetWorkflowHistory(s.ctx, e.WorkflowId, e.RunId, false,
 		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		require.NoError(s.t, err)
-		events, size = events+1, size+proto.Size(event)
+		run.see(event)
 		c.see(kind, event)
 		if at := event.EventTime.AsTime(); !isBare(kind) && (at.Before(from) || !at.Before(to)) {
 			continue
@@ -108,59 +103,17 @@ func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from,
 		k.kinds[name] += weight
 		k.billed[name] += billed
 	}
-	if entity(kind) {
-		c.longest[kind], c.largest[kind] = max(c.longest[kind], events), max(c.largest[kind], size)
-	}
+	run.end()
 }
 
-// see keeps the largest memo and payload, and the workflow tasks that failed.
+// see counts the workflow tasks that failed.
 func (c *count) see(kind string, e *historypb.HistoryEvent) {
-	memo := 0
-	for _, p := range e.GetWorkflowPropertiesModifiedEventAttributes().GetUpsertedMemo().GetFields() {
-		memo += len(p.GetData())
-	}
-	for _, p := range e.GetWorkflowExecutionStartedEventAttributes().GetMemo().GetFields() {
-		memo += len(p.GetData())
-	}
-	if memo > c.memo {
-		c.memo, c.memoIn = memo, kind
-	}
-	largestPayload(e.ProtoReflect(), func(n int) {
-		if n > c.payload {
-			c.payload, c.payloadIn = n, kind+"/"+strings.TrimPrefix(e.EventType.String(), "EVENT_TYPE_")
-		}
-	})
 	if f := e.GetWorkflowTaskFailedEventAttributes(); f != nil {
 		c.failedTasks[kind+"/failed/"+f.Cause.String()]++
 	}
 	if f := e.GetWorkflowTaskTimedOutEventAttributes(); f != nil {
 		c.failedTasks[kind+"/timed-out/"+f.TimeoutType.String()]++
 	}
-}
-
-// largestPayload tells the size of every payload in the message.
-func largestPayload(m protoreflect.Message, tell func(int)) {
-	if p, ok := m.Interface().(*commonpb.Payload); ok {
-		tell(len(p.GetData()))
-		return
-	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsMap() && f.MapValue().Message() != nil:
-			v.Map().Range(func(_ protoreflect.MapKey,
-				v protoreflect.Value) bool {
-				largestPayload(v.Message(), tell)
-				return true
-			})
-		case f.IsList() && f.Message() != nil:
-			for i := range v.List().Len() {
-				largestPayload(v.List().Get(i).Message(), tell)
-			}
-		case !f.IsMap() && !f.IsList() && f.Message() != nil:
-			largestPayload(v.Message(), tell)
-		}
-		return true
-	})
 }
 
 // actions are what Temporal Cloud bills for the event, by its documentation (https://docs.temporal.io/cloud/actions) and
@@ -249,22 +202,4 @@ func (c *count) printIdle(span time.Duration) {
 	}
 	bench("idle-group", groups, "actions/min", groups, "minute")
 	bench("idle-hub", hub, "actions/min", hub, "minute")
-}
-
-// printLimits prints the largest of all that Temporal limits, over the whole life of the server.
-func (c *count) printLimits(name string) {
-	const events, history, payload = 51_200, 50 << 20, 2 << 20 // where Temporal ends a workflow
-	for _, kind := range slices.Sorted(maps.Keys(c.longest)) {
-		bench("longest-"+kind+"-"+name, float64(c.longest[kind]), "events", float64(c.longest[kind])/events, "limit")
-		bench("largest-"+kind+"-"+name, float64(c.largest[kind])/1024, "KiB", float64(c.largest[kind])/history, "limit")
-	}
-	bench("memo-"+name, float64(c.memo)/1024, "KiB", float64(c.memo)/payload, "limit")
-	bench("payload-"+name, float64(c.payload)/1024, "KiB", float64(c.payload)/payload, "limit")
-	fmt.Printf("the largest memo is of a %s, the largest payload in %s\n", c.memoIn, c.payloadIn)
-	n := 0
-	for _, what := range slices.Sorted(maps.Keys(c.failedTasks)) {
-		n += c.failedTasks[what]
-		fmt.Printf("workflow tasks: %d %s\n", c.failedTasks[what], what)
-	}
-	bench("failed-tasks-"+name, float64(n), "tasks", float64(n), "task")
 }
