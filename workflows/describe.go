@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // describedRows bounds the rows that are shown; the command status shows all.
@@ -80,7 +81,7 @@ func logTransition(ctx workflow.Context, group string, t fleet.Transition) {
 }
 
 // logPeering is the same for a peering; its provider entity writes it.
-func logPeering(ctx workflow.Context, provider string, t fleet.PeeringTransition) {
+func logPeering(ctx workflow.Context, provider string, t provider.Transition) {
 	facts := []any{"provider", provider, "from", string(t.From), "event", string(t.Event), "phase", string(t.To)}
 	workflow.GetLogger(ctx).Info("peering phase", append(facts, reason(t.Failure)...)...)
 }

@@ -71,7 +71,7 @@
 // # The files
 //
 // Each workflow is in the file of its name. entity.go is the loop of both entities, with memo and continue-as-new;
-// nodegroup.go and provider.go receive, and make tasks of commands. drive.go executes fleet.Driver for scaleout.go and
+// nodegroup.go and provider.go receive, and make tasks of commands. drive.go executes driver.Driver for scaleout.go and
 // scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each; compare.go looks at the
 // providers, then compares.
 //

@@ -7,20 +7,21 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // activity runs the activity of one step to its end, which is done unless it says otherwise in ev. The one that learns
 // what the step brings tells it, too.
-type activity func(ctx workflow.Context, d *fleet.Driver, view fleet.View, ev *fleet.Event) error
+type activity func(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error
 
-// driver executes fleet.Driver: it hands over what happens and does what is decided.
-type driver struct {
-	*fleet.Driver
+// driverRun executes driver.Driver: it hands over what happens and does what is decided.
+type driverRun struct {
+	*driver.Driver
 	// ctx is the workflow's own context, which an operator may cancel; out outlives that.
 	ctx, out workflow.Context
 	steps    map[fleet.Step]activity
-	events   []fleet.DriverEvent
+	events   []driver.Event
 	stop     workflow.CancelFunc // of the step under way
 	alarm    alarm
 	telling  int
@@ -30,15 +31,15 @@ type driver struct {
 // drive is a driver's whole life; steps are those that it may run.
 func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) error {
 	out, _ := workflow.NewDisconnectedContext(ctx)
-	d := &driver{Driver: fleet.NewDriver(in, workflow.Now(ctx)), ctx: ctx, out: out, steps: steps}
+	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), ctx: ctx, out: out, steps: steps}
 	orders, answers := workflow.GetSignalChannel(ctx, SignalOrder), workflow.GetSignalChannel(ctx, SignalAnswer)
 	workflow.Go(ctx, func(g workflow.Context) {
 		if g.Done().Receive(g, nil); errors.Is(g.Err(), workflow.ErrCanceled) {
-			d.events = append(d.events, fleet.DriverEvent{Cancelled: true})
+			d.events = append(d.events, driver.Event{Cancelled: true})
 		}
 	})
-	onReset(out, func() { d.events = append(d.events, fleet.DriverEvent{Reset: true}) })
-	d.do(d.Step(fleet.DriverEvent{}, workflow.Now(out)))
+	onReset(out, func() { d.events = append(d.events, driver.Event{Reset: true}) })
+	d.do(d.Step(driver.Event{}, workflow.Now(out)))
 	for d.end == fleet.EndNone || d.telling > 0 {
 		err := workflow.Await(out, func() bool {
 			return len(d.events) > 0 || orders.Len() > 0 || answers.Len() > 0 || d.end != fleet.EndNone && d.telling == 0
@@ -60,7 +61,7 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 }
 
 // handle steps through what happened, until the driver is at its end.
-func (d *driver) handle() {
+func (d *driverRun) handle() {
 	events := d.events
 	d.events = nil
 	for _, ev := range events {
@@ -70,22 +71,22 @@ func (d *driver) handle() {
 	}
 }
 
-func (d *driver) receive(orders, answers workflow.ReceiveChannel) {
+func (d *driverRun) receive(orders, answers workflow.ReceiveChannel) {
 	for o := new(fleet.Order); orders.ReceiveAsync(o); o = new(fleet.Order) {
-		d.events = append(d.events, fleet.DriverEvent{Order: o})
+		d.events = append(d.events, driver.Event{Order: o})
 	}
 	for a := new(fleet.Answer); answers.ReceiveAsync(a); a = new(fleet.Answer) {
-		d.events = append(d.events, fleet.DriverEvent{Answer: a})
+		d.events = append(d.events, driver.Event{Answer: a})
 	}
 }
 
 // do carries out what was decided.
-func (d *driver) do(actions []fleet.DriverAction) {
+func (d *driverRun) do(actions []driver.Action) {
 	for _, a := range actions {
 		if a.Timer > 0 {
 			d.alarm.disarm()
 			d.alarm.arm(d.out, workflow.Now(d.out).Add(a.Timer), func() {
-				d.events = append(d.events, fleet.DriverEvent{Elapsed: true})
+				d.events = append(d.events, driver.Event{Elapsed: true})
 			})
 		}
 		if a.CancelStep && d.stop != nil {
@@ -104,7 +105,7 @@ func (d *driver) do(actions []fleet.DriverAction) {
 }
 
 // tell delivers what no step tells: a view, an ask, a release. The driver ends only when all is delivered.
-func (d *driver) tell(a fleet.DriverAction) {
+func (d *driverRun) tell(a driver.Action) {
 	in := activities.TellInput{Group: d.Spec.ID, View: a.Tell}
 	switch {
 	case a.Ask:
@@ -125,7 +126,7 @@ func (d *driver) tell(a fleet.DriverAction) {
 }
 
 // run runs one step next to the loop; its end is an event.
-func (d *driver) run(step fleet.Step) {
+func (d *driverRun) run(step fleet.Step) {
 	ev := fleet.Event{Kind: fleet.Done, Step: step, Attempt: d.Instance.Attempt}
 	ctx, cancel := workflow.WithCancel(d.out)
 	d.stop = cancel
@@ -133,12 +134,12 @@ func (d *driver) run(step fleet.Step) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		d.outcome(&ev, d.steps[step](ctx, d.Driver, view, &ev))
 		d.stop = nil
-		d.events = append(d.events, fleet.DriverEvent{Ended: &ev})
+		d.events = append(d.events, driver.Event{Ended: &ev})
 	})
 }
 
 // outcome makes an event of a step's end. Only an answer of the activity's own code, typed, is a no of the provider.
-func (d *driver) outcome(ev *fleet.Event, err error) {
+func (d *driverRun) outcome(ev *fleet.Event, err error) {
 	switch {
 	case err == nil:
 	case temporal.IsCanceledError(err):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -217,20 +218,20 @@ func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 // A driver that was reset gets the grant of an attempt that it made since and forgot, maybe before it hears of the
 // reset: the hold stays until the attempt is undone. One of an attempt that was left is given back.
 func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
-	d := fleet.NewDriver(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1)}, t0)
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1)}, t0)
 	d.Instance.Attempt = 2
-	answer := func(attempt int) []fleet.DriverAction {
+	answer := func(attempt int) []driver.Action {
 		key := fleet.ObjectName("standard-x-1", attempt)
-		return d.Step(fleet.DriverEvent{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldGranted}}, t0)
+		return d.Step(driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldGranted}}, t0)
 	}
 	returned := func(attempt int) {
 		actions := answer(attempt)
 		require.Len(t, actions, 1)
 		require.Equal(t, fleet.ObjectName("standard-x-1", attempt), actions[0].Release.ObjectName())
 	}
-	d.Step(fleet.DriverEvent{}, t0)
+	d.Step(driver.Event{}, t0)
 	require.Empty(t, answer(3))
-	require.True(t, d.Step(fleet.DriverEvent{Reset: true}, t0)[0].CancelStep)
+	require.True(t, d.Step(driver.Event{Reset: true}, t0)[0].CancelStep)
 	require.Empty(t, answer(3))
 	returned(1)
 }
@@ -239,11 +240,11 @@ func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
 func TestRetryDoesNotBeginTheDrainAnew(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", spec(1), t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
-	d := fleet.NewDriver(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
-	require.Equal(t, fleet.StepDrain, d.Step(fleet.DriverEvent{}, t0)[0].Run)
-	retry := fleet.DriverEvent{Order: &fleet.Order{Retry: true}}
+	d := driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+	require.Equal(t, fleet.StepDrain, d.Step(driver.Event{}, t0)[0].Run)
+	retry := driver.Event{Order: &fleet.Order{Retry: true}}
 	require.Empty(t, d.Step(retry, t0))
 	drained := fleet.Event{Kind: fleet.Done, Step: fleet.StepDrain, Attempt: 1}
-	require.Equal(t, fleet.StepReturn, d.Step(fleet.DriverEvent{Ended: &drained}, t0)[0].Run)
+	require.Equal(t, fleet.StepReturn, d.Step(driver.Event{Ended: &drained}, t0)[0].Run)
 	require.True(t, d.Step(retry, t0)[0].CancelStep)
 }

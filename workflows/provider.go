@@ -7,68 +7,71 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // Provider owns one provider's holds and the phase of its peering. It has peering/<id> and unpeering/<id> started, one
 // at a time, and acts on their reports. It closes when it was of no use for a day; the next acquire starts it anew.
 func Provider(ctx workflow.Context, in EntityInput) error {
 	e := &entity{ctx: ctx, in: in, kind: TypeProvider, local: true}
-	p := &provider{
+	p := &providerRun{
 		ctx: ctx, holds: e.channel(SignalHolds), reports: e.channel(SignalReport),
 		differences: e.channel(SignalDifferences), cordons: e.channel(SignalCordon),
 	}
 	e.core = p
 	if in.State == nil {
-		p.provider = fleet.NewProviderState(in.Name, workflow.Now(ctx))
+		p.provider = provider.New(in.Name, workflow.Now(ctx))
 	} else if err := fleet.Decode(in.State, &p.provider); err != nil {
 		return err
 	}
 	return e.run()
 }
 
-type provider struct {
+type providerRun struct {
 	ctx                                  workflow.Context
-	provider                             *fleet.ProviderState
+	provider                             *provider.State
 	holds, reports, differences, cordons workflow.ReceiveChannel
 }
 
-func (p *provider) receive(now time.Time) {
+func (p *providerRun) receive(now time.Time) {
 	for on := new(bool); p.cordons.ReceiveAsync(on); on = new(bool) {
-		p.take(fleet.ProviderInput{Cordon: on}, now)
+		p.take(provider.Input{Cordon: on}, now)
 	}
 	if requests := receiveAll[fleet.HoldRequest](p.holds); len(requests) > 0 {
-		p.take(fleet.ProviderInput{Requests: requests}, now)
+		p.take(provider.Input{Requests: requests}, now)
 	}
 	for r := new(fleet.PeeringReport); p.reports.ReceiveAsync(r); r = new(fleet.PeeringReport) {
-		p.take(fleet.ProviderInput{Report: r}, now)
+		p.take(provider.Input{Report: r}, now)
 	}
 	for d := new(fleet.Differences); p.differences.ReceiveAsync(d); d = new(fleet.Differences) {
-		p.take(fleet.ProviderInput{Differences: d}, now)
+		p.take(provider.Input{Differences: d}, now)
 	}
 }
 
-func (p *provider) step(r *fleet.Result, now time.Time) { p.take(fleet.ProviderInput{Result: r}, now) }
+func (p *providerRun) step(r *fleet.Result, now time.Time) {
+	p.take(provider.Input{Result: r}, now)
+}
 
-func (p *provider) take(in fleet.ProviderInput, now time.Time) {
+func (p *providerRun) take(in provider.Input, now time.Time) {
 	p.provider.Step(in, now)
 	for _, t := range p.provider.Transitions() {
 		logPeering(p.ctx, p.provider.ID, t)
 	}
 }
 
-func (p *provider) commands() *fleet.Commands   { return &p.provider.Commands }
-func (p *provider) due(now time.Time) time.Time { return p.provider.Due(now) }
-func (p *provider) over(now time.Time) bool     { return p.provider.Over(now) }
-func (p *provider) ready() bool                 { return !p.provider.Recovering }
-func (p *provider) revision() int64             { return p.provider.Revision }
-func (p *provider) state() any                  { return p.provider }
+func (p *providerRun) commands() *fleet.Commands   { return &p.provider.Commands }
+func (p *providerRun) due(now time.Time) time.Time { return p.provider.Due(now) }
+func (p *providerRun) over(now time.Time) bool     { return p.provider.Over(now) }
+func (p *providerRun) ready() bool                 { return !p.provider.Recovering }
+func (p *providerRun) revision() int64             { return p.provider.Revision }
+func (p *providerRun) state() any                  { return p.provider }
 
-func (p *provider) snapshot(now time.Time) (map[string]any, string) {
+func (p *providerRun) snapshot(now time.Time) (map[string]any, string) {
 	s := p.provider.Snapshot(now)
 	return map[string]any{MemoSnapshot: s}, describeProvider(s)
 }
 
-func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
+func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 	t := activities.Task{ID: cmd.ID, Kind: cmd.Kind, Provider: p.provider.ID}
 	switch cmd.Kind {
 	case fleet.CommandAnswer:
@@ -95,7 +98,7 @@ func (p *provider) task(cmd fleet.Command) (activities.Task, bool) {
 }
 
 // start has the peering made or removed, as nodeGroup.driver has drivers started.
-func (p *provider) start(workflowType, id string) *activities.Start {
+func (p *providerRun) start(workflowType, id string) *activities.Start {
 	in := p.provider.PeeringInput()
 	return &activities.Start{
 		Type: workflowType, ID: here(p.ctx, id), Queue: queue(p.ctx, LaneDrivers), Peering: &in,

@@ -4,6 +4,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -14,7 +15,7 @@ func ScaleIn(ctx workflow.Context, in fleet.DriverInput) error {
 	return drive(ctx, in, map[fleet.Step]activity{fleet.StepDrain: drainNode, fleet.StepReturn: returnNode})
 }
 
-func drainNode(ctx workflow.Context, d *fleet.Driver, _ fleet.View, _ *fleet.Event) error {
+func drainNode(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Event) error {
 	at := d.Instance.AttemptRef()
 	in := activities.DrainInput{Attempt: at, Force: d.Instance.Force, Budget: d.Spec.Budgets.WithDefaults().Drain}
 	ctx = removing(ctx, "drain "+at.ObjectName())
@@ -22,7 +23,7 @@ func drainNode(ctx workflow.Context, d *fleet.Driver, _ fleet.View, _ *fleet.Eve
 }
 
 // returnNode gives the node, its slice and its hold back.
-func returnNode(ctx workflow.Context, d *fleet.Driver, view fleet.View, _ *fleet.Event) error {
+func returnNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	at := d.Instance.AttemptRef()
 	in := activities.ReturnInput{Attempt: at, View: &view}
 	ctx = removing(ctx, "return "+at.ObjectName()+" to "+at.Provider.ID)

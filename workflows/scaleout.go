@@ -8,6 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -23,7 +24,7 @@ func ScaleOut(ctx workflow.Context, in fleet.DriverInput) error {
 // scaleOut keeps the offers that it has found for the choice between them.
 type scaleOut struct{ found activities.DiscoverOutput }
 
-func (s *scaleOut) discover(ctx workflow.Context, d *fleet.Driver, _ fleet.View, _ *fleet.Event) error {
+func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Event) error {
 	i := d.Instance
 	_, number, _ := fleet.ParseInstanceName(d.Spec.ID, i.Name)
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
@@ -34,7 +35,7 @@ func (s *scaleOut) discover(ctx workflow.Context, d *fleet.Driver, _ fleet.View,
 }
 
 // choose selects from the shortlist, in the same task as the discovery's end.
-func (s *scaleOut) choose(ctx workflow.Context, d *fleet.Driver, view fleet.View, ev *fleet.Event) error {
+func (s *scaleOut) choose(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error {
 	var out activities.SelectOutput
 	in := activities.SelectInput{Spec: d.Spec, Found: s.found, Refused: slices.Clone(d.Instance.Refused), View: view}
 	if err := workflow.ExecuteLocalActivity(local(ctx), activities.NameSelect, in).Get(ctx, &out); err != nil {
@@ -56,7 +57,7 @@ func (s *scaleOut) choose(ctx workflow.Context, d *fleet.Driver, view fleet.View
 }
 
 // joinNode waits for the virtual node.
-func joinNode(ctx workflow.Context, d *fleet.Driver, view fleet.View, _ *fleet.Event) error {
+func joinNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	i := d.Instance
 	at := i.AttemptRef()
 	in := activities.JoinInput{View: view, Node: backend.NodeSpec{

@@ -15,13 +15,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // onTheWire is what one build writes and another one may read: the state that continue-as-new carries, memos, the
 // inputs of workflows, updates, signals and activities, and what activities answer.
 var onTheWire = map[string]any{
 	// state and memos, which fleet.Encode compresses, and what starts an entity
-	"Ledger": fleet.Ledger{}, "ProviderState": fleet.ProviderState{}, "Snapshot": fleet.Snapshot{},
+	"Ledger": fleet.Ledger{}, "ProviderState": provider.State{}, "Snapshot": fleet.Snapshot{},
 	"CostDay": money.CostDay{}, "Choice": fleet.Choice{},
 	"ProviderSnapshot": fleet.ProviderSnapshot{}, "EntityInput": workflows.EntityInput{},
 	// other workflows' inputs

@@ -8,15 +8,16 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // A fault of our own cluster is told at once, holds up nobody but where a namespace is at stake, and is over with the
 // peering, or when a round says so.
 func TestFaultsOfOurOwn(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
-	p := fleet.NewProviderState("milan", now)
-	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, now)
-	p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldNoRoom, Message: "no CPU"}}}, now)
+	p := provider.New("milan", now)
+	p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, now)
+	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldNoRoom, Message: "no CPU"}}}, now)
 	standing := p.Snapshot(now).Standing
 	require.Equal(t, fleet.ConditionNoRoomForGateway, standing.Condition())
 	require.Equal(t, "no CPU", standing.Message)

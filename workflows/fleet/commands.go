@@ -39,28 +39,30 @@ func (c *Commands) Close(id int64) *Command {
 	return &cmd
 }
 
-// Has reports whether a command that match accepts is open.
-func (c *Commands) Has(match func(Command) bool) bool { return slices.ContainsFunc(c.Open, match) }
+// Has reports whether a command of one of these kinds is open.
+func (c *Commands) Has(kinds ...CommandKind) bool {
+	return slices.ContainsFunc(c.Open, func(cmd Command) bool { return slices.Contains(kinds, cmd.Kind) })
+}
 
 // Drop takes out every command that match accepts.
 func (c *Commands) Drop(match func(Command) bool) { c.Open = slices.DeleteFunc(c.Open, match) }
 
-// delay is how long a command that could not be executed waits before the next try.
-const delay = 2 * time.Second
+// RetryAfter is how long a command that could not be executed waits before the next try.
+const RetryAfter = 2 * time.Second
 
-// due is when the first delayed command may run; zero when none is delayed.
-func (c *Commands) due(now time.Time) time.Time {
+// Due is when the first delayed command may run; zero when none is delayed.
+func (c *Commands) Due(now time.Time) time.Time {
 	var next time.Time
 	for _, cmd := range c.Open {
 		if cmd.NotBefore.After(now) {
-			next = earlier(next, cmd.NotBefore)
+			next = Earlier(next, cmd.NotBefore)
 		}
 	}
 	return next
 }
 
-// earlier is the earlier of two times; a zero time is never.
-func earlier(a, b time.Time) time.Time {
+// Earlier is the earlier of two times; a zero time is never.
+func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // picture is what the checks remember of a group from before a step.
@@ -156,7 +158,7 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 		if ends || wentOn || e != nil && e.Driver.Generation == v.Generation {
 			continue
 		}
-		if !l.Commands.Has(func(c fleet.Command) bool {
+		if !slices.ContainsFunc(l.Commands.Open, func(c fleet.Command) bool {
 			return c.Kind == fleet.CommandOrder && c.Instance == v.Instance && c.Order.Stop && c.Order.Generation == v.Generation
 		}) {
 			x.violates("the driver of %s, generation %v, is not told to stop", v.Instance, v.Generation)
@@ -165,7 +167,7 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 }
 
 // checkPeering holds what a provider believes after a report against what there is.
-func (x *explorer) checkPeering(id string, t fleet.PeeringTransition) {
+func (x *explorer) checkPeering(id string, t provider.Transition) {
 	made := t.From == fleet.Establishing || t.From == fleet.Repairing
 	removed := t.From == fleet.Removing || t.From == fleet.Compensating
 	peered := x.provider(id).peered
@@ -176,7 +178,7 @@ func (x *explorer) checkPeering(id string, t fleet.PeeringTransition) {
 
 // checkHolds holds a provider against the releases that it was told within the hour. One that begins anew holds what
 // exists: a Join that hung may have made it since, and a group that began anew as well has taken it back.
-func (x *explorer) checkHolds(p *provider) {
+func (x *explorer) checkHolds(p *providerRun) {
 	for _, key := range p.p.LiveHolds() {
 		exists := slices.ContainsFunc(x.objects, func(o *object) bool {
 			return o.Attempt.ObjectName() == key && o.granted == p.p.ID
@@ -189,7 +191,7 @@ func (x *explorer) checkHolds(p *provider) {
 
 // checkDriver holds what a driver does against what has happened to it: one that is told to stop begins nothing more, a
 // grant for an attempt that it has left is given back, and it ends with a view.
-func (x *explorer) checkDriver(d *driver, was int, ev fleet.DriverEvent, actions []fleet.DriverAction) {
+func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions []driver.Action) {
 	name := d.d.Instance.Name
 	gave := false
 	for _, a := range actions {
@@ -216,7 +218,7 @@ func (x *explorer) checkDriver(d *driver, was int, ev fleet.DriverEvent, actions
 	}
 }
 
-func (x *explorer) checkProvider(p *fleet.ProviderState) {
+func (x *explorer) checkProvider(p *provider.State) {
 	for _, h := range p.Holds {
 		if row := p.Phase.Row(); h.State == fleet.HoldWaiting && !row.Waits && !p.Recovering {
 			x.violates("%s waits for %s, which is %s", h.Key, p.ID, p.Phase)
@@ -246,7 +248,7 @@ func (x *explorer) removesPeering(c *cluster, runNumber int) {
 	if r == nil || r.status != running {
 		return
 	}
-	p := r.actor.(*provider).p
+	p := r.actor.(*providerRun).p
 	for _, h := range p.Holds {
 		if h.State == fleet.HoldGranted && x.mode < modeTerminate {
 			x.violates("the peering with %s goes (run %d, now %d) while %s holds it", c.id, runNumber, p.Run, h.Key)
@@ -274,7 +276,7 @@ func (x *explorer) undoes(key string) bool {
 	}
 	return slices.ContainsFunc(x.servers, func(s *server) bool {
 		l := x.group(s.spec.ID)
-		return l != nil && l.Commands.Has(func(c fleet.Command) bool {
+		return l != nil && slices.ContainsFunc(l.Commands.Open, func(c fleet.Command) bool {
 			return c.Kind == fleet.CommandUndo && c.Attempt.ObjectName() == key
 		})
 	})
@@ -303,7 +305,7 @@ func (x *explorer) undoStarted(at fleet.Attempt) {
 		return l != nil && l.Find(at.Instance) != nil && l.Find(at.Instance).Phase != fleet.Released
 	}
 	if r := x.runs["scale-out/"+at.Instance]; r != nil && r.status == running && x.mode < modeTerminate && wanted() {
-		if d := r.actor.(*driver); d.end == fleet.EndNone && d.d.Instance.Attempt == at.Number &&
+		if d := r.actor.(*driverRun); d.end == fleet.EndNone && d.d.Instance.Attempt == at.Number &&
 			d.d.Instance.Phase == fleet.Joining {
 			x.violates("%s is undone while it joins", at.ObjectName())
 		}
@@ -375,7 +377,7 @@ func (x *explorer) checkClusterRest(c *cluster, booked map[string]string) {
 		}
 		return
 	}
-	p := r.actor.(*provider).p
+	p := r.actor.(*providerRun).p
 	want = append(want, x.standbysOf(c)...)
 	if got := p.LiveHolds(); !slices.Equal(got, want) {
 		x.violates("%s: held by %v, and used by %v", c.id, got, want)

@@ -19,7 +19,7 @@ func (x *explorer) tooLate() {
 		gone := t.view != nil && l != nil && l.Find(t.view.Instance) == nil
 		released, followed := false, false
 		if r := x.runs["provider/"+t.provider]; r != nil && r.status == running {
-			p := r.actor.(*provider)
+			p := r.actor.(*providerRun)
 			released = slices.ContainsFunc(t.holds, func(h fleet.HoldRequest) bool {
 				return h.Kind == fleet.HoldAcquire && !p.released[h.Key].IsZero()
 			})
@@ -72,7 +72,7 @@ func (x *explorer) discover() {
 			}
 		}
 		for _, r := range slices.Clone(x.active) {
-			if _, drives := r.actor.(*driver); drives && r.failing.IsZero() && len(r.inbox) > 0 {
+			if _, drives := r.actor.(*driverRun); drives && r.failing.IsZero() && len(r.inbox) > 0 {
 				in := r.inbox
 				r.inbox = nil
 				r.actor.task(x, r, in)
@@ -160,7 +160,7 @@ func (x *explorer) rush(s *server) {
 
 // failTask has a driver fail its workflow tasks, for ever.
 func (x *explorer) failTask() {
-	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driver); return is && r.failing.IsZero() }); r != nil {
+	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driverRun); return is && r.failing.IsZero() }); r != nil {
 		x.note("%s fails its task", r.id)
 		x.count("failing tasks")
 		r.failing = x.now
@@ -182,15 +182,15 @@ func (x *explorer) reset() {
 	switch a := r.actor.(type) {
 	case *group:
 		x.continueAsNew(r, x.newGroup(a.l.Group), false)
-	case *provider:
+	case *providerRun:
 		x.continueAsNew(r, x.newProvider(a.p.ID), false)
 	case *peering:
 		x.signal(r.id, reset{})
-	case *driver:
+	case *driverRun:
 		if len(r.past) == 0 {
 			return
 		}
-		d := r.past[x.rng.IntN(len(r.past))].clone().(*driver)
+		d := r.past[x.rng.IntN(len(r.past))].clone().(*driverRun)
 		x.end(r, failed)
 		delete(x.runs, r.id)
 		x.start(r.id, true, d, reset{})

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// driver runs a fleet.Driver as workflows.drive does.
-type driver struct {
-	d    *fleet.Driver
+// driverRun runs a driver.Driver as workflows.drive does.
+type driverRun struct {
+	d    *driver.Driver
 	kind fleet.DriverKind
 	// step is the activity of the step under way, doing what it does; free is what Discover found.
 	step    int
@@ -27,11 +28,11 @@ type (
 	reset     struct{}
 )
 
-func newDriver(kind fleet.DriverKind, in fleet.DriverInput, now time.Time) *driver {
-	return &driver{d: fleet.NewDriver(in, now), kind: kind}
+func newDriver(kind fleet.DriverKind, in fleet.DriverInput, now time.Time) *driverRun {
+	return &driverRun{d: driver.New(in, now), kind: kind}
 }
 
-func (d *driver) clone() actor {
+func (d *driverRun) clone() actor {
 	c, inner := *d, *d.d
 	inner.Left, inner.Instance.Refused = slices.Clone(inner.Left), slices.Clone(inner.Instance.Refused)
 	inner.Instance.Spec = &inner.Spec
@@ -39,18 +40,18 @@ func (d *driver) clone() actor {
 	return &c
 }
 
-func (d *driver) task(x *explorer, r *run, in []any) {
+func (d *driverRun) task(x *explorer, r *run, in []any) {
 	if r.past = append(r.past, d.clone()); len(r.past) > 4 {
 		r.past = r.past[1:]
 	}
 	if !r.timer.IsZero() && !x.now.Before(r.timer) {
 		r.timer = time.Time{}
-		in = append(in, fleet.DriverEvent{Elapsed: true})
+		in = append(in, driver.Event{Elapsed: true})
 	}
 	for _, m := range in {
-		ev := fleet.DriverEvent{}
+		ev := driver.Event{}
 		switch m := m.(type) {
-		case fleet.DriverEvent:
+		case driver.Event:
 			ev = m
 		case fleet.Order:
 			ev.Order = &m
@@ -89,7 +90,7 @@ func (d *driver) task(x *explorer, r *run, in []any) {
 	}
 }
 
-func (d *driver) do(x *explorer, r *run, actions []fleet.DriverAction) {
+func (d *driverRun) do(x *explorer, r *run, actions []driver.Action) {
 	for _, a := range actions {
 		if a.Timer > 0 {
 			r.timer = x.now.Add(a.Timer)
@@ -117,12 +118,12 @@ func (d *driver) do(x *explorer, r *run, actions []fleet.DriverAction) {
 	}
 }
 
-func (d *driver) tell(x *explorer, r *run, t tell) {
+func (d *driverRun) tell(x *explorer, r *run, t tell) {
 	d.telling++
 	x.schedule(r, &t)
 }
 
-func (d *driver) run(x *explorer, r *run, step fleet.Step) {
+func (d *driverRun) run(x *explorer, r *run, step fleet.Step) {
 	view, at := d.d.View(), d.d.Instance.AttemptRef()
 	ev := fleet.Event{Kind: fleet.Done, Step: step, Attempt: at.Number}
 	switch step {
@@ -141,7 +142,7 @@ func (d *driver) run(x *explorer, r *run, step fleet.Step) {
 }
 
 // choose is Select: its choice is made of what Discover found, and told as often as it is tried.
-func (d *driver) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
+func (d *driverRun) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
 	if len(d.free) == 0 {
 		if ev.Kind = fleet.Refused; d.full {
 			ev.Kind = fleet.Again

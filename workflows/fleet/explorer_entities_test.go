@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
-// group runs a Ledger as workflows.NodeGroup does, and provider a ProviderState.
+// group runs a Ledger as workflows.NodeGroup does, and providerRun a provider.State.
 type group struct {
 	l        *fleet.Ledger
 	inFlight map[int64]bool
 }
 
-type provider struct {
-	p        *fleet.ProviderState
+type providerRun struct {
+	p        *provider.State
 	inFlight map[int64]bool
 	released map[string]time.Time // when it was told to release a hold
 }
@@ -35,8 +36,8 @@ func (x *explorer) newGroup(id string) *group {
 	return &group{fleet.NewLedger(id, x.now), map[int64]bool{}}
 }
 
-func (x *explorer) newProvider(id string) *provider {
-	return &provider{fleet.NewProviderState(id, x.now), map[int64]bool{}, map[string]time.Time{}}
+func (x *explorer) newProvider(id string) *providerRun {
+	return &providerRun{provider.New(id, x.now), map[int64]bool{}, map[string]time.Time{}}
 }
 
 func (g *group) clone() actor {
@@ -50,11 +51,11 @@ func (g *group) clone() actor {
 	return c
 }
 
-func (p *provider) clone() actor {
+func (p *providerRun) clone() actor {
 	raw, _ := json.Marshal(p.p)
-	s := &fleet.ProviderState{}
+	s := &provider.State{}
 	_ = json.Unmarshal(raw, s)
-	c := &provider{s, map[int64]bool{}, maps.Clone(p.released)}
+	c := &providerRun{s, map[int64]bool{}, maps.Clone(p.released)}
 	for id := range p.inFlight {
 		c.inFlight[id] = true
 	}
@@ -176,10 +177,10 @@ func attemptText(cmd fleet.Command) string {
 	return cmd.Attempt.ObjectName()
 }
 
-func (p *provider) task(x *explorer, r *run, in []any) {
+func (p *providerRun) task(x *explorer, r *run, in []any) {
 	for _, m := range in {
 		if on, ok := m.(cordon); ok {
-			p.step(x, fleet.ProviderInput{Cordon: (*bool)(&on)})
+			p.step(x, provider.Input{Cordon: (*bool)(&on)})
 		}
 	}
 	var requests []fleet.HoldRequest
@@ -194,20 +195,20 @@ func (p *provider) task(x *explorer, r *run, in []any) {
 			p.released[q.Key] = x.now
 		}
 	}
-	p.step(x, fleet.ProviderInput{Requests: requests})
+	p.step(x, provider.Input{Requests: requests})
 	for _, m := range in {
 		switch m := m.(type) {
 		case fleet.PeeringReport:
-			p.step(x, fleet.ProviderInput{Report: &m})
+			p.step(x, provider.Input{Report: &m})
 		case fleet.Differences:
-			p.step(x, fleet.ProviderInput{Differences: &m})
+			p.step(x, provider.Input{Differences: &m})
 		case ended:
 			result := m.result.(fleet.Result)
 			delete(p.inFlight, result.ID)
-			p.step(x, fleet.ProviderInput{Result: &result})
+			p.step(x, provider.Input{Result: &result})
 		}
 	}
-	p.step(x, fleet.ProviderInput{})
+	p.step(x, provider.Input{})
 	for _, cmd := range p.p.Commands.Open {
 		if p.inFlight[cmd.ID] || cmd.NotBefore.After(x.now) {
 			continue
@@ -224,13 +225,13 @@ func (p *provider) task(x *explorer, r *run, in []any) {
 		return
 	}
 	if x.trouble(3) {
-		c := p.clone().(*provider)
+		c := p.clone().(*providerRun)
 		c.inFlight = map[int64]bool{}
 		x.continueAsNew(r, c, true)
 	}
 }
 
-func (p *provider) step(x *explorer, in fleet.ProviderInput) {
+func (p *providerRun) step(x *explorer, in provider.Input) {
 	before := p.p.LiveHolds()
 	p.p.Step(in, x.now)
 	for _, key := range before {

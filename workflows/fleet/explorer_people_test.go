@@ -221,7 +221,7 @@ func (x *explorer) unpeer() {
 			func(o *object) bool { return o.granted == c.id }) {
 			continue
 		}
-		if p := r.actor.(*provider).p; p.Phase.Row().Runs == "" && !p.Recovering {
+		if p := r.actor.(*providerRun).p; p.Phase.Row().Runs == "" && !p.Recovering {
 			x.note("%s is unpeered by hand", c.id)
 			c.peered = false
 		}
@@ -260,7 +260,7 @@ func (x *explorer) pick(accept func(*run) bool) *run {
 
 func (r *run) entity() bool {
 	switch r.actor.(type) {
-	case *group, *provider:
+	case *group, *providerRun:
 		return true
 	}
 	return false

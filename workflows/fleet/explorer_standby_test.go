@@ -5,6 +5,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // changeStandby is a change of a group's config, or of what providers cost, which decides where its standbys are.
@@ -34,12 +35,12 @@ func (x *explorer) rankStandby(q fleet.StandbyQuestion) []fleet.StandbyRow {
 	return choice.RankStandby(q, all, states, peers, x.now)
 }
 
-func nodeHolds(p *fleet.ProviderState) []string {
+func nodeHolds(p *provider.State) []string {
 	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
 }
 
 // checkStandbyRelease: a comparison releases the hold of no standby that a group keeps.
-func (x *explorer) checkStandbyRelease(p *fleet.ProviderState, key string, in fleet.ProviderInput) {
+func (x *explorer) checkStandbyRelease(p *provider.State, key string, in provider.Input) {
 	if in.Differences == nil || contains(p.LiveHolds(), key) || x.mode >= modeTerminate {
 		return
 	}

@@ -340,14 +340,14 @@ func (x *explorer) rest() {
 // forgotten it, and its group as well.
 func (x *explorer) endForgotten() {
 	for _, r := range slices.Clone(x.active) {
-		d, drives := r.actor.(*driver)
+		d, drives := r.actor.(*driverRun)
 		if !drives || d.stopped || d.d.Instance.Phase != fleet.Peering {
 			continue
 		}
 		key := d.d.Instance.AttemptRef().ObjectName()
 		held := slices.ContainsFunc(x.clusters, func(c *cluster) bool {
 			p := x.runs["provider/"+c.id]
-			return p != nil && p.status == running && contains(p.actor.(*provider).p.LiveHolds(), key)
+			return p != nil && p.status == running && contains(p.actor.(*providerRun).p.LiveHolds(), key)
 		})
 		if l := x.group(d.d.Spec.ID); !held && l != nil && l.Find(d.d.Instance.Name) == nil {
 			x.end(r, failed)

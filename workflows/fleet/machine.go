@@ -19,6 +19,9 @@ const (
 	Paused     EventKind = "paused"     // an operator paused the group; what has a grant goes on
 )
 
+// Stopped ends a driver whose group no longer wants it; it is no event of the table.
+const Stopped EventKind = "stopped"
+
 // EventKinds lists every event, in the order of the tables.
 var EventKinds = []EventKind{
 	Done, Again, Refused, GaveUp, Cancelled, Deadline, Registered, NotReady, Lost, Deleted, Expired, Paused,
@@ -90,7 +93,7 @@ var Machine = []Row{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
 	})},
-	// The provider's answer moves it on, see driverwaits.go.
+	// The provider's answer moves it on, see package driver.
 	{Peering, StepAcquire, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
 		Deleted: to(Unpeering), Paused: to(Failed),

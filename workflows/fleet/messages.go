@@ -112,6 +112,17 @@ const (
 	HoldNoRoom   HoldRequestKind = "noRoom"   // a peering being made lacks room on this cluster
 )
 
+// HoldState is what became of a hold.
+type HoldState string
+
+// The states of a hold.
+const (
+	HoldWaiting  HoldState = "waiting" // the peering is on its way
+	HoldGranted  HoldState = "granted"
+	HoldRefused  HoldState = "refused"
+	HoldReleased HoldState = "released"
+)
+
 // Answer is what a provider tells the driver of a hold: what ends the wait, and to one that asks again that it waits.
 type Answer struct {
 	Key     string    `json:"key"`

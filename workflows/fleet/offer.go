@@ -84,3 +84,8 @@ func (o Offer) Linger() time.Duration {
 	}
 	return time.Duration(*o.LingerSeconds) * time.Second
 }
+
+// Told is what a view tells of the offer.
+func (o Offer) Told() *Offer {
+	return &Offer{Name: o.Name, Provider: o.Provider, Credentials: o.Credentials, Hourly: o.Hourly}
+}

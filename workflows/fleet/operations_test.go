@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // Why an operation is refused, and that nothing is booked then.
@@ -93,11 +94,11 @@ func TestOperationOfAServerThatHasSeenMore(t *testing.T) {
 
 // A provider that offers so many nodes holds so many, however small they are.
 func TestAnOfferIsBoundByItsNodes(t *testing.T) {
-	p := fleet.NewProviderState("milan", t0)
-	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, t0)
-	acquire := func(key string) fleet.Hold {
+	p := provider.New("milan", t0)
+	p.Step(provider.Input{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, t0)
+	acquire := func(key string) provider.Hold {
 		offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), MaxNodes: 1}
-		p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Shape: shape("1"),
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Shape: shape("1"),
 			Offer: offer, Budget: metav1.Duration{Duration: time.Minute}}}}, t0)
 		return p.Holds[key]
 	}
@@ -106,6 +107,6 @@ func TestAnOfferIsBoundByItsNodes(t *testing.T) {
 	require.Equal(t, fleet.HoldRefused, second.State)
 	require.Equal(t, fleet.CodeNoCapacity, second.Failure.Code)
 	require.Contains(t, second.Failure.Message, "all 1 nodes it offers are taken")
-	p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-x-1-1"}}}, t0)
+	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-x-1-1"}}}, t0)
 	require.NotEqual(t, fleet.HoldRefused, acquire("a-x-3-1").State, "there is room again")
 }

@@ -28,9 +28,10 @@ func (l *Ledger) isHalted(e *Entry) bool {
 
 // failPaused fails an instance that no driver runs for.
 func (l *Ledger) failPaused(e *Entry, now time.Time) {
-	l.apply(e, Event{Kind: Paused, Failure: pausedFailure(l.Group)}, now)
+	l.apply(e, Event{Kind: Paused, Failure: PausedFailure(l.Group)}, now)
 }
 
-func pausedFailure(group string) *Failure {
+// PausedFailure is why a pause fails an instance.
+func PausedFailure(group string) *Failure {
 	return NewFailure(CodePaused, "", "", "node group "+group+" was paused before a provider had granted this")
 }

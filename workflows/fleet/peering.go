@@ -36,9 +36,6 @@ const (
 var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
 	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
 
-// PeeringRun is the workflow that runs during a phase of a peering: the kind of command that starts it.
-type PeeringRun = CommandKind
-
 // PeeringMove is the effect of an event in a phase of a peering.
 type PeeringMove struct {
 	To PeeringPhase // empty: it stays
@@ -55,7 +52,7 @@ type PeeringMove struct {
 // PeeringRow is one phase of a peering.
 type PeeringRow struct {
 	Phase PeeringPhase
-	Runs  PeeringRun // empty: none
+	Runs  CommandKind // starts the phase's workflow; empty: none runs
 	// Grants says what an acquire gets: granted at once, or to wait; neither means refused at once.
 	Grants, Waits bool
 	Moves         map[PeeringEvent]PeeringMove

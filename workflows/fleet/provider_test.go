@@ -13,24 +13,25 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
 // once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
 // A provider of no use is forgotten after a day, but not what an operator has said of it.
 func TestProviderThatIsCordonedStays(t *testing.T) {
-	p := fleet.NewProviderState("milan", t0)
+	p := provider.New("milan", t0)
 	for len(p.Commands.Open) > 0 {
-		p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, t0)
+		p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, t0)
 	}
 	later, on := t0.Add(25*time.Hour), true
 	require.True(t, p.Over(later))
-	p.Step(fleet.ProviderInput{Cordon: &on}, t0)
+	p.Step(provider.Input{Cordon: &on}, t0)
 	require.False(t, p.Over(later))
 	require.Equal(t, t0, p.Snapshot(later).Cordoned)
 	require.True(t, choice.CandidateOf(fleet.Offer{}, p.Snapshot(later)).Cordoned)
 	on = false
-	p.Step(fleet.ProviderInput{Cordon: &on}, later)
+	p.Step(provider.Input{Cordon: &on}, later)
 	require.True(t, p.Over(later))
 }
 
@@ -43,8 +44,8 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 		want bool
 	}{"inherits": {nil, true}, "uncordoned since": {&off, false}, "cordoned since": {&on, true}} {
 		t.Run(name, func(t *testing.T) {
-			p := fleet.NewProviderState("milan", t0)
-			p.Step(fleet.ProviderInput{Cordon: c.said, Requests: []fleet.HoldRequest{{
+			p := provider.New("milan", t0)
+			p.Step(provider.Input{Cordon: c.said, Requests: []fleet.HoldRequest{{
 				Kind: fleet.HoldAcquire, Key: "a-t0-1-1", Shape: shape("1"), Budget: metav1.Duration{Duration: time.Minute},
 				Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
 			}}}, t0)
@@ -56,9 +57,9 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 			}
 			require.Equal(t, want, p.Holds["a-t0-1-1"].State)
 
-			p.Step(fleet.ProviderInput{Cordon: &off}, t0)
+			p.Step(provider.Input{Cordon: &off}, t0)
 			for round := range int64(2) { // slices without a hold: it lists what exists again
-				p.Step(fleet.ProviderInput{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+				p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
 			}
 			require.True(t, p.Recovering)
 			recovered(t, p, true)
@@ -68,25 +69,25 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 }
 
 // recovered answers the open commands, and says whether the life before was cordoned.
-func recovered(t *testing.T, p *fleet.ProviderState, cordoned bool) {
+func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	t.Helper()
 	for p.Recovering {
 		require.NotEmpty(t, p.Commands.Open)
 		r := &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone, Cordoned: cordoned}
-		p.Step(fleet.ProviderInput{Result: r}, t0)
+		p.Step(provider.Input{Result: r}, t0)
 	}
 }
 
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
-	p, now, linger := fleet.NewProviderState("milan", t0), t0, int64(30)
-	p.Step(fleet.ProviderInput{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, now)
+	p, now, linger := provider.New("milan", t0), t0, int64(30)
+	p.Step(provider.Input{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, now)
 	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), LingerSeconds: &linger}
 	visits, cpus, keys := map[fleet.PeeringPhase]int{}, map[string]int64{}, []string{}
 	waits := []fleet.PeeringPhase{fleet.Establishing, fleet.Repairing, fleet.Removing}
 	for n := range 20000 {
 		now = now.Add(time.Duration(rng.IntN(20)) * time.Second)
-		was, held, in := p.Phase, p.Live(), fleet.ProviderInput{}
+		was, held, in := p.Phase, p.Live(), provider.Input{}
 		switch rng.IntN(8) {
 		case 0, 1:
 			key, cpu := fmt.Sprintf("a-x-%d-1", n), int64(1+rng.IntN(3))
@@ -137,7 +138,7 @@ func TestProviderAgainstModel(t *testing.T) {
 	}
 }
 
-func requireProvider(t *testing.T, p *fleet.ProviderState, cpus map[string]int64, waits []fleet.PeeringPhase) {
+func requireProvider(t *testing.T, p *provider.State, cpus map[string]int64, waits []fleet.PeeringPhase) {
 	t.Helper()
 	used := int64(0)
 	for key, h := range p.Holds {

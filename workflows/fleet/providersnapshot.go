@@ -36,18 +36,3 @@ type ProviderSnapshot struct {
 // Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
 // Executed late, or once more, it would otherwise remove a peering that has been made since.
 func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
-
-// Snapshot is what the provider publishes.
-func (p *ProviderState) Snapshot(now time.Time) ProviderSnapshot {
-	s := ProviderSnapshot{
-		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
-		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.nodeHolds(), Standby: p.standbys(),
-		Standing: p.Standing, Cordoned: p.Cordoned, At: now,
-	}
-	for _, key := range s.Holds {
-		if p.Holds[key].State == HoldWaiting {
-			s.Waiting = append(s.Waiting, key)
-		}
-	}
-	return s
-}

@@ -13,7 +13,7 @@ func (l *Ledger) result(r Result, now time.Time) {
 		return
 	}
 	if r.Outcome == OutcomeFailed {
-		cmd.NotBefore = now.Add(delay)
+		cmd.NotBefore = now.Add(RetryAfter)
 		return
 	}
 	switch cmd := *l.Commands.Close(r.ID); cmd.Kind {
@@ -54,7 +54,7 @@ func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 }
 
 // suspect has a driver looked at soon.
-func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.Heard = now.Add(soon - silentAfter) }
+func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.Heard = now.Add(Soon - silentAfter) }
 
 // checked replaces the drivers that are closed without a last view, or that cannot go on. When more than a tenth of the
 // drivers, and more than three, fail their tasks, it is our build: none is replaced.
@@ -132,7 +132,7 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 
 // becomes makes a node that was finished the instance's.
 func (e *Entry) becomes(f Found, now time.Time) {
-	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.offer(), nil
+	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.Offer(), nil
 	e.ready(f.Ready, now)
 	e.enter(Ready, now)
 }
@@ -140,7 +140,7 @@ func (e *Entry) becomes(f Found, now time.Time) {
 // newer takes over an attempt that exists and that no view has told.
 func (e *Entry) newer(f *Found) {
 	if f != nil && f.Attempt.Number > e.Attempt {
-		e.Attempt, e.Offer = f.Attempt.Number, f.offer()
+		e.Attempt, e.Offer = f.Attempt.Number, f.Offer()
 	}
 }
 
@@ -150,7 +150,8 @@ func (f Found) Whole() bool { return f.Marked && f.Stamped && !f.Terminating }
 // adoptable reports whether the attempt is a finished one that a recovery can book.
 func (f Found) adoptable() bool { return f.Whole() && f.Booking != nil }
 
-func (f Found) offer() *Offer {
+// Offer is what is known of the offer that the attempt took.
+func (f Found) Offer() *Offer {
 	p := f.Attempt.Provider
 	o := &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials}
 	if f.Booking != nil {
@@ -208,7 +209,7 @@ func (l *Ledger) catchUp(now time.Time) {
 
 // listing reports whether what exists is being listed.
 func (l *Ledger) listing() bool {
-	return l.Commands.Has(func(c Command) bool { return c.Kind == CommandRecover })
+	return l.Commands.Has(CommandRecover)
 }
 
 func (f Found) bookedAt() time.Time {
@@ -223,7 +224,7 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 	spec := f.Booking.Spec
 	spec.Budgets = spec.Budgets.WithDefaults()
 	i := NewInstance(f.Attempt.Instance, &spec, now)
-	i.BookedAt, i.Attempt, i.Offer = f.Booking.BookedAt, f.Attempt.Number, f.offer()
+	i.BookedAt, i.Attempt, i.Offer = f.Booking.BookedAt, f.Attempt.Number, f.Offer()
 	driver := DriverRef{}
 	switch {
 	case f.Whole():

@@ -94,6 +94,12 @@ type Budgets struct {
 	Isolated *Term `json:"isolated,omitempty"`
 }
 
+// Bounds of the making of a peering where nothing else is said.
+const (
+	EstablishBound = 90 * time.Second
+	NetworkBound   = 5 * time.Minute // for its network
+)
+
 // WithDefaults fills what is zero.
 func (b Budgets) WithDefaults() Budgets {
 	or := func(d metav1.Duration, def time.Duration) metav1.Duration {

@@ -94,10 +94,9 @@ func (l *Ledger) keepStandby(now time.Time) {
 // standbyDue is when the providers are looked at next; zero for never.
 func (l *Ledger) standbyDue() time.Time {
 	most := l.standbyMost()
-	busy := func(c Command) bool { return c.Kind == CommandStandby || c.Kind == CommandHold }
 	waits := func(h Standby) bool { return h.State == HoldWaiting }
 	switch {
-	case most == 0 || l.Paused || l.Commands.Has(busy):
+	case most == 0 || l.Paused || l.Commands.Has(CommandStandby, CommandHold):
 		return time.Time{}
 	case slices.ContainsFunc(l.Standby, waits):
 		return l.StandbyLooked.Add(standbyWaits)

@@ -8,16 +8,17 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // A standby's hold is none of a node's in what is published: it takes no place of an offer.
 func TestStandbyTakesNoPlace(t *testing.T) {
 	now := time.Now()
-	p := fleet.NewProviderState("milan", now)
+	p := provider.New("milan", now)
 	offer := &fleet.Offer{Name: "m", Provider: "milan", Lendable: lendable(5), MaxNodes: 1}
 	key := fleet.StandbyKey("g", "e", 1)
 	acquire := func(key string) {
-		p.Step(fleet.ProviderInput{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Offer: offer}}}, now)
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Offer: offer}}}, now)
 	}
 	acquire(key)
 	s := p.Snapshot(now)

@@ -12,9 +12,13 @@ const (
 	// silentAfter is how long a driver may be silent before it is looked at; checkBatch bounds one look.
 	silentAfter = 2 * time.Minute
 	checkBatch  = 100
-	// soon is when a workflow is looked at, or started again, that met an older run of its id.
-	soon = 5 * time.Second
+	// Soon is when a workflow is looked at, or started again, that met an older run of its id.
+	Soon = 5 * time.Second
 )
+
+// AskAfter is how long a driver waits, from its acquire or the ask before, until its group has it ask the provider
+// again; the last of them holds for all that follow. As many requests in a row without an answer end the attempt.
+var AskAfter = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second}
 
 // GroupInput is one thing that happened to a group; the zero value is that time has passed.
 type GroupInput struct {
@@ -210,7 +214,7 @@ func (l *Ledger) remind(e *Entry, now time.Time) {
 		return
 	}
 	d.Asks++
-	d.AskAt = now.Add(askAfter[min(d.Asks, len(askAfter)-1)])
+	d.AskAt = now.Add(AskAfter[min(d.Asks, len(AskAfter)-1)])
 	l.order(e, Order{Ask: d.Asks, Attempt: e.Attempt})
 }
 
@@ -245,7 +249,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 
 // check has the drivers looked at that were silent for long.
 func (l *Ledger) check(now time.Time) {
-	if l.Commands.Has(func(c Command) bool { return c.Kind == CommandCheck }) {
+	if l.Commands.Has(CommandCheck) {
 		return
 	}
 	var names []string
@@ -261,24 +265,24 @@ func (l *Ledger) check(now time.Time) {
 
 // Due is when Step must be called although nothing happened; zero for never.
 func (l *Ledger) Due(now time.Time) time.Time {
-	next := l.Commands.due(now)
+	next := l.Commands.Due(now)
 	switch {
 	case l.Recovering && l.listing():
 		return next
 	case l.Recovering:
-		return earlier(next, l.epochOver())
+		return Earlier(next, l.epochOver())
 	}
-	checking := l.Commands.Has(func(c Command) bool { return c.Kind == CommandCheck })
+	checking := l.Commands.Has(CommandCheck)
 	for _, e := range l.Entries {
-		next = earlier(earlier(next, e.expires()), e.Driver.AskAt)
-		if soon := e.Driver.Heard.Add(askAfter[0]); e.unnamed() && soon.After(now) {
-			next = earlier(next, soon) // one timer, armed now, will do for the ask as well
+		next = Earlier(Earlier(next, e.expires()), e.Driver.AskAt)
+		if soon := e.Driver.Heard.Add(AskAfter[0]); e.unnamed() && soon.After(now) {
+			next = Earlier(next, soon) // one timer, armed now, will do for the ask as well
 		}
 		if !checking {
-			next = earlier(next, l.silent(e))
+			next = Earlier(next, l.silent(e))
 		}
 	}
-	return earlier(next, l.standbyDue())
+	return Earlier(next, l.standbyDue())
 }
 
 // Drivers returns the workflows that a check is about, by instance; those that have ended since are left out.
@@ -312,7 +316,7 @@ func (l *Ledger) undoAttempt(at Attempt) {
 
 // undoes reports whether the attempt's undo is being started.
 func (l *Ledger) undoes(at Attempt) bool {
-	return l.Commands.Has(func(c Command) bool {
+	return slices.ContainsFunc(l.Commands.Open, func(c Command) bool {
 		return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName()
 	})
 }
@@ -339,7 +343,7 @@ func (l *Ledger) observe(name string, notBefore time.Time) {
 	if !slices.Contains(l.Doubtful, name) {
 		l.Doubtful = append(l.Doubtful, name)
 	}
-	l.DoubtfulAt = earlier(l.DoubtfulAt, notBefore)
+	l.DoubtfulAt = Earlier(l.DoubtfulAt, notBefore)
 }
 
 // lookAtDoubtful has the instances in doubt looked at, all together and one look at a time: each lists what exists.
@@ -347,7 +351,7 @@ func (l *Ledger) lookAtDoubtful(now time.Time) {
 	if !l.DoubtfulAt.After(now) {
 		l.DoubtfulAt = time.Time{}
 	}
-	if len(l.Doubtful) > 0 && !l.Commands.Has(func(c Command) bool { return c.Kind == CommandObserve }) {
+	if len(l.Doubtful) > 0 && !l.Commands.Has(CommandObserve) {
 		l.Commands.Add(Command{Kind: CommandObserve, Instances: l.Doubtful, NotBefore: l.DoubtfulAt})
 		l.Doubtful, l.DoubtfulAt = nil, time.Time{}
 	}

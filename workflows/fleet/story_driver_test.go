@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -16,12 +17,12 @@ func sortedNames(m map[string]string) []string { return slices.Sorted(maps.Keys(
 // driverStory drives a-1.
 type driverStory struct {
 	*subject
-	d     *fleet.Driver
+	d     *driver.Driver
 	state string
 }
 
 func (s *driverStory) tell(verb string, w words, now time.Time) []string {
-	ev := fleet.DriverEvent{}
+	ev := driver.Event{}
 	switch verb {
 	case "begin": // scale-out, or scale-in of what is on a provider
 		s.epochs = []string{fleet.NewEpoch(now)}
@@ -29,7 +30,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 		if w.first() == string(fleet.ScaleIn) {
 			i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: w.plain[1], Provider: w.plain[1]}
 		}
-		s.d = fleet.NewDriver(fleet.DriverInput{
+		s.d = driver.New(fleet.DriverInput{
 			Instance: i, Spec: *storySpec(), Generation: fleet.Generation{Epoch: s.epochs[0], Count: 2},
 		}, now)
 	case "ends": // the step under way
@@ -78,7 +79,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 	return out
 }
 
-func actionText(a fleet.DriverAction) (out []string) {
+func actionText(a driver.Action) (out []string) {
 	if a.Run != "" {
 		out = append(out, "-> run "+string(a.Run))
 	}

@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 // providerStory is milan's, which offers 4 CPUs; an acquire asks for 2.
 type providerStory struct {
 	*subject
-	p     *fleet.ProviderState
+	p     *provider.State
 	seen  int64
 	holds map[string]string
 	phase string
@@ -25,10 +26,10 @@ type providerStory struct {
 }
 
 func (s *providerStory) tell(verb string, w words, now time.Time) []string {
-	in := fleet.ProviderInput{}
+	in := provider.Input{}
 	switch verb {
 	case "begin": // it recovers until its list has come
-		s.p, s.holds, s.seen = fleet.NewProviderState("milan", now), map[string]string{}, 0
+		s.p, s.holds, s.seen = provider.New("milan", now), map[string]string{}, 0
 		if s.runs == 0 {
 			s.runs = s.p.Run
 		}
@@ -70,7 +71,7 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	case "continue":
 		raw, err := json.Marshal(s.p)
 		require.NoError(s, err)
-		s.p, s.seen = &fleet.ProviderState{}, 0
+		s.p, s.seen = &provider.State{}, 0
 		require.NoError(s, json.Unmarshal(raw, s.p))
 	case "wait":
 	default:

@@ -100,7 +100,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		l.dropOrders(e.Name)
 	case v.Phase == Peering:
 		e.Driver.Told.Paused = false // it may have gone on by an earlier grant
-		e.Driver.AskAt = now.Add(askAfter[0])
+		e.Driver.AskAt = now.Add(AskAfter[0])
 	}
 	l.changed(e)
 	if e.Phase != from || e.Attempt != attempt || e.Stuck != "" {
@@ -239,4 +239,23 @@ func (v View) attempt(group string) Attempt {
 		at.Provider = Provider{ID: v.Offer.Provider, Credentials: v.Offer.Credentials}
 	}
 	return at
+}
+
+// Chosen is the view that Select tells with its choice, before the provider is asked.
+func (v View) Chosen(o Offer) View {
+	v.Phase, v.Attempt = Peering, v.Attempt+1
+	v.Offer = o.Told()
+	return v
+}
+
+// Joined is the view that Join tells when the Node is Ready.
+func (v View) Joined() View {
+	v.Phase, v.Failure, v.End = Ready, nil, EndFinal
+	return v
+}
+
+// Returned is the view that Return tells when nothing is left.
+func (v View) Returned() View {
+	v.Phase, v.Stuck, v.End = Released, "", EndFinal
+	return v
 }

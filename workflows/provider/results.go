@@ -1,45 +1,47 @@
-package fleet
+package provider
 
 import (
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // result takes what became of a command.
-func (p *ProviderState) result(r Result, now time.Time) {
+func (p *State) result(r fleet.Result, now time.Time) {
 	cmd := p.Commands.Find(r.ID)
 	if cmd == nil {
 		return
 	}
-	if r.Outcome == OutcomeFailed && cmd.Kind != CommandAsk {
-		cmd.NotBefore = now.Add(delay)
+	if r.Outcome == fleet.OutcomeFailed && cmd.Kind != fleet.CommandAsk {
+		cmd.NotBefore = now.Add(fleet.RetryAfter)
 		return
 	}
 	done := *p.Commands.Close(r.ID)
 	switch {
-	case done.Kind == CommandRecover:
+	case done.Kind == fleet.CommandRecover:
 		p.recovered(r, now)
-	case done.Kind == CommandAsk:
+	case done.Kind == fleet.CommandAsk:
 		p.asked(r, now)
-	case done.Kind == CommandPeering, done.Kind == CommandUnpeering:
+	case done.Kind == fleet.CommandPeering, done.Kind == fleet.CommandUnpeering:
 		p.startedRun(r, now)
-	case done.Kind == CommandAnswer && r.Outcome == OutcomeGone && p.Holds[done.Answer.Key].live():
+	case done.Kind == fleet.CommandAnswer && r.Outcome == fleet.OutcomeGone && p.Holds[done.Answer.Key].live():
 		p.release(done.Answer.Key, now) // its driver is closed and did not complete
 	}
 }
 
 // startedRun takes the outcome of a start of the phase's workflow.
-func (p *ProviderState) startedRun(r Result, now time.Time) {
+func (p *State) startedRun(r fleet.Result, now time.Time) {
 	switch {
-	case r.Outcome == OutcomeDone:
+	case r.Outcome == fleet.OutcomeDone:
 		p.Started = p.Run
 	case p.Started != p.Run: // an older run is on its way out
-		p.Checked = now.Add(soon - restartRun)
+		p.Checked = now.Add(fleet.Soon - restartRun)
 	}
 }
 
 // recovered rebuilds holds and phase from what exists; requests that came meanwhile stand.
-func (p *ProviderState) recovered(r Result, now time.Time) {
+func (p *State) recovered(r fleet.Result, now time.Time) {
 	p.Recovering = false
 	p.rebuild(r.Found, now)
 	p.recoverOffer(r)
@@ -52,36 +54,36 @@ func (p *ProviderState) recovered(r Result, now time.Time) {
 		p.Refusing = r.Peering.Refusing
 	}
 	switch {
-	case p.Phase == Absent && p.inForce(now) != nil:
-		p.enter(Refusing, "recovered", p.refusal(), now)
-	case p.Phase == Absent && p.Live() > 0:
-		p.enter(Established, "recovered", nil, now)
-	case p.Phase == Absent:
-		p.enter(Lingering, "recovered", nil, now)
+	case p.Phase == fleet.Absent && p.inForce(now) != nil:
+		p.enter(fleet.Refusing, "recovered", p.refusal(), now)
+	case p.Phase == fleet.Absent && p.Live() > 0:
+		p.enter(fleet.Established, "recovered", nil, now)
+	case p.Phase == fleet.Absent:
+		p.enter(fleet.Lingering, "recovered", nil, now)
 	}
 }
 
 // recoverOffer makes an offer of what exists, where none is known.
-func (p *ProviderState) recoverOffer(r Result) {
+func (p *State) recoverOffer(r fleet.Result) {
 	switch {
 	case p.Offer != nil:
 	case r.Peering != nil:
-		p.Offer = &Offer{
+		p.Offer = &fleet.Offer{
 			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
 		}
 	case len(r.Found) > 0: // on a peering that is not ours
-		p.Offer = r.Found[0].offer()
+		p.Offer = r.Found[0].Offer()
 	}
 }
 
 // rebuild books what exists and no hold stands for.
-func (p *ProviderState) rebuild(found []Found, now time.Time) {
+func (p *State) rebuild(found []fleet.Found, now time.Time) {
 	for _, f := range found {
 		key := f.Attempt.ObjectName()
 		if _, known := p.Holds[key]; known {
 			continue
 		}
-		h := Hold{Key: key, State: HoldGranted, Since: now}
+		h := Hold{Key: key, State: fleet.HoldGranted, Since: now}
 		if f.Booking != nil {
 			h.Shape = f.Booking.Spec.Shape
 		}
@@ -92,7 +94,7 @@ func (p *ProviderState) rebuild(found []Found, now time.Time) {
 // compared acts on what two rounds in a row show: slices without a hold mean that history went back, and a peering in
 // Absent that its removal failed, so what exists is listed again; holds that nobody uses are released; the peering of a
 // standby that is gone is repaired.
-func (p *ProviderState) compared(d Differences, now time.Time) {
+func (p *State) compared(d fleet.Differences, now time.Time) {
 	if d.Round <= p.Round {
 		return
 	}
@@ -111,14 +113,14 @@ func (p *ProviderState) compared(d Differences, now time.Time) {
 
 // repairStandby has a standby's peering made again that is gone, which a step on a node would notice. Not often: one
 // that somebody else has made is not listed as ours either.
-func (p *ProviderState) repairStandby(d Differences, now time.Time) {
-	if d.Unpeered && p.Unpeered && p.Phase == Established && now.Sub(p.Since) >= networkRetry {
-		p.Apply(PeeringBroken, nil, now)
+func (p *State) repairStandby(d fleet.Differences, now time.Time) {
+	if d.Unpeered && p.Unpeered && p.Phase == fleet.Established && now.Sub(p.Since) >= networkRetry {
+		p.Apply(fleet.PeeringBroken, nil, now)
 	}
 }
 
 // seenTwice acts on what this round and the one before it show.
-func (p *ProviderState) seenTwice(d Differences, now time.Time) {
+func (p *State) seenTwice(d fleet.Differences, now time.Time) {
 	for _, key := range d.Unused {
 		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Since.Before(d.Began) {
 			p.release(key, now)
@@ -126,11 +128,11 @@ func (p *ProviderState) seenTwice(d Differences, now time.Time) {
 		}
 	}
 	p.repairStandby(d, now)
-	unknown := d.Remains && p.Remains && p.Phase == Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {
+	unknown := d.Remains && p.Remains && p.Phase == fleet.Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {
 		return slices.Contains(p.Unheld, key) && p.Holds[key].State == ""
 	})
 	if unknown && !p.Recovering {
 		p.Recovering = true
-		p.Commands.Add(Command{Kind: CommandRecover})
+		p.Commands.Add(fleet.Command{Kind: fleet.CommandRecover})
 	}
 }

@@ -1,8 +1,10 @@
-package fleet
+package driver
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // What a driver does when a step has ended: it applies the table, and goes on with the phase that it leads to.
@@ -11,7 +13,7 @@ import (
 const lookFor = 5 * time.Second
 
 // ended takes the end of the step under way, and then the answer that overtook it.
-func (d *Driver) ended(ev Event, now time.Time) []DriverAction {
+func (d *Driver) ended(ev fleet.Event, now time.Time) []Action {
 	actions := d.concluded(ev, now)
 	if early := d.early; early != nil {
 		d.early = nil
@@ -22,23 +24,23 @@ func (d *Driver) ended(ev Event, now time.Time) []DriverAction {
 
 // concluded takes the end of the step under way. A step that reached its end all the same is done, whatever came in
 // between.
-func (d *Driver) concluded(ev Event, now time.Time) []DriverAction {
+func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 	again := d.again
-	d.Running, d.again = StepNone, false
+	d.Running, d.again = fleet.StepNone, false
 	switch {
-	case again && ev.Kind != Done && d.Ending == "":
+	case again && ev.Kind != fleet.Done && d.Ending == "":
 		return d.next(now)
-	case ev.Kind == Cancelled && d.Ending != "":
+	case ev.Kind == fleet.Cancelled && d.Ending != "":
 		return d.end(now)
 	case d.foundNoRoom(ev, now):
-		ev.Kind = Refused
+		ev.Kind = fleet.Refused
 	}
 	d.apply(ev, now)
 	if d.Ending != "" && !d.arrived() {
 		return d.end(now)
 	}
-	if d.Instance.Phase == Discovering && ev.Kind == Again && ev.Step == StepSelect {
-		return []DriverAction{{Timer: lookFor}}
+	if d.Instance.Phase == fleet.Discovering && ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
+		return []Action{{Timer: lookFor}}
 	}
 	return d.next(now)
 }
@@ -46,12 +48,12 @@ func (d *Driver) concluded(ev Event, now time.Time) []DriverAction {
 // arrived reports whether the instance is in a phase at rest: its driver has nothing more to do.
 func (d *Driver) arrived() bool {
 	p := d.Instance.Phase
-	return p == Ready || p == Released || p == Failed
+	return p == fleet.Ready || p == fleet.Released || p == fleet.Failed
 }
 
 // foundNoRoom reports whether every provider that fits has been full for the whole budget; the first time starts it.
-func (d *Driver) foundNoRoom(ev Event, now time.Time) bool {
-	if d.Instance.Phase != Selecting || ev.Kind != Again {
+func (d *Driver) foundNoRoom(ev fleet.Event, now time.Time) bool {
+	if d.Instance.Phase != fleet.Selecting || ev.Kind != fleet.Again {
 		return false
 	}
 	if d.FullSince.IsZero() {
@@ -61,49 +63,49 @@ func (d *Driver) foundNoRoom(ev Event, now time.Time) bool {
 }
 
 // apply moves the instance by the table and keeps what the move leaves behind.
-func (d *Driver) apply(ev Event, now time.Time) {
+func (d *Driver) apply(ev fleet.Event, now time.Time) {
 	at := d.Instance.AttemptRef()
 	m, err := d.Instance.Apply(ev, now)
 	if err == nil && m.Undo {
 		d.Left = append(d.Left, at)
 	}
-	if ev.Kind == Done && d.Instance.Phase == Peering {
+	if ev.Kind == fleet.Done && d.Instance.Phase == fleet.Peering {
 		d.Asks, d.Unanswered, d.FullSince, d.Ahead, d.Taken = 0, 0, time.Time{}, 0, nil
 	}
 }
 
 // next goes on with the phase that the instance is in.
-func (d *Driver) next(now time.Time) []DriverAction {
+func (d *Driver) next(now time.Time) []Action {
 	i := &d.Instance
 	switch i.Phase {
-	case Discovering, Selecting:
+	case fleet.Discovering, fleet.Selecting:
 		if i.Deadline().After(now) {
 			return d.run()
 		}
-		d.apply(Event{Kind: Deadline, Failure: d.late()}, now)
-		return d.tellEnd(EndFinal)
-	case Peering: // Select told the view and the acquire; the group says when to ask again
+		d.apply(fleet.Event{Kind: fleet.Deadline, Failure: d.late()}, now)
+		return d.tellEnd(fleet.EndFinal)
+	case fleet.Peering: // Select told the view and the acquire; the group says when to ask again
 		return nil
-	case Joining, Draining, Unpeering:
+	case fleet.Joining, fleet.Draining, fleet.Unpeering:
 		return d.run()
-	case Ready, Released: // Join and Return told the view
-		return []DriverAction{{End: EndFinal}}
+	case fleet.Ready, fleet.Released: // Join and Return told the view
+		return []Action{{End: fleet.EndFinal}}
 	default:
-		return d.tellEnd(EndFinal)
+		return d.tellEnd(fleet.EndFinal)
 	}
 }
 
 // late is why an instance past its deadline fails: the last failure, if there was one.
-func (d *Driver) late() *Failure {
+func (d *Driver) late() *fleet.Failure {
 	if f := d.Instance.Failure; f != nil {
 		return f
 	}
 	text := fmt.Sprintf("no provider was found within budgets.total (%s)", d.Spec.Budgets.WithDefaults().Total.Duration)
-	return NewFailure(CodeTimeout, "", "", text)
+	return fleet.NewFailure(fleet.CodeTimeout, "", "", text)
 }
 
-func (d *Driver) run() []DriverAction {
+func (d *Driver) run() []Action {
 	d.Running = d.Instance.Phase.Row().Step
 	d.Sequence++
-	return []DriverAction{{Run: d.Running}}
+	return []Action{{Run: d.Running}}
 }

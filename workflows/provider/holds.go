@@ -1,4 +1,4 @@
-package fleet
+package provider
 
 import (
 	"fmt"
@@ -7,27 +7,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// HoldState is what became of a hold.
-type HoldState string
-
-// The states of a hold.
-const (
-	HoldWaiting  HoldState = "waiting" // the peering is on its way
-	HoldGranted  HoldState = "granted"
-	HoldRefused  HoldState = "refused"
-	HoldReleased HoldState = "released"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Hold is one attempt's share of a Provider's offer, from acquire to release. Key is the attempt's object name.
 type Hold struct {
 	Key   string              `json:"key"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
-	State HoldState           `json:"state"`
+	State fleet.HoldState     `json:"state"`
 	Since time.Time           `json:"since"` // when it entered State
 	// Failure says why it was refused.
-	Failure *Failure `json:"failure,omitempty"`
+	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Budget bounds the making of a peering that it waits for, NetworkBudget that of its network.
 	Budget        time.Duration `json:"budget,omitempty"`
 	NetworkBudget time.Duration `json:"networkBudget,omitempty"`
@@ -35,11 +26,11 @@ type Hold struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-func (h Hold) live() bool { return h.State == HoldWaiting || h.State == HoldGranted }
+func (h Hold) live() bool { return h.State == fleet.HoldWaiting || h.State == fleet.HoldGranted }
 
 // acquire books a hold for one attempt, or answers what became of it: the same attempt gets what it got before; a
 // released one stays released. The offer counts unless a newer one is known.
-func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
+func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	if h, ok := p.Holds[r.Key]; ok {
 		p.tell(h)
 		return
@@ -47,22 +38,22 @@ func (p *ProviderState) acquire(r HoldRequest, now time.Time) {
 	if r.Offer != nil && (p.Offer == nil || !r.Offer.ReadAt.Before(p.Offer.ReadAt)) {
 		p.Offer, p.free = r.Offer, nil
 	}
-	h := Hold{Key: r.Key, Shape: r.Shape, State: HoldWaiting, Since: now, Budget: r.Budget.Duration,
+	h := Hold{Key: r.Key, Shape: r.Shape, State: fleet.HoldWaiting, Since: now, Budget: r.Budget.Duration,
 		NetworkBudget: r.NetworkBudget.Duration, Trace: r.Trace}
 	if h.Failure = p.declines(r, now); h.Failure != nil {
-		h.State = HoldRefused
+		h.State = fleet.HoldRefused
 	} else if p.Phase.Row().Grants {
-		h.State = HoldGranted
+		h.State = fleet.HoldGranted
 	}
 	p.set(h)
 	if h.live() {
-		p.Apply(PeeringAcquired, nil, now)
+		p.Apply(fleet.PeeringAcquired, nil, now)
 	}
 	p.answer(p.Holds[r.Key])
 }
 
 // declines is why the hold is refused now; nil when it is not.
-func (p *ProviderState) declines(r HoldRequest, now time.Time) *Failure {
+func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	row := p.Phase.Row()
 	switch short := p.lacks(r, now); {
 	case p.isCordoned():
@@ -74,67 +65,67 @@ func (p *ProviderState) declines(r HoldRequest, now time.Time) *Failure {
 	case !row.Grants && !row.Waits:
 		return p.coolingDown()
 	case short != "":
-		return NewFailure(CodeNoCapacity, p.ID, "", fmt.Sprintf("provider %s: %s", p.ID, short))
+		return fleet.NewFailure(fleet.CodeNoCapacity, p.ID, "", fmt.Sprintf("provider %s: %s", p.ID, short))
 	}
 	return nil
 }
 
 // unusable is why nothing new is held of a provider, see Standing.
-func (p *ProviderState) unusable() *Failure {
-	code := CodeUnreachable
+func (p *State) unusable() *fleet.Failure {
+	code := fleet.CodeUnreachable
 	if p.Standing.Access == "" {
-		code = CodeRefused
+		code = fleet.CodeRefused
 	}
-	return NewFailure(code, p.ID, "", fmt.Sprintf("provider %s: %s: %s", p.ID, p.Standing.Condition(),
+	return fleet.NewFailure(code, p.ID, "", fmt.Sprintf("provider %s: %s: %s", p.ID, p.Standing.Condition(),
 		p.Standing.Message))
 }
 
-func (p *ProviderState) coolingDown() *Failure {
-	why, code := "its last peering failed", CodeRefused
+func (p *State) coolingDown() *fleet.Failure {
+	why, code := "its last peering failed", fleet.CodeRefused
 	if p.Failure != nil {
 		why, code = p.Failure.Message, p.Failure.Code
 	}
-	return NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
+	return fleet.NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
 }
 
 // release gives a hold back and remembers the key for an hour, of an unknown one too, so that a late acquire is
 // refused.
-func (p *ProviderState) release(key string, now time.Time) {
+func (p *State) release(key string, now time.Time) {
 	h, ok := p.Holds[key]
-	if ok && h.State == HoldReleased {
+	if ok && h.State == fleet.HoldReleased {
 		return
 	}
-	p.set(Hold{Key: key, State: HoldReleased, Since: now})
-	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandAnswer && c.Answer.Key == key })
+	p.set(Hold{Key: key, State: fleet.HoldReleased, Since: now})
+	p.Commands.Drop(func(c fleet.Command) bool { return c.Kind == fleet.CommandAnswer && c.Answer.Key == key })
 	if ok && h.live() && p.Live() == 0 {
-		p.Apply(PeeringEmptied, nil, now)
+		p.Apply(fleet.PeeringEmptied, nil, now)
 	}
 }
 
 // answer tells the driver what ends its wait.
-func (p *ProviderState) answer(h Hold) {
-	if h.State != HoldWaiting {
+func (p *State) answer(h Hold) {
+	if h.State != fleet.HoldWaiting {
 		p.tell(h)
 	}
 }
 
 // tell tells the driver the hold's state, also that it waits; for a standby's no driver waits.
-func (p *ProviderState) tell(h Hold) {
-	if IsStandby(h.Key) {
+func (p *State) tell(h Hold) {
+	if fleet.IsStandby(h.Key) {
 		return
 	}
-	p.Commands.Drop(func(c Command) bool { return c.Kind == CommandAnswer && c.Answer.Key == h.Key })
-	p.Commands.Add(Command{
-		Kind: CommandAnswer, Driver: ScaleOut, Instance: InstanceOfKey(h.Key),
-		Answer: &Answer{Key: h.Key, From: p.ID, State: h.State, Failure: h.Failure},
+	p.Commands.Drop(func(c fleet.Command) bool { return c.Kind == fleet.CommandAnswer && c.Answer.Key == h.Key })
+	p.Commands.Add(fleet.Command{
+		Kind: fleet.CommandAnswer, Driver: fleet.ScaleOut, Instance: fleet.InstanceOfKey(h.Key),
+		Answer: &fleet.Answer{Key: h.Key, From: p.ID, State: h.State, Failure: h.Failure},
 	})
 }
 
-func (p *ProviderState) set(h Hold) {
+func (p *State) set(h Hold) {
 	if p.Holds == nil {
 		p.Holds = map[string]Hold{}
 	}
-	if h.State != HoldWaiting {
+	if h.State != fleet.HoldWaiting {
 		h.Trace = ""
 	}
 	old := p.Holds[h.Key]
@@ -149,17 +140,17 @@ func (p *ProviderState) set(h Hold) {
 }
 
 // settle ends the wait of every waiting hold.
-func (p *ProviderState) settle(state HoldState, why *Failure, now time.Time) {
+func (p *State) settle(state fleet.HoldState, why *fleet.Failure, now time.Time) {
 	for _, key := range p.LiveHolds() {
 		h := p.Holds[key]
-		if h.State != HoldWaiting {
+		if h.State != fleet.HoldWaiting {
 			continue
 		}
 		h.State, h.Since = state, now
-		if state == HoldRefused {
+		if state == fleet.HoldRefused {
 			if h.Failure = why; why == nil {
 				text := fmt.Sprintf("provider %s: still removing the previous peering", p.ID)
-				h.Failure = NewFailure(CodeRefused, p.ID, "", text)
+				h.Failure = fleet.NewFailure(fleet.CodeRefused, p.ID, "", text)
 			}
 		}
 		p.set(h)
@@ -168,7 +159,7 @@ func (p *ProviderState) settle(state HoldState, why *Failure, now time.Time) {
 }
 
 // Trace is that of the first hold that waits: of whom a peering is made for. "" when nobody waits, or it is not traced.
-func (p *ProviderState) Trace() string {
+func (p *State) Trace() string {
 	for _, key := range p.LiveHolds() {
 		if trace := p.Holds[key].Trace; trace != "" {
 			return trace
@@ -178,7 +169,7 @@ func (p *ProviderState) Trace() string {
 }
 
 // Live is the number of holds that wait or are granted.
-func (p *ProviderState) Live() int {
+func (p *State) Live() int {
 	n := 0
 	for _, h := range p.Holds {
 		if h.live() {
@@ -189,12 +180,14 @@ func (p *ProviderState) Live() int {
 }
 
 // nodeHolds are the LiveHolds of attempts, and standbys what became of the others, but for those that were released.
-func (p *ProviderState) nodeHolds() []string { return slices.DeleteFunc(p.LiveHolds(), IsStandby) }
+func (p *State) nodeHolds() []string {
+	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
+}
 
-func (p *ProviderState) standbys() map[string]HoldState {
-	states := map[string]HoldState{}
+func (p *State) standbys() map[string]fleet.HoldState {
+	states := map[string]fleet.HoldState{}
 	for key, h := range p.Holds {
-		if IsStandby(key) && h.State != HoldReleased {
+		if fleet.IsStandby(key) && h.State != fleet.HoldReleased {
 			states[key] = h.State
 		}
 	}
@@ -202,12 +195,12 @@ func (p *ProviderState) standbys() map[string]HoldState {
 }
 
 // LiveHolds are the keys of the holds that wait or are granted, in order.
-func (p *ProviderState) LiveHolds() []string {
-	return slices.DeleteFunc(sortedKeys(p.Holds), func(key string) bool { return !p.Holds[key].live() })
+func (p *State) LiveHolds() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Holds)), func(key string) bool { return !p.Holds[key].live() })
 }
 
 // Free is what the newest offer has left after the live holds; nil without an offer.
-func (p *ProviderState) Free() corev1.ResourceList {
+func (p *State) Free() corev1.ResourceList {
 	if p.Offer == nil {
 		return nil
 	}
@@ -232,22 +225,22 @@ func subtract(free, shape corev1.ResourceList) {
 
 // lacks is a sentence when the hold does not fit in what is free, or nothing is offered any more. A standby's takes no
 // node's place.
-func (p *ProviderState) lacks(r HoldRequest, now time.Time) string {
+func (p *State) lacks(r fleet.HoldRequest, now time.Time) string {
 	if p.Offer == nil {
 		return "it has made no offer"
 	}
 	if p.Offer.Expired(now) {
 		return "its offer expired at " + p.Offer.Expires.UTC().Format(time.RFC3339)
 	}
-	if p.Offer.MaxNodes > 0 && !IsStandby(r.Key) && len(p.nodeHolds()) >= p.Offer.MaxNodes {
+	if p.Offer.MaxNodes > 0 && !fleet.IsStandby(r.Key) && len(p.nodeHolds()) >= p.Offer.MaxNodes {
 		return fmt.Sprintf("all %d nodes it offers are taken", p.Offer.MaxNodes)
 	}
-	return Lacks(r.Shape, p.Offer.Lendable, p.Free())
+	return fleet.Lacks(r.Shape, p.Offer.Lendable, p.Free())
 }
 
 // sweepHolds forgets refused and released holds an hour after.
-func (p *ProviderState) sweepHolds(now time.Time) {
-	for _, key := range sortedKeys(p.Holds) {
+func (p *State) sweepHolds(now time.Time) {
+	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
 		if h := p.Holds[key]; !h.live() && now.Sub(h.Since) > tombstoneTTL {
 			delete(p.Holds, key)
 		}
