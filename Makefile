@@ -99,12 +99,15 @@ DURATION ?= 90s
 CHAOS_short := (Chaos|Crash)
 CHAOS_overload := Overload
 CHAOS_crash := Crash
+# Two more overloads, which need no processes: 200 acquires at once of a cold provider, and six stuck removals in five slots.
+OVERLOAD_in_process := ^Test(TwoHundredAcquiresOfAColdProvider|StuckRemovalsHoldNothingUp)$$
 CHAOS_soak := Soak
 KILLS ?= $(if $(filter short,$(SUITE)),40,200)
 HOURS ?= 24
 chaos: temporal ## kill, hang, cut off and overload everything, and check what must always be true: DURATION=90s SEED=n; SUITE=short without overload, but with KILLS=40 of the crash matrix; SUITE=overload alone; SUITE=crash: a kill before and after each side effect, at least KILLS=200; SUITE=soak: a day of HOURS=24
 	go test ./worker/chaos -run '^Test$(or $(CHAOS_$(SUITE)),(Chaos|Overload))$$' -count=1 -v -timeout 60m \
 		-chaos $(DURATION) -chaos-seed $(SEED) -overload -crash $(KILLS) -crash-short=$(if $(filter short,$(SUITE)),true,false) -soak $(HOURS)
+	$(if $(filter short crash soak,$(SUITE)),,go test ./worker -run '$(OVERLOAD_in_process)' -count=1 -v -timeout 10m)
 
 .PHONY: deploy-check
 deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
