@@ -3,15 +3,16 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
@@ -99,90 +100,52 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 	}
 }
 
-// against validates a document with the part of JSON Schema that Schema uses.
+// against validates a document by the schema, and says of each fault where it is.
 func against(t *testing.T, s map[string]any, raw []byte) []string {
 	t.Helper()
 	asJSON, err := yaml.YAMLToJSON(raw)
 	require.NoError(t, err)
-	d := json.NewDecoder(bytes.NewReader(asJSON))
-	d.UseNumber()
-	var doc any
-	require.NoError(t, d.Decode(&doc))
-	return check("", s, doc)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource(schemaID, s))
+	compiled, err := c.Compile(schemaID)
+	require.NoError(t, err)
+	invalid := (*jsonschema.ValidationError)(nil)
+	if err := compiled.Validate(doc); !errors.As(err, &invalid) {
+		require.NoError(t, err)
+		return nil
+	}
+	return faults(invalid)
 }
 
-func check(path string, s map[string]any, doc any) (out []string) {
-	complain := func(at, format string, args ...any) { out = append(out, at+": "+fmt.Sprintf(format, args...)) }
-	var kind string
-	switch v := doc.(type) {
-	case map[string]any:
-		kind = "object"
-		properties, _ := s["properties"].(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if p, ok := properties[key].(map[string]any); ok {
-				out = append(out, check(path+"."+key, p, v[key])...)
-			} else if extra, ok := s["additionalProperties"].(map[string]any); ok {
-				out = append(out, check(path+"."+key, extra, v[key])...)
-			} else {
-				complain(path+"."+key, "unknown key")
-			}
+// faults are the innermost ones: "path: what".
+func faults(e *jsonschema.ValidationError) (out []string) {
+	for _, cause := range e.Causes {
+		out = append(out, faults(cause)...)
+	}
+	if len(e.Causes) > 0 {
+		return out
+	}
+	path := ""
+	for _, step := range e.InstanceLocation {
+		if _, err := strconv.Atoi(step); err == nil {
+			path += "[" + step + "]"
+		} else {
+			path += "." + step
 		}
-		required, _ := s["required"].([]any)
-		for _, r := range required {
-			if _, ok := v[r.(string)]; !ok {
-				complain(path+"."+r.(string), "missing")
-			}
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			out = append(out, path+"."+name+": unknown key")
 		}
-	case []any:
-		kind = "array"
-		items, ok := s["items"].(map[string]any)
-		for i := 0; ok && i < len(v); i++ {
-			out = append(out, check(fmt.Sprintf("%s[%d]", path, i), items, v[i])...)
-		}
-		if least, ok := s["minItems"].(float64); ok && len(v) < int(least) {
-			complain(path, "too short")
-		}
-	case json.Number:
-		kind = "number"
-		if _, err := v.Int64(); err == nil {
-			kind = "integer"
-		}
-		f, _ := v.Float64()
-		if most, ok := s["maximum"].(float64); ok && f > most {
-			complain(path, "above %v", most)
-		}
-		if least, ok := s["minimum"].(float64); ok && f < least {
-			complain(path, "below %v", least)
-		}
-	case string:
-		kind = "string"
-		if p, ok := s["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(v) {
-			complain(path, "%q does not match", v)
-		}
-		if most, ok := s["maxLength"].(float64); ok && len(v) > int(most) {
-			complain(path, "too long")
-		}
-		if values, ok := s["enum"].([]any); ok && !slices.Contains(values, any(v)) {
-			complain(path, "%q is not one of %v", v, values)
+	case *kind.Required:
+		for _, name := range k.Missing {
+			out = append(out, path+"."+name+": missing")
 		}
 	default:
-		kind = fmt.Sprintf("%T", v)
-	}
-	if !slices.ContainsFunc(types(s),
-		func(want string) bool { return want == kind || want == "number" && kind == "integer" }) {
-		complain(path, "is %s, want %v", kind, s["type"])
-	}
-	return out
-}
-
-func types(s map[string]any) []string {
-	if one, ok := s["type"].(string); ok {
-		return []string{one}
-	}
-	var out []string
-	several, _ := s["type"].([]any)
-	for _, t := range several {
-		out = append(out, t.(string))
+		out = append(out, fmt.Sprintf("%s: %+v", path, k))
 	}
 	return out
 }
