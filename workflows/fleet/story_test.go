@@ -207,6 +207,9 @@ func (s *subject) objects(text string) (found []fleet.Found) {
 		f.Marked, f.Stamped = state == "whole" || state == "unready", state == "whole" || state == "unready" ||
 			state == "leaving"
 		f.Ready = state == "whole"
+		if state == "unreadable" { // its virtual node does not say whose it is
+			f.Booking = nil
+		}
 		found = append(found, f)
 	}
 	return found
