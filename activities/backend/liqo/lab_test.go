@@ -101,13 +101,28 @@ func (l *lab) backend(t *testing.T) *liqo.Backend { return l.backendFor(t, refus
 // backendFor is one that leaves a provider alone for so long that has removed our Tenant.
 func (l *lab) backendFor(t *testing.T, refusedFor time.Duration) *liqo.Backend {
 	t.Helper()
+	c := l.config(t)
+	c.RefusedFor, c.AnyLiqo = refusedFor, true // the contract puts several nodes on a provider, also with 1.1
+	return newBackend(t, c)
+}
+
+// config is what a worker has on the lab's consumer.
+func (l *lab) config(t *testing.T) liqo.Config {
+	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].account)
 	require.NoError(t, err)
-	b, err := liqo.New(liqo.Config{Consumer: config, RefusedFor: refusedFor, TenantRights: l.rights,
-		AnyLiqo: true}) // the contract puts several nodes on a provider, also with 1.1
+	return liqo.Config{Consumer: config, RefusedFor: refusedFor, TenantRights: l.rights}
+}
+
+func newBackend(t *testing.T, c liqo.Config) *liqo.Backend {
+	t.Helper()
+	b, err := liqo.New(c)
 	require.NoError(t, err)
 	return b
 }
+
+// oneSlice reports whether the lab's Liqo loses pods when a provider carries several nodes.
+func oneSlice() bool { return strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1") }
 
 func (l *lab) provider(n int) fleet.Provider {
 	id := "provider" + strconv.Itoa(n)

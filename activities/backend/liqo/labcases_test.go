@@ -72,6 +72,29 @@ func TestLabTwoWay(t *testing.T) {
 	}
 }
 
+// Up to Liqo 1.1 a provider carries one node: a second is refused, and the first stays as it is.
+func TestLabOneSlice(t *testing.T) {
+	l := theLab(t)
+	if !oneSlice() {
+		t.Skip("this Liqo carries several nodes on a provider: backendtest TwoNodesOnePeering, TestLabNetworkTen")
+	}
+	b, p := newBackend(t, l.config(t)), l.provider(1)
+	require.NoError(t, b.Establish(t.Context(), p, nil))
+	first, second := attempt(20, p), attempt(21, p)
+	made, err := b.Join(within(t, time.Minute), nodeSpec(first), nil)
+	require.NoError(t, err)
+	_, err = b.Join(within(t, time.Minute), nodeSpec(second), nil)
+	require.ErrorIs(t, err, backend.ErrFull)
+	require.ErrorContains(t, err, first.ObjectName())
+	require.NoError(t, b.Return(within(t, time.Minute), second, nil))
+	node, err := l.node(t.Context(), first.ObjectName())
+	require.NoError(t, err)
+	require.Equal(t, made.UID, string(node.UID))
+	require.NoError(t, b.Return(within(t, time.Minute), first, nil))
+	require.NoError(t, b.RemovePeering(t.Context(), p, nil))
+	l.requireNothing(t)
+}
+
 // A drained Tenant takes away even the right to ask; it is told as a denial all the same.
 func TestLabDrained(t *testing.T) {
 	l := theLab(t)

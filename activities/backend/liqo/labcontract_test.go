@@ -1,8 +1,6 @@
 package liqo_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +24,7 @@ func TestLabContract(t *testing.T) {
 
 		RefusedFor: refusedFor,
 
-		TaintsLate: strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1"),
+		TaintsLate: oneSlice(),
 		World: backendtest.World{
 			Objects:           l.objects,
 			Node:              l.node,
