@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -46,7 +47,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !ok {
 		most = maxAnswer
 	}
-	response, err := b.RoundTripper.RoundTrip(request)
+	response, err := b.RoundTripper.RoundTrip(asksJSON(request))
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +59,20 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	mib := int(most >> 20)
 	guard(response, jsonguard.Limits{Elements: elementsPerMiB * mib, Fields: fieldsPerMiB * mib})
 	return response, nil
+}
+
+// asksJSON is the request without the kinds of answers that are not decoded: client-go's lists of metadata alone prefer
+// protobuf, whatever the config says (client-go metadata/metadata.go).
+func asksJSON(request *http.Request) *http.Request {
+	var takes []string
+	for kind := range strings.SplitSeq(request.Header.Get("Accept"), ",") {
+		if !strings.Contains(kind, "protobuf") {
+			takes = append(takes, kind)
+		}
+	}
+	asks := request.Clone(request.Context())
+	asks.Header.Set("Accept", strings.Join(takes, ","))
+	return asks
 }
 
 // tamed are this cluster's answers, in which providers' words are: what they have granted a slice, for example, could

@@ -14,6 +14,7 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -72,6 +73,25 @@ func fields(n int) string {
 		fmt.Fprintf(&b, `"%x":"",`, i)
 	}
 	return b.String() + `"z":""`
+}
+
+// Lists of metadata, which client-go would rather have in protobuf, are asked for in JSON like everything else.
+func TestMetadataIsAskedForInJSON(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept"), "protobuf") {
+			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{"metadata":{"name":"a"}}]}`)
+	}))
+	t.Cleanup(server.Close)
+	provider, err := newProviderClient(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	require.NoError(t, err)
+	var found metav1.PartialObjectMetadataList
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	require.NoError(t, provider.List(t.Context(), &found))
+	require.Len(t, found.Items, 1)
 }
 
 // A provider does not have us ask, or write, elsewhere.
