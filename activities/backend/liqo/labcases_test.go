@@ -91,7 +91,7 @@ func TestLabOneSlice(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, made.UID, string(node.UID))
 	require.NoError(t, b.Return(within(t, time.Minute), first, nil))
-	require.NoError(t, b.RemovePeering(t.Context(), p, nil))
+	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, nil))
 	l.requireNothing(t)
 }
 
