@@ -50,6 +50,7 @@ func tenantDeleted(ctx context.Context, t *testing.T, s *stack) {
 		"liqo-autoscaler-refused", metav1.DeleteOptions{}))
 	r.workDone(ctx)
 	r.firstForgets(ctx)
+	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
 // forceUnpeered: the API server dies with four nodes on it, and an operator takes Liqo's peering away here by force.

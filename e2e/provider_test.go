@@ -146,6 +146,7 @@ func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, setTenantCondition(ctx, first, "Active"))
 	r.workDone(ctx)
 	r.peeringEnds(ctx, first) // the next part wants it asked
+	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
 // consumerCut: nobody answers any more, for more than twice the patience. Nothing is lost, and all goes on as before
