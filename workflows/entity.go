@@ -216,7 +216,7 @@ func (e *entity) execute(now time.Time) {
 		}
 		t, ok := e.task(cmd)
 		if !ok {
-			e.commands().Close(cmd.ID)
+			e.commands().Ended(fleet.Result{ID: cmd.ID}, now)
 			continue
 		}
 		e.inFlight[cmd.ID] = true

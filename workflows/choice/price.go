@@ -23,13 +23,13 @@ const (
 
 // Incomparable is why the offer's price compares with no other: it is in another currency; empty when it does compare.
 func Incomparable(s fleet.GroupSpec, o fleet.Offer) string {
-	if comparable(&s, &o) {
+	if compares(&s, &o) {
 		return ""
 	}
 	return fmt.Sprintf("its price is in %s, and the node groups' currency is %s", o.Currency, s.CurrencyOrDefault())
 }
 
-func comparable(s *fleet.GroupSpec, o *fleet.Offer) bool {
+func compares(s *fleet.GroupSpec, o *fleet.Offer) bool {
 	return o.Currency == "" || o.Currency == s.CurrencyOrDefault() || o.Price == 0 && len(o.Prices) == 0
 }
 
@@ -40,7 +40,7 @@ func Price(s fleet.GroupSpec, o fleet.Offer) float64 { return price(&s, &o, nil)
 
 // price takes the amounts of the shape; nil when they are not known yet.
 func price(s *fleet.GroupSpec, o *fleet.Offer, shape []amount) float64 {
-	if !comparable(s, o) {
+	if !compares(s, o) {
 		return 0
 	}
 	if o.Price > 0 || len(o.Prices) == 0 {

@@ -78,7 +78,7 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 func (q *question) takes(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
-	case !comparable(&q.spec, o):
+	case !compares(&q.spec, o):
 		return FilterCurrency
 	case !q.spec.Spending.Pays(price):
 		return FilterSpending

@@ -20,7 +20,7 @@ func rowTexts(rows []fleet.StandbyRow) (texts []string) {
 			is   bool
 			text string
 		}{{!r.Fits, "full"}, {r.Warm, "warm"}, {!r.Offers, "offers nothing"}, {r.State != "", string(r.State)},
-			{r.Out != "", "out by " + string(r.Out)}} {
+			{r.Out != "", "out by " + r.Out}} {
 			if word.is {
 				text += " " + word.text
 			}

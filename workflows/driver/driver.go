@@ -150,29 +150,25 @@ func (d *Driver) endBy(why fleet.EventKind, now time.Time) []Action {
 
 // end applies why the driver ends, gives back what only waits, and tells the last view.
 func (d *Driver) end(now time.Time) []Action {
-	var actions []Action
-	at, waiting := d.Instance.AttemptRef(), d.Instance.Phase == fleet.Peering
+	at, waiting, end := d.Instance.AttemptRef(), d.Instance.Phase == fleet.Peering, fleet.EndFinal
 	switch d.Ending {
 	case fleet.Stopped:
 		return d.tellEnd(fleet.EndStopped)
 	case fleet.Cancelled:
+		end = fleet.EndStopped
 		text := fmt.Sprintf("cancelled by an operator during %s", d.Instance.Phase)
 		ev := fleet.Event{Kind: fleet.Cancelled, Failure: fleet.NewFailure(fleet.CodeCancelled, at.Provider.ID, "", text)}
 		d.apply(ev, now)
-		if waiting {
-			actions = append(actions, Action{Release: &at})
-		}
-		return append(actions, d.tellEnd(fleet.EndStopped)...)
 	case fleet.Paused:
 		d.apply(fleet.Event{Kind: fleet.Paused, Failure: fleet.PausedFailure(d.Spec.ID)}, now)
-		if waiting {
-			actions = append(actions, Action{Release: &at})
-		}
-		return append(actions, d.tellEnd(fleet.EndFinal)...)
 	default:
 		d.apply(fleet.Event{Kind: fleet.Deleted}, now)
-		return d.tellEnd(fleet.EndFinal)
+		waiting = false // it is the scale-in's to give back
 	}
+	if waiting {
+		return append([]Action{{Release: &at}}, d.tellEnd(end)...)
+	}
+	return d.tellEnd(end)
 }
 
 func (d *Driver) tellEnd(end fleet.End) []Action {

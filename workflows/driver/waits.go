@@ -30,19 +30,24 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 	if d.Instance.Phase != fleet.Peering || d.Ending != "" {
 		return nil
 	}
-	ev := fleet.Event{Kind: fleet.Done, Step: fleet.StepAcquire, Attempt: d.Instance.Attempt, Failure: a.Failure}
-	switch {
-	case a.State == fleet.HoldGranted:
-	case a.State == fleet.HoldReleased, a.Failure != nil && a.Failure.Code == fleet.CodeNoCapacity:
-		ev.Kind = fleet.Again
-	default:
-		ev.Kind = fleet.Refused
-	}
-	if ev.Kind == fleet.Again && d.FullSince.IsZero() {
+	kind := meaning(a)
+	if kind == fleet.Again && d.FullSince.IsZero() {
 		d.FullSince = now
 	}
-	d.apply(ev, now)
+	d.apply(fleet.Event{Kind: kind, Step: fleet.StepAcquire, Attempt: d.Instance.Attempt, Failure: a.Failure}, now)
 	return d.next(now)
+}
+
+// meaning is what an answer means for the attempt that waits for it.
+func meaning(a fleet.Answer) fleet.EventKind {
+	switch {
+	case a.State == fleet.HoldGranted:
+		return fleet.Done
+	case a.State == fleet.HoldReleased, a.Failure != nil && a.Failure.Code == fleet.CodeNoCapacity:
+		return fleet.Again
+	default:
+		return fleet.Refused
+	}
 }
 
 // returns gives back a grant for another attempt than the present one: see answered.

@@ -28,10 +28,15 @@ func (c *Commands) Find(id int64) *Command {
 	return nil
 }
 
-// Close takes a command out and returns it; nil when it is not open.
-func (c *Commands) Close(id int64) *Command {
-	n := slices.IndexFunc(c.Open, func(cmd Command) bool { return cmd.ID == id })
-	if n < 0 {
+// Ended takes out the command that a result is about, and returns it; nil when it is not open, or has failed and is to
+// be sent again.
+func (c *Commands) Ended(r Result, now time.Time) *Command {
+	n := slices.IndexFunc(c.Open, func(cmd Command) bool { return cmd.ID == r.ID })
+	switch {
+	case n < 0:
+		return nil
+	case r.Outcome == OutcomeFailed && c.Open[n].Kind != CommandAsk: // a question is asked again anyway
+		c.Open[n].NotBefore = now.Add(retryAfter)
 		return nil
 	}
 	cmd := c.Open[n]
@@ -47,8 +52,8 @@ func (c *Commands) Has(kinds ...CommandKind) bool {
 // Drop takes out every command that match accepts.
 func (c *Commands) Drop(match func(Command) bool) { c.Open = slices.DeleteFunc(c.Open, match) }
 
-// RetryAfter is how long a command that could not be executed waits before the next try.
-const RetryAfter = 2 * time.Second
+// retryAfter is how long a command that could not be executed waits before the next try.
+const retryAfter = 2 * time.Second
 
 // Due is when the first delayed command may run; zero when none is delayed.
 func (c *Commands) Due(now time.Time) time.Time {

@@ -130,7 +130,7 @@ func (g *group) execute(x *explorer, r *run, cmd fleet.Command) {
 	case fleet.CommandStart:
 		in := g.l.DriverInput(cmd)
 		if in == nil {
-			g.l.Commands.Close(cmd.ID)
+			g.l.Commands.Ended(fleet.Result{ID: cmd.ID}, x.now)
 			return
 		}
 		c.driver = copyOf(x, *in)
@@ -145,7 +145,7 @@ func (g *group) execute(x *explorer, r *run, cmd fleet.Command) {
 	case fleet.CommandStandby:
 		q := g.l.StandbyQuestion()
 		if q == nil {
-			g.l.Commands.Close(cmd.ID)
+			g.l.Commands.Ended(fleet.Result{ID: cmd.ID}, x.now)
 			return
 		}
 		c.standby = copyOf(x, *q)

@@ -22,6 +22,12 @@ const (
 	CodeInternal Code = "Internal" // a defect or a fault of our own machinery
 )
 
+// Codes lists every code, in the order of their constants, for whoever counts failures.
+var Codes = []Code{
+	CodeNoOffer, CodeNoCapacity, CodeRefused, CodeUnreachable, CodeTimeout, CodeCancelled, CodeSpending, CodePaused,
+	CodeNoRoom, CodeLost, CodeInternal,
+}
+
 // OutOfResources tells whether CA should file the code under its error class OutOfResources.
 func (c Code) OutOfResources() bool {
 	return c == CodeNoOffer || c == CodeNoCapacity || c == CodeRefused || c == CodeSpending

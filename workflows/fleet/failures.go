@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -27,7 +28,7 @@ func (l *Ledger) failed(before, f *Failure, now time.Time) {
 		return
 	}
 	recent := map[string][]time.Time{f.Provider: {now}}
-	for _, provider := range sortedKeys(l.Failures) {
+	for _, provider := range slices.Sorted(maps.Keys(l.Failures)) {
 		for _, at := range slices.Backward(l.Failures[provider]) {
 			if now.Sub(at) <= failuresFor && len(recent[provider]) < failuresKept {
 				recent[provider] = slices.Insert(recent[provider], 0, at)

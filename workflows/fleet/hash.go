@@ -21,10 +21,8 @@ func (s GroupSpec) Hash() string {
 // learnt of a group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these
 // must not change under one id.
 func (s GroupSpec) SameTemplate(o GroupSpec) bool {
-	return s.template().Hash() == o.template().Hash()
+	return GroupSpec{}.WithTemplateOf(s).Hash() == GroupSpec{}.WithTemplateOf(o).Hash()
 }
-
-func (s GroupSpec) template() GroupSpec { return GroupSpec{}.WithTemplateOf(s) }
 
 // WithTemplateOf is s with the kind, shape, labels and taints of o.
 func (s GroupSpec) WithTemplateOf(o GroupSpec) GroupSpec {

@@ -1,8 +1,8 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -51,17 +51,7 @@ type Event struct {
 }
 
 // ErrStale means that an event concludes a step that is not the instance's current one; nothing was changed.
-type ErrStale struct {
-	Event Event
-	Phase Phase
-	Step  Step
-	At    int
-}
-
-func (e *ErrStale) Error() string {
-	return fmt.Sprintf("event %s of step %s, attempt %d, is not for phase %s (step %s, attempt %d)",
-		e.Event.Kind, e.Event.Step, e.Event.Attempt, e.Phase, e.Step, e.At)
-}
+var ErrStale = errors.New("the event is not for the instance's current step")
 
 // NewInstance books an instance: Pending.
 func NewInstance(name string, spec *GroupSpec, now time.Time) Instance {
@@ -98,7 +88,7 @@ func (i *Instance) AttemptRef() Attempt {
 
 // Apply moves an instance by the table. Otherwise only what exists decides: after a recovery, or when a driver was lost
 // (results.go). It returns the move it made; an event that is not for the current
-// step is an *ErrStale and changes nothing; one that means nothing here is Ignored.
+// step is an ErrStale and changes nothing; one that means nothing here is Ignored.
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	row := i.Phase.Row()
 	m, ok := row.Moves[ev.Kind]
@@ -106,7 +96,8 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 		return Move{}, fmt.Errorf("event %q is not defined in phase %q", ev.Kind, i.Phase)
 	}
 	if ev.concludes() && (ev.Step != row.Step || ev.Attempt != i.Attempt) {
-		return Move{}, &ErrStale{Event: ev, Phase: i.Phase, Step: row.Step, At: i.Attempt}
+		return Move{}, fmt.Errorf("event %s of step %s, attempt %d, in phase %s (step %s, attempt %d): %w", ev.Kind, ev.Step,
+			ev.Attempt, i.Phase, row.Step, i.Attempt, ErrStale)
 	}
 	if m.Ignored {
 		return m, nil
@@ -216,6 +207,3 @@ func (i Instance) clone() Instance {
 	i.Refused = slices.Clone(i.Refused)
 	return i
 }
-
-// sortedKeys are a map's keys in order: a workflow must not depend on a map's.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -96,8 +96,7 @@ func TestStaleEventsChangeNothing(t *testing.T) {
 		before, err := json.Marshal(c.inst)
 		require.NoError(t, err)
 		_, err = c.inst.Apply(c.ev, t0)
-		var stale *fleet.ErrStale
-		require.ErrorAs(t, err, &stale, "%s of %s in %s", c.ev.Kind, c.ev.Step, c.inst.Phase)
+		require.ErrorIs(t, err, fleet.ErrStale, "%s of %s in %s", c.ev.Kind, c.ev.Step, c.inst.Phase)
 		after, err := json.Marshal(c.inst)
 		require.NoError(t, err)
 		require.JSONEq(t, string(before), string(after))

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -228,7 +229,7 @@ func (l *Ledger) sweep(now time.Time) {
 		l.Forgotten = l.Gone[old-1].Revision
 		l.Gone = slices.Delete(l.Gone, 0, old)
 	}
-	for _, hash := range sortedKeys(l.Specs) {
+	for _, hash := range slices.Sorted(maps.Keys(l.Specs)) {
 		if !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash }) {
 			delete(l.Specs, hash)
 		}
@@ -246,7 +247,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 	spec, paused := l.Spec, l.Paused
 	fresh := NewLedger(l.Group, now)
 	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
-		fresh.Epoch = nextEpoch(l.Epoch)
+		fresh.Epoch = NewEpoch(l.epochOver())
 	}
 	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = spec, paused, l.log, l.Notice, l.Hasty
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices

@@ -1,5 +1,7 @@
 package fleet
 
+import "maps"
+
 // EventKind is what just happened to an instance.
 type EventKind string
 
@@ -61,15 +63,15 @@ var (
 
 func to(p Phase) Move { return Move{To: p} }
 
-// moves is a row's moves: those given, and every other event ignored.
-func moves(given map[EventKind]Move) map[EventKind]Move {
-	all := make(map[EventKind]Move, len(EventKinds))
-	for _, kind := range EventKinds {
-		all[kind] = ignored
+func moves(given map[EventKind]Move) map[EventKind]Move { return filled(EventKinds, ignored, given) }
+
+// filled is a row's moves: those given, and every other event ignored.
+func filled[E comparable, M any](events []E, ignored M, given map[E]M) map[E]M {
+	all := make(map[E]M, len(events))
+	for _, event := range events {
+		all[event] = ignored
 	}
-	for kind, m := range given {
-		all[kind] = m
-	}
+	maps.Copy(all, given)
 	return all
 }
 

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Limits of names. Liqo makes an x509 common name of <slice>-<12 hex>, which ends at 63 characters, so a slice name
-// ends at 50 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+// Limits of names: that of an attempt's objects must end at 50 characters, because Liqo makes an x509 common name of
+// <slice>-<12 hex>, which ends at 63 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
 const (
 	MaxGroupID    = 24
 	MaxHub        = 24
-	MaxObjectName = 50
 	maxProviderID = 63
 )
 
@@ -47,15 +46,6 @@ func epochStart(epoch string) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0)
-}
-
-// nextEpoch is the epoch a second after epoch.
-func nextEpoch(epoch string) string {
-	seconds, err := strconv.ParseInt(epoch, 36, 64)
-	if err != nil {
-		return epoch + "0"
-	}
-	return strconv.FormatInt(seconds+1, 36)
 }
 
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.

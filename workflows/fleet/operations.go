@@ -169,12 +169,11 @@ func (l *Ledger) admit(op Operation, now time.Time) (known bool, err error) {
 }
 
 func (l *Ledger) checkConfigure(spec *GroupSpec) error {
-	if spec == nil || spec.ID != l.Group {
-		id := ""
-		if spec != nil {
-			id = spec.ID
-		}
-		return Refuse(RefusedInvalid, fmt.Sprintf("this is group %s, not %q; use a new group", l.Group, id))
+	if spec == nil {
+		spec = &GroupSpec{}
+	}
+	if spec.ID != l.Group {
+		return Refuse(RefusedInvalid, fmt.Sprintf("this is group %s, not %q; use a new group", l.Group, spec.ID))
 	}
 	return nil
 }

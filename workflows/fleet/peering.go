@@ -58,54 +58,51 @@ type PeeringRow struct {
 	Moves         map[PeeringEvent]PeeringMove
 }
 
-var peeringIgnored = PeeringMove{Ignored: true}
+func peeringMoves(given map[PeeringEvent]PeeringMove) map[PeeringEvent]PeeringMove {
+	return filled(PeeringEvents, PeeringMove{Ignored: true}, given)
+}
 
 // PeeringMachine is the table of a peering's life; data, as Machine is.
 var PeeringMachine = []PeeringRow{
-	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: {To: Establishing}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored,
-		PeeringEmptied: peeringIgnored,
-		PeeringElapsed: peeringIgnored, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
-		PeeringRefused: {To: Refusing}, PeeringLifted: peeringIgnored}},
-	{Phase: Establishing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+	{Phase: Absent, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {To: Establishing}, PeeringRefused: {To: Refusing},
+	})},
+	{Phase: Establishing, Runs: CommandPeering, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
-		PeeringFailed: {To: Compensating, RefuseWaiting: true}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
-		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
-		PeeringRefused: {To: Compensating, RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
-	{Phase: Compensating, Runs: CommandUnpeering, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: peeringIgnored, PeeringDone: {To: CoolOff, ToRefused: Refusing},
-		PeeringFailed: {To: CoolOff, ToRefused: Refusing}, PeeringEmptied: {}, PeeringElapsed: peeringIgnored,
-		PeeringBroken: peeringIgnored, PeeringInUse: {To: CoolOff, ToRefused: Refusing},
-		PeeringRefused: {}, PeeringLifted: peeringIgnored}},
-	{Phase: CoolOff, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: peeringIgnored, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
-		PeeringElapsed: {To: Absent}, PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
-		PeeringRefused: {To: Refusing}, PeeringLifted: peeringIgnored}},
-	{Phase: Established, Grants: true, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: {}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {To: Lingering},
-		PeeringElapsed: peeringIgnored, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored,
-		PeeringRefused: {To: Refusing}, PeeringLifted: peeringIgnored}},
-	{Phase: Repairing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringFailed: {To: Compensating, RefuseWaiting: true}, PeeringEmptied: {},
+		PeeringRefused: {To: Compensating, RefuseWaiting: true},
+	})},
+	{Phase: Compensating, Runs: CommandUnpeering, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+		PeeringDone: {To: CoolOff, ToRefused: Refusing}, PeeringFailed: {To: CoolOff, ToRefused: Refusing},
+		PeeringEmptied: {}, PeeringInUse: {To: CoolOff, ToRefused: Refusing}, PeeringRefused: {},
+	})},
+	{Phase: CoolOff, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+		PeeringEmptied: {}, PeeringElapsed: {To: Absent}, PeeringRefused: {To: Refusing},
+	})},
+	{Phase: Established, Grants: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {}, PeeringEmptied: {To: Lingering}, PeeringBroken: {To: Repairing},
+		PeeringRefused: {To: Refusing},
+	})},
+	{Phase: Repairing, Runs: CommandPeering, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
 		PeeringFailed: {To: Established, ToEmpty: Lingering, RefuseWaiting: true}, PeeringEmptied: {},
-		PeeringElapsed: peeringIgnored,
-		PeeringBroken:  peeringIgnored, PeeringInUse: peeringIgnored,
-		PeeringRefused: {To: Refusing, ToEmpty: Removing, RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
-	{Phase: Lingering, Grants: true, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: {To: Established}, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored, PeeringEmptied: {},
-		PeeringElapsed: {To: Removing}, PeeringBroken: {To: Repairing}, PeeringInUse: peeringIgnored,
-		PeeringRefused: {To: Refusing, ToEmpty: Removing}, PeeringLifted: peeringIgnored}},
-	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
+		PeeringRefused: {To: Refusing, ToEmpty: Removing, RefuseWaiting: true},
+	})},
+	{Phase: Lingering, Grants: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+		PeeringAcquired: {To: Established}, PeeringEmptied: {}, PeeringElapsed: {To: Removing},
+		PeeringBroken: {To: Repairing}, PeeringRefused: {To: Refusing, ToEmpty: Removing},
+	})},
+	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Establishing, ToEmpty: Absent, ToRefused: Refusing},
 		PeeringFailed:  {To: Lingering, ToRefused: Refusing, RefuseWaiting: true},
-		PeeringEmptied: {}, PeeringElapsed: {RefuseWaiting: true}, PeeringBroken: peeringIgnored,
+		PeeringEmptied: {}, PeeringElapsed: {RefuseWaiting: true},
 		PeeringInUse:   {To: Established, ToEmpty: Lingering, ToRefused: Refusing, Grant: true},
-		PeeringRefused: {RefuseWaiting: true}, PeeringLifted: peeringIgnored}},
-	{Phase: Refusing, Moves: map[PeeringEvent]PeeringMove{
-		PeeringAcquired: peeringIgnored, PeeringDone: peeringIgnored, PeeringFailed: peeringIgnored,
-		PeeringEmptied: {ToEmpty: Removing}, PeeringElapsed: {To: Repairing, ToEmpty: Removing},
-		PeeringBroken: peeringIgnored, PeeringInUse: peeringIgnored,
-		PeeringRefused: {}, PeeringLifted: {To: Repairing, ToEmpty: Removing}}},
+		PeeringRefused: {RefuseWaiting: true},
+	})},
+	{Phase: Refusing, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+		PeeringEmptied: {ToEmpty: Removing}, PeeringElapsed: {To: Repairing, ToEmpty: Removing}, PeeringRefused: {},
+		PeeringLifted: {To: Repairing, ToEmpty: Removing},
+	})},
 }
 
 // Row returns the phase's row of PeeringMachine; the zero row for a phase this version does not know.

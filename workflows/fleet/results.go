@@ -8,23 +8,19 @@ import (
 
 // result takes what became of a command.
 func (l *Ledger) result(r Result, now time.Time) {
-	cmd := l.Commands.Find(r.ID)
+	cmd := l.Commands.Ended(r, now)
 	if cmd == nil {
 		return
 	}
-	if r.Outcome == OutcomeFailed {
-		cmd.NotBefore = now.Add(RetryAfter)
-		return
-	}
-	switch cmd := *l.Commands.Close(r.ID); cmd.Kind {
+	switch cmd.Kind {
 	case CommandRecover:
 		l.recovered(r.Found, now)
 	case CommandStart:
-		l.started(cmd, r, now)
+		l.started(*cmd, r, now)
 	case CommandOrder:
-		l.ordered(cmd, r, now)
+		l.ordered(*cmd, r, now)
 	case CommandCheck:
-		l.checked(cmd, r.Drivers, now)
+		l.checked(*cmd, r.Drivers, now)
 	case CommandObserve:
 		l.observed(cmd.Instances, r.Found, r.Empty, now)
 	case CommandStandby:

@@ -9,15 +9,10 @@ import (
 
 // result takes what became of a command.
 func (p *State) result(r fleet.Result, now time.Time) {
-	cmd := p.Commands.Find(r.ID)
-	if cmd == nil {
+	done := p.Commands.Ended(r, now)
+	if done == nil {
 		return
 	}
-	if r.Outcome == fleet.OutcomeFailed && cmd.Kind != fleet.CommandAsk {
-		cmd.NotBefore = now.Add(fleet.RetryAfter)
-		return
-	}
-	done := *p.Commands.Close(r.ID)
 	switch {
 	case done.Kind == fleet.CommandRecover:
 		p.recovered(r, now)
