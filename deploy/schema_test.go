@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -94,7 +95,7 @@ func TestSchemaFollowsTheCode(t *testing.T) {
 	}
 	require.Equal(t, keysOf(reflect.TypeFor[config.Defaults]()),
 		slices.Sorted(maps.Keys(root.Definitions["nodeGroupDefaults"].Properties)))
-	require.Equal(t, keysOf(reflect.TypeFor[fleet.Limits]()),
+	require.Equal(t, keysOf(reflect.TypeFor[grpcserver.Limits]()),
 		slices.Sorted(maps.Keys(root.Properties["limits"].Properties)))
 	require.Equal(t, []string{"defaults", "hub", "limits", "nodeGroups"}, keysOf(reflect.TypeFor[config.Config]()),
 		"the chart writes all of the file")

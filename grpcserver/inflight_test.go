@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"k8s.io/utils/ptr"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // during has the next Grow wait, before it books, until what has been done.
@@ -64,7 +62,7 @@ func TestLimitsThatComeWhileAGroupGrows(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	during(f, func() {
-		config.set(Settings{Specs: specs("cpu", "gpu"), Version: "v2", Limits: fleet.Limits{Nodes: ptr.To(3)}}, nil)
+		config.set(Settings{Specs: specs("cpu", "gpu"), Version: "v2", Limits: Limits{Nodes: ptr.To(3)}}, nil)
 		require.NoError(t, c.refresh())
 		requireCode(t, codes.Unavailable, c.increase("gpu", 2))
 	})

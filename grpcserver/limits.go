@@ -6,8 +6,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // mayGrow refuses growth of a group that is no longer configured, and growth that would pass a limit of all groups
@@ -60,7 +58,7 @@ func (s *Server) checkLimits(g *group, delta int) error {
 }
 
 // use sums what the counted instances of all groups take. unknown names a group of which that is not known now.
-func (r *roster) use() (use fleet.Use, unknown string) {
+func (r *roster) use() (use Use, unknown string) {
 	for _, g := range r.list {
 		p := g.picture.Load()
 		if p == nil || g.isDirty() {

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-func limited(t *testing.T, f *fakeGroups, limits fleet.Limits, specs ...fleet.GroupSpec) (client, *Server) {
+func limited(t *testing.T, f *fakeGroups, limits Limits, specs ...fleet.GroupSpec) (client, *Server) {
 	t.Helper()
 	s, err := New(Options{Groups: f, Specs: specs, Limits: limits, Logger: quiet})
 	require.NoError(t, err)
@@ -27,14 +27,14 @@ func limited(t *testing.T, f *fakeGroups, limits fleet.Limits, specs ...fleet.Gr
 func TestLimitsBindAllGroups(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		limits fleet.Limits
+		limits Limits
 		want   string
 	}{
-		{"nodes", fleet.Limits{Nodes: ptr.To(5)},
+		{"nodes", Limits{Nodes: ptr.To(5)},
 			"increase node group gpu: limits.nodes is 5, 3 are counted and 3 more asked for"},
-		{"cpu", fleet.Limits{CPU: ptr.To(resource.MustParse("20"))},
+		{"cpu", Limits{CPU: ptr.To(resource.MustParse("20"))},
 			"increase node group gpu: limits.cpu is 20, 12 is counted and 12 more asked for"},
-		{"memory", fleet.Limits{Memory: ptr.To(resource.MustParse("47Gi"))},
+		{"memory", Limits{Memory: ptr.To(resource.MustParse("47Gi"))},
 			"increase node group gpu: limits.memory is 47Gi, 24Gi is counted and 24Gi more asked for"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestLimitsBindAllGroups(t *testing.T) {
 
 // CA is told a max that the limits leave room for, so that it does not ask for what would be refused and back off.
 func TestLimitsShowInMax(t *testing.T) {
-	c, _ := limited(t, newFake(), fleet.Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2),
+	c, _ := limited(t, newFake(), Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2),
 		spec("min", 1, 10))
 	most := func() string {
 		g := c.groups()
@@ -76,7 +76,7 @@ func TestLimitsShowInMax(t *testing.T) {
 func TestLimitsAreSharedByGroupsThatBalance(t *testing.T) {
 	full := balancing("full", "web")
 	full.Max = 1
-	c, _ := limited(t, newFake(), fleet.Limits{Nodes: ptr.To(5)}, balancing("a", "web"), balancing("b", "web"), full,
+	c, _ := limited(t, newFake(), Limits{Nodes: ptr.To(5)}, balancing("a", "web"), balancing("b", "web"), full,
 		balancing("c", "other"))
 	require.NoError(t, c.increase("full", 1))
 	most := func() string {
@@ -97,7 +97,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	for _, id := range ids {
 		all = append(all, spec(id, 0, 10))
 	}
-	c, _ := limited(t, f, fleet.Limits{Nodes: ptr.To(10)}, all...)
+	c, _ := limited(t, f, Limits{Nodes: ptr.To(10)}, all...)
 	var calls sync.WaitGroup
 	for _, id := range ids {
 		calls.Go(func() {
@@ -117,7 +117,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 // While it cannot be told what is counted, nothing grows.
 func TestLimitsNeedFullKnowledge(t *testing.T) {
 	f := newFake()
-	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Limits: fleet.Limits{Nodes: ptr.To(5)}, Logger: quiet})
+	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Limits: Limits{Nodes: ptr.To(5)}, Logger: quiet})
 	require.NoError(t, err)
 	f.set(func(f *fakeGroups) { f.failing["gpu"] = fleet.ErrUnavailable })
 	d := direct{t, s}

@@ -58,7 +58,7 @@ func names(lines []string, prefix string) []string {
 func TestMetricsTellWhatTheViewHas(t *testing.T) {
 	f := newFake()
 	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spec("cpu", 1, 10), spec("gpu", 0, 8)},
-		Limits: fleet.Limits{Nodes: ptr.To(9)}, Logger: quiet})
+		Limits: Limits{Nodes: ptr.To(9)}, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	c := newClient(t, s)

@@ -388,7 +388,7 @@ func TestUnknownWhichGroupsRun(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 2))
 
 	f.set(func(f *fakeGroups) { f.runningErr = fmt.Errorf("list workflows: %w", fleet.ErrUnavailable) })
-	s, err := New(Options{Groups: f, Specs: specs("cpu"), Limits: fleet.Limits{Nodes: ptr.To(3)}, Logger: quiet})
+	s, err := New(Options{Groups: f, Specs: specs("cpu"), Limits: Limits{Nodes: ptr.To(3)}, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	again := newClient(t, s)

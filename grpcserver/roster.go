@@ -13,7 +13,7 @@ import (
 type roster struct {
 	list   []*group // in the order of the config, then those that are no longer in it
 	byID   map[string]*group
-	limits fleet.Limits
+	limits Limits
 }
 
 // terms are a group's spec in force and what follows from it. They are never changed once stored.
@@ -29,7 +29,7 @@ type terms struct {
 	kept string
 }
 
-func newRoster(list []*group, limits fleet.Limits) *roster {
+func newRoster(list []*group, limits Limits) *roster {
 	r := &roster{list: list, byID: make(map[string]*group, len(list)), limits: limits}
 	for _, g := range list {
 		r.byID[g.id] = g

@@ -21,7 +21,7 @@ type Settings struct {
 	// Specs are the node groups, with unique ids.
 	Specs []fleet.GroupSpec
 	// Limits bound all groups together.
-	Limits fleet.Limits
+	Limits Limits
 	// Version tells versions apart, for people.
 	Version string
 }
@@ -40,7 +40,7 @@ type Options struct {
 	Groups Groups
 	// Specs, Limits and Version are the first version of the config, see Settings.
 	Specs   []fleet.GroupSpec
-	Limits  fleet.Limits
+	Limits  Limits
 	Version string
 	// Market, if any, is what the providers offer now, and false when that is not known. Max follows it.
 	Market func() (market.Market, bool)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
@@ -24,7 +25,7 @@ type Config struct {
 	// Defaults are the values for groups that do not set them. Parse applies them to the groups and leaves nil.
 	Defaults *Defaults `json:"defaults,omitempty"`
 	// Limits bound all groups together; the server refuses an IncreaseSize that would pass one.
-	Limits fleet.Limits `json:"limits,omitzero"`
+	Limits grpcserver.Limits `json:"limits,omitzero"`
 	// NodeGroups are the classes of capacity CA may grow, at least one.
 	NodeGroups []fleet.GroupSpec `json:"nodeGroups" validate:"required,min=1,dive"`
 }

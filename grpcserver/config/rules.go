@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -64,7 +65,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 
 // checkLimits refuses limits that leave no room for the min of the groups.
 func checkLimits(cfg Config, say say) {
-	var least fleet.Use
+	var least grpcserver.Use
 	for _, entry := range cfg.NodeGroups {
 		for _, g := range derive.Sizes(entry) {
 			if g.Min > 0 && g.Min <= g.Max {

@@ -1,4 +1,4 @@
-package fleet
+package grpcserver
 
 import (
 	"fmt"
@@ -28,11 +28,11 @@ type Use struct {
 // Add counts n instances of a shape.
 func (u *Use) Add(n int, shape corev1.ResourceList) {
 	u.Nodes += n
-	u.CPU.Add(times(n, shape[corev1.ResourceCPU]))
-	u.Memory.Add(times(n, shape[corev1.ResourceMemory]))
+	u.CPU.Add(multiple(n, shape[corev1.ResourceCPU]))
+	u.Memory.Add(multiple(n, shape[corev1.ResourceMemory]))
 }
 
-func times(n int, q resource.Quantity) resource.Quantity {
+func multiple(n int, q resource.Quantity) resource.Quantity {
 	q = q.DeepCopy()
 	q.Mul(int64(n))
 	return q

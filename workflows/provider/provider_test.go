@@ -1,4 +1,4 @@
-package fleet_test
+package provider_test
 
 import (
 	"fmt"
@@ -9,12 +9,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func shape(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+	}
+}
+
+func lendable(n int) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(2*n), resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("10k"),
+	}
+}
 
 // Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
 // once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
@@ -161,4 +180,22 @@ func requireProvider(t *testing.T, p *provider.State, cpus map[string]int64, wai
 		require.Empty(t, p.Snapshot(t0).Waiting, "the provider refuses us")
 	}
 	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
+}
+
+// A peering is made for the first who waits for it, and nobody's span is kept who does not wait.
+func TestTraceGoesWithTheWait(t *testing.T) {
+	p := provider.New("milan", t0)
+	recovered(t, p, false)
+	require.Empty(t, p.Trace())
+	for _, number := range []string{"1", "2"} {
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{
+			Kind: fleet.HoldAcquire, Key: "a-t0-" + number + "-1", Shape: shape("1"), Trace: "span-" + number,
+			Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
+		}}}, t0)
+	}
+	require.Equal(t, "span-1", p.Trace())
+	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
+	require.Equal(t, fleet.HoldGranted, p.Holds["a-t0-1-1"].State)
+	require.Empty(t, p.Trace())
+	require.Empty(t, p.Holds["a-t0-1-1"].Trace)
 }
