@@ -16,6 +16,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/protobytes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // rawCodec sends and receives bytes as they are.
@@ -71,7 +72,7 @@ func TestReleases(t *testing.T) {
 
 func namedBytes(t *testing.T) map[string][]byte {
 	t.Helper()
-	node, err := spec("cpu", 0, 9).Template().Marshal()
+	node, err := template.Of(spec("cpu", 0, 9)).Marshal()
 	require.NoError(t, err)
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Requests: spec("cpu", 0, 1).Shape}}}}}

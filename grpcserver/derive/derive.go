@@ -17,6 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // Linger is how long a derived group stays listed without an offer: an offer that comes and goes is none of CA's
@@ -179,7 +180,7 @@ func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*deriv
 func valueOf(base fleet.GroupSpec, o fleet.Offer) (value string, labels map[string]string, ok bool) {
 	if base.Per == PerProvider {
 		labels = NodeLabels(o.Labels)
-		labels[base.ProviderLabel()] = o.Provider
+		labels[template.ProviderLabel(base)] = o.Provider
 		return o.Provider, labels, true
 	}
 	key := strings.TrimPrefix(base.Per, PerLabel)

@@ -10,6 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // misjudged are the pods that would fit on nodes of some of a group's providers, and not on those of others.
@@ -52,9 +53,9 @@ type span struct {
 }
 
 func spanOf(spec fleet.GroupSpec, candidates []choice.Candidate, now time.Time) span {
-	s := span{group: spec.ID, template: spec.Template()}
+	s := span{group: spec.ID, template: template.Of(spec)}
 	for _, o := range choice.Matching(spec, candidates, now) {
-		s.providers, s.nodes = append(s.providers, o.Provider), append(s.nodes, spec.NodeOn(o))
+		s.providers, s.nodes = append(s.providers, o.Provider), append(s.nodes, template.On(spec, o))
 	}
 	return s
 }

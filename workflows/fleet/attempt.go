@@ -3,8 +3,6 @@ package fleet
 import (
 	"cmp"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Provider is who gives nodes: its id, of a cluster its Liqo cluster id, and where the access to it lies.
@@ -53,16 +51,9 @@ type Found struct {
 	Terminating bool     `json:"terminating"` // any of the three is terminating
 	// Starting: Kubernetes' own taint of a new Node is still on it. Join's concern alone, and not on the wire.
 	Starting bool `json:"-"`
-	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: GroupSpec.Differs. It is for
+	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: template.Differs. It is for
 	// people, decides nothing, and is not on the wire.
 	Differs []string `json:"-"`
-}
-
-// Compare fills Differs; everything else is known of the attempt. A booking that cannot be read promises nothing.
-func (f *Found) Compare(node *corev1.Node) {
-	if f.Stamped && f.Ready && f.Booking != nil && f.Booking.Spec.ID != "" {
-		f.Differs = f.Booking.Spec.Differs(node)
-	}
 }
 
 // Orphan is what is ours on a provider and has no counterpart on the consumer: the slice of an attempt, or, with an

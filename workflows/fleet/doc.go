@@ -19,5 +19,5 @@
 //
 // Beside this package, driver and provider are the machines of the others. Package choice selects among offers, and
 // comparison judges by all groups and providers of a hub: they read what the machines publish, and a machine needs only
-// their results. Below it, money sums up what nodes cost.
+// their results. Package template says what a Node is to be like. Below it, money sums up what nodes cost.
 package fleet

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 func (s *suite) testJoinWithoutPeering(t *testing.T) {
@@ -121,8 +122,8 @@ func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	maps.DeleteFunc(labels, func(key, _ string) bool {
 		return key == "storage.liqo.io/available" || strings.HasPrefix(key, "beta.kubernetes.io/")
 	})
-	want := spec.Booking.Spec.Template().Labels
-	want[corev1.LabelHostname], want[spec.Booking.Spec.ProviderLabel()] = node.Name, spec.Attempt.Provider.ID
+	want := template.Of(spec.Booking.Spec).Labels
+	want[corev1.LabelHostname], want[template.ProviderLabel(spec.Booking.Spec)] = node.Name, spec.Attempt.Provider.ID
 	require.Equal(t, want, labels)
 	require.Equal(t, []string{spec.Attempt.Instance, strconv.Itoa(spec.Attempt.Number)},
 		[]string{node.Annotations[backend.LabelInstance], node.Annotations[backend.LabelAttempt]}, "what is not on a label")

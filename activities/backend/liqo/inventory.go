@@ -20,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // List finds the attempts of this hub by the labels of their slices and virtual nodes on the consumer, and the
@@ -111,7 +112,7 @@ func (f findings) node(node *corev1.Node) {
 		entry.Starting = nodes.Starting(node)
 		entry.Cordoned = backend.IsCordoned(node)
 		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
-		entry.Compare(node)
+		template.Compare(entry, node)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // sight is what exists of an attempt. Two Nodes of the same look are two: one was deleted and is there anew.
@@ -90,7 +91,7 @@ func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
 	f.Cordoned = backend.IsCordoned(node)
 	f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
 	f.Terminating = f.Terminating || node.DeletionTimestamp != nil
-	f.Compare(node)
+	template.Compare(&f.Found, node)
 	found[node.Name] = f
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // List lists what exists on the consumer, see backend.Inventory.
@@ -61,7 +62,7 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 		f.Node, f.Ready, f.Cordoned = true, isReady(node), backend.IsCordoned(node)
 		f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || node.DeletionTimestamp != nil
-		f.Compare(node)
+		template.Compare(&f, node)
 	}
 	return f, ok
 }

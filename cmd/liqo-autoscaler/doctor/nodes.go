@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // nodes compares each Ready Node with what Cluster Autoscaler was told of its group.
@@ -29,7 +30,7 @@ func (r *Report) nodes(in Installation, c *cluster) {
 			continue
 		}
 		compared++
-		if d := spec.Differs(node); len(d) > 0 {
+		if d := template.Differs(spec, node); len(d) > 0 {
 			r.add("node-differs", "Node "+node.Name, "it is not what Cluster Autoscaler was told of group %s: %s", spec.ID,
 				strings.Join(d, "; "))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // setup is an installation as the chart makes it, before it is examined.
@@ -76,7 +77,7 @@ func healthy() *setup {
 		serverTLS: secret("server-tls"), clientTLS: secret("client-tls"), caConfig: secret("cloud-config"),
 		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 			Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}},
-		node:       spec.Template(),
+		node:       template.Of(spec),
 		kubernetes: "v1.33.1",
 		apis: []string{"core.liqo.io/v1", "authentication.liqo.io/v1", "offloading.liqo.io/v1",
 			"networking.liqo.io/v1"},

@@ -8,6 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // liqoTaint is on every virtual node (Liqo pkg/consts).
@@ -58,7 +59,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 		g.Verdict, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
 		return g
 	}
-	g.Misfits = fit.Misfits(w.Pod, s.Spec.Template())
+	g.Misfits = fit.Misfits(w.Pod, template.Of(*s.Spec))
 	if len(g.Misfits) > 0 {
 		g.Verdict, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
 		return g
@@ -133,11 +134,11 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	case strings.Contains(misfits[0].Reason, liqoTaint):
 		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
 			"create the pod again"
-	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, spec.Template())) == 0:
+	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, template.Of(spec))) == 0:
 		return ""
 	}
 	for _, o := range w.Market.Offers {
-		if len(fit.Selectors(w.Pod, spec.NodeOn(o.Candidate().Offer))) == 0 {
+		if len(fit.Selectors(w.Pod, template.On(spec, o.Candidate().Offer))) == 0 {
 			return "; nodes on " + o.Provider + " would have it: give pods that select by it a group with `per: provider`"
 		}
 	}

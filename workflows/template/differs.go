@@ -1,4 +1,4 @@
-package fleet
+package template
 
 import (
 	"fmt"
@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Differs says in what the Node is not as CA was told by the group's Template, one sentence a field, in the same order
+// Differs says in what the Node is not as CA was told by the group's template, one sentence a field, in the same order
 // each time; nil when it is alike. Left out is what comes and goes, or does not matter to CA's simulation: hostname,
 // taints of conditions, cordons and CA's own, and labels that only the Node has.
-func (s GroupSpec) Differs(node *corev1.Node) (how []string) {
-	template := s.Template()
+func Differs(s fleet.GroupSpec, node *corev1.Node) (how []string) {
+	template := Of(s)
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		want := template.Labels[key]
 		switch got, there := node.Labels[key]; {
@@ -68,4 +70,11 @@ func amountsDiffer(what string, want, got corev1.ResourceList) (how []string) {
 		}
 	}
 	return how
+}
+
+// Compare fills Found.Differs; everything else is known of the attempt. A booking that cannot be read promises nothing.
+func Compare(f *fleet.Found, node *corev1.Node) {
+	if f.Stamped && f.Ready && f.Booking != nil && f.Booking.Spec.ID != "" {
+		f.Differs = Differs(f.Booking.Spec, node)
+	}
 }

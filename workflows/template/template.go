@@ -1,19 +1,12 @@
-package fleet
+package template
 
 import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// NodeKind is what a group's nodes are. Whoever makes them puts labels and taints of its own on each kind.
-type NodeKind string
-
-// The kinds. The empty one means NodesVirtual.
-const (
-	NodesVirtual NodeKind = "virtual" // Liqo's virtual nodes
-	NodesMachine NodeKind = "machine" // machines, each registered by its own kubelet
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // What Liqo puts on every virtual node by itself (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). Architecture is
@@ -23,10 +16,6 @@ const (
 	liqoTaint       = "virtual-node.liqo.io/not-allowed"
 	liqoTypeLabel   = "liqo.io/type"
 	liqoTypeVirtual = "virtual-node"
-	// LabelProvider is the provider's id, on every virtual node (Liqo pkg/consts/replication.go).
-	LabelProvider = "liqo.io/remote-cluster-id"
-	// LabelMachineProvider is the provider's id, on every machine.
-	LabelMachineProvider = "liqo-autoscaler.io/provider"
 
 	roleLabel        = "kubernetes.io/role"
 	roleAgent        = "agent"
@@ -36,25 +25,25 @@ const (
 )
 
 // ProviderLabel is the label that has the provider's id on each of the group's nodes.
-func (s GroupSpec) ProviderLabel() string {
-	if s.Nodes == NodesMachine {
-		return LabelMachineProvider
+func ProviderLabel(s fleet.GroupSpec) string {
+	if s.Nodes == fleet.NodesMachine {
+		return fleet.LabelMachineProvider
 	}
-	return LabelProvider
+	return fleet.LabelProvider
 }
 
-// NodeOn is the Template of a group for the offer's provider alone: with that provider's id and labels.
-func (s GroupSpec) NodeOn(o Offer) *corev1.Node {
-	node := s.Template()
-	node.Labels[s.ProviderLabel()] = o.Provider
+// On is the next node of a group for the offer's provider alone: with that provider's id and labels.
+func On(s fleet.GroupSpec, o fleet.Offer) *corev1.Node {
+	node := Of(s)
+	node.Labels[ProviderLabel(s)] = o.Provider
 	maps.Copy(node.Labels, o.Labels)
 	return node
 }
 
-// Template is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
+// Of is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
 // taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty. The
 // Node is the caller's.
-func (s GroupSpec) Template() *corev1.Node {
+func Of(s fleet.GroupSpec) *corev1.Node {
 	name := "template-" + s.ID
 	labels := map[string]string{
 		corev1.LabelHostname:   name,
@@ -62,7 +51,7 @@ func (s GroupSpec) Template() *corev1.Node {
 		corev1.LabelArchStable: nodeArch,
 	}
 	var taints []corev1.Taint
-	if s.Nodes != NodesMachine {
+	if s.Nodes != fleet.NodesMachine {
 		labels[roleLabel], labels[liqoTypeLabel] = roleAgent, liqoTypeVirtual
 		labels[corev1.LabelNodeExcludeBalancers], labels[excludeBalancers] = "true", "true"
 		taints = append(taints, corev1.Taint{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute})

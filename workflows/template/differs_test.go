@@ -1,4 +1,4 @@
-package fleet
+package template
 
 import (
 	"encoding/json"
@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-func alikeSpec() GroupSpec {
-	return GroupSpec{ID: "edge", Max: 5, Labels: map[string]string{"tier": "burst"},
+func alikeSpec() fleet.GroupSpec {
+	return fleet.GroupSpec{ID: "edge", Max: 5, Labels: map[string]string{"tier": "burst"},
 		Taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
 		Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
 			corev1.ResourcePods: resource.MustParse("20")}}
@@ -66,36 +68,36 @@ func TestNodeDiffers(t *testing.T) {
 		}, []string{"label tier is x instead of burst", "allocatable cpu is 1 instead of 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := alikeSpec().Template()
+			node := Of(alikeSpec())
 			node.Name, node.Labels[corev1.LabelHostname] = "edge-e-1-1", "edge-e-1-1"
 			test.change(node)
-			require.Equal(t, test.want, alikeSpec().Differs(node))
+			require.Equal(t, test.want, Differs(alikeSpec(), node))
 		})
 	}
 }
 
 // Only a Node that CA counts is compared, and only with a booking that can be read; the wire carries none of it.
 func TestFoundCompares(t *testing.T) {
-	node := alikeSpec().Template()
+	node := Of(alikeSpec())
 	node.Labels["tier"] = "x"
-	whole := func() Found {
-		return Found{Booking: &Booking{Spec: alikeSpec()}, Node: true, Stamped: true, Ready: true}
+	whole := func() fleet.Found {
+		return fleet.Found{Booking: &fleet.Booking{Spec: alikeSpec()}, Node: true, Stamped: true, Ready: true}
 	}
 	f := whole()
-	f.Compare(node)
+	Compare(&f, node)
 	require.Equal(t, []string{"label tier is x instead of burst"}, f.Differs)
 	text, err := json.Marshal(f)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "instead of")
-	for name, change := range map[string]func(*Found){
-		"not ready":         func(f *Found) { f.Ready = false },
-		"not stamped":       func(f *Found) { f.Stamped = false },
-		"no booking":        func(f *Found) { f.Booking = nil },
-		"a booking of none": func(f *Found) { f.Booking = &Booking{} },
+	for name, change := range map[string]func(*fleet.Found){
+		"not ready":         func(f *fleet.Found) { f.Ready = false },
+		"not stamped":       func(f *fleet.Found) { f.Stamped = false },
+		"no booking":        func(f *fleet.Found) { f.Booking = nil },
+		"a booking of none": func(f *fleet.Found) { f.Booking = &fleet.Booking{} },
 	} {
 		f := whole()
 		change(&f)
-		f.Compare(node)
+		Compare(&f, node)
 		require.Nil(t, f.Differs, name)
 	}
 }
@@ -103,13 +105,13 @@ func TestFoundCompares(t *testing.T) {
 // Machines have nothing of Liqo's, and a group of them is another template under the same id.
 func TestTemplateOfMachines(t *testing.T) {
 	virtual, machine := alikeSpec(), alikeSpec()
-	machine.Nodes = NodesMachine
-	node := machine.NodeOn(Offer{Provider: "rack-1"})
+	machine.Nodes = fleet.NodesMachine
+	node := On(machine, fleet.Offer{Provider: "rack-1"})
 	require.Equal(t, map[string]string{
 		corev1.LabelHostname: "template-edge", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
-		"tier": "burst", LabelGroup: "edge", LabelMachineProvider: "rack-1",
+		"tier": "burst", fleet.LabelGroup: "edge", fleet.LabelMachineProvider: "rack-1",
 	}, node.Labels)
 	require.Equal(t, machine.Taints, node.Spec.Taints)
 	require.False(t, virtual.SameTemplate(machine))
-	require.Equal(t, "rack-1", virtual.NodeOn(Offer{Provider: "rack-1"}).Labels[LabelProvider])
+	require.Equal(t, "rack-1", On(virtual, fleet.Offer{Provider: "rack-1"}).Labels[fleet.LabelProvider])
 }
