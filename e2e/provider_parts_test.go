@@ -48,8 +48,8 @@ func tenantDeleted(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, r.counts(ctx, 1))
 	require.NoError(t, s.consumer.kube.CoreV1().ConfigMaps("liqo-tenant-"+first.name).Delete(ctx,
 		"liqo-autoscaler-refused", metav1.DeleteOptions{}))
+	r.firstForgets(ctx) // it is asked every five minutes
 	r.workDone(ctx)
-	r.firstForgets(ctx)
 	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
