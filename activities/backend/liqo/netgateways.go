@@ -24,12 +24,18 @@ import (
 // gatewayPods selects the pods of gateways in a tenant namespace.
 var gatewayPods = client.MatchingLabels{"networking.liqo.io/component": "gateway"}
 
-// sides are the halves with the gateway that is dialed, and with the one that dials.
+// sides are the halves with the gateway that is dialed, and with the one that dials: where the gateways are that there
+// are, or else where the offer says, which may have changed since.
 func (n *network) sides() (server, client *half) {
-	if n.options.ServerLocation == atConsumer {
+	h, t := n.here.objects, n.there.objects
+	switch {
+	case t[kindServer] != nil || h[kindClient] != nil:
+		return n.there, n.here
+	case h[kindServer] != nil || t[kindClient] != nil, n.options.ServerLocation == atConsumer:
 		return n.here, n.there
+	default:
+		return n.there, n.here
 	}
-	return n.there, n.here
 }
 
 // served is done when the server's gateway runs and has an address.

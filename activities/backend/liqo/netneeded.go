@@ -39,6 +39,13 @@ func (p *peering) networkHeld(there []offloadingv1beta1.VirtualNode, but string)
 	return mode, held
 }
 
+// needless reports whether no network is wanted: the offer wants none, and no node was made with one.
+func (n *network) needless(ctx context.Context) (bool, error) {
+	there, err := n.virtualThere(ctx)
+	n.held = n.networkNeeded(there)
+	return n.mode == fleet.NetworkNone && !n.held, err
+}
+
 // heldWithout reports whether there are nodes on the provider that never had a network: their pods live without, and a
 // half-made one would take the nodes from them.
 func (n *network) heldWithout(ctx context.Context) (bool, error) {

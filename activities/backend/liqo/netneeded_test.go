@@ -59,6 +59,34 @@ func TestJoinAfterTheNetworkChanged(t *testing.T) {
 	}
 }
 
+// Our network is repaired as it was made while nodes need it, whatever the offer says by now.
+func TestNetworkKeptAfterTheOfferChanged(t *testing.T) {
+	t.Parallel()
+	for name, offer := range map[string]fleet.Provider{
+		"none":        networked(fleet.NetworkNone, ""),
+		"existing":    networked(fleet.NetworkExisting, ""),
+		"other place": networked(fleet.NetworkGateway, `{"serverLocation":"consumer"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := withLiqo(t, []client.Object{tenantNS(peer, mine()), controlPlane(mine()), controlPlaneSecret(),
+				nodeMade(false)}, []client.Object{tenantNS(me), tenantIn("")})
+			require.NoError(t, connecting(prompt(t), w, networked("", ""), nil))
+			dials := netObjects(t, w)["here GatewayClient "+localNS+"/"+peer]
+			require.NoError(t, w.local.Delete(t.Context(), dials))
+			offer.Credentials = known().Credentials
+			seen, err := w.Observe(prompt(t), offer)
+			require.NoError(t, err)
+			require.NotEmpty(t, seen.Network)
+			require.NoError(t, connecting(prompt(t), w, offer, nil))
+			require.Equal(t, wholeNetwork, namesOf(netObjects(t, w)))
+			seen, err = w.Observe(prompt(t), offer)
+			require.NoError(t, err)
+			require.Empty(t, seen.Network)
+		})
+	}
+}
+
 func foreignNode() *offloadingv1beta1.VirtualNode {
 	node := nodeMade(true)
 	node.Labels = of(peer)

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,6 +17,7 @@ type network struct {
 	*peering
 	mode        fleet.NetworkMode
 	options     netOptions
+	held        bool // nodes of ours were made with a network
 	here, there *half
 }
 
@@ -27,9 +29,6 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	var err error
 	if n.mode, n.options, err = readNetwork(p.provider.Network); err != nil {
 		return verdictOf(backend.StageNetworkConfig, sight{message: words(err), err: err})
-	}
-	if n.mode == fleet.NetworkNone {
-		return nil
 	}
 	settled := false
 	err = w.until(ctx, backend.StageNetworkConfig, func(ctx context.Context) (bool, string, error) {
@@ -60,27 +59,33 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 // settled reports whether the network is as it will be: it works, or there is none and none is made. It is an error
 // when there is one that we may not make work.
 func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
+	if needless, err := n.needless(ctx); err != nil || needless {
+		return err == nil, err
+	}
 	if err := n.survey(ctx); err != nil {
 		return false, err
 	}
-	others := n.here.foreign
-	if others == "" {
-		others = n.there.foreign
-	}
-	ours := n.here.owns() || n.there.owns()
-	switch {
-	case n.here.connected() && n.there.connected() && (ours || others != ""):
+	ours, others := n.here.owns() || n.there.owns(), cmp.Or(n.here.foreign, n.there.foreign)
+	if n.here.connected() && n.there.connected() && (ours || others != "") {
 		return true, nil
-	case others != "":
-		return false, n.notConnected("the network was made by others (%s)", others)
-	case n.mode == fleet.NetworkExisting:
-		return false, n.notConnected("the offer says that the network exists")
-	case foreign:
-		return false, n.notConnected("the peering was made by others, and has no network of theirs")
-	case ours:
-		return false, nil
+	}
+	if err := n.notOurs(ours, others, foreign); err != nil || ours {
+		return false, err
 	}
 	return n.heldWithout(ctx)
+}
+
+// notOurs is the error of a network that does not work, and is not ours to make work.
+func (n *network) notOurs(ours bool, others string, foreign bool) error {
+	switch {
+	case others != "":
+		return n.notConnected("the network was made by others (%s)", others)
+	case n.mode == fleet.NetworkExisting && !(ours && n.held):
+		return n.notConnected("the offer says that the network exists")
+	case foreign:
+		return n.notConnected("the peering was made by others, and has no network of theirs")
+	}
+	return nil
 }
 
 // survey reads both halves.

@@ -127,7 +127,7 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 // there were networks, says nothing.
 func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string, needed bool,
 	seen *backend.Observation) error {
-	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone {
+	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone && !needed {
 		return nil
 	}
 	here, there, err := p.halves()
