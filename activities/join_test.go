@@ -85,6 +85,7 @@ func TestJoinEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait for a second
 			m := &messages{}
 			a := &activities.Activities{
 				Backend: &world{verb: c.verb, found: []fleet.Found{c.found}}, Messages: m, Making: activities.NewLimiter(1),

@@ -59,6 +59,7 @@ func TestListsHeartbeat(t *testing.T) {
 		"comparison": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait for a second
 			b := &slowly{began: make(chan struct{}, 8), let: make(chan struct{})}
 			beaten := make(chan struct{}, 1)
 			listen := func(env *testsuite.TestActivityEnvironment) {
