@@ -54,7 +54,7 @@ test test-all test-ci: export TEMPORAL_DEBUG := 1
 test test-all test-ci: export GORACE := atexit_sleep_ms=0
 
 .PHONY: test
-test: temporal ## the fast tests, with the race detector; about four minutes
+test: temporal ## the fast tests, with the race detector; under three minutes
 	go test -short $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-all

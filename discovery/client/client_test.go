@@ -23,6 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -46,6 +47,7 @@ func hash(s string) string {
 // site is a discovery server and the files of its client.
 type site struct {
 	web           *httptest.Server
+	store         store.Store
 	options       client.Options
 	token, caFile string
 	mu            sync.Mutex
@@ -73,9 +75,10 @@ func newSite(t *testing.T) *site {
 	writers, err := server.ParseWriters(fmt.Appendf(nil,
 		"writers: [{name: w, tokenSHA256: %s}, {name: r, tokenSHA256: %s, readOnly: true}]", hash(token), hash("reads")))
 	require.NoError(t, err)
-	real, err := server.New(server.Options{Store: storetest.New(t), Writers: writers, Log: slog.New(slog.DiscardHandler)})
+	kept := storetest.New(t)
+	real, err := server.New(server.Options{Store: kept, Writers: writers, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	s := &site{now: time.Now()}
+	s := &site{now: time.Now(), store: kept}
 	s.web = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		h := s.handler
@@ -155,9 +158,12 @@ func TestWhatIsPutIsListed(t *testing.T) {
 
 func TestManyPages(t *testing.T) {
 	s := newSite(t)
-	c, src := s.client(t)
+	_, src := s.client(t)
+	end := time.Now().Add(time.Hour)
 	for i := range api.MaxLimit + 1 {
-		_, err := c.Put(t.Context(), posted(t, fmt.Sprintf("o%04d", i)))
+		p := posted(t, fmt.Sprintf("o%04d", i))
+		p.Expires = &end
+		_, err := s.store.Put(t.Context(), store.Record{Offer: p, Writer: "w"}, store.Turn{}, time.Now())
 		require.NoError(t, err)
 	}
 	offers, _, err := src.List(t.Context())

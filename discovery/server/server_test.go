@@ -351,7 +351,8 @@ func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
 	require.NoError(t, err)
 	end := r.clock().Add(time.Hour)
 	posted.Expires, posted.Credentials.SecretRef.Namespace = &end, "lend-b"
-	for i := range 1200 {
+	all := 2*api.MaxLimit + 1
+	for i := range all {
 		posted.Name = fmt.Sprintf("o%04d", i)
 		_, err := keep.Put(t.Context(), store.Record{Offer: posted, Writer: "ab"[i%2 : i%2+1]}, store.Turn{}, r.clock())
 		require.NoError(t, err)
@@ -366,7 +367,7 @@ func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, 1200, names)
+	require.Equal(t, all, names)
 }
 
 var errDisk = errors.New("disk on fire")
