@@ -18,7 +18,7 @@ func (b *Backend) Drain(ctx context.Context, of fleet.Attempt, force bool, progr
 	a := b.attempt(of)
 	w := &waiter{progress: progress, stubborn: true}
 	err := w.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
-		return a.drained(ctx, force)
+		return a.drainStep(ctx, force)
 	})
 	if err != nil {
 		return fmt.Errorf("drain node %s: %w", of.ObjectName(), err)
@@ -26,8 +26,8 @@ func (b *Backend) Drain(ctx context.Context, of fleet.Attempt, force bool, progr
 	return nil
 }
 
-// drained takes one step of a drain: it removes the mark, cordons the Node and removes the pods that are left.
-func (a *attempt) drained(ctx context.Context, force bool) (bool, string, error) {
+// drainStep takes one step of a drain: it removes the mark, cordons the Node and removes the pods that are left.
+func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
 	}

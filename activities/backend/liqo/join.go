@@ -58,11 +58,11 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	}{
 		{backend.StageSliceAuth, j.peered},
 		{backend.StageSliceAuth, j.authenticated},
-		{backend.StageResources, j.granted},
-		{backend.StageVirtualKubelet, j.virtualized},
+		{backend.StageResources, j.grantStep},
+		{backend.StageVirtualKubelet, j.virtualNodeStep},
 		{backend.StageNode, j.registered},
 		{backend.StageReady, j.ready},
-		{backend.StageStamp, j.stamped},
+		{backend.StageStamp, j.stampStep},
 	}
 	for _, step := range steps {
 		if err := w.until(ctx, step.stage, step.look); err != nil {

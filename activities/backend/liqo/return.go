@@ -23,7 +23,7 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 	w := &waiter{progress: progress, stubborn: true}
 	err := w.until(ctx, backend.StageDrain, a.emptied)
 	if err == nil {
-		err = w.until(ctx, backend.StageNodeGone, a.nodeGone)
+		err = w.until(ctx, backend.StageNodeGone, a.nodeGoneStep)
 	}
 	if err == nil {
 		err = w.until(ctx, backend.StageSliceGone, a.sliceGone)
@@ -38,15 +38,15 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 // nodes one after the other, waits for their pods without a timeout and polls every ten seconds (Liqo
 // virtualnode-controller/{deletion-routine,drain}.go), so it must find no pod.
 func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
-	if done, message, err := a.drained(ctx, a.lasts(a.config.ForceAfter)); !done || err != nil {
+	if done, message, err := a.drainStep(ctx, a.lasts(a.config.ForceAfter)); !done || err != nil {
 		return false, message, err
 	}
 	return a.disown(ctx)
 }
 
-// nodeGone deletes the virtual node and is done when it and its Node are gone. Liqo removes the Node together with the
+// nodeGoneStep deletes the virtual node and is done when it and its Node are gone. Liqo removes the Node with the
 // virtual kubelet; a Node that was registered again is deleted once no virtual kubelet can register it another time.
-func (a *attempt) nodeGone(ctx context.Context) (bool, string, error) {
+func (a *attempt) nodeGoneStep(ctx context.Context) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
 	}

@@ -166,8 +166,8 @@ func (j *join) refused(ctx context.Context, words string) error {
 	return say(backend.ErrDenied, "%s", words)
 }
 
-// granted is done when the provider has accepted the resources, all of them.
-func (j *join) granted(ctx context.Context) (bool, string, error) {
+// grantStep is done when the provider has accepted the resources, all of them.
+func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	slice, err := j.granting, error(nil)
 	if !j.fresh {
 		slice, err = j.ensureSlice(ctx)

@@ -16,9 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stamped marks the virtual node and then writes the instance id into the Node, last of all. It does so while
+// stampStep marks the virtual node and then writes the instance id into the Node, last of all. It does so while
 // Kubernetes takes its taint off the Node, which for CA has not started until then, and is done when that is off too.
-func (j *join) stamped(ctx context.Context) (bool, string, error) {
+func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
 	}

@@ -24,9 +24,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// virtualized makes the virtual node once Liqo has a kubeconfig for the slice, and is done when Liqo has started a
+// virtualNodeStep makes the virtual node once Liqo has a kubeconfig for the slice, and is done when Liqo has started a
 // virtual kubelet for it. Liqo's condition Running only says that the Deployment was applied.
-func (j *join) virtualized(ctx context.Context) (bool, string, error) {
+func (j *join) virtualNodeStep(ctx context.Context) (bool, string, error) {
 	if j.absent {
 		return j.createVirtualNode(ctx)
 	}

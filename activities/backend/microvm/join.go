@@ -38,10 +38,10 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 		look  look
 	}{
 		{backend.StageResources, j.peered},
-		{backend.StageResources, j.granted},
+		{backend.StageResources, j.grantStep},
 		{backend.StageNode, j.registered},
 		{backend.StageReady, j.ready},
-		{backend.StageStamp, j.stamped},
+		{backend.StageStamp, j.stampStep},
 	} {
 		if err := w.until(ctx, step.stage, step.look); err != nil {
 			return backend.Node{}, fmt.Errorf("join node %s of %s: %w", j.ObjectName(), j.Provider.ID, err)
@@ -63,8 +63,8 @@ func (j *join) peered(ctx context.Context) (done bool, _ string, err error) {
 	return true, "", nil
 }
 
-// granted is done when the host has the attempt's machine. What is made is recorded before.
-func (j *join) granted(ctx context.Context) (bool, string, error) {
+// grantStep is done when the host has the attempt's machine. What is made is recorded before.
+func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	if err := j.ensureRecord(ctx); err != nil {
 		return false, "", err
 	}
@@ -203,8 +203,8 @@ func (j *join) ready(ctx context.Context) (done bool, _ string, err error) {
 	return lacks == "", lacks, nil
 }
 
-// stamped marks the record and then writes the instance id into the Node, last of all: from then on CA counts it.
-func (j *join) stamped(ctx context.Context) (bool, string, error) {
+// stampStep marks the record and then writes the instance id into the Node, last of all: from then on CA counts it.
+func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	for { // once more after the mark: of two that mark at once, each sees the other
 		record, err := j.attemptRecord(ctx, j.Attempt)
 		if err != nil || record == nil || record.DeletionTimestamp != nil {

@@ -15,7 +15,7 @@ import (
 // Drain empties the attempt's Node.
 func (b *Backend) Drain(ctx context.Context, a fleet.Attempt, force bool, progress backend.Progress) error {
 	err := waiter{progress: progress}.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
-		return b.drained(ctx, a, force)
+		return b.drainStep(ctx, a, force)
 	})
 	if err != nil {
 		return fmt.Errorf("drain node %s: %w", a.ObjectName(), err)
@@ -23,7 +23,7 @@ func (b *Backend) Drain(ctx context.Context, a fleet.Attempt, force bool, progre
 	return nil
 }
 
-func (b *Backend) drained(ctx context.Context, a fleet.Attempt, force bool) (bool, string, error) {
+func (b *Backend) drainStep(ctx context.Context, a fleet.Attempt, force bool) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
 	if err == nil {
 		err = b.unmark(ctx, record)
@@ -58,11 +58,11 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
 	w, begun := waiter{progress: progress}, backend.Begun(ctx)
 	err := w.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
-		return b.drained(ctx, a, time.Since(begun) > b.config.ForceAfter)
+		return b.drainStep(ctx, a, time.Since(begun) > b.config.ForceAfter)
 	})
 	if err == nil {
 		err = w.until(ctx, backend.StageNodeGone, func(ctx context.Context) (bool, string, error) {
-			return b.nodeGone(ctx, a)
+			return b.nodeGoneStep(ctx, a)
 		})
 	}
 	if err == nil {
@@ -76,8 +76,8 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 	return nil
 }
 
-// nodeGone has the record say that the attempt goes, and removes the Node.
-func (b *Backend) nodeGone(ctx context.Context, a fleet.Attempt) (bool, string, error) {
+// nodeGoneStep has the record say that the attempt goes, and removes the Node.
+func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
 	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps it
 		err = b.removeThis(ctx, record)
@@ -121,7 +121,7 @@ func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, strin
 			return false, fmt.Sprintf("machine %s is being removed", machines[0].Hostname), nil
 		}
 	}
-	if done, message, err := b.nodeGone(ctx, a); !done || err != nil {
+	if done, message, err := b.nodeGoneStep(ctx, a); !done || err != nil {
 		return false, message, err
 	}
 	err = b.merge(ctx, record, map[string]any{"metadata": map[string]any{"finalizers": nil, "uid": record.UID}})
