@@ -148,11 +148,13 @@ var needs = map[string][]right{
 	"return.go removeVirtualNode deleteThis":    on("cluster", "delete", virtual),
 	"return.go deleteSlice deleteThis":          on("cluster", "delete", slice),
 	"leftovers.go leftSlices provider.List":     on("tenant", "list", slice),
+	"leftovers.go allHere p.local.List":         on("cluster", "list", slice),
 	"leftovers.go sliceHere p.local.Get":        on("cluster", "get", slice),
 	"leftovers.go RemoveLeftover provider.Get":  on("tenant", "get", slice),
 	"leftovers.go RemoveLeftover deleteAsRead":  on("tenant", "delete", slice),
 	"leftovers.go mapGone provider.List":        on("tenant", "list", nsMap),
 	"leftovers.go mapGone deleteAsRead":         on("tenant", "delete", nsMap),
+	"netneeded.go virtualThere p.local.List":    on("cluster", "list", virtual),
 	"nonce.go ensureNonce provider.Create":      on("tenant", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Create": on("here", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Patch":  on("here", "patch", "/secrets"),
@@ -185,7 +187,6 @@ var needs = map[string][]right{
 	"netgateways.go running cluster.Get":         both("get", "apps/deployments"),
 	"netgateways.go gatewayTrouble p.local.List": on("cluster", "list", "/pods"),
 	"netgateways.go noRoomHere p.local.List":     on("cluster", "list", "/pods"),
-	"network.go held n.local.List":               on("cluster", "list", virtual),
 	"netremove.go serves p.local.List":           on("cluster", "list", ident),
 
 	// Only before one of our tenant namespaces is removed, and rbac.yaml's is not ours.
