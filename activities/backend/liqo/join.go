@@ -25,7 +25,7 @@ type join struct {
 	node    *corev1.Node
 	fresh   bool      // the stage before has just read them
 	soleAt  time.Time // when no other attempt was last seen in the way
-	settled bool      // the Node is stamped, and no other attempt was in the way
+	settled bool      // the virtual node is marked, and no other attempt was in the way since
 
 	several   bool                       // this cluster's Liqo bears several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read

@@ -145,11 +145,11 @@ func TestJoinAsksSparingly(t *testing.T) {
 			node.Spec.Taints = spec().Taints
 			return c.watch.Update(t.Context(), node)
 		})
-		require.Equal(t, someAttempt(1).InstanceID(), id, "stamped by then")
-		require.ElementsMatch(t, []string{"list VirtualNode", "get Node"}, a.since(before), "then it only looks")
-		require.Equal(t, []string{"patch VirtualNode", "list VirtualNode", "list Node", "patch Node"},
-			a.since(before - 4)[:4], "it looks for other attempts after the mark")
-		require.Contains(t, a.since(0)[:before-4], "list Node", "and before it, while the virtual kubelet starts")
+		require.Empty(t, id, "CA could take it for full yet")
+		require.ElementsMatch(t, []string{"list VirtualNode", "get Node", "patch Node"}, a.since(before), "then it stamps")
+		require.Equal(t, []string{"patch VirtualNode", "list VirtualNode", "list Node"}, a.since(before - 3)[:3],
+			"it looks for other attempts after the mark")
+		require.Contains(t, a.since(0)[:before-3], "list Node", "and before it, while the virtual kubelet starts")
 		require.LessOrEqual(t, before, 32, "%v", a.all)
 	})
 }

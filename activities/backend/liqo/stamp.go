@@ -16,23 +16,33 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stampStep marks the virtual node and then writes the instance id into the Node, last of all. It does so while
-// Kubernetes takes its taint off the Node, which for CA has not started until then, and is done when that is off too.
+// stampStep marks the virtual node and then, last of all, writes the instance id into the Node. It marks while Kubernetes
+// takes its taint not-ready off the Node, and stamps once that is gone: a new Node's condition is Unknown at first, so
+// Kubernetes may yet swap the taint for unreachable, with which CA takes a Ready Node for full and buys another one.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
 	}
-	if !j.settled || j.node.Spec.ProviderID != j.InstanceID() {
+	if !j.settled || !j.marks(j.virtual) {
 		if waits, err := j.settle(ctx); err != nil || waits != "" {
 			return false, waits, err
 		}
 		j.settled = true
 	}
+	if id := j.node.Spec.ProviderID; id != "" && id != j.InstanceID() {
+		return false, "", taken(j.node)
+	}
 	lacks := nodes.Unfinished(j.node, j.spec)
+	if lacks == "" && j.node.Spec.ProviderID == "" {
+		if err := j.stamp(ctx, j.node); err != nil {
+			return false, "", err
+		}
+		lacks = nodes.Unfinished(j.node, j.spec)
+	}
 	return lacks == "", lacks, nil
 }
 
-// settle makes the Node the instance; waits says which other attempt keeps it from that.
+// settle makes the attempt the one whose Node will be the instance; waits says which other attempt keeps it from that.
 func (j *join) settle(ctx context.Context) (waits string, err error) {
 	for { // once more after the mark: of two that mark at once, each sees the other
 		marked := j.marks(j.virtual)
@@ -42,20 +52,12 @@ func (j *join) settle(ctx context.Context) (waits string, err error) {
 			}
 		}
 		if marked {
-			break
+			return "", nil
 		}
 		if err := mergePatch(ctx, j.local, j.virtual, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]string{backend.AnnotationStamp: j.InstanceID()}}}); err != nil {
 			return "", fmt.Errorf("mark virtual node: %w", err)
 		}
-	}
-	switch j.node.Spec.ProviderID {
-	case j.InstanceID():
-		return "", nil
-	case "":
-		return "", j.stamp(ctx, j.node)
-	default:
-		return "", taken(j.node)
 	}
 }
 
