@@ -134,8 +134,8 @@ func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) 
 	return a
 }
 
-// Whoever waits for pods waits for these requests, or for the CPU that they take from Liqo. The last of them come while
-// Kubernetes takes its taint off the Node.
+// Whoever waits for pods waits for these requests, or for the CPU that they take from Liqo. All but the last come before
+// Kubernetes has taken its taint off the Node.
 func TestJoinAsksSparingly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
