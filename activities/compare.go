@@ -37,8 +37,8 @@ func (r Round) before() comparison.Outlook {
 }
 
 // Compare lists what exists first, then reads what the entities publish, and tells each entity that differs now, or did
-// in the round before. It judges by the evidence of the providers, see comparison.Judge, and has a provider entity for each
-// peering that we own. A list that fails is a round that says nothing and resets nothing.
+// in the round before. It judges by the evidence of the providers, see comparison.Judge, and has a provider entity for
+// each peering that we own. A list that fails is a round that says nothing and resets nothing.
 func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	ctx, stop := beating(ctx)
 	defer stop()

@@ -86,7 +86,8 @@ func TestMetadataIsAskedForInJSON(t *testing.T) {
 		fmt.Fprint(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{"metadata":{"name":"a"}}]}`)
 	}))
 	t.Cleanup(server.Close)
-	provider, err := newProviderClient(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	provider, err := newProviderClient(&rest.Config{Host: server.URL,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	require.NoError(t, err)
 	var found metav1.PartialObjectMetadataList
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))

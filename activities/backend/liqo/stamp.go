@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stampStep marks the virtual node and then, last of all, writes the instance id into the Node. It marks while Kubernetes
-// takes its taint not-ready off the Node, and stamps once that is gone: a new Node's condition is Unknown at first, so
+// stampStep marks the virtual node and then, last of all, writes the instance id into the Node. It marks while
+// Kubernetes takes its taint not-ready off the Node, and stamps once that is gone: a new Node's condition is Unknown at first, so
 // Kubernetes may yet swap the taint for unreachable, with which CA takes a Ready Node for full and buys another one.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
