@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"syscall"
@@ -163,14 +164,15 @@ func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Con
 	}
 }
 
-// apiServerDies: the first provider's API server is killed, and started again as it was.
+// apiServerDies: the first provider's API server is killed, and started again as it was, in each part that wants it.
 func apiServerDies(_ context.Context, r *run) sabotage {
 	first := r.s.providers[0]
 	pid, err := r.s.lab.Pid(first.name + "-" + lab.APIServer)
 	require.NoError(r.t, err)
+	pid = cmp.Or(r.s.apiServer, pid)
 	again, err := likeProcess(pid)
 	require.NoError(r.t, err)
-	again.Name, again.LogDir = first.name+"-"+lab.APIServer+"-again", r.s.dir
+	again.Name, again.LogDir = fmt.Sprintf("%s-%s-after-%d", first.name, lab.APIServer, pid), r.s.dir
 	revived := false
 	revive := func(ctx context.Context) {
 		if revived {
@@ -181,12 +183,13 @@ func apiServerDies(_ context.Context, r *run) sabotage {
 		p, err := proc.Start(again)
 		require.NoError(r.t, err)
 		r.s.stopAtEnd(p)
+		r.s.apiServer = p.Pid()
 		r.until(ctx, "API server is back", time.Minute, func(ctx context.Context) error {
 			_, err := first.kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 			return err
 		})
 	}
 	r.t.Cleanup(func() { revive(context.Background()) })
-	require.NoError(r.t, r.s.lab.Signal(first.name, lab.APIServer, syscall.SIGKILL))
+	require.NoError(r.t, syscall.Kill(pid, syscall.SIGKILL))
 	return sabotage{repair: revive}
 }
