@@ -17,8 +17,9 @@ import (
 )
 
 // stampStep marks the virtual node and then, last of all, writes the instance id into the Node. It marks while
-// Kubernetes takes its taint not-ready off the Node, and stamps once that is gone: a new Node's condition is Unknown at first, so
-// Kubernetes may yet swap the taint for unreachable, with which CA takes a Ready Node for full and buys another one.
+// Kubernetes takes its taint not-ready off the Node, and stamps once that is gone: a new Node's condition is Unknown at
+// first, so Kubernetes may yet swap the taint for unreachable, with which CA takes a Ready Node for full and buys
+// another one.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
