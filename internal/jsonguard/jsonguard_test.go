@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -58,6 +59,14 @@ func TestMuchOfLittle(t *testing.T) {
 	}
 }
 
+// spent is the time that this process has had a processor, which on a busy machine is less than has gone by.
+func spent(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
 // Whatever a quantity says, reading it and comparing it takes no time.
 func TestHugeQuantities(t *testing.T) {
 	for _, amount := range []string{`"1e100000000"`, `1e100000000`, `"1E-100000000"`, `" 1e+100000000 "`,
@@ -68,7 +77,7 @@ func TestHugeQuantities(t *testing.T) {
 			`{"resources":{"cpu":` + amount + `}}`, `{"resources" : {"limits":{"cpu" : ` + amount + ` }}}`,
 			`{"items":[{"x":{"cap\u0061city":{"cpu":` + amount + `}}}]}`, `{"resources":{"a":"x","cpu":` + amount + `}}`,
 		} {
-			began := time.Now()
+			began := spent(t)
 			got, err := guarded(t, document, Limits{})
 			require.NoError(t, err)
 			require.Len(t, got, len(document))
@@ -79,7 +88,7 @@ func TestHugeQuantities(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(`{"cpu":`+got[start:end]+`}`), &list), got)
 			cpu := list[corev1.ResourceCPU]
 			cpu.Cmp(corev1.ResourceList{}[corev1.ResourceCPU])
-			require.Less(t, time.Since(began), time.Second)
+			require.Less(t, spent(t)-began, time.Second)
 		}
 	}
 }
