@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// PassBound is how long one pass of a step may take; the step's activity allows a little more.
+// PassBound is how long one pass of a step may take; its activity's own timeout is longer.
 const PassBound = 4 * time.Second
 
 // maxGap is how much of the time between two beats counts: a step's clock stands still while nobody runs it.

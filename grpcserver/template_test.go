@@ -55,7 +55,7 @@ func TestNodeLabelsAndTaintsAreCopies(t *testing.T) {
 	require.Equal(t, "a", s.Taints[0].Key)
 }
 
-// On the wire the node is there twice, byte for byte the same: field 1 for CA up to 1.34, field 2 for CA from 1.34.2
+// On the wire the node is there twice, byte for byte the same: field 1 for CA up to 1.34.1, field 2 for CA from 1.34.2
 // on.
 func TestTemplateInBothWireGenerations(t *testing.T) {
 	s := loaded(t, newFake(), spec("cpu", 0, 5))

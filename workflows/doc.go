@@ -1,6 +1,7 @@
 // Package workflows is the durable part: what Cluster Autoscaler asked for, where each instance is, and who is at
-// work on it. It is deterministic; everything that touches the world is an activity. The decisions are not here but
-// in the pure package fleet: each workflow receives, calls Step, and executes what Step decided.
+// work on it. It is deterministic; everything that touches the world is an activity. The decisions are not here but in
+// pure packages, fleet for groups, driver and provider for the others: each workflow receives, calls Step, and executes
+// what Step decided.
 //
 // # Who signals whom
 //
@@ -24,7 +25,7 @@
 //
 // # One pending pod
 //
-//	Cluster Autoscaler   nodegroup/std     scale-out/std-e-1      provider/milan     peering/milan     Liqo
+//	Cluster Autoscaler   nodegroup/std     scale-out/std-t0-1     provider/milan     peering/milan     Liqo
 //	 IncreaseSize ──grow──▶ Pending
 //	 ◀──answer (10 ms)──┤
 //	                        ├──start─────▶ Discover (offers)
@@ -72,10 +73,11 @@
 //
 // Each workflow is in the file of its name. entity.go is the loop of both entities, with memo and continue-as-new;
 // nodegroup.go and provider.go receive, and make tasks of commands. drive.go executes driver.Driver for scaleout.go and
-// scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each; compare.go looks at the
-// providers, then compares.
+// scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each, the first two another
+// one that reports; compare.go looks at the providers, then compares.
 //
 // names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go what
 // people read of an entity in the UI and the log; alarm.go the one timer of a workflow; reset.go how a run notices that
-// an operator has reset it. What is decided is in fleet, see there; worker registers the workflows and activities.
+// an operator has reset it. What is decided is in the packages that fleet's doc.go lists; worker registers the workflows and
+// activities.
 package workflows

@@ -16,7 +16,7 @@ import (
 const (
 	// WorkflowTaskTimeout lets a task go to another worker soon after one died.
 	WorkflowTaskTimeout = fleet.TaskTimeout
-	// shortTimeout bounds an activity that only asks Temporal, or does one short pass.
+	// shortTimeout bounds an activity that asks Temporal, or chooses.
 	shortTimeout = 5 * time.Second
 	// passTimeout bounds one pass of establishing or removing: see activities.PassBound.
 	passTimeout = 15 * time.Second

@@ -86,9 +86,9 @@ func (i *Instance) AttemptRef() Attempt {
 	return at
 }
 
-// Apply moves an instance by the table. Otherwise only what exists decides: after a recovery, or when a driver was lost
-// (results.go). It returns the move it made; an event that is not for the current
-// step is an ErrStale and changes nothing; one that means nothing here is Ignored.
+// Apply moves an instance by the table. Beside it a phase is set only by what exists, after a recovery or when a driver
+// was lost (results.go), and by a driver's view (views.go). It returns the move it made; an event that is not for the
+// current step is an ErrStale and changes nothing; one that means nothing here is Ignored.
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	row := i.Phase.Row()
 	m, ok := row.Moves[ev.Kind]

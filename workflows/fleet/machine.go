@@ -79,8 +79,9 @@ func filled[E comparable, M any](events []E, ignored M, given map[E]M) map[E]M {
 // docs and the tests all read it. What a recovery or a driver's loss makes of an instance is decided by what exists, in
 // results.go, and is not in the table; the group copies the phase of a driver's view (views.go).
 //
-// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) reach an instance in any phase;
-// step events only in the phase whose step they conclude. An event that a row does not name is ignored there.
+// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) are defined in any phase; while a
+// driver runs the group leaves facts to it (step.go). Step events are defined only in the phase whose step they conclude.
+// An event that a row does not name is ignored there.
 var Machine = []Row{
 	{Pending, StepNone, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released),
@@ -95,7 +96,7 @@ var Machine = []Row{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
 	})},
-	// The provider's answer moves it on, see package driver.
+	// The provider's answer moves it on: driver/peering.go.
 	{Peering, StepAcquire, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
 		Deleted: to(Unpeering), Paused: to(Failed),

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -62,6 +63,26 @@ func EpochBefore(a, b string) bool {
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }
+
+// nextName gives the next instance its name; booked is the second of its booking.
+func (l *Ledger) nextName(booked string) string {
+	l.NextSeq++
+	return InstanceName(l.Group, booked, l.NextSeq)
+}
+
+// booking is the second in the names that a request gives.
+func (l *Ledger) booking(r Request, now time.Time) string {
+	if r.Undated {
+		return l.Epoch
+	}
+	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
+		l.LastBooked = at
+	}
+	return l.newest()
+}
+
+// newest is the second in the newest name, or that of the epoch.
+func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
 // isInstanceOf tells whether name is <group>-<booked>-<seq> of just that group; ids of groups may begin alike.
 func isInstanceOf(name, group string) bool {

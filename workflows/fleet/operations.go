@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -208,23 +207,13 @@ func (l *Ledger) checkGrow(delta int, priceCap float64, now time.Time) error {
 }
 
 func (l *Ledger) grow(r Request, now time.Time) {
-	booked := l.Epoch
-	if !r.Undated {
-		if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
-			l.LastBooked = at
-		}
-		booked = l.newest()
-	}
+	booked := l.booking(r, now)
 	for range r.Delta {
-		l.NextSeq++
-		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), l.Spec, now)
+		i := NewInstance(l.nextName(booked), l.Spec, now)
 		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
 		l.add(i)
 	}
 }
-
-// newest is the second in the newest name, or that of the epoch.
-func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
 func (l *Ledger) checkShrink(delta int) error {
 	if delta < 1 {
