@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -79,10 +80,15 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 }
 
 // anotherTeamsSlice: another team has a slice on a provider that we peered with. Our last scale-in leaves it, its node
-// and the peering alone; once it is gone the peering goes too, at the next try, which is minutes later.
+// and the peering alone; once it is gone the peering goes too, at the next try, which is minutes later. We never remove
+// the network that was made by hand in the part before.
 func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
+	parts := []schema.GroupVersionResource{configurations, gatewayServers, gatewayClients, publicKeys}
+	network := map[*cluster][]schema.GroupVersionResource{s.consumer: parts, first: parts}
+	made, err := uids(ctx, network)
+	require.NoError(t, err)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
 	ids := r.scaledOut(ctx, 1)
 	node, err := s.consumer.node(ctx, ids[0])
@@ -114,9 +120,15 @@ func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	require.Equal(t, "team", slices[0].GetName())
 	require.NoError(t, s.consumer.liqo.Resource(resourceSlices).Namespace(slices[0].GetNamespace()).Delete(ctx, "team",
 		metav1.DeleteOptions{}))
+	all := append(s.providers, s.consumer)
 	r.until(ctx, "peering removed once free", 7*time.Minute, func(ctx context.Context) error {
-		return clean(ctx, append(s.providers, s.consumer)...)
+		return errors.Join(noneOfOurs(ctx, all...), first.count(ctx, tenants, 0), s.consumer.count(ctx, identities, 0))
 	})
+	if s.gateways {
+		require.NoError(t, same(ctx, made, network), "which they have made, stays until they take it away")
+		require.NoError(t, s.liqoctl(ctx, first, "network", "reset", "--remote-kubeconfig", s.lab.Kubeconfig(lab.Consumer)))
+	}
+	r.until(ctx, "nothing left", time.Minute, func(ctx context.Context) error { return clean(ctx, all...) })
 }
 
 // thereAndBackOn has CA buy one node, on the provider named, and give it back.
