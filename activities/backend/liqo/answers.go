@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	config.ContentType = runtime.ContentTypeJSON
 	config.WarningHandler = rest.NoWarnings{} // else they are logged, of any length
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
-	provider, err := newClient(config, providerTimeout, func(web *http.Client) {
+	provider, err := newClient(config, cmp.Or(config.Timeout, providerTimeout), func(web *http.Client) {
 		// A provider does not send us, and what we write, to an address of its choice.
 		web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	})

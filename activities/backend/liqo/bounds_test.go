@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ func flood(t *testing.T, megabytes int) client.Client {
 		fmt.Fprint(out, `"}`)
 	}))
 	t.Cleanup(server.Close)
-	provider, err := newProviderClient(&rest.Config{Host: server.URL,
+	provider, err := newProviderClient(&rest.Config{Host: server.URL, Timeout: time.Minute, // the race detector is slow
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	require.NoError(t, err)
 	return provider
