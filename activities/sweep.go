@@ -26,8 +26,8 @@ type SweepInput struct {
 const sweepAtOnce = 20
 
 // Sweep looks on providers for what is ours and has no counterpart here, and removes what comparison.Sweep allows:
-// slices itself, and what is left of a peering through the provider's entity, which alone removes peerings. A list that fails
-// is a sweep that says nothing.
+// slices itself, and what is left of a peering through the provider's entity, which alone removes peerings. A list
+// that fails is a sweep that says nothing.
 func (a *Activities) Sweep(ctx context.Context, in SweepInput) (comparison.Sweep, error) {
 	sweeper, ok := a.Backend.(backend.Leftovers)
 	if !ok {

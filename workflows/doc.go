@@ -76,8 +76,8 @@
 // scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each, the first two another
 // one that reports; compare.go looks at the providers, then compares.
 //
-// names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go what
-// people read of an entity in the UI and the log; alarm.go the one timer of a workflow; reset.go how a run notices that
-// an operator has reset it. What is decided is in the packages that fleet's doc.go lists; worker registers the workflows and
-// activities.
+// names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go
+// what people read of an entity in the UI and the log; alarm.go the one timer of a workflow; reset.go how a run
+// notices that an operator has reset it. What is decided is in the packages that fleet's doc.go lists; worker
+// registers the workflows and activities.
 package workflows

@@ -7,13 +7,13 @@
 //
 // # The files
 //
-// The tables: machine.go is the table of an instance's life, providertable.go that of a provider's peering; phase.go has
-// the phases and steps, messages.go what entities and drivers tell each other, and the commands; commands.go keeps those
-// that are open.
+// The tables: machine.go is the table of an instance's life, providertable.go that of a provider's peering; phase.go
+// has the phases and steps, messages.go what entities and drivers tell each other, and the commands; commands.go keeps
+// those that are open.
 //
-// A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks; names.go
-// gives instances their names; views.go what drivers tell, results.go what became of commands,
-// compare.go what the comparison finds, pause.go what a pause fails, snapshot.go what it publishes.
+// A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks;
+// names.go gives instances their names; views.go what drivers tell, results.go what became of commands, compare.go
+// what the comparison finds, pause.go what a pause fails, snapshot.go what it publishes.
 //
 // The words that others share are in messages.go, spec.go, offer.go and attempt.go; failure.go, refusal.go and
 // providerrefusal.go say no.

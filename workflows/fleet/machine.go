@@ -79,9 +79,9 @@ func filled[E comparable, M any](events []E, ignored M, given map[E]M) map[E]M {
 // docs and the tests all read it. What a recovery or a driver's loss makes of an instance is decided by what exists, in
 // results.go, and is not in the table; the group copies the phase of a driver's view (views.go).
 //
-// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) are defined in any phase; while a
-// driver runs the group leaves facts to it (step.go). Step events are defined only in the phase whose step they conclude.
-// An event that a row does not name is ignored there.
+// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) are defined in any phase; while
+// a driver runs the group leaves facts to it (step.go). Step events are defined only in the phase whose step they
+// conclude. An event that a row does not name is ignored there.
 var Machine = []Row{
 	{Pending, StepNone, true, StateCreating, moves(map[EventKind]Move{
 		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released),
