@@ -24,7 +24,7 @@ type DiscoverInput struct {
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
-// DiscoverOutput is the shortlist. It enters the history: at most fleet.MaxCandidates candidates.
+// DiscoverOutput is the shortlist. It enters the history: at most choice.MaxCandidates candidates.
 type DiscoverOutput struct {
 	Candidates []choice.Candidate `json:"candidates,omitempty"`
 	// Rank is the instance's, less those ahead that have a hold by now.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Why a step's clock stands, for people.
@@ -26,10 +27,6 @@ const (
 	hereBound   = 2 * time.Second
 	othersBound = 4 * time.Second
 )
-
-// isolatedBound is how long a clock stands because nobody answers: after that the providers are given up, as their
-// nodes are by the default of budgets.isolated.
-const isolatedBound = 30 * time.Minute
 
 // ownFaults are what this worker has last found out about faults of its own cluster. The zero value is ready for use.
 type ownFaults struct {
@@ -62,7 +59,7 @@ func (a *Activities) ownFault(ctx context.Context, provider string, silent bool)
 	case silent && a.own.isolated.ask(ctx, a.now, othersBound, func(ctx context.Context) bool {
 		answers, others, err := a.witness(ctx, []string{provider})
 		return err == nil && others && !answers
-	}) && !a.own.isolated.longerThan(isolatedBound):
+	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // then providers are given up, as their nodes are
 		return standsIsolated
 	default:
 		return ""

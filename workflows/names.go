@@ -33,7 +33,7 @@ const (
 
 	// MemoSnapshot is the memo key under which an entity publishes its state, see fleet.Encode.
 	MemoSnapshot = "snapshot"
-	// MemoDays is the memo key under which a node group publishes the costs of days that are over: []fleet.CostDay, as
+	// MemoDays is the memo key under which a node group publishes the costs of days that are over: []money.CostDay, as
 	// fleet.Encode packs them. They are apart from the snapshot because they are large and change once a day.
 	MemoDays = "days"
 	// MemoChoices is the memo key under which a node group publishes its last decisions: []fleet.Choice, packed likewise.

@@ -84,7 +84,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	}
 }
 
-// Candidate is the offer as fleet.Choose judges it.
+// Candidate is the offer as choice.Choose judges it.
 func (o Offer) Candidate() choice.Candidate {
 	return choice.Candidate{
 		Offer: fleet.Offer{

@@ -16,7 +16,7 @@
 // info may also carry maxNodes, price, prices, currency, latencyMilliseconds, lingerSeconds, unpeer, class, network,
 // expires and provider, as in the offers file. Unknown keys are refused. hasNat becomes the label hasNat, for groups to
 // select by. resources without ephemeral-storage do not limit it: the prototype's format does not know it, and both
-// fleet.Choose and holds take an offer that is silent about it so.
+// choice.Choose and holds take an offer that is silent about it so.
 //
 // Secrets are watched; a watch that ends is followed by a new one, with a new list when needed. While the API server
 // cannot be listed or watched the last known offers serve, and every List says so in a Problem. The kubeconfig itself

@@ -86,7 +86,7 @@ func (q query) matches(r store.Record) bool {
 	for name, want := range q.resources {
 		lent, ok := r.Offer.Lendable[name]
 		if !ok && name == corev1.ResourceEphemeralStorage {
-			continue // an offer that is silent about it does not limit it, as in fleet.Choose
+			continue // an offer that is silent about it does not limit it, as in choice.Choose
 		}
 		if lent.Cmp(want) < 0 {
 			return false

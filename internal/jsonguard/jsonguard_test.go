@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -59,15 +57,8 @@ func TestMuchOfLittle(t *testing.T) {
 	}
 }
 
-// spent is the time that this process has had a processor, which on a busy machine is less than has gone by.
-func spent(t *testing.T) time.Duration {
-	t.Helper()
-	var usage syscall.Rusage
-	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// Whatever a quantity says, reading it and comparing it takes no time.
+// Whatever a quantity says, what is left of it is short, with an exponent of two digits: all that computes with it works
+// with as many digits as it says.
 func TestHugeQuantities(t *testing.T) {
 	for _, amount := range []string{`"1e100000000"`, `1e100000000`, `"1E-100000000"`, `" 1e+100000000 "`,
 		`"1.0000000000000000000000001e100000000"`, `"-1e2147483647"`, "\"\u00a01e100000000\"",
@@ -77,18 +68,18 @@ func TestHugeQuantities(t *testing.T) {
 			`{"resources":{"cpu":` + amount + `}}`, `{"resources" : {"limits":{"cpu" : ` + amount + ` }}}`,
 			`{"items":[{"x":{"cap\u0061city":{"cpu":` + amount + `}}}]}`, `{"resources":{"a":"x","cpu":` + amount + `}}`,
 		} {
-			began := spent(t)
 			got, err := guarded(t, document, Limits{})
 			require.NoError(t, err)
 			require.Len(t, got, len(document))
 			var all any
 			require.NoError(t, json.Unmarshal([]byte(got), &all), got)
 			start, end := strings.LastIndex(got, `:`)+1, strings.Index(got, "}")
+			require.Less(t, len(strings.Join(strings.Fields(got[start:end]), "")), 70)
+			require.NotRegexp(t, `[eE][+-]?[0-9]{3}`, got)
 			var list corev1.ResourceList
 			require.NoError(t, json.Unmarshal([]byte(`{"cpu":`+got[start:end]+`}`), &list), got)
 			cpu := list[corev1.ResourceCPU]
 			cpu.Cmp(corev1.ResourceList{}[corev1.ResourceCPU])
-			require.Less(t, spent(t)-began, time.Second)
 		}
 	}
 }

@@ -94,10 +94,11 @@ type Budgets struct {
 	Isolated *Term `json:"isolated,omitempty"`
 }
 
-// Bounds of the making of a peering where nothing else is said.
+// Bounds where nothing else is said.
 const (
-	EstablishBound = 90 * time.Second
-	NetworkBound   = 5 * time.Minute // for its network
+	EstablishBound = 90 * time.Second // of the making of a peering
+	NetworkBound   = 5 * time.Minute  // of its network
+	IsolatedBound  = 30 * time.Minute // see Budgets.Isolated
 )
 
 // WithDefaults fills what is zero.
@@ -109,7 +110,7 @@ func (b Budgets) WithDefaults() Budgets {
 		return d
 	}
 	return Budgets{
-		Unready: b.Unready.or(5 * time.Minute), Isolated: b.Isolated.or(30 * time.Minute),
+		Unready: b.Unready.or(5 * time.Minute), Isolated: b.Isolated.or(IsolatedBound),
 		SelectWait: or(b.SelectWait, 20*time.Second),
 		Peer:       or(b.Peer, EstablishBound),
 		Network:    or(b.Network, NetworkBound),
