@@ -10,6 +10,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -96,6 +98,8 @@ type Activities struct {
 	Workflows Workflows
 	// Making and Removing bound how much one provider may have under way in this worker; nil means no bound.
 	Making, Removing *Limiter
+	// Starting bounds how many workflows are started at once in this worker; nil means no bound.
+	Starting *semaphore.Weighted
 	// Probe succeeds when something outside answers that is no provider; nil means that there is no such thing.
 	Probe func(ctx context.Context) error
 	// Conditions hears of what is wrong with providers; nil means nobody does.

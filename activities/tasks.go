@@ -108,14 +108,20 @@ func Summary(batch []Task) string {
 // fanOut is how many targets of a batch are served at once: what a small Temporal bears with everything else.
 const fanOut = 4
 
+// startWait is how long the starts of a batch wait for their turn: those that have not had it by then fail, and are sent
+// again, so that the others' results are not lost with the time of the batch.
+const startWait = 3 * time.Second
+
 // Deliver executes a batch of commands and answers for each one: only what failed is sent again.
 func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
 	results := make([]fleet.Result, len(batch))
+	turn, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
 	var workers errgroup.Group
 	workers.SetLimit(fanOut)
 	for n, t := range batch {
 		workers.Go(func() error {
-			results[n] = a.deliver(ctx, t)
+			results[n] = a.deliver(ctx, turn, t)
 			return nil
 		})
 	}
@@ -123,13 +129,14 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	return results, nil
 }
 
-func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
+// deliver executes one command; a start waits for its turn until that ends.
+func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
 	var err error
 	switch {
 	case t.Start != nil:
 		var already bool
-		if already, err = a.start(ctx, *t.Start); already {
+		if already, err = a.startInTurn(ctx, turn, *t.Start); already {
 			r.Outcome = fleet.OutcomeAlready
 		}
 	case t.Signal != nil:
@@ -145,6 +152,16 @@ func (a *Activities) deliver(ctx context.Context, t Task) fleet.Result {
 		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.To(err.Error(), maxError)
 	}
 	return r
+}
+
+func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bool, err error) {
+	if a.Starting != nil {
+		if err := a.Starting.Acquire(turn, 1); err != nil {
+			return false, fmt.Errorf("wait for other workflows to be started: %w", err)
+		}
+		defer a.Starting.Release(1)
+	}
+	return a.start(ctx, s)
 }
 
 // start starts a workflow. A peering that no worker may continue is replaced; drivers are by Look, which sees what they

@@ -3,9 +3,14 @@ package activities_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -66,6 +71,54 @@ func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: &reborn{}}).Deliver, batch)
 	require.NoError(t, err)
 	require.Equal(t, fleet.OutcomeFailed, results[0].Outcome)
+}
+
+// gradual takes 0.9 s for each start, and counts how many run at once.
+type gradual struct {
+	flows
+	running, most atomic.Int64
+}
+
+func (s *gradual) Start(ctx context.Context, w activities.Start) (bool, error) {
+	s.most.Store(max(s.most.Load(), s.running.Add(1)))
+	defer s.running.Add(-1)
+	<-time.After(900 * time.Millisecond)
+	return s.flows.Start(ctx, w)
+}
+
+// Batches at once start no more workflows at once than the worker may. One that waits for long answers with what it has
+// started, so that it is not begun anew as a whole.
+func TestStartsWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &gradual{}
+		a := &activities.Activities{Workflows: f, Starting: semaphore.NewWeighted(2)}
+		began, open := time.Now(), 0
+		answers := make(chan []fleet.Result)
+		for n := range 3 {
+			var batch []activities.Task
+			for i := range 4 {
+				id := int64(10*n + i)
+				batch = append(batch, activities.Task{ID: id, Start: &activities.Start{ID: strconv.FormatInt(id, 10)}})
+			}
+			go func() {
+				results, err := a.Deliver(t.Context(), batch)
+				require.NoError(t, err)
+				answers <- results
+			}()
+		}
+		for range 3 {
+			for _, r := range <-answers {
+				if r.Outcome != fleet.OutcomeDone {
+					require.Equal(t, fleet.OutcomeFailed, r.Outcome)
+					require.ErrorContains(t, errors.New(r.Error), "wait for other workflows to be started")
+					open++
+				}
+			}
+		}
+		require.LessOrEqual(t, time.Since(began), 4*time.Second)
+		require.EqualValues(t, 2, f.most.Load())
+		require.Equal(t, 12-2*4, open, "two began after 0, 0.9, 1.8 and 2.7 s")
+	})
 }
 
 func TestPayloads(t *testing.T) {

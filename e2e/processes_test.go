@@ -31,7 +31,7 @@ func (s *stack) startProduction(ctx context.Context) {
 	require.NoError(s.t, err)
 }
 
-// startTemporal starts a dev server.
+// startTemporal starts a dev server that looks for tasks as often as temporal-dev.sh's.
 func (s *stack) startTemporal(ctx context.Context) {
 	s.t.Helper()
 	ports, err := proc.FreePorts(1)
@@ -44,7 +44,8 @@ func (s *stack) startTemporal(ctx context.Context) {
 			"server", "start-dev", "--ip", host, "--port", port, "--headless",
 			"--db-filename", filepath.Join(s.dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "warn",
 			"--search-attribute", "LiqoGroup=Keyword", "--search-attribute", "LiqoInstance=Keyword",
-			"--search-attribute", "LiqoProvider=Keyword"}})
+			"--search-attribute", "LiqoProvider=Keyword",
+			"--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000"}})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -24,6 +24,7 @@ type fakeGroups struct {
 	failing    map[string]error // by group: what its reads and Configure answer
 	hangs      string           // a group whose reads get no answer before their caller gives up
 	slow       time.Duration    // of each Configure
+	slowRead   time.Duration    // of each Snapshot, which is of when it began
 	runningErr error
 	delay      time.Duration // of each mutation, before it commits
 	lose       lose          // what becomes of the next mutation's answer
@@ -133,7 +134,11 @@ func (f *fakeGroups) Snapshot(ctx context.Context, group string) (fleet.Snapshot
 		return fleet.Snapshot{}, fmt.Errorf("group %s: %w: %w", group, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	g.recover()
-	return g.snap, nil
+	snap, slow := g.snap, f.slowRead
+	f.mu.Unlock()
+	pause(ctx, slow)
+	f.mu.Lock()
+	return snap, nil
 }
 
 func (f *fakeGroups) Running(context.Context) ([]string, error) {

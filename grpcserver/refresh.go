@@ -107,8 +107,7 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	if _, settlesAt := g.dirty(); time.Now().Before(settlesAt) {
 		return false, nil // a read would not tell the outcome
 	}
-	first := g.picture.Load() == nil
-	snapshot, err := s.read(ctx, g)
+	snapshot, first, err := s.readShared(ctx, g)
 	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errWentBack) {
 		return byCA || first, err
 	}
@@ -123,6 +122,23 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	}
 	s.caughtUp(g, snapshot)
 	return g.needsConfig(snapshot, byCA || first)
+}
+
+// readShared reads the group, or takes what another Refresh has read that began to read later than this one came. So of
+// calls that overlap, which a slow Temporal makes many, each gets what is as fresh as if it had read by itself, and no
+// more than one reads at a time. first: the group had not been read before.
+func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snapshot, first bool, err error) {
+	came := time.Now()
+	if err := take(ctx, g.reading); err != nil {
+		return fleet.Snapshot{}, g.picture.Load() == nil, fmt.Errorf("wait for another read of the group: %w", err)
+	}
+	defer func() { g.reading <- struct{}{} }()
+	if g.readSince(came) {
+		return g.picture.Load().Snapshot, false, nil
+	}
+	first = g.picture.Load() == nil
+	snapshot, err = s.read(ctx, g)
+	return snapshot, first, err
 }
 
 // needsConfig reports whether the group runs another spec than the configured one, which is to be put in force now. Its

@@ -163,3 +163,49 @@ func TestSummaryIsBound(t *testing.T) {
 	require.NotContains(t, err.Error(), "g21")
 	require.ErrorContains(t, summary(list[:2], errs[:2]), "cannot read g01: g01: reason of g01")
 }
+
+// Calls of Refresh that overlap share their reads, and each sees what was booked before it came.
+func TestRefreshesThatOverlapShareReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		d := direct{t, loaded(t, f, spec("cpu", 0, 5))}
+		was := f.called("snapshot")
+		f.set(func(f *fakeGroups) { f.slowRead = time.Second })
+		done := make(chan error, 10)
+		refresh := func() { done <- d.refresh() }
+		pass(time.Millisecond)
+		for range 9 {
+			go refresh()
+		}
+		pass(time.Second / 2)
+		require.Equal(t, was+1, f.called("snapshot"), "the first one reads, the others wait")
+		_, err := f.Grow(t.Context(), "cpu", 1, 0, fleet.Position{})
+		require.NoError(t, err)
+		go refresh()
+		for range 10 {
+			require.NoError(t, <-done)
+		}
+		require.Equal(t, was+2, f.called("snapshot"), "the second one reads for all that came before it began")
+		require.Equal(t, 1, d.target())
+	})
+}
+
+// One that waits for another's read ends in time.
+func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		d := direct{t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))}
+		f.set(func(f *fakeGroups) { f.hangs = "cpu" })
+		ended := make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				began := time.Now()
+				require.NoError(t, d.refresh(), "gpu is read")
+				ended <- time.Since(began)
+			}()
+			pass(time.Second)
+		}
+		require.LessOrEqual(t, <-ended, readTimeout)
+		require.LessOrEqual(t, <-ended, readTimeout)
+	})
+}

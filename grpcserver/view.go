@@ -18,6 +18,8 @@ type group struct {
 
 	// turn serialises the group's mutations: only the holder of the token sends one.
 	turn chan struct{}
+	// reading does so with the reads of Refresh: whoever waited for one that began later than he came does without.
+	reading chan struct{}
 
 	picture  atomic.Pointer[picture]   // nil until the first snapshot
 	readAt   atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
@@ -48,9 +50,10 @@ var errWentBack = errors.New("the history of the group's workflow went back (a r
 	"backup): the group rebuilds its state from what exists")
 
 func newGroup(t *terms) *group {
-	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1)}
+	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 	g.terms.Store(t)
 	g.turn <- struct{}{}
+	g.reading <- struct{}{}
 	return g
 }
 
@@ -81,12 +84,14 @@ func (p *picture) counts(name string) bool {
 }
 
 // takeTurn waits for the group's other mutations; nothing was changed when it returns an error.
-func (g *group) takeTurn(ctx context.Context) error {
+func (g *group) takeTurn(ctx context.Context) error { return take(ctx, g.turn) }
+
+func take(ctx context.Context, token <-chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case <-g.turn:
+	case <-token:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -94,6 +99,12 @@ func (g *group) takeTurn(ctx context.Context) error {
 }
 
 func (g *group) giveTurn() { g.turn <- struct{}{} }
+
+// readSince reports whether the picture holds by a read or an operation that began after the time.
+func (g *group) readSince(t time.Time) bool {
+	at := g.readAt.Load()
+	return at != nil && at.After(t)
+}
 
 // seen is the newest position of the group that this server has seen.
 func (g *group) seen() fleet.Position {

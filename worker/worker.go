@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -67,6 +68,9 @@ const (
 	removingSlots = 100
 	// perProvider bounds the making slots of one provider, so that a slow or dead one leaves room for the others.
 	perProvider = 20
+	// starting bounds the workflows that entities start at once: each start waits for Temporal's database, and so does
+	// what a Refresh reads meanwhile. Fifty groups that began to grow together had two hundred in its queue.
+	starting = 8
 )
 
 // lanes makes the workers of all lanes, not yet started.
@@ -82,6 +86,7 @@ func lanes(o Options, registered func() bool) []worker.Worker {
 		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, registered),
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
+		Starting:  semaphore.NewWeighted(starting),
 		Probe:     probe(o.ProbeURL), Conditions: o.Conditions, Notices: o.Notices,
 	}
 	var all []worker.Worker

@@ -109,7 +109,7 @@ func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.
 	t.Helper()
 	cli, err := workertest.TemporalCLI("../../bin")
 	require.NoError(t, err)
-	args := []string{}
+	args := []string{"--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000"}
 	for _, name := range []string{"LiqoGroup", "LiqoInstance", "LiqoProvider", "LiqoPhase"} {
 		args = append(args, "--search-attribute", name+"=Keyword")
 	}
