@@ -98,7 +98,7 @@ type Activities struct {
 	Workflows Workflows
 	// Making and Removing bound how much one provider may have under way in this worker; nil means no bound.
 	Making, Removing *Limiter
-	// Starting bounds how many workflows are started at once in this worker; nil means no bound.
+	// Starting bounds how many workflows are started at once in this worker, but for peerings; nil means no bound.
 	Starting *semaphore.Weighted
 	// Probe succeeds when something outside answers that is no provider; nil means that there is no such thing.
 	Probe func(ctx context.Context) error

@@ -154,8 +154,10 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	return r
 }
 
+// startInTurn starts a workflow in its turn. A peering has none to wait for: there is one a provider, whose entity delivers
+// within its task.
 func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bool, err error) {
-	if a.Starting != nil {
+	if a.Starting != nil && s.Peering == nil {
 		if err := a.Starting.Acquire(turn, 1); err != nil {
 			return false, fmt.Errorf("wait for other workflows to be started: %w", err)
 		}
