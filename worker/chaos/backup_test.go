@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,10 +13,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	_ "modernc.org/sqlite" // the dev server's database
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 // What happens when a backup of Temporal is restored in the middle of a burst of 20, with scale-outs, scale-ins and
@@ -35,7 +39,7 @@ func backupRestored(t *testing.T) {
 	o.release("std", first[:2])
 	o.ready("std", before-2+more/4)
 	known := o.world().Consumer.Slices
-	o.backup()
+	o.backup(workflows.TypeScaleOut, workflows.TypeScaleIn, workflows.TypeUndo)
 	o.grow("std", 2)
 	o.release("std", first[2:4])
 	o.pause(4 * time.Second)
@@ -49,15 +53,49 @@ func backupRestored(t *testing.T) {
 
 func (o *scenario) database() string { return filepath.Join(o.dir, "temporal.db") }
 
-// backup copies Temporal's database while it works, as a backup does.
-func (o *scenario) backup() {
+// backup copies Temporal's database while it works, as a backup does, once workflows of each of these types run; and so
+// they do in the backup.
+func (o *scenario) backup(underWay ...string) {
 	o.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+o.database()+"?_pragma=busy_timeout(10000)")
-	require.NoError(o.t, err)
-	defer db.Close()
-	_, err = db.ExecContext(o.ctx, "VACUUM INTO ?", o.database()+".backup")
-	require.NoError(o.t, err)
+	path := o.database() + ".backup"
+	o.until(fmt.Sprintf("a backup with %v under way", underWay), func(*sim.State) error {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := o.query(o.database(), func(db *sql.DB) error {
+			_, err := db.ExecContext(o.ctx, "VACUUM INTO ?", path)
+			return err
+		}); err != nil {
+			return err
+		}
+		return o.query(path, func(db *sql.DB) error { return runs(o.ctx, db, underWay) })
+	})
 	o.takesPlace("backup")
+}
+
+func (o *scenario) query(path string, do func(*sql.DB) error) error {
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(db)
+}
+
+// runs wants workflows of each of these types to run, by the database's own index.
+func runs(ctx context.Context, db *sql.DB, types []string) error {
+	for _, name := range types {
+		n := 0
+		row := db.QueryRowContext(ctx, "SELECT count(*) FROM executions_visibility WHERE workflow_type_name = ? AND status = ?",
+			name, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+		if err := row.Scan(&n); err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("no %s runs", name)
+		}
+	}
+	return nil
 }
 
 // restore puts the backup in the place of the database. CA knows more than Temporal from now on.
