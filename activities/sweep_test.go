@@ -22,6 +22,7 @@ type leaving struct {
 	left    map[string][]fleet.Orphan // by provider; one that has no entry does not answer
 	fails   error                     // of a removal
 	removed []string                  // UIDs
+	shown   board
 }
 
 func (l *leaving) Leftovers(_ context.Context, p fleet.Provider) ([]fleet.Orphan, error) {
@@ -51,7 +52,7 @@ func sweeps(t *testing.T, l *leaving, m *messages) (sweep comparison.Sweep, err 
 	t.Helper()
 	l.peers, l.found = []fleet.Provider{{ID: "milan"}}, []fleet.Found{whole(attempt("a-t0-9"))}
 	a := &activities.Activities{
-		Backend: l, Messages: m, Catalog: offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
+		Backend: l, Messages: m, Notices: &l.shown, Catalog: offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
 		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}}},
 	}
 	for n := range 3 {
@@ -73,6 +74,8 @@ func TestSweep(t *testing.T) {
 	sweep, err := sweeps(t, l, m)
 	require.NoError(t, err)
 	require.Equal(t, []string{"slice"}, l.removed)
+	require.ElementsMatch(t, []string{"LeftoverRemoved : provider milan: slice had no counterpart here for ten minutes",
+		"LeftoverRemoved : provider rome: tenant had no counterpart here for ten minutes"}, l.shown.all())
 	require.Len(t, m.holds, 1)
 	require.Equal(t, fleet.HoldLeft, m.holds[0].Kind)
 	require.Equal(t, "rome", m.holds[0].Offer.Provider)
@@ -89,6 +92,7 @@ func TestSweepFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"slice"}, l.removed)
 	require.Len(t, sweep.Orphans, 1)
+	require.Empty(t, l.shown.all())
 
 	l.err, l.removed = errors.New("no list"), nil
 	_, err = sweeps(t, l, &messages{})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -265,6 +267,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
 	require.Equal(t, []string{"gpu"}, s.Config().Retired)
 	require.Equal(t, fleet.BlockRetired, f.published("gpu").Notice.Name, "status tells it")
+	require.Equal(t, f.published("gpu").Notice, s.roster.Load().byID["gpu"].picture.Load().Notice)
 	require.Contains(t, f.published("gpu").Notice.Message, "no longer in the config")
 
 	require.NoError(t, c.remove("gpu", ids[0], ids[1]))
@@ -291,6 +294,35 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 2))
 }
 
+// What status is to say of a group and the group cannot be told is logged, and told by the next Refresh.
+func TestNoticeThatCannotBeToldIsToldLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, config := newFake(), &fakeConfig{}
+		var logs testkit.Buffer
+		o := config.options(f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+		o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
+		s, err := New(o)
+		require.NoError(t, err)
+		d := direct{t, s}
+		require.NoError(t, d.refresh())
+		_, err = f.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
+		require.NoError(t, err)
+		require.NoError(t, d.refresh())
+
+		const complaint = "what status says of the config of a node group is not up to date"
+		config.write("v2", spec("cpu", 0, 5))
+		f.set(func(f *fakeGroups) { f.slow = time.Minute })
+		require.NoError(t, d.refresh())
+		require.Empty(t, f.published("gpu").Notice)
+		require.Contains(t, logs.String(), complaint)
+		logs.Reset()
+		f.set(func(f *fakeGroups) { f.slow = 0 })
+		require.NoError(t, d.refresh())
+		require.Equal(t, fleet.BlockRetired, f.published("gpu").Notice.Name)
+		require.NotContains(t, logs.String(), complaint)
+	})
+}
+
 func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
 	f := newFake()
 	c, s, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
@@ -314,8 +346,10 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	f.ready("gpu", 2)
 	template := c.template("gpu").String()
 
-	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
+	again, s, config := reloading(t, f, spec("cpu", 0, 5))
 	requireRetired(t, again, "gpu", 2)
+	_, told := config.seen()
+	require.Equal(t, []string{"gpu"}, told[len(told)-1].Retired, "as status and metrics have it")
 	require.Equal(t, template, again.template("gpu").String())
 	require.Equal(t, []string{"gpu"}, s.Config().Retired, "the empty one is not")
 	require.NoError(t, again.remove("gpu", again.ids("gpu")...))
@@ -376,8 +410,10 @@ func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 		f.groups["ended"] = &fakeGroup{}
 		f.failing["ended"] = fmt.Errorf("nodegroup/ended: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	})
-	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
+	again, s, config := reloading(t, f, spec("cpu", 0, 5))
 	requireRetired(t, again, "gpu", 2)
+	_, told := config.seen()
+	require.Equal(t, []string{"gpu"}, told[len(told)-1].Retired, "as status and metrics have it")
 	require.Equal(t, []string{"gpu"}, s.Config().Retired)
 }
 

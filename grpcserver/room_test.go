@@ -193,3 +193,13 @@ func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
 	free := subtract(m.Market, stands([]*group{g}))[0].Free[corev1.ResourceCPU]
 	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
 }
+
+// A group that could not be read yet takes no place from the others.
+func TestUnreadGroupTakesNoPlace(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 2, 1)
+	f.failing["gpu"] = fleet.ErrUnavailable
+	c := onMarket(t, f, m, spec("cpu", 0, 10), spec("gpu", 0, 10))
+	require.NotContains(t, c.groups(), "gpu")
+	require.Equal(t, 2, c.max("cpu"))
+}

@@ -1,12 +1,20 @@
 package workflows
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkactivity "go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Whoever finds a workflow by its id finds the same hub's others by theirs.
@@ -32,4 +40,48 @@ func TestIDsWithinAHub(t *testing.T) {
 	require.Equal(t, "liqo-autoscaler-edge", Hub("edge").TaskQueue(""))
 	require.Equal(t, "mine", Hub("default").TaskQueue("mine"))
 	require.Equal(t, "mine-edge", Hub("edge").TaskQueue("mine"))
+}
+
+// A scale-out has an end, for when its group has forgotten it. A scale-in goes on for as long as it takes.
+func TestScaleInHasNoEnd(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	for kind, want := range map[fleet.DriverKind]time.Duration{fleet.ScaleOut: forgottenAfter, fleet.ScaleIn: 0} {
+		env := suite.NewTestWorkflowEnvironment()
+		env.ExecuteWorkflow(func(ctx workflow.Context) (time.Duration, error) {
+			return (&nodeGroup{ctx: ctx}).driver(kind, &fleet.DriverInput{}).Bound, nil
+		})
+		var got time.Duration
+		require.NoError(t, env.GetWorkflowResult(&got))
+		require.Equal(t, want, got, kind)
+	}
+}
+
+// This cluster is cut off when no provider answers, and nothing else does; whoever cannot look takes it for cut off.
+func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		access  fleet.Access
+		answers bool
+		err     error
+		want    bool
+	}{
+		"nothing answers":                {fleet.AccessSilent, false, nil, true},
+		"something answers":              {fleet.AccessSilent, true, nil, false},
+		"nobody can say":                 {fleet.AccessSilent, true, errors.New("no worker"), true},
+		"the provider answers":           {fleet.AccessGranted, false, nil, false},
+		"the provider answers and is no": {fleet.AccessRefused, false, nil, false},
+	} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		env.RegisterActivityWithOptions(func(context.Context, fleet.Provider) (comparison.Evidence, error) {
+			return comparison.Evidence{Access: c.access}, nil
+		}, sdkactivity.RegisterOptions{Name: activities.NameObserve})
+		env.RegisterActivityWithOptions(func(context.Context, []string) (bool, error) { return c.answers, c.err },
+			sdkactivity.RegisterOptions{Name: activities.NameWitness})
+		env.ExecuteWorkflow(func(ctx workflow.Context) (bool, error) {
+			return observe(ctx, []fleet.Provider{{ID: "milan"}}).Isolated, nil
+		})
+		var got bool
+		require.NoError(t, env.GetWorkflowResult(&got))
+		require.Equal(t, c.want, got, name)
+	}
 }

@@ -23,6 +23,35 @@ import (
 func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.SelectOutput,
 	join func(activities.JoinInput) error) (last fleet.View) {
 	t.Helper()
+	for _, in := range told(t, func(in activities.SelectInput) (activities.SelectOutput, error) { return choose(in), nil },
+		join) {
+		if in.View != nil {
+			last = *in.View
+		}
+	}
+	return last
+}
+
+// message is a signal to the scale-out under test, so long after its begin.
+type message struct {
+	after time.Duration
+	name  string
+	what  any
+}
+
+const underTest = "standard-e-1"
+
+// granted is the first provider's answer to an attempt. The clock runs as ours does while an activity runs: long enough,
+// so that a slow machine has chosen before.
+func granted(attempt int) message {
+	return message{time.Duration(attempt) * 5 * time.Minute, workflows.SignalAnswer,
+		fleet.Answer{Key: fleet.ObjectName(underTest, attempt), State: fleet.HoldGranted, From: "milan"}}
+}
+
+// told runs a scale-out to its end, and returns all that it has told. Without messages its first attempt is granted.
+func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
+	join func(activities.JoinInput) error, messages ...message) (all []activities.TellInput) {
+	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
@@ -35,7 +64,7 @@ func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.Selec
 		activities.NameSelect: func(_ context.Context, in activities.SelectInput) (activities.SelectOutput, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return choose(in), nil
+			return choose(in)
 		},
 		activities.NameJoin: func(_ context.Context, in activities.JoinInput) error {
 			mu.Lock()
@@ -45,27 +74,26 @@ func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.Selec
 		activities.NameTell: func(_ context.Context, in activities.TellInput) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if in.View != nil {
-				last = *in.View
-			}
+			all = append(all, in)
 			return nil
 		},
 	} {
 		env.RegisterActivityWithOptions(stub, activity.RegisterOptions{Name: name})
 	}
 	spec := fleet.GroupSpec{ID: "standard"}
-	instance := fleet.NewInstance("standard-e-1", &spec, env.Now())
-	// The clock runs as ours does while an activity runs: long enough, so that a slow machine has chosen before.
-	env.RegisterDelayedCallback(func() {
-		env.SignalWorkflow(workflows.SignalAnswer,
-			fleet.Answer{Key: fleet.ObjectName(instance.Name, 1), State: fleet.HoldGranted, From: "milan"})
-	}, 5*time.Minute)
+	instance := fleet.NewInstance(underTest, &spec, env.Now())
+	if messages == nil {
+		messages = []message{granted(1)}
+	}
+	for _, m := range messages {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(m.name, m.what) }, m.after)
+	}
 	env.ExecuteWorkflow(workflows.ScaleOut, fleet.DriverInput{Instance: instance, Spec: spec})
 	require.True(t, env.IsWorkflowCompleted())
 	require.NoError(t, env.GetWorkflowError())
 	mu.Lock()
 	defer mu.Unlock()
-	return last
+	return all
 }
 
 var milan = activities.SelectOutput{Offer: &fleet.Offer{Name: "milan", Provider: "milan", Class: "gold"}}
@@ -106,4 +134,50 @@ func TestScaleOutWaitsForRoom(t *testing.T) {
 	})
 	require.Equal(t, 3, looks)
 	require.True(t, joined)
+}
+
+func always(activities.SelectInput) (activities.SelectOutput, error) { return milan, nil }
+
+// noRoom is a provider's refusal.
+func noRoom() error {
+	f := fleet.NewFailure(fleet.CodeNoCapacity, "milan", "resources", "cpu 1 of 2")
+	return temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, f)
+}
+
+// A choice that cannot be made fails the instance as what it is.
+func TestChoiceThatFailsFailsTheInstance(t *testing.T) {
+	f := fleet.NewFailure(fleet.CodeInternal, "", "", "the selector cannot be read")
+	all := told(t, func(activities.SelectInput) (activities.SelectOutput, error) {
+		return activities.SelectOutput{}, temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, *f)
+	}, func(activities.JoinInput) error { return nil })
+	last := all[len(all)-1].View
+	require.Equal(t, fleet.Failed, last.Phase)
+	require.Equal(t, "the selector cannot be read", last.Failure.Message)
+}
+
+// A grant that comes for an attempt that is over is given back, to whoever gave it.
+func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
+	late := granted(1)
+	late.after = granted(2).after - time.Second
+	joins := 0
+	all := told(t, always, func(activities.JoinInput) error {
+		if joins++; joins == 1 {
+			return noRoom()
+		}
+		return nil
+	}, granted(1), late, granted(2))
+	require.Equal(t, 2, joins)
+	require.Contains(t, all, activities.TellInput{Group: "standard", Provider: "milan",
+		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: fleet.ObjectName(underTest, 1)}}})
+}
+
+// A provider that has not answered is asked once more when the group says so.
+func TestProviderIsAskedAgain(t *testing.T) {
+	again := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Ask: 1, Attempt: 1}}
+	all := told(t, always, func(activities.JoinInput) error { return nil }, again, granted(1))
+	require.Len(t, all, 1)
+	require.Equal(t, "milan", all[0].Provider)
+	require.Len(t, all[0].Holds, 1)
+	require.Equal(t, fleet.HoldAcquire, all[0].Holds[0].Kind)
+	require.Equal(t, fleet.ObjectName(underTest, 1), all[0].Holds[0].Key)
 }

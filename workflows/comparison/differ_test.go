@@ -23,3 +23,24 @@ func TestProviderDiffersByStandbys(t *testing.T) {
 	require.True(t, d.Unpeered)
 	require.Equal(t, 3, d.Rows())
 }
+
+// An entity is told at most 500 rows of a kind in one round: what it gets must fit into a message.
+func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
+	const most, more, epoch = 500, 503, "e"
+	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Standby: map[string]fleet.HoldState{}}
+	var lost, strays fleet.Snapshot
+	lost.Group, strays.Group = "lost", "strays"
+	var found []fleet.Found
+	for n := range more {
+		lost.Instances = append(lost.Instances, fleet.InstanceView{Name: fleet.InstanceName("lost", epoch, n), Phase: fleet.Ready,
+			Attempt: 1})
+		found = append(found, fleet.Found{Attempt: fleet.Attempt{Group: "strays", Number: 1, Provider: fleet.Provider{ID: "milan"},
+			Instance: fleet.InstanceName("strays", epoch, n)}, Slice: true})
+		p.Standby[fleet.StandbyKey("g", epoch, n)] = fleet.HoldGranted
+	}
+	require.Len(t, comparison.GroupDiffers(lost, found).Missing, most)
+	require.Len(t, comparison.GroupDiffers(strays, found).Found, most)
+	d := comparison.ProviderDiffers(p, nil, found, []fleet.Provider{{ID: "milan"}})
+	require.Len(t, d.Unheld, most)
+	require.Len(t, d.Unused, most)
+}

@@ -87,6 +87,50 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 	}
 }
 
+// A life that was found to have no cordon to take over does not look again.
+func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
+	p := provider.New("milan", t0)
+	p.Step(provider.Input{}, t0)
+	recovered(t, p, false)
+	for round := range int64(2) {
+		p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+	}
+	require.True(t, p.Recovering)
+	recovered(t, p, true)
+	require.True(t, p.Snapshot(t0).Cordoned.IsZero())
+}
+
+// A standby's peering that two rounds found gone is made again, but not within ten minutes after it was made.
+func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
+	for after, want := range map[time.Duration]fleet.PeeringPhase{
+		10*time.Minute - time.Second: fleet.Established, 10 * time.Minute: fleet.Repairing,
+	} {
+		p := provider.New("milan", t0)
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: fleet.StandbyKey("g", "e", 1),
+			Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)}}}}, t0)
+		recovered(t, p, false)
+		p.Phase, p.Since = fleet.Established, t0
+		for round := range int64(2) {
+			p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unpeered: true}}, t0.Add(after))
+		}
+		require.Equal(t, want, p.Phase, after)
+	}
+}
+
+// An event that the table ignores is no change.
+func TestIgnoredEventChangesNothing(t *testing.T) {
+	for _, row := range fleet.PeeringMachine {
+		phase := row.Phase
+		for event, move := range phase.Row().Moves {
+			p := provider.New("milan", t0)
+			p.Phase = phase
+			before := p.Revision
+			require.Equal(t, move.Ignored, p.Apply(event, nil, t0.Add(time.Second)).Ignored)
+			require.Equal(t, move.Ignored, p.Revision == before, "%s in %s", event, phase)
+		}
+	}
+}
+
 // recovered answers the open commands, and says whether the life before was cordoned.
 func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	t.Helper()
