@@ -108,8 +108,8 @@ func Summary(batch []Task) string {
 // fanOut is how many targets of a batch are served at once: what a small Temporal bears with everything else.
 const fanOut = 4
 
-// startWait is how long the starts of a batch wait for their turn: those that have not had it by then fail, and are sent
-// again, so that the others' results are not lost with the time of the batch.
+// startWait is how long the starts of a batch wait for their turn: those that have not had it by then fail, and are
+// sent again, so that the others' results are not lost with the time of the batch.
 const startWait = 3 * time.Second
 
 // Deliver executes a batch of commands and answers for each one: only what failed is sent again.
@@ -154,8 +154,8 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	return r
 }
 
-// startInTurn starts a workflow in its turn. A peering has none to wait for: there is one a provider, whose entity delivers
-// within its task.
+// startInTurn starts a workflow in its turn. A peering has none to wait for: there is one a provider, whose entity
+// delivers within its task.
 func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bool, err error) {
 	if a.Starting != nil && s.Peering == nil {
 		if err := a.Starting.Acquire(turn, 1); err != nil {

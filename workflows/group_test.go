@@ -117,7 +117,8 @@ func TestAttemptBeginsWithNothingAsked(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1),
 		Ahead: 3, Taken: map[string]int{"milan": 2}}, t0)
 	d.Step(driver.Event{}, t0)
-	require.Equal(t, fleet.StepSelect, d.Step(driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}}, t0)[0].Run)
+	found := driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}}
+	require.Equal(t, fleet.StepSelect, d.Step(found, t0)[0].Run)
 	d.Asks, d.Unanswered, d.FullSince = 4, 2, t0
 	d.Step(driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepSelect,
 		Offer: &fleet.Offer{Name: "milan", Provider: "milan"}}}, t0)

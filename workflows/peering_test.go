@@ -52,7 +52,7 @@ func TestEndOfAPeeringIsTold(t *testing.T) {
 				return
 			}
 			require.Len(t, told, 1)
-			require.Equal(t, 3, int(told[0].Run))
+			require.EqualValues(t, 3, told[0].Run)
 			require.Equal(t, c.want, told[0].Event)
 			require.Equal(t, c.code, told[0].Failure.Code)
 		})

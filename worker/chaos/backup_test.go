@@ -86,8 +86,8 @@ func (o *scenario) query(path string, do func(*sql.DB) error) error {
 func runs(ctx context.Context, db *sql.DB, types []string) error {
 	for _, name := range types {
 		n := 0
-		row := db.QueryRowContext(ctx, "SELECT count(*) FROM executions_visibility WHERE workflow_type_name = ? AND status = ?",
-			name, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+		const query = "SELECT count(*) FROM executions_visibility WHERE workflow_type_name = ? AND status = ?"
+		row := db.QueryRowContext(ctx, query, name, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
 		if err := row.Scan(&n); err != nil {
 			return err
 		}

@@ -32,10 +32,11 @@ func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
 	lost.Group, strays.Group = "lost", "strays"
 	var found []fleet.Found
 	for n := range more {
-		lost.Instances = append(lost.Instances, fleet.InstanceView{Name: fleet.InstanceName("lost", epoch, n), Phase: fleet.Ready,
-			Attempt: 1})
-		found = append(found, fleet.Found{Attempt: fleet.Attempt{Group: "strays", Number: 1, Provider: fleet.Provider{ID: "milan"},
-			Instance: fleet.InstanceName("strays", epoch, n)}, Slice: true})
+		lost.Instances = append(lost.Instances, fleet.InstanceView{
+			Name: fleet.InstanceName("lost", epoch, n), Phase: fleet.Ready, Attempt: 1})
+		stray := fleet.Attempt{Group: "strays", Number: 1, Instance: fleet.InstanceName("strays", epoch, n),
+			Provider: fleet.Provider{ID: "milan"}}
+		found = append(found, fleet.Found{Attempt: stray, Slice: true})
 		p.Standby[fleet.StandbyKey("g", epoch, n)] = fleet.HoldGranted
 	}
 	require.Len(t, comparison.GroupDiffers(lost, found).Missing, most)
