@@ -53,7 +53,7 @@ func sweeps(t *testing.T, l *leaving, m *messages) (sweep comparison.Sweep, err 
 	l.peers, l.found = []fleet.Provider{{ID: "milan"}}, []fleet.Found{whole(attempt("a-t0-9"))}
 	a := &activities.Activities{
 		Backend: l, Messages: m, Notices: &l.shown,
-		Catalog: offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
+		Catalog:  offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
 		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}}},
 	}
 	for n := range 3 {
