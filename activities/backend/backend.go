@@ -183,7 +183,8 @@ type Watcher interface {
 	// registered it anew; only if the attempt's virtual node is marked. If the Node is missing, it may make the virtual
 	// kubelet register it sooner than the kubelet would by itself; it does not wait for that. An attempt that is not
 	// marked, is stamped already or has no objects is left alone: success. ErrConflict when the Node carries another
-	// providerID, or another Node carries the instance id.
+	// providerID, or another Node carries the instance id. ErrNotYet while the Node is one that Join would not stamp yet,
+	// unless it is settled that it is not ready: Watch tells when it changes.
 	Restamp(ctx context.Context, attempt fleet.Attempt) error
 }
 

@@ -21,6 +21,7 @@ var (
 	ErrConflict    = errors.New("conflict")
 	ErrNoRoom      = errors.New("no room on this cluster") // for our own end of a peering
 	ErrNotPeered   = errors.New("not peered")              // Join without an established peering: Establish first
+	ErrNotYet      = errors.New("not yet")                 // Restamp: the Node is not finished; come again when it changes
 )
 
 // RefusingError says that the provider refuses this cluster as a whole. It matches ErrDenied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,14 +76,21 @@ func TestLabDeletedNode(t *testing.T) {
 			node, err := nodes.Get(ctx, a.ObjectName(), metav1.GetOptions{})
 			there := note("registered", err == nil && node.UID != deleted)
 			stamped := there && note("stamped", node.Spec.ProviderID == a.InstanceID())
+			note("starting", there && starting(node))
+			note("stamped while starting", stamped && starting(node))
 			return stamped && note("ready", ready(node))
 		}, 2*time.Minute, 20*time.Millisecond)
-		t.Logf("node deleted: registered again after %s, stamped %s, Ready %s", since["registered"], since["stamped"],
-			since["ready"])
+		t.Logf("node deleted: registered again after %s, with the taint %s, stamped %s, Ready %s", since["registered"],
+			since["starting"], since["stamped"], since["ready"])
+		require.NotContains(t, since, "stamped while starting")
 		require.Less(t, since["stamped"]-since["registered"], 5*time.Second)
 	}
 	require.NotContains(t, s.groups.of(a.Instance), fleet.Lost)
 	t.Logf("facts: %q", s.groups.of(a.Instance))
+}
+
+func starting(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
 
 func ready(node *corev1.Node) bool {

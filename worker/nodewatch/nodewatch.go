@@ -40,8 +40,8 @@ type Options struct {
 	Parallel int
 	// Bound is how long one call of Restamp or Fact may take. Default 10s.
 	Bound time.Duration
-	// CallEvery is how often a missing Node is called back: a kubelet that does not come may be there the next time.
-	// Default 15s.
+	// CallEvery is how often a missing Node is called back: a kubelet that does not come may be there the next time. As
+	// often a Node that is not to be stamped yet is looked at, if nothing is told of it. Default 15s.
 	CallEvery time.Duration
 	// RetryFirst and RetryMax are the wait after the first failure, and the longest; it doubles. Defaults 100ms and 30s.
 	RetryFirst, RetryMax time.Duration

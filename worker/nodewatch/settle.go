@@ -43,7 +43,8 @@ func (w *watch) read(name string) (attempt, bool) {
 // joining is how long a Node that was never seen stamped is left to the Join that has marked its virtual node.
 const joining = 2 * time.Second
 
-// stamp puts the instance id back on its Node, if that lacks it.
+// stamp puts the instance id back on its Node, if that lacks it. One that is not to be stamped yet has its turn when it
+// changes, which is told, or else every CallEvery.
 func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
 		return true
@@ -59,6 +60,10 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 		log.Info("a Node that registered again has its instance id back", "node", a.found.Attempt.ObjectName())
 	case errors.Is(err, backend.ErrConflict):
 		log.Error("a Node cannot get its instance id", "node", a.found.Attempt.ObjectName(), "error", err)
+	case errors.Is(err, backend.ErrNotYet):
+		log.Info("a Node gets its instance id when it is ready", "node", a.found.Attempt.ObjectName(), "waits", err)
+		w.repairing.AddAfter(name, w.CallEvery)
+		return true
 	case err != nil:
 		log.Warn("a Node cannot get its instance id yet", "node", a.found.Attempt.ObjectName(), "error", err)
 	}

@@ -1,11 +1,14 @@
 package backendtest
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -22,13 +25,28 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	w.until(t, a, "registered again", func(f fleet.Found) bool {
 		return f.Node && len(w.told(a)) > n && s.node(t, a) != nil
 	})
-	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
+	s.restamped(t, a)
 	after := s.node(t, a)
 	require.NotNil(t, after)
 	require.Equal(t, a.InstanceID(), after.Spec.ProviderID)
 	require.NotEqual(t, before.UID, after.UID)
 	w.until(t, a, "stamped and Ready again", whole)
 	requireLooks(t, s.spec(a), s.node(t, a))
+}
+
+// restamped has the attempt's Node stamped, once it is finished.
+func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
+	t.Helper()
+	ctx := s.prompt(t)
+	for {
+		err := s.watcher(t).Restamp(ctx, a)
+		if !errors.Is(err, backend.ErrNotYet) {
+			require.NoError(t, err)
+			return
+		}
+		require.Empty(t, s.node(t, a).Spec.ProviderID, "stamped all the same")
+		require.True(t, wait.For(ctx, 20*time.Millisecond), "%v", err)
+	}
 }
 
 // Restamp leaves alone what needs no stamp, and what somebody else has stamped.

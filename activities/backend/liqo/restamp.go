@@ -10,11 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Restamp puts the instance id back on the Node of a marked virtual node: a virtual kubelet registers a deleted Node
-// anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once.
+// anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once. Like Join
+// it does not stamp a Node that can still get the taint unreachable, see stampStep: ErrNotYet.
+//
+// Until then CA sees an instance without a Node, and a Node of nobody's: it counts the instance as on its way and buys
+// no other, and after its max-node-provision-time it has the instance deleted. So a Node that never gets there is
+// removed as one that never registered is, or given up before by its group, which looks whether it is Ready and not at
+// its instance id.
 func (b *Backend) Restamp(ctx context.Context, of fleet.Attempt) error {
 	if err := b.attempt(of).restamp(ctx); err != nil {
 		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)
@@ -50,7 +57,16 @@ func (a *attempt) restamp(ctx context.Context) error {
 	case node.Spec.ProviderID != "":
 		return taken(node)
 	}
+	if lacks := nodes.Unsettled(node, promised(virtual)); lacks != "" {
+		return say(backend.ErrNotYet, "%s", lacks)
+	}
 	return a.stampOnce(ctx, node)
+}
+
+// promised is what the virtual kubelet makes of its virtual node.
+func promised(virtual *offloadingv1beta1.VirtualNode) backend.NodeSpec {
+	return backend.NodeSpec{Labels: virtual.Spec.Labels, Taints: virtual.Spec.Taints,
+		Shape: virtual.Spec.ResourceQuota.Hard}
 }
 
 // stampOnce stamps a Node that had no instance id when it was read.

@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
-	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -100,70 +97,4 @@ func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	}
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
-}
-
-func TestRestamp(t *testing.T) {
-	t.Parallel()
-	marked := stampedNode()
-	lost := readyNode("g-abc-1-1", "1")
-	stolen := readyNode("g-abc-1-1", "1")
-	stolen.Spec.ProviderID = "aws:///i-1"
-	twin := readyNode("g-abc-1-2", "2")
-	twin.Spec.ProviderID = someAttempt(1).InstanceID()
-	for name, test := range map[string]struct {
-		objects []any
-		want    error
-		id      string
-	}{
-		"lost":                   {objects: []any{marked[0], lost}, id: someAttempt(1).InstanceID()},
-		"stamped":                {objects: []any{marked[0], marked[1]}, id: someAttempt(1).InstanceID()},
-		"not marked":             {objects: []any{running(), lost}},
-		"no virtual node":        {objects: []any{lost}},
-		"set by somebody":        {objects: []any{marked[0], stolen}, want: backend.ErrConflict, id: "aws:///i-1"},
-		"another attempt has it": {objects: []any{marked[0], lost, twin}, want: backend.ErrConflict},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newClusters(t, copies(test.objects), nil)
-			require.ErrorIs(t, c.Restamp(t.Context(), someAttempt(1)), test.want)
-			node := readyNode("g-abc-1-1", "1")
-			require.NoError(t, c.local.Get(t.Context(), keyOf(node), node))
-			require.Equal(t, test.id, node.Spec.ProviderID)
-		})
-	}
-	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
-}
-
-// A Node that was made with all tags as labels, which CA compares, is known by its virtual node, loses them and gets
-// them as annotations.
-func TestRestampTakesLabelsOff(t *testing.T) {
-	t.Parallel()
-	virtual := stampedNode()[0].DeepCopyObject().(*offloadingv1beta1.VirtualNode)
-	virtual.Spec.Labels = with(labelsOf("1"), of(peer), map[string]string{"color": "ours"})
-	c := newClusters(t, []client.Object{virtual, readyNode("g-abc-1-1", "1")}, nil)
-	for range 2 {
-		require.NoError(t, c.Restamp(t.Context(), someAttempt(1)))
-		require.NoError(t, c.local.Get(t.Context(), client.ObjectKeyFromObject(virtual), virtual))
-		require.Equal(t, map[string]string{backend.LabelGroup: "g", "color": "ours", consts.RemoteClusterID: peer},
-			virtual.Spec.Labels)
-		require.Equal(t, labelsOf("1"), virtual.Spec.Annotations)
-	}
-}
-
-// Join, or another worker, stamps the Node between a restamp's two looks: that is no conflict.
-func TestRestampThatCameSecond(t *testing.T) {
-	t.Parallel()
-	marked := stampedNode()
-	c := newClusters(t, copies([]any{marked[0], marked[1]}), nil)
-	a := c.attempt(someAttempt(1))
-	a.local = interceptor.NewClient(c.watch, interceptor.Funcs{
-		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object,
-			opts ...client.GetOption) error {
-			err := w.Get(ctx, key, o, opts...)
-			if node, ok := o.(*corev1.Node); ok {
-				node.Spec.ProviderID = "" // as it was a moment ago
-			}
-			return err
-		},
-	})
-	require.NoError(t, a.restamp(t.Context()))
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -221,6 +223,30 @@ func TestMachineGone(t *testing.T) {
 	err = s.b.RemovePeering(bounded(t), s.p, nil)
 	require.ErrorIs(t, err, backend.ErrInUse)
 	require.ErrorContains(t, err, "host1-1")
+}
+
+// A Node that is registered again is stamped when it is Ready and Kubernetes' taint is off.
+func TestRestampWaitsForTheNode(t *testing.T) {
+	s := newScene(t)
+	require.NoError(t, s.join(t))
+	name := s.spec().Attempt.ObjectName()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(t, s.cluster.Delete(t.Context(), node))
+	require.NoError(t, s.restart(t.Context(), name))
+	taints := func(change func([]corev1.Taint) []corev1.Taint) {
+		require.NoError(t, s.cluster.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+		node.Spec.Taints = change(node.Spec.Taints)
+		require.NoError(t, s.cluster.Update(t.Context(), node))
+	}
+	taints(func(all []corev1.Taint) []corev1.Taint {
+		return append(all, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+	})
+	require.ErrorIs(t, s.b.Restamp(t.Context(), s.spec().Attempt), backend.ErrNotYet)
+	taints(func(all []corev1.Taint) []corev1.Taint { return all[:len(all)-1] })
+	require.Empty(t, node.Spec.ProviderID)
+	require.NoError(t, s.b.Restamp(t.Context(), s.spec().Attempt))
+	taints(func(all []corev1.Taint) []corev1.Taint { return all })
+	require.Equal(t, s.spec().Attempt.InstanceID(), node.Spec.ProviderID)
 }
 
 // A provider is the host it was: another address under its id is refused until somebody says that it is the same.

@@ -159,6 +159,9 @@ func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	if len(carriers) > 0 {
 		return say(backend.ErrConflict, "Node %s carries the instance id already", carriers[0].Name)
 	}
+	if lacks := nodes.Unsettled(node, backend.NodeSpec{}); lacks != "" && node.Spec.ProviderID == "" {
+		return say(backend.ErrNotYet, "%s", lacks)
+	}
 	if err := b.tell(ctx, node, a); err != nil {
 		return err
 	}

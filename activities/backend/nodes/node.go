@@ -20,6 +20,20 @@ func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	return lacks
 }
 
+// Unsettled says what a Node that is stamped again still lacks, "" when nothing: it is finished, or its kubelet and
+// Kubernetes agree that it is not ready, and CA sees it as that. Kubernetes puts the taint that evicts on a Node only
+// once it has seen the condition, and no longer swaps it for another one when that turns; the taint that a Node has from
+// its first moment does not say so.
+func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
+	if condition(node).Status == corev1.ConditionFalse && !tainted(node, corev1.TaintNodeUnreachable) &&
+		slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool {
+			return have.Key == corev1.TaintNodeNotReady && have.Effect == corev1.TaintEffectNoExecute
+		}) {
+		return ""
+	}
+	return Unfinished(node, spec)
+}
+
 // Starting reports whether the Node has the taint that Kubernetes puts on each new one, and takes off only after the
 // condition Ready has turned. CA takes such a Node for one that has not started (CA utils/kubernetes/ready.go and
 // clusterstate): it puts the pods that the Node was bought for on a Node to come, and leaves this one alone.
@@ -61,12 +75,21 @@ func tainted(node *corev1.Node, key string) bool {
 
 // Ready is the Node's condition Ready, and its own words when it is not True.
 func Ready(node *corev1.Node) (ready bool, why string) {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message
+	c := condition(node)
+	if c.Type == "" {
+		return false, "it has no condition Ready yet"
+	}
+	return c.Status == corev1.ConditionTrue, c.Reason + ": " + c.Message
+}
+
+// condition is the Node's condition Ready, or the zero one.
+func condition(node *corev1.Node) (ready corev1.NodeCondition) {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c
 		}
 	}
-	return false, "it has no condition Ready yet"
+	return ready
 }
 
 // Missing says what of an ask was not granted, as "cpu 1 of 2", or "" when all was.

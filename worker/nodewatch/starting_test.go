@@ -1,0 +1,70 @@
+package nodewatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// late has Nodes that have not started yet, and counts how often one is to be stamped.
+type late struct {
+	scripted
+	started atomic.Bool
+	calls   atomic.Int32
+}
+
+func (l *late) Restamp(ctx context.Context, a fleet.Attempt) error {
+	l.calls.Add(1)
+	if l.started.Load() {
+		return l.scripted.Restamp(ctx, a)
+	}
+	return fmt.Errorf("the Node has a taint still: %w", backend.ErrNotYet)
+}
+
+// A Node that has not started gets its instance id when it has: nobody is alarmed, and nothing is tried in between.
+func TestStartingNodeIsStampedLater(t *testing.T) {
+	s := newScene(t)
+	var watcher late
+	var log testkit.Buffer
+	tell := s.script(func(o *nodewatch.Options) {
+		watcher.scripted = o.Watcher.(scripted)
+		o.Watcher, o.CallEvery, o.Logger = &watcher, time.Hour, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	found := s.ready("edge-t0-1")
+	starting := found
+	starting.Stamped, starting.Starting = false, true
+	tell(found, starting)
+	require.Equal(t, int32(1), watcher.calls.Load())
+	require.Never(t, func() bool { return watcher.calls.Load() > 1 }, 20*waitTick, waitTick)
+	watcher.started.Store(true)
+	starting.Starting = false
+	tell(starting)
+	require.Equal(t, int32(2), watcher.calls.Load())
+	require.NotContains(t, log.String(), "level=WARN")
+	require.Contains(t, log.String(), "has its instance id back")
+}
+
+// A backend that does not tell that a Node has started is asked again all the same, now and then.
+func TestStartingNodeIsLookedAtAgain(t *testing.T) {
+	s := newScene(t)
+	var watcher late
+	tell := s.script(func(o *nodewatch.Options) {
+		watcher.scripted = o.Watcher.(scripted)
+		o.Watcher, o.CallEvery = &watcher, 5*waitTick
+	})
+	found := s.ready("edge-t0-1")
+	starting := found
+	starting.Stamped = false
+	tell(found, starting)
+	require.Eventually(t, func() bool { return watcher.calls.Load() >= 3 }, waitLimit, waitTick)
+}
