@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -247,10 +248,11 @@ func forbidden(err error) bool {
 }
 
 // stopped returns the error of a stage that the context's end cut short. It matches the context's error, its cause, and
-// the kind of the last verdict.
+// the kind of the last verdict. A request that was under way gives the cause for its own error: that is said once.
 func stopped(ctx context.Context, stage backend.Stage, seen sight) error {
-	message, err := seen.message, ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(err, cause) {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	message := strings.ReplaceAll(seen.message, cause.Error(), "no answer")
+	if !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	var v *verdict

@@ -3,13 +3,18 @@ package liqo
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -37,6 +42,29 @@ func TestUntilStopped(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, reason)
 	require.Equal(t, []string{"looking", "the nonce"}, told)
+}
+
+// Why a wait ended is said once, also when the request that was under way says it too.
+func TestUntilSaysOnceWhyItEnds(t *testing.T) {
+	t.Parallel()
+	hanging := make(chan struct{})
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hanging }))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hanging) })
+	provider, err := newProviderClient(&rest.Config{Host: server.URL,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	require.NoError(t, err)
+	reason := errors.New("the pass is over")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), noAnswer+noAnswer/2, reason)
+	defer cancel()
+	err = (&waiter{}).until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
+		return false, "", access("list namespaces", provider.List(ctx, &corev1.NamespaceList{}))
+	})
+	require.ErrorIs(t, err, reason)
+	require.ErrorIs(t, err, backend.ErrUnreachable)
+	require.Equal(t, 1, strings.Count(err.Error(), reason.Error()), err)
+	require.ErrorContains(t, err, "cannot list namespaces: ")
+	require.ErrorContains(t, err, "no answer")
 }
 
 func TestUntilVerdicts(t *testing.T) {

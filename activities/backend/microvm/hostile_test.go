@@ -3,6 +3,7 @@ package microvm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -128,6 +129,23 @@ func TestHostileAnswers(t *testing.T) {
 		})
 		require.ErrorIs(t, err, backend.ErrUnreachable)
 	})
+}
+
+// Why a wait ended is said once, also when the request that was under way says it too.
+func TestSaysOnceWhyItEnds(t *testing.T) {
+	s := newScene(t)
+	s.behaves(behaviour{answer: func(_ http.ResponseWriter, r *http.Request) bool {
+		<-r.Context().Done()
+		return true
+	}})
+	over := errors.New("the pass is over")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), noAnswer+noAnswer/2, over)
+	defer cancel()
+	err := s.b.Establish(ctx, s.p, nil)
+	require.ErrorIs(t, err, over)
+	require.ErrorIs(t, err, backend.ErrUnreachable)
+	require.Equal(t, 1, strings.Count(err.Error(), over.Error()), err)
+	require.ErrorContains(t, err, "does not answer: no answer")
 }
 
 // 401 and 403 are about our token, and never about machines.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -142,14 +143,16 @@ func (w waiter) final(seen outcome) bool {
 	return w.patience > 0 && !seen.silent.IsZero() && time.Since(seen.silent) > w.patience
 }
 
-// stopped is the error of a stage that the context's end cut short; it matches the last error that was seen, too.
+// stopped is the error of a stage that the context's end cut short; it matches the last error that was seen, too. A
+// request that was under way gives the cause for its own error: that is said once.
 func (s *outcome) stopped(ctx context.Context, stage backend.Stage) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(err, cause) {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	message := strings.ReplaceAll(s.message, cause.Error(), "no answer")
+	if !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	if s.err != nil {
 		err = fmt.Errorf("%w (%w)", err, s.err)
 	}
-	return &backend.StageError{Stage: stage, Message: s.message, Err: err}
+	return &backend.StageError{Stage: stage, Message: message, Err: err}
 }
