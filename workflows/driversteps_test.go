@@ -1,0 +1,123 @@
+package workflows_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/driver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Whatever happens, and in whatever order, a driver runs no step that its workflow does not have: see ScaleOut and
+// ScaleIn. All states that a driver can get into within three attempts are looked at.
+func TestDriversRunTheirOwnStepsOnly(t *testing.T) {
+	for kind, c := range map[fleet.DriverKind]struct {
+		from  []fleet.Phase
+		steps []fleet.Step
+	}{
+		fleet.ScaleOut: {
+			[]fleet.Phase{fleet.Pending, fleet.Discovering, fleet.Selecting, fleet.Peering, fleet.Joining},
+			[]fleet.Step{fleet.StepDiscover, fleet.StepSelect, fleet.StepJoin},
+		},
+		fleet.ScaleIn: {[]fleet.Phase{fleet.Draining, fleet.Unpeering}, []fleet.Step{fleet.StepDrain, fleet.StepReturn}},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			ran := map[fleet.Step]bool{}
+			for _, phase := range c.from {
+				everyRun(t, phase, func(path []driver.Event, a driver.Action) {
+					if a.Run != fleet.StepNone {
+						require.Contains(t, c.steps, a.Run, "from %s by %+v", phase, path)
+						ran[a.Run] = true
+					}
+				})
+			}
+			require.Len(t, ran, len(c.steps))
+		})
+	}
+}
+
+// everyRun has a driver that begins in the phase go through every order of events, and shows each of its actions with
+// the events that have led there.
+func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a driver.Action)) {
+	t.Helper()
+	seen := map[string]bool{}
+	paths := [][]driver.Event{{{}}}
+	for len(paths) > 0 {
+		path := paths[0]
+		paths = paths[1:]
+		d, over := played(phase, path, show)
+		key := stateOf(d)
+		if over || d.Instance.Attempt > 3 || seen[key] {
+			continue
+		}
+		seen[key] = true
+		for _, ev := range eventsFor(d) {
+			paths = append(paths, append(slices.Clone(path), ev))
+		}
+	}
+	require.Greater(t, len(seen), 1)
+}
+
+// played is a driver that has met the events, and whether it is over.
+func played(phase fleet.Phase, path []driver.Event, show func([]driver.Event, driver.Action)) (d *driver.Driver,
+	over bool) {
+	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i.Phase = phase
+	if phase == fleet.Peering || phase == fleet.Joining || phase.Shrinking() {
+		i.Attempt, i.Offer = 1, &fleet.Offer{Name: "milan", Provider: "milan"}
+	}
+	d = driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+	for n, ev := range path {
+		now := t0
+		if ev.Elapsed {
+			now = t0.Add(24 * time.Hour)
+		}
+		for _, a := range d.Step(ev, now) {
+			show(path[:n+1], a)
+			over = over || a.End != fleet.EndNone
+		}
+	}
+	return d, over
+}
+
+// stateOf is what decides how a driver goes on, without what only counts up.
+func stateOf(d *driver.Driver) string {
+	hidden := reflect.ValueOf(*d)
+	return fmt.Sprint(d.Instance.Phase, d.Instance.Attempt, d.Instance.Force, d.Instance.Stuck, d.Instance.Leaving,
+		d.Running, d.Ending, d.Unanswered, d.FullSince.IsZero(), hidden.FieldByName("again").Bool(),
+		hidden.FieldByName("early").IsNil())
+}
+
+// eventsFor is all that can happen to the driver now.
+func eventsFor(d *driver.Driver) []driver.Event {
+	all := []driver.Event{{}, {Elapsed: true}, {Cancelled: true}, {Reset: true}}
+	for _, o := range []fleet.Order{{Stop: true}, {Deleted: true}, {Lost: true}, {Paused: true}, {Retry: true},
+		{Ask: d.Asks + 1, Attempt: d.Instance.Attempt}} {
+		all = append(all, driver.Event{Order: &o})
+	}
+	for attempt := range d.Instance.Attempt + 2 {
+		key := fleet.ObjectName(d.Instance.Name, attempt)
+		for _, state := range []fleet.HoldState{fleet.HoldWaiting, fleet.HoldGranted, fleet.HoldRefused,
+			fleet.HoldReleased} {
+			all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: state}})
+		}
+		full := fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
+		all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldRefused, Failure: full}})
+	}
+	if d.Running == fleet.StepNone {
+		return all
+	}
+	for _, kind := range []fleet.EventKind{fleet.Done, fleet.Again, fleet.Refused, fleet.GaveUp, fleet.Cancelled} {
+		ev := fleet.Event{Kind: kind, Step: d.Running, Attempt: d.Instance.Attempt}
+		if kind == fleet.Done && d.Running == fleet.StepSelect {
+			ev.Offer = &fleet.Offer{Name: "milan", Provider: "milan"}
+		}
+		all = append(all, driver.Event{Ended: &ev})
+	}
+	return all
+}
