@@ -142,3 +142,18 @@ func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
 	require.Equal(t, fleet.Released, d.Instance.Phase)
 	require.Equal(t, fleet.EndFinal, actions[len(actions)-1].End)
 }
+
+// A Node that was Ready has been registered, and one that goes away is none that CA waits for.
+func TestReadyIsRegistered(t *testing.T) {
+	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i.Phase, i.Attempt = fleet.Joining, 1
+	require.False(t, i.Registered)
+	_, err := i.Apply(fleet.Event{Kind: fleet.Done, Step: fleet.StepJoin, Attempt: 1}, t0)
+	require.NoError(t, err)
+	require.Equal(t, fleet.Ready, i.Phase)
+	require.True(t, i.Registered)
+	_, err = i.Apply(fleet.Event{Kind: fleet.Deleted}, t0)
+	require.NoError(t, err)
+	require.Equal(t, fleet.Draining, i.Phase)
+	require.False(t, i.Registered)
+}

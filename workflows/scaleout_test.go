@@ -50,7 +50,16 @@ func granted(attempt int) message {
 
 // told runs a scale-out to its end, and returns all that it has told. Without messages its first attempt is granted.
 func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
-	join func(activities.JoinInput) error, messages ...message) (all []activities.TellInput) {
+	join func(activities.JoinInput) error, messages ...message) []activities.TellInput {
+	t.Helper()
+	all, err := ended(t, choose, join, messages...)
+	require.NoError(t, err)
+	return all
+}
+
+// ended is told, and with which error it ended.
+func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
+	join func(activities.JoinInput) error, messages ...message) (all []activities.TellInput, err error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -90,10 +99,9 @@ func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOu
 	}
 	env.ExecuteWorkflow(workflows.ScaleOut, fleet.DriverInput{Instance: instance, Spec: spec})
 	require.True(t, env.IsWorkflowCompleted())
-	require.NoError(t, env.GetWorkflowError())
 	mu.Lock()
 	defer mu.Unlock()
-	return all
+	return all, env.GetWorkflowError()
 }
 
 var milan = activities.SelectOutput{Offer: &fleet.Offer{Name: "milan", Provider: "milan", Class: "gold"}}
@@ -180,4 +188,14 @@ func TestProviderIsAskedAgain(t *testing.T) {
 	require.Len(t, all[0].Holds, 1)
 	require.Equal(t, fleet.HoldAcquire, all[0].Holds[0].Kind)
 	require.Equal(t, fleet.ObjectName(underTest, 1), all[0].Holds[0].Key)
+}
+
+// A scale-out that its group has stopped fails: only so its id can be used again.
+func TestStoppedScaleOutFails(t *testing.T) {
+	stop := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Stop: true}}
+	_, err := ended(t, always, func(activities.JoinInput) error { return nil }, stop)
+	var stopped *temporal.ApplicationError
+	require.ErrorAs(t, err, &stopped)
+	require.Equal(t, "Stopped", stopped.Type())
+	require.True(t, stopped.NonRetryable())
 }

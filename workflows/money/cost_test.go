@@ -72,6 +72,29 @@ func TestCostsOfDaysAndMonths(t *testing.T) {
 	}
 }
 
+// A day that is over keeps the twenty dearest providers apart, and adds the others up.
+func TestDayKeepsItsDearestProviders(t *testing.T) {
+	for providers, apart := range map[int]int{19: 19, 20: 20, 21: 19, 30: 19} {
+		from := moment(t, "2026-11-10T00:00:00Z")
+		cost := costing(from, 1)
+		cost.Providers = map[string]money.ProviderCost{}
+		for n := range providers {
+			cost.Providers[fmt.Sprintf("p%02d", n)] = money.ProviderCost{Rate: money.Of(float64(n + 1)), Nodes: 1}
+		}
+		_, days := cost.Until(from.AddDate(0, 0, 1))
+		require.Len(t, days, 1)
+		others, folded := days[0].Providers[money.OtherProviders]
+		delete(days[0].Providers, money.OtherProviders)
+		require.Len(t, days[0].Providers, apart, providers)
+		require.Equal(t, apart < providers, folded)
+		sum := 0
+		for n := range providers - apart {
+			sum += 24 * (n + 1)
+		}
+		require.InDelta(t, sum, others.Float(), 1e-6, "the cheapest ones")
+	}
+}
+
 // However often it is added up, the sum is the same to the last millionth.
 func TestCostsAddUpExactly(t *testing.T) {
 	from := moment(t, "2026-11-10T00:00:00Z")

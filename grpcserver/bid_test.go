@@ -1,0 +1,21 @@
+package grpcserver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What CA's log says of an option, and what decides between two.
+func TestBids(t *testing.T) {
+	b := bid{cost: 1.25, warm: 0.5, asked: 3, room: 4}
+	require.Equal(t, "costs 1.25 an hour, 75 % of it is used, 50 % over peerings that are there", b.String())
+	dearer, colder, emptier := b, b, b
+	dearer.cost, colder.warm, emptier.room = 1.26, 0.4, 5
+	for _, worse := range []bid{dearer, colder, emptier} {
+		require.Negative(t, b.compare(worse))
+		require.Positive(t, worse.compare(b))
+	}
+	require.Zero(t, b.compare(b))
+	require.Zero(t, bid{asked: 5, room: 4}.waste(), "more than there is room for")
+}
