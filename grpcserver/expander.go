@@ -6,16 +6,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
-
-// fieldPodBytes is Option.podBytes: CA up to 1.34.1 sends pod = 4 alone, CA from 1.35 on podBytes alone, those between
-// both.
-const fieldPodBytes protowire.Number = 5
 
 // expander answers CA's --expander=grpc: of the node groups that would help pending pods, which one shall grow. CA
 // takes all options when an RPC fails, and scales nothing when the answer is empty (CA
@@ -75,7 +70,7 @@ func (s *Server) bid(o *protos.Option) (bid, bool, error) {
 
 // podsOf reads the pods that the option helps, in both wire generations.
 func podsOf(o *protos.Option) ([]*corev1.Pod, error) {
-	raw := wire.Fields(o, fieldPodBytes)
+	raw := wire.Fields(o, fieldOptionPod)
 	if len(raw) == 0 {
 		return slices.DeleteFunc(slices.Clone(o.GetPod()), func(p *corev1.Pod) bool { return p == nil }), nil
 	}

@@ -33,7 +33,7 @@ func option(t testing.TB, group string, nodes int32, later bool, cpus ...string)
 		raw, err := pod.Marshal()
 		require.NoError(t, err)
 		o.ProtoReflect().SetUnknown(protowire.AppendBytes(
-			protowire.AppendTag(o.ProtoReflect().GetUnknown(), fieldPodBytes, protowire.BytesType), raw))
+			protowire.AppendTag(o.ProtoReflect().GetUnknown(), fieldOptionPod, protowire.BytesType), raw))
 	}
 	return o
 }
@@ -129,7 +129,7 @@ func TestExpanderRefusesWhatItCannotRead(t *testing.T) {
 	conn := expanderSite(t, m)
 	broken := option(t, "milan", 1, false)
 	broken.ProtoReflect().SetUnknown(protowire.AppendBytes(
-		protowire.AppendTag(nil, fieldPodBytes, protowire.BytesType), []byte{0xff}))
+		protowire.AppendTag(nil, fieldOptionPod, protowire.BytesType), []byte{0xff}))
 	for _, o := range []*protos.Option{{}, {NodeGroupId: "milan"}, {NodeGroupId: "milan", NodeCount: -1}, {NodeCount: 1},
 		broken} {
 		_, err := bestOptions(t, conn, option(t, "milan", 1, false, "1"), o)

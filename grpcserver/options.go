@@ -6,16 +6,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
-
-// fieldProvisionTime is NodeGroupAutoscalingOptions.MaxNodeProvisionTime from CA 1.34.2 on, a protobuf Duration.
-const fieldProvisionTime protowire.Number = 10
 
 // provisionMargin is what CA's max-node-provision-time needs above budgets.total: its clock starts before ours, and it
 // looks once in a loop.

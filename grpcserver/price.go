@@ -31,7 +31,7 @@ const (
 // `--expander=price` (CA expander/price/price.go).
 func (s *Server) PricingNodePrice(_ context.Context,
 	req *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
-	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, 4, 5)
+	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldNodeStart, fieldNodeEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +46,12 @@ func (s *Server) PricingNodePrice(_ context.Context,
 // PricingPodPrice is what the pod's requests weigh, at the rate of the cheapest group.
 func (s *Server) PricingPodPrice(_ context.Context,
 	req *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
-	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, 5, 6)
+	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldPodStart, fieldPodEnd)
 	if err != nil {
 		return nil, err
 	}
 	pod := req.GetPod()
-	if raw := wire.Field(req, 4); pod == nil && raw != nil { // podBytes, from CA 1.35 on
+	if raw := wire.Field(req, fieldPodBytes); pod == nil && raw != nil {
 		pod = &corev1.Pod{}
 		if err := pod.Unmarshal(raw); err != nil {
 			return nil, status.Errorf(codes.InvalidArgument, "price pod: it cannot be read: %v", err)

@@ -11,9 +11,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
-// fieldNodeBytes is NodeGroupTemplateNodeInfoResponse.nodeBytes, from CA 1.34.2 on: the node as bytes. CA up to 1.34.1
-// reads nodeInfo = 1 alone, CA from 1.35 on nodeBytes alone, and either panics when its field is missing.
-const fieldNodeBytes protowire.Number = 2
+// Fields of the second wire generation, which the messages we compile do not have: CA up to 1.34.1 knows the first
+// generation alone, CA from 1.35 on the second alone, those between know both.
+const (
+	// NodeGroupTemplateNodeInfoResponse.nodeBytes, beside nodeInfo = 1: CA panics when its own one is missing.
+	fieldNodeBytes protowire.Number = 2
+	// NodeGroupAutoscalingOptions.MaxNodeProvisionTime, a protobuf Duration (options.go).
+	fieldProvisionTime protowire.Number = 10
+	// PricingNodePriceRequest's times and those of PricingPodPriceRequest, protobuf Timestamps, and the pod of the latter
+	// as bytes (price.go).
+	fieldNodeStart, fieldNodeEnd              protowire.Number = 4, 5
+	fieldPodStart, fieldPodEnd, fieldPodBytes protowire.Number = 5, 6, 4
+	// Option.podBytes of CA's expander, beside pod = 4 (expander.go).
+	fieldOptionPod protowire.Number = 5
+)
 
 // templateResponse carries the template in both wire generations. The upstream message knows the first only, so the
 // second is written as an unknown field. The response is shared by all calls and must not be changed.

@@ -221,14 +221,14 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 		require.ErrorContains(t, err, "because")
 		ctx, cancel := context.WithDeadline(t.Context(), at)
 		defer cancel()
-		require.Equal(t, at.Add(time.Hour-fleet.GiveUpBefore), b.operation(ctx).GiveUpAt, "it has told its clock")
+		require.Equal(t, at.Add(time.Hour-fleet.GiveUpBefore), b.newOperation(ctx).GiveUpAt, "it has told its clock")
 	}
 	b := newBase(nil, "", "")
 	err := b.fromTemporal("nodegroup/a", temporal.NewApplicationError("a panic", "PanicError"))
 	require.ErrorContains(t, err, "nodegroup/a: a panic")
 	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	b.now = func() time.Time { return at }
-	require.Equal(t, at.Add(defaultDeadline-fleet.GiveUpBefore), b.operation(t.Context()).GiveUpAt)
+	require.Equal(t, at.Add(defaultDeadline-fleet.GiveUpBefore), b.newOperation(t.Context()).GiveUpAt)
 }
 
 // schedules makes one schedule, or fails.

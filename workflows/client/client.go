@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -67,23 +66,6 @@ type base struct {
 
 func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
 	return base{temporal: t, hub: hub, taskQueue: hub.TaskQueue(taskQueue), now: time.Now}
-}
-
-// operation mints the id of one genuine call and says until when it may run, in the workflows' clock.
-func (b *base) operation(ctx context.Context) fleet.Operation {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = b.now().Add(defaultDeadline)
-	}
-	return fleet.Operation{ID: uuid.NewString(),
-		GiveUpAt: deadline.Add(-fleet.GiveUpBefore).Add(time.Duration(b.offset.Load()))}
-}
-
-// seen keeps the workflows' clock.
-func (b *base) seen(at time.Time) {
-	if !at.IsZero() {
-		b.offset.Store(int64(at.Sub(b.now())))
-	}
 }
 
 // errTaskFails is a fleet.ErrUnavailable.

@@ -129,10 +129,10 @@ func (g *Groups) readWith(ctx context.Context, group string, s *fleet.Snapshot, 
 // disagree: the refusal told the workflows' time, so it is sent once more, as the same operation.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (c fleet.Change, err error) {
-	r.Operation, r.Trace = g.operation(ctx), traceOf(ctx)
+	r.Operation, r.Trace = g.newOperation(ctx), traceOf(ctx)
 	err = g.update(ctx, group, verb, r, &c, start)
 	if fleet.IsRefused(err, fleet.RefusedExpired) && ctx.Err() == nil {
-		r.Operation.GiveUpAt = g.operation(ctx).GiveUpAt
+		r.Operation.GiveUpAt = g.newOperation(ctx).GiveUpAt
 		err = g.update(ctx, group, verb, r, &c, start)
 	}
 	if err != nil {

@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// newOperation mints the id of one genuine call and says until when it may run, in the workflows' clock.
+func (b *base) newOperation(ctx context.Context) fleet.Operation {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = b.now().Add(defaultDeadline)
+	}
+	return fleet.Operation{ID: uuid.NewString(),
+		GiveUpAt: deadline.Add(-fleet.GiveUpBefore).Add(time.Duration(b.offset.Load()))}
+}
+
+// seen keeps the workflows' clock.
+func (b *base) seen(at time.Time) {
+	if !at.IsZero() {
+		b.offset.Store(int64(at.Sub(b.now())))
+	}
+}
