@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -98,4 +99,14 @@ func TestNewRefuses(t *testing.T) {
 		_, err := New(o)
 		require.ErrorContains(t, err, "make grpc server: ", name)
 	}
+}
+
+// What no group could book is not asked of one.
+func TestIncreaseByNothingAsksNobody(t *testing.T) {
+	f := newFake()
+	d := direct{t, loaded(t, f, spec("cpu", 0, 5))}
+	for _, delta := range []int32{0, -1} {
+		requireCode(t, codes.InvalidArgument, d.increase(time.Second, delta))
+	}
+	require.Zero(t, f.called(string(fleet.Grow)))
 }

@@ -203,3 +203,25 @@ func TestUnreadGroupTakesNoPlace(t *testing.T) {
 	require.NotContains(t, c.groups(), "gpu")
 	require.Equal(t, 2, c.max("cpu"))
 }
+
+// CA splits a scale-out between groups of one value that can grow.
+func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
+	g := newGroup(&terms{spec: balancing("g", "a")})
+	for name, c := range map[string]struct {
+		change func(*group)
+		want   bool
+	}{
+		"can grow":      {func(*group) {}, true},
+		"another value": {func(o *group) { o.terms.Store(&terms{spec: balancing("o", "b")}) }, false},
+		"no value":      {func(o *group) { o.terms.Store(&terms{spec: spec("o", 0, 10)}) }, false},
+		"unread":        {func(o *group) { o.picture.Store(nil) }, false},
+		"retired":       {func(o *group) { o.terms.Store(&terms{spec: balancing("o", "a"), retired: true}) }, false},
+		"unavailable":   {func(o *group) { o.unusable.Store(&problem{errWentBack}) }, false},
+		"at its max":    {func(o *group) { o.picture.Store(newPicture(fleet.Snapshot{Target: 10})) }, false},
+	} {
+		other := newGroup(&terms{spec: balancing("o", "a")})
+		other.picture.Store(newPicture(fleet.Snapshot{Target: 9}))
+		c.change(other)
+		require.Equal(t, c.want, balance(g, other), name)
+	}
+}

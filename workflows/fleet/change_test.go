@@ -33,3 +33,13 @@ func TestChangeOfAnotherHistory(t *testing.T) {
 		require.Equal(t, old, kept, name)
 	}
 }
+
+// A whole change needs nothing to build on.
+func TestWholeChange(t *testing.T) {
+	whole := Change{Whole: true, Snapshot: Snapshot{Group: "g", Epoch: "f", Revision: 1}}
+	for _, old := range []Snapshot{{}, {Group: "g", Epoch: "e", Revision: 9}} {
+		got, ok := whole.Apply(old)
+		require.True(t, ok)
+		require.Equal(t, whole.Snapshot, got)
+	}
+}

@@ -117,6 +117,18 @@ func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 	}
 }
 
+// Which run was started is known by the command's end, of a peering and of its removal.
+func TestStartedRun(t *testing.T) {
+	for _, kind := range []fleet.CommandKind{fleet.CommandPeering, fleet.CommandUnpeering} {
+		p := provider.New("milan", t0)
+		recovered(t, p, false)
+		p.Run = 4
+		p.Commands.Add(fleet.Command{Kind: kind})
+		p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, t0)
+		require.Equal(t, 4, p.Started, kind)
+	}
+}
+
 // An event that the table ignores is no change.
 func TestIgnoredEventChangesNothing(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
