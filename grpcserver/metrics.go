@@ -71,7 +71,10 @@ var (
 	descAge      = desc("snapshot_age_seconds", "Seconds since the node group was last read or changed.", "group")
 	descDirty    = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
 	descPaused   = desc("group_paused", "1 while the node group is paused and starts nothing.", "group")
-	descStandby  = desc("group_standby_peerings", "Peerings that the node group keeps ready by `standby`, by state.",
+	descFailing  = desc("group_drivers_fail",
+		"1 while more than a tenth of the node group's scale-outs and scale-ins, and more than three, fail their workflow "+
+			"tasks: the worker's build cannot continue them, and none is replaced.", "group")
+	descStandby = desc("group_standby_peerings", "Peerings that the node group keeps ready by `standby`, by state.",
 		"group", "state")
 	descRetired = desc("group_retired",
 		"1 when the node group is no longer configured, or waits for a new template, and is served until it is empty.",
@@ -98,8 +101,8 @@ var (
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
-		descDirty, descPaused, descStandby, descRetired, descKept, descUnavailable, descGivenUp, descFresh, descBroken,
-		descConfigAt, descNotDerived, descForeign,
+		descDirty, descPaused, descFailing, descStandby, descRetired, descKept, descUnavailable, descGivenUp, descFresh,
+		descBroken, descConfigAt, descNotDerived, descForeign,
 		descCostRate, descCostTotal, descCostMonth, descUnpriced, descSpending, descSpendReached,
 	} {
 		out <- d
@@ -183,6 +186,7 @@ func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, la
 	}
 	gauge(descTarget, float64(p.Target), p.Group)
 	gauge(descPaused, bit(p.Paused), p.Group)
+	gauge(descFailing, bit(p.Condition != ""), p.Group)
 	gauge(descStandby, float64(p.Peered(fleet.HoldWaiting)), p.Group, string(fleet.HoldWaiting))
 	gauge(descStandby, float64(p.Peered(fleet.HoldGranted)), p.Group, string(fleet.HoldGranted))
 	gauge(descStuck, float64(stuck), p.Group)

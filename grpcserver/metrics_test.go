@@ -71,7 +71,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 		l.Entries[2].Leaving = true
 		l.Entries[3].Phase, l.Entries[3].Failure = fleet.Failed, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
 		l.Entries[4].Phase, l.Entries[4].Stuck = fleet.Unpeering, "cancelled"
-		l.Paused = true
+		l.Paused, l.Condition = true, "this worker's build cannot continue them"
 		l.Standby = []fleet.Standby{{Provider: "milan", Key: "standby/cpu/e-1", State: fleet.HoldGranted}}
 	})
 	require.NoError(t, c.refresh())
@@ -92,6 +92,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 		`group_standby_peerings{group="cpu",state="granted"} 1`, `group_standby_peerings{group="gpu",state="granted"} 0`,
 		`group_standby_peerings{group="cpu",state="waiting"} 0`,
 		`group_paused{group="cpu"} 1`, `group_paused{group="gpu"} 0`, `group_dirty{group="cpu"} 0`,
+		`group_drivers_fail{group="cpu"} 1`, `group_drivers_fail{group="gpu"} 0`,
 		`group_retired{group="cpu"} 0`, `group_template_kept{group="cpu"} 0`, `view_fresh 1`, `config_broken 0`,
 	)
 	require.Len(t, names(lines, "instances{"), 10+9, "every phase but Released, in each group, and one that leaves")
