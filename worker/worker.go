@@ -190,13 +190,10 @@ func Run(parent context.Context, o Options) error {
 	if versioned(o.Version) {
 		watching.Go(func() { watchVersion(ctx, o.Temporal.WorkerDeploymentClient(), o.Version, logger) })
 	}
-	if watcher, ok := o.Backend.(backend.Watcher); ok {
-		groups := factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}
-		watching.Go(func() {
-			nodewatch.Run(ctx, nodewatch.Options{Watcher: watcher, Groups: groups, Logger: logger, Differing: o.Differing,
-				Notices: o.Notices})
-		})
-	}
+	watching.Go(func() {
+		nodewatch.Run(ctx, nodewatch.Options{Watcher: o.Backend, Logger: logger, Differing: o.Differing, Notices: o.Notices,
+			Groups: factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}})
+	})
 	<-ctx.Done()
 	if parent.Err() == nil {
 		return fmt.Errorf("run worker: %w", context.Cause(ctx))

@@ -165,6 +165,7 @@ type Backend interface {
 	Nodes
 	Cordons
 	Inventory
+	Watcher
 }
 
 // Node is a node that Join made.

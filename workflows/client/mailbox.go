@@ -43,7 +43,7 @@ func newMailbox[T any](pause time.Duration, send func(ctx context.Context, targe
 
 // put delivers rows, and returns once they are durable, or the context ends: then they may be delivered all the same.
 func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
-	text, err := json.Marshal(rows) // for its size; kept and sent as JSON in JSON it is checked anew, which takes as long
+	text, err := json.Marshal(rows) // for its size; sent as it is, as JSON in JSON, it would be checked, for as long
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // Harness is what the suite needs besides the port. The two providers belong to the suite while it runs; nothing we own
 // may exist on them when it starts, and nothing does when it has passed.
 type Harness struct {
-	// Backend may be a backend.Watcher and backend.Leftovers too; if it is not, what these promise is skipped.
+	// Backend may be a backend.Leftovers too; if it is not, what that promises is skipped.
 	Backend backend.Backend
 	// Other is a second backend on the same clusters, as another process has it after a crash. Default: Backend.
 	Other backend.Backend

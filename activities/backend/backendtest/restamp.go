@@ -21,7 +21,7 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	before := s.node(t, a)
 	s.deleteNode(t, a)
 	n := len(w.told(a))
-	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a), "the Node is missing: it is called back, and not waited for")
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), a), "the Node is missing: it is called back, and not waited for")
 	w.until(t, a, "registered again", func(f fleet.Found) bool {
 		return f.Node && len(w.told(a)) > n && s.node(t, a) != nil
 	})
@@ -39,7 +39,7 @@ func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	ctx := s.prompt(t)
 	for {
-		err := s.watcher(t).Restamp(ctx, a)
+		err := s.Backend.Restamp(ctx, a)
 		if !errors.Is(err, backend.ErrNotYet) {
 			require.NoError(t, err)
 			return
@@ -51,20 +51,19 @@ func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
 
 // Restamp leaves alone what needs no stamp, and what somebody else has stamped.
 func (s *suite) testRestampLeavesAlone(t *testing.T) {
-	watcher := s.watcher(t)
 	absent := s.attempt(instAbsent, 1, s.first())
-	require.NoError(t, watcher.Restamp(s.prompt(t), absent), "absent")
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), absent), "absent")
 	require.Empty(t, s.objectsOf(t, absent))
 
 	a := s.attempt(instWatched, 1, s.first())
 	s.joined(t, a)
 	before := s.node(t, a)
-	require.NoError(t, watcher.Restamp(s.prompt(t), a), "stamped already")
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), a), "stamped already")
 	require.Equal(t, before.Spec, s.node(t, a).Spec)
 	require.Equal(t, before.UID, s.node(t, a).UID)
 
 	older := s.attempt(instWatched, 0, s.first())
-	require.NoError(t, watcher.Restamp(s.prompt(t), older), "another attempt of the instance")
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), older), "another attempt of the instance")
 
 	w := s.watch(t)
 	w.until(t, a, "joined", whole)
@@ -72,18 +71,18 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	w.until(t, a, "drained", func(f fleet.Found) bool { return f.Node && f.Stamped && !f.Marked })
 	s.deleteNode(t, a)
 	w.until(t, a, "registered again", func(f fleet.Found) bool { return f.Node && !f.Stamped })
-	require.NoError(t, watcher.Restamp(s.prompt(t), a), "not marked")
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), a), "not marked")
 	require.Empty(t, s.node(t, a).Spec.ProviderID, "a Node without mark was stamped")
 	if s.World.SetProviderID != nil {
 		const other = "example://somebody"
 		require.NoError(t, s.World.SetProviderID(s.prompt(t), a.ObjectName(), other))
 		_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil) // which marks it
 		require.ErrorIs(t, err, backend.ErrConflict)
-		require.ErrorIs(t, watcher.Restamp(s.prompt(t), a), backend.ErrConflict)
+		require.ErrorIs(t, s.Backend.Restamp(s.prompt(t), a), backend.ErrConflict)
 		require.Equal(t, other, s.node(t, a).Spec.ProviderID)
 	}
 	s.left(t, a)
-	require.NoError(t, watcher.Restamp(s.prompt(t), a), "gone")
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), a), "gone")
 	require.Empty(t, s.objectsOf(t, a))
 }
 
@@ -97,7 +96,7 @@ func (s *suite) testRestampForeignNode(t *testing.T) {
 	undo, err := s.World.PutNode(s.prompt(t), a.ObjectName())
 	require.NoError(t, err)
 	s.undoLater(t, "PutNode", undo)
-	require.NoError(t, s.watcher(t).Restamp(s.prompt(t), a))
+	require.NoError(t, s.Backend.Restamp(s.prompt(t), a))
 	require.Empty(t, s.node(t, a).Spec.ProviderID)
 	require.NoError(t, undo(s.prompt(t)))
 }

@@ -8,19 +8,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // At the start everything is told; when the context ends Watch returns its error, soon.
 func (s *suite) testWatchTellsAll(t *testing.T) {
-	watcher := s.watcher(t)
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
 	ctx, stop := s.stoppable(t)
 	seen, done := make(chan fleet.Found, 1), make(chan error, 1)
 	go func() {
-		done <- watcher.Watch(ctx, func(f fleet.Found) {
+		done <- s.Backend.Watch(ctx, func(f fleet.Found) {
 			if f.Attempt.ObjectName() == a.ObjectName() {
 				select {
 				case seen <- f:
@@ -111,16 +109,6 @@ func gone(f fleet.Found) bool {
 	return !f.Slice && !f.Virtual && !f.Marked && !f.Node && !f.Stamped && !f.Ready && !f.Terminating
 }
 
-// watcher is the backend's Watcher.
-func (s *suite) watcher(t *testing.T) backend.Watcher {
-	t.Helper()
-	watcher, ok := s.Backend.(backend.Watcher)
-	if !ok {
-		t.Skipf("%T is no backend.Watcher", s.Backend)
-	}
-	return watcher
-}
-
 // watched is what a running Watch has told.
 type watched struct {
 	bound context.Context
@@ -132,14 +120,13 @@ type watched struct {
 // watch runs a Watch until the end of the subtest, and fails it when calls overlap.
 func (s *suite) watch(t *testing.T) *watched {
 	t.Helper()
-	watcher := s.watcher(t)
 	w := &watched{bound: s.ctx(t), more: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	var calls atomic.Int32
 	go func() {
 		defer close(ended)
-		_ = watcher.Watch(ctx, func(f fleet.Found) {
+		_ = s.Backend.Watch(ctx, func(f fleet.Found) {
 			if calls.Add(1) != 1 {
 				t.Error("Watch makes two calls at once")
 			}

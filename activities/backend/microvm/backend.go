@@ -34,17 +34,14 @@ type Config struct {
 	Poll time.Duration
 }
 
-// Backend implements backend.Backend and backend.Watcher. It holds no state and may be used concurrently, also by
+// Backend implements backend.Backend. It holds no state and may be used concurrently, also by
 // several processes; two verbs for one provider's peering, or for one attempt, must not run at once.
 type Backend struct {
 	config Config
 	local  client.Client // the consumer
 }
 
-var (
-	_ backend.Backend = (*Backend)(nil)
-	_ backend.Watcher = (*Backend)(nil)
-)
+var _ backend.Backend = (*Backend)(nil)
 
 // New makes a Backend. It contacts nobody.
 func New(config Config) (*Backend, error) {

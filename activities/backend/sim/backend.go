@@ -29,7 +29,6 @@ type Backend struct {
 
 var (
 	_ backend.Backend   = (*Backend)(nil)
-	_ backend.Watcher   = (*Backend)(nil)
 	_ backend.Leftovers = (*Backend)(nil)
 )
 
