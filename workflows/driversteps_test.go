@@ -107,7 +107,8 @@ func eventsFor(d *driver.Driver) []driver.Event {
 			all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: state}})
 		}
 		full := fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
-		all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldRefused, Failure: full}})
+		all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldRefused,
+			Failure: full}})
 	}
 	if d.Running == fleet.StepNone {
 		return all

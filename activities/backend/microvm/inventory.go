@@ -159,11 +159,20 @@ func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	if len(carriers) > 0 {
 		return say(backend.ErrConflict, "Node %s carries the instance id already", carriers[0].Name)
 	}
-	if lacks := nodes.Unsettled(node, backend.NodeSpec{}); lacks != "" && node.Spec.ProviderID == "" {
-		return say(backend.ErrNotYet, "%s", lacks)
+	if err := unsettled(node); err != nil {
+		return err
 	}
 	if err := b.tell(ctx, node, a); err != nil {
 		return err
 	}
 	return b.stamp(ctx, node, a.InstanceID())
+}
+
+// unsettled is ErrNotYet of a Node without an instance id that is not to be stamped again yet.
+func unsettled(node *corev1.Node) error {
+	lacks := nodes.Unsettled(node, backend.NodeSpec{})
+	if lacks == "" || node.Spec.ProviderID != "" {
+		return nil
+	}
+	return say(backend.ErrNotYet, "%s", lacks)
 }

@@ -22,8 +22,8 @@ func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 
 // Unsettled says what a Node that is stamped again still lacks, "" when nothing: it is finished, or its kubelet and
 // Kubernetes agree that it is not ready, and CA sees it as that. Kubernetes puts the taint that evicts on a Node only
-// once it has seen the condition, and no longer swaps it for another one when that turns; the taint that a Node has from
-// its first moment does not say so.
+// once it has seen the condition, and no longer swaps it for another one when that turns; the taint that each Node has
+// at first does not say so.
 func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 	if condition(node).Status == corev1.ConditionFalse && !tainted(node, corev1.TaintNodeUnreachable) &&
 		slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool {
