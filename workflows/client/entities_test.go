@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -154,4 +155,51 @@ func TestBefore(t *testing.T) {
 	}
 	_, err := NewEntities(&ended{err: errors.New("no answer")}, "", "").Before(t.Context(), "milan")
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
+}
+
+// cordoned is Temporal with one provider's entity, which runs or not and says at once what it is told.
+type cordoned struct {
+	Temporal
+	t              *testing.T
+	runs, cordoned bool
+}
+
+func (c *cordoned) SignalWithStartWorkflow(_ context.Context, _, _ string, arg any, _ client.StartWorkflowOptions, _ any,
+	_ ...any) (client.WorkflowRun, error) {
+	c.runs, c.cordoned = true, arg.(bool)
+	return nil, nil
+}
+
+func (c *cordoned) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
+	if !c.runs {
+		return serviceerror.NewNotFound("no such workflow")
+	}
+	c.cordoned = arg.(bool)
+	return nil
+}
+
+func (c *cordoned) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
+	s := fleet.ProviderSnapshot{ID: "milan", Revision: 1}
+	if c.cordoned {
+		s.Cordoned = time.Unix(1, 0).UTC()
+	}
+	return &client.WorkflowExecutionDescription{WorkflowExecutionMetadata: client.WorkflowExecutionMetadata{
+		Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Memo:   &common.Memo{Fields: map[string]*common.Payload{workflows.MemoSnapshot: packed(c.t, s)}},
+	}}, nil
+}
+
+// A provider that nothing runs for is remembered as cordoned, and need not be told that it is not.
+func TestCordon(t *testing.T) {
+	temporal := &cordoned{t: t}
+	e := NewEntities(temporal, "", "")
+	s, err := e.Cordon(t.Context(), "milan", false)
+	require.NoError(t, err)
+	require.Equal(t, fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Absent}, s)
+	require.False(t, temporal.runs)
+	for _, on := range []bool{true, false, true} {
+		s, err = e.Cordon(t.Context(), "milan", on)
+		require.NoError(t, err)
+		require.Equal(t, on, !s.Cordoned.IsZero())
+	}
 }
