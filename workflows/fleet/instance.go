@@ -91,16 +91,16 @@ func (i *Instance) AttemptRef() Attempt {
 // current step is an ErrStale and changes nothing; one that means nothing here is Ignored.
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	row := i.Phase.Row()
-	m, ok := row.Moves[ev.Kind]
-	if !ok {
+	if !slices.Contains(EventKinds, ev.Kind) {
 		return Move{}, fmt.Errorf("event %q is not defined in phase %q", ev.Kind, i.Phase)
 	}
 	if ev.concludes() && (ev.Step != row.Step || ev.Attempt != i.Attempt) {
 		return Move{}, fmt.Errorf("event %s of step %s, attempt %d, in phase %s (step %s, attempt %d): %w", ev.Kind, ev.Step,
 			ev.Attempt, i.Phase, row.Step, i.Attempt, ErrStale)
 	}
-	if m.Ignored {
-		return m, nil
+	m, ok := row.Moves[ev.Kind]
+	if !ok {
+		return Move{Ignored: true}, nil
 	}
 	i.record(ev, now)
 	if i.Phase == Selecting && ev.Kind == Done {

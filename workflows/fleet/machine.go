@@ -1,7 +1,5 @@
 package fleet
 
-import "maps"
-
 // EventKind is what just happened to an instance.
 type EventKind string
 
@@ -41,11 +39,11 @@ type Move struct {
 	Force bool
 	// Stuck marks the instance as waiting for a person or the next DeleteNodes.
 	Stuck bool
-	// Ignored says that the event means nothing here; it is not an error.
+	// Ignored says that the row has no move for the event, which means nothing here; it is not an error.
 	Ignored bool
 }
 
-// Row is one phase: its step, what CA sees, and the move for every event.
+// Row is one phase: its step, what CA sees, and the moves of the events that mean something here.
 type Row struct {
 	Phase  Phase
 	Step   Step
@@ -56,67 +54,54 @@ type Row struct {
 
 var (
 	stay      = Move{}
-	ignored   = Move{Ignored: true}
 	elsewhere = Move{To: Discovering, Blame: true, Undo: true}
 	undone    = Move{To: Failed, Undo: true}
 )
 
 func to(p Phase) Move { return Move{To: p} }
 
-func moves(given map[EventKind]Move) map[EventKind]Move { return filled(EventKinds, ignored, given) }
-
-// filled is a row's moves: those given, and every other event ignored.
-func filled[E comparable, M any](events []E, ignored M, given map[E]M) map[E]M {
-	all := make(map[E]M, len(events))
-	for _, event := range events {
-		all[event] = ignored
-	}
-	maps.Copy(all, given)
-	return all
-}
-
 // Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the drivers, the diagram in
 // docs and the tests all read it. What a recovery or a driver's loss makes of an instance is decided by what exists, in
 // results.go, and is not in the table; the group copies the phase of a driver's view (views.go).
 //
-// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) are defined in any phase; while
-// a driver runs the group leaves facts to it (step.go). Step events are defined only in the phase whose step they
+// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) may come in any phase; while a
+// driver runs the group leaves facts to it (step.go). Step events are named only in the phase whose step they
 // conclude. An event that a row does not name is ignored there.
 var Machine = []Row{
-	{Pending, StepNone, true, StateCreating, moves(map[EventKind]Move{
+	{Pending, StepNone, true, StateCreating, map[EventKind]Move{
 		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released),
 		Paused: to(Failed),
-	})},
-	{Discovering, StepDiscover, true, StateCreating, moves(map[EventKind]Move{
+	}},
+	{Discovering, StepDiscover, true, StateCreating, map[EventKind]Move{
 		Done: to(Selecting), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed), Deadline: to(Failed),
 		Deleted: to(Released), Paused: to(Failed),
-	})},
+	}},
 	// Again means that nothing fits now and something could: look again, within budgets.selectWait.
-	{Selecting, StepSelect, true, StateCreating, moves(map[EventKind]Move{
+	{Selecting, StepSelect, true, StateCreating, map[EventKind]Move{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
-	})},
+	}},
 	// The provider's answer moves it on: driver/peering.go.
-	{Peering, StepAcquire, true, StateCreating, moves(map[EventKind]Move{
+	{Peering, StepAcquire, true, StateCreating, map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
 		Deleted: to(Unpeering), Paused: to(Failed),
-	})},
-	{Joining, StepJoin, true, StateCreating, moves(map[EventKind]Move{
+	}},
+	{Joining, StepJoin, true, StateCreating, map[EventKind]Move{
 		Done: to(Ready), Again: {To: Discovering, Undo: true}, Refused: elsewhere, GaveUp: elsewhere, Cancelled: undone,
 		Registered: stay, Deleted: to(Draining),
-	})},
-	{Ready, StepNone, true, StateRunning, moves(map[EventKind]Move{
+	}},
+	{Ready, StepNone, true, StateRunning, map[EventKind]Move{
 		Registered: stay, NotReady: stay, Lost: {To: Draining, Force: true}, Deleted: to(Draining),
-	})},
-	{Draining, StepDrain, false, StateDeleting, moves(map[EventKind]Move{
+	}},
+	{Draining, StepDrain, false, StateDeleting, map[EventKind]Move{
 		Done: to(Unpeering), Refused: {To: Unpeering, Force: true}, GaveUp: {To: Unpeering, Force: true},
 		Cancelled: {Stuck: true}, Lost: {Force: true}, Deleted: stay,
-	})},
-	{Unpeering, StepReturn, false, StateDeleting, moves(map[EventKind]Move{
+	}},
+	{Unpeering, StepReturn, false, StateDeleting, map[EventKind]Move{
 		Done: to(Released), Cancelled: {Stuck: true}, Deleted: stay,
-	})},
-	{Failed, StepNone, true, StateCreating, moves(map[EventKind]Move{Deleted: to(Released), Expired: to(Released)})},
-	{Released, StepNone, false, "", moves(nil)},
+	}},
+	{Failed, StepNone, true, StateCreating, map[EventKind]Move{Deleted: to(Released), Expired: to(Released)}},
+	{Released, StepNone, false, "", nil},
 }
 
 // Row returns the phase's row of Machine; the zero Row for a phase this version does not know.

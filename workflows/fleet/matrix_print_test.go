@@ -23,7 +23,7 @@ func Matrix() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %v | %s |", r.Phase, orDash(string(r.Step)), r.Counts, state)
 		for _, k := range EventKinds {
-			fmt.Fprintf(&b, " %s |", r.Moves[k])
+			fmt.Fprintf(&b, " %s |", move(r.Moves, k))
 		}
 		b.WriteString("\n")
 	}
@@ -42,17 +42,22 @@ func Matrix() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |", r.Phase, orDash(string(r.Runs)), gets)
 		for _, e := range PeeringEvents {
-			fmt.Fprintf(&b, " %s |", r.Moves[e])
+			fmt.Fprintf(&b, " %s |", move(r.Moves, e))
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
 }
 
-func (m Move) String() string {
-	if m.Ignored {
-		return "-"
+// move is a row's move for an event; "-": it is ignored.
+func move[E comparable, M fmt.Stringer](moves map[E]M, event E) string {
+	if m, ok := moves[event]; ok {
+		return m.String()
 	}
+	return "-"
+}
+
+func (m Move) String() string {
 	var parts []string
 	switch {
 	case m.To != "":
@@ -76,9 +81,6 @@ func (m Move) String() string {
 }
 
 func (m PeeringMove) String() string {
-	if m.Ignored {
-		return "-"
-	}
 	s := orStays(string(m.To))
 	if m.ToEmpty != "" {
 		s += " (no hold: " + string(m.ToEmpty) + ")"

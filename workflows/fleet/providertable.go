@@ -45,8 +45,7 @@ type PeeringMove struct {
 	// RefuseWaiting refuses every hold that is still waiting, first of all.
 	RefuseWaiting bool
 	// Grant grants every hold that is waiting.
-	Grant   bool
-	Ignored bool
+	Grant bool
 }
 
 // PeeringRow is one phase of a peering.
@@ -55,54 +54,50 @@ type PeeringRow struct {
 	Runs  CommandKind // starts the phase's workflow; empty: none runs
 	// Grants says what an acquire gets: granted at once, or to wait; neither means refused at once.
 	Grants, Waits bool
-	Moves         map[PeeringEvent]PeeringMove
-}
-
-func peeringMoves(given map[PeeringEvent]PeeringMove) map[PeeringEvent]PeeringMove {
-	return filled(PeeringEvents, PeeringMove{Ignored: true}, given)
+	Moves         map[PeeringEvent]PeeringMove // of those that mean something here; any other is ignored
 }
 
 // PeeringMachine is the table of a peering's life; data, as Machine is.
 var PeeringMachine = []PeeringRow{
-	{Phase: Absent, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Establishing}, PeeringRefused: {To: Refusing},
-	})},
-	{Phase: Establishing, Runs: CommandPeering, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Establishing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
 		PeeringFailed: {To: Compensating, RefuseWaiting: true}, PeeringEmptied: {},
 		PeeringRefused: {To: Compensating, RefuseWaiting: true},
-	})},
-	{Phase: Compensating, Runs: CommandUnpeering, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Compensating, Runs: CommandUnpeering, Moves: map[PeeringEvent]PeeringMove{
 		PeeringDone: {To: CoolOff, ToRefused: Refusing}, PeeringFailed: {To: CoolOff, ToRefused: Refusing},
 		PeeringEmptied: {}, PeeringInUse: {To: CoolOff, ToRefused: Refusing}, PeeringRefused: {},
-	})},
-	{Phase: CoolOff, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: CoolOff, Moves: map[PeeringEvent]PeeringMove{
 		PeeringEmptied: {}, PeeringElapsed: {To: Absent}, PeeringRefused: {To: Refusing},
-	})},
-	{Phase: Established, Grants: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Established, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringEmptied: {To: Lingering}, PeeringBroken: {To: Repairing},
 		PeeringRefused: {To: Refusing},
-	})},
-	{Phase: Repairing, Runs: CommandPeering, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Repairing, Runs: CommandPeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Established, ToEmpty: Lingering, Grant: true},
 		PeeringFailed: {To: Established, ToEmpty: Lingering, RefuseWaiting: true}, PeeringEmptied: {},
 		PeeringRefused: {To: Refusing, ToEmpty: Removing, RefuseWaiting: true},
-	})},
-	{Phase: Lingering, Grants: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Lingering, Grants: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Established}, PeeringEmptied: {}, PeeringElapsed: {To: Removing},
 		PeeringBroken: {To: Repairing}, PeeringRefused: {To: Refusing, ToEmpty: Removing},
-	})},
-	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Removing, Runs: CommandUnpeering, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {}, PeeringDone: {To: Establishing, ToEmpty: Absent, ToRefused: Refusing},
 		PeeringFailed:  {To: Lingering, ToRefused: Refusing, RefuseWaiting: true},
 		PeeringEmptied: {}, PeeringElapsed: {RefuseWaiting: true},
 		PeeringInUse:   {To: Established, ToEmpty: Lingering, ToRefused: Refusing, Grant: true},
 		PeeringRefused: {RefuseWaiting: true},
-	})},
-	{Phase: Refusing, Moves: peeringMoves(map[PeeringEvent]PeeringMove{
+	}},
+	{Phase: Refusing, Moves: map[PeeringEvent]PeeringMove{
 		PeeringEmptied: {ToEmpty: Removing}, PeeringElapsed: {To: Repairing, ToEmpty: Removing}, PeeringRefused: {},
 		PeeringLifted: {To: Repairing, ToEmpty: Removing},
-	})},
+	}},
 }
 
 // Row returns the phase's row of PeeringMachine; the zero row for a phase this version does not know.

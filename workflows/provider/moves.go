@@ -15,12 +15,12 @@ type Transition struct {
 	Failure  *fleet.Failure
 }
 
-// Apply moves a peering by the table; otherwise only a recovery and a sweep set the phase, by what exists. It returns
-// the move; an ignored one changed nothing.
-func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) fleet.PeeringMove {
+// Apply moves a peering by the table; otherwise only a recovery and a sweep set the phase, by what exists. An
+// event that the phase's row does not name changes nothing.
+func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	m, ok := p.Phase.Row().Moves[ev]
-	if !ok || m.Ignored {
-		return fleet.PeeringMove{Ignored: true}
+	if !ok {
+		return
 	}
 	p.Revision++
 	refused := m.ToRefused != "" && p.Refusing != nil
@@ -36,7 +36,6 @@ func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) 
 	if next := p.next(m, refused); next != "" {
 		p.enter(next, ev, why, now)
 	}
-	return m
 }
 
 // next is where a move leads; empty: nowhere.
