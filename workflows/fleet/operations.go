@@ -75,6 +75,17 @@ const (
 // Verbs lists every operation.
 var Verbs = []Verb{Configure, Grow, Shrink, Release, Pause}
 
+// bookings are, of each operation that runs once by its id, what refuses it and what it does.
+var bookings = map[Verb]struct {
+	check func(*Ledger, Request, time.Time) error
+	book  func(*Ledger, Request, time.Time)
+}{
+	Grow:    {(*Ledger).checkGrow, (*Ledger).grow},
+	Shrink:  {(*Ledger).checkShrink, (*Ledger).shrink},
+	Release: {(*Ledger).checkRelease, (*Ledger).release},
+	Pause:   {(*Ledger).checkPause, (*Ledger).pause},
+}
+
 // Check is Operate's verdict without its effect. known is true when the operation has run before.
 func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err error) {
 	if l.Behind(r.Seen) {
@@ -90,16 +101,7 @@ func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err err
 	if known, err = l.admit(r.Operation, now); err != nil || known {
 		return known, err
 	}
-	switch verb {
-	case Grow:
-		err = l.checkGrow(r.Delta, r.PriceCap, now)
-	case Shrink:
-		err = l.checkShrink(r.Delta)
-	case Release:
-		err = l.checkRelease(r.Names)
-	case Configure, Pause:
-	}
-	return false, err
+	return false, bookings[verb].check(l, r, now)
 }
 
 // Validate is what a caller is told before anything is booked; a ledger whose history went back lets the operation
@@ -123,19 +125,11 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	if err != nil || known {
 		return err
 	}
-	switch verb {
-	case Configure:
+	if verb == Configure {
 		l.configure(*r.Spec, r.Notice)
 		return nil
-	case Grow:
-		l.grow(r, now)
-	case Shrink:
-		l.shrink(r.Delta, r.Trace)
-	case Release:
-		l.release(r.Names, r.Trace)
-	case Pause:
-		l.pause(r.Paused)
 	}
+	bookings[verb].book(l, r, now)
 	l.Ops.Add(r.Operation.ID)
 	return nil
 }
@@ -189,8 +183,8 @@ func (l *Ledger) configure(spec GroupSpec, notice Notice) {
 	}
 }
 
-func (l *Ledger) checkGrow(delta int, priceCap float64, now time.Time) error {
-	target := l.Target()
+func (l *Ledger) checkGrow(r Request, now time.Time) error {
+	delta, target := r.Delta, l.Target()
 	switch {
 	case delta < 1:
 		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be at least 1, not %d", delta))
@@ -200,7 +194,7 @@ func (l *Ledger) checkGrow(delta int, priceCap float64, now time.Time) error {
 		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
 			l.Spec.Max))
 	}
-	if why := l.Spec.Spending.Refuses(l.cost(), money.Of(priceCap*float64(delta)), now); why != "" {
+	if why := l.Spec.Spending.Refuses(l.cost(), money.Of(r.PriceCap*float64(delta)), now); why != "" {
 		return Refuse(RefusedSpending, fmt.Sprintf("group %s: %s", l.Group, why))
 	}
 	return nil
@@ -215,9 +209,9 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	}
 }
 
-func (l *Ledger) checkShrink(delta int) error {
-	if delta < 1 {
-		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be negative, not %d", -delta))
+func (l *Ledger) checkShrink(r Request, _ time.Time) error {
+	if r.Delta < 1 {
+		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be negative, not %d", -r.Delta))
 	}
 	if !slices.ContainsFunc(l.Entries, (*Entry).cancellable) {
 		return Refuse(RefusedPrecondition,
@@ -226,11 +220,11 @@ func (l *Ledger) checkShrink(delta int) error {
 	return nil
 }
 
-func (l *Ledger) shrink(delta int, trace string) {
+func (l *Ledger) shrink(r Request, _ time.Time) {
 	for _, e := range slices.Backward(l.Entries) {
-		if delta > 0 && e.cancellable() {
-			l.giveBack(e, trace)
-			delta--
+		if r.Delta > 0 && e.cancellable() {
+			l.giveBack(e, r.Trace)
+			r.Delta--
 		}
 	}
 }
@@ -245,8 +239,8 @@ func (l *Ledger) giveBack(e *Entry, trace string) {
 	}
 }
 
-func (l *Ledger) checkRelease(names []string) error {
-	for _, n := range names {
+func (l *Ledger) checkRelease(r Request, _ time.Time) error {
+	for _, n := range r.Names {
 		if !isInstanceOf(n, l.Group) {
 			return Refuse(RefusedInvalid, fmt.Sprintf("instance %q is not of group %s", n, l.Group))
 		}
@@ -254,10 +248,10 @@ func (l *Ledger) checkRelease(names []string) error {
 	return nil
 }
 
-func (l *Ledger) release(names []string, trace string) {
-	for _, name := range names {
+func (l *Ledger) release(r Request, _ time.Time) {
+	for _, name := range r.Names {
 		if e := l.Find(name); e != nil {
-			l.giveBack(e, trace)
+			l.giveBack(e, r.Trace)
 		}
 	}
 }

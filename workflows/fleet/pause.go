@@ -5,14 +5,16 @@ import "time"
 // An operator pauses a group: it books and starts nothing more. What no provider has granted yet fails at once, so that
 // Cluster Autoscaler looks elsewhere; what has a grant goes on.
 
+func (l *Ledger) checkPause(Request, time.Time) error { return nil }
+
 // pause puts the operator's word in force. Idempotent.
-func (l *Ledger) pause(on bool) {
-	if l.Paused == on {
+func (l *Ledger) pause(r Request, _ time.Time) {
+	if l.Paused == r.Paused {
 		return
 	}
-	l.Paused = on
+	l.Paused = r.Paused
 	l.Revision++
-	if on {
+	if r.Paused {
 		return
 	}
 	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandOrder && c.Order.Paused })
