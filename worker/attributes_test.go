@@ -9,7 +9,7 @@ import (
 // searchAttributes are what the dev server's default namespace has.
 func searchAttributes() temporal.SearchAttributes {
 	var all []temporal.SearchAttributeUpdate
-	for _, name := range workflows.SearchAttributes() {
+	for _, name := range workflows.SearchAttributes {
 		all = append(all, temporal.NewSearchAttributeKeyKeyword(name).ValueSet(""))
 	}
 	return temporal.NewSearchAttributes(all...)

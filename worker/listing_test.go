@@ -94,7 +94,7 @@ func (s *scene) elsewhere() (namespace string) {
 func (s *scene) register(namespace string) {
 	s.t.Helper()
 	all := map[string]enums.IndexedValueType{}
-	for _, name := range workflows.SearchAttributes() {
+	for _, name := range workflows.SearchAttributes {
 		all[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
 	}
 	_, err := s.temporal.OperatorService().AddSearchAttributes(s.ctx,
@@ -105,7 +105,7 @@ func (s *scene) register(namespace string) {
 func (s *scene) unregister(namespace string) {
 	s.t.Helper()
 	_, err := s.temporal.OperatorService().RemoveSearchAttributes(s.ctx, &operatorservice.RemoveSearchAttributesRequest{
-		Namespace: namespace, SearchAttributes: workflows.SearchAttributes(),
+		Namespace: namespace, SearchAttributes: workflows.SearchAttributes,
 	})
 	require.NoError(s.t, err)
 }

@@ -41,8 +41,7 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 		_ = swept.Get(ctx, &in.Sweep) // one that fails says nothing: the next round tries again
 	}
 	var out activities.Round
-	options := list(ctx, "compare what exists with what is booked")
-	err := workflow.ExecuteActivity(options, activities.NameCompare, in).Get(ctx, &out)
+	err := run(list(ctx, "compare what exists with what is booked"), activities.NameCompare, in, &out)
 	return out, err
 }
 
@@ -81,8 +80,7 @@ func observe(ctx workflow.Context, providers []fleet.Provider) comparison.Outloo
 		return out
 	}
 	answers := false
-	options := once(ctx, "look whether anybody answers", lookTimeout)
-	err := workflow.ExecuteActivity(options, activities.NameWitness, silent).Get(ctx, &answers)
+	err := run(once(ctx, "look whether anybody answers", lookTimeout), activities.NameWitness, silent, &answers)
 	out.Isolated = err != nil || !answers
 	return out
 }

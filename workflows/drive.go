@@ -18,20 +18,20 @@ type activity func(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *
 // driverRun executes driver.Driver: it hands over what happens and does what is decided.
 type driverRun struct {
 	*driver.Driver
-	// ctx is the workflow's own context, which an operator may cancel; out outlives that.
-	ctx, out workflow.Context
-	steps    map[fleet.Step]activity
-	events   []driver.Event
-	stop     workflow.CancelFunc // of the step under way
-	alarm    alarm
-	telling  int
-	end      fleet.End
+	// out outlives the cancellation of the workflow by an operator.
+	out     workflow.Context
+	steps   map[fleet.Step]activity
+	events  []driver.Event
+	stop    workflow.CancelFunc // of the step under way
+	alarm   alarm
+	telling int
+	end     fleet.End
 }
 
 // drive is a driver's whole life; steps are those that it may run.
 func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) error {
 	out, _ := workflow.NewDisconnectedContext(ctx)
-	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), ctx: ctx, out: out, steps: steps}
+	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), out: out, steps: steps}
 	orders, answers := workflow.GetSignalChannel(ctx, SignalOrder), workflow.GetSignalChannel(ctx, SignalAnswer)
 	workflow.Go(ctx, func(g workflow.Context) {
 		if g.Done().Receive(g, nil); errors.Is(g.Err(), workflow.ErrCanceled) {
@@ -47,7 +47,8 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 		if err != nil {
 			return err
 		}
-		d.receive(orders, answers)
+		receiveEach(orders, func(o *fleet.Order) { d.events = append(d.events, driver.Event{Order: o}) })
+		receiveEach(answers, func(a *fleet.Answer) { d.events = append(d.events, driver.Event{Answer: a}) })
 		d.handle()
 	}
 	switch {
@@ -68,15 +69,6 @@ func (d *driverRun) handle() {
 		if d.end == fleet.EndNone {
 			d.do(d.Step(ev, workflow.Now(d.out)))
 		}
-	}
-}
-
-func (d *driverRun) receive(orders, answers workflow.ReceiveChannel) {
-	for o := new(fleet.Order); orders.ReceiveAsync(o); o = new(fleet.Order) {
-		d.events = append(d.events, driver.Event{Order: o})
-	}
-	for a := new(fleet.Answer); answers.ReceiveAsync(a); a = new(fleet.Answer) {
-		d.events = append(d.events, driver.Event{Answer: a})
 	}
 }
 
@@ -118,7 +110,7 @@ func (d *driverRun) tell(a driver.Action) {
 	}
 	d.telling++
 	workflow.Go(d.out, func(ctx workflow.Context) {
-		if err := workflow.ExecuteActivity(short(ctx, "tell"), activities.NameTell, in).Get(ctx, nil); err != nil {
+		if err := run(short(ctx, "tell"), activities.NameTell, in, nil); err != nil {
 			workflow.GetLogger(ctx).Error("tell", "instance", d.Instance.Name, "error", err)
 		}
 		d.telling--

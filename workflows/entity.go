@@ -126,11 +126,16 @@ func (e *entity) pending() bool {
 	return slices.ContainsFunc(e.signals, func(c workflow.ReceiveChannel) bool { return c.Len() > 0 })
 }
 
+// receiveEach takes every signal of a channel that has come.
+func receiveEach[T any](c workflow.ReceiveChannel, take func(*T)) {
+	for message := new(T); c.ReceiveAsync(message); message = new(T) {
+		take(message)
+	}
+}
+
 // receiveAll takes the rows of every signal of a channel that has come.
 func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
-	for rows := []T(nil); c.ReceiveAsync(&rows); rows = nil {
-		all = append(all, rows...)
-	}
+	receiveEach(c, func(rows *[]T) { all = append(all, *rows...) })
 	return all
 }
 
@@ -240,7 +245,7 @@ func (e *entity) do(name string, arg any, tasks []activities.Task, options workf
 		if e.local && name == activities.NameDeliver {
 			err = workflow.ExecuteLocalActivity(local(ctx), name, arg).Get(ctx, &results)
 		} else {
-			err = workflow.ExecuteActivity(ctx, name, arg).Get(ctx, &results)
+			err = run(ctx, name, arg, &results)
 		}
 		if err != nil {
 			results = nil

@@ -49,9 +49,7 @@ const (
 )
 
 // SearchAttributes are the names of all of them.
-func SearchAttributes() []string {
-	return []string{AttributeGroup, AttributeInstance, AttributeProvider}
-}
+var SearchAttributes = []string{AttributeGroup, AttributeInstance, AttributeProvider}
 
 // The ids below are those within a hub: see Hub.ID.
 

@@ -93,9 +93,7 @@ func (g *nodeGroup) receive(now time.Time) {
 	if len(in.Views)+len(in.Facts) > 0 || in.Retry {
 		g.take(in, now)
 	}
-	for d := new(fleet.Differences); g.differences.ReceiveAsync(d); d = new(fleet.Differences) {
-		g.take(fleet.GroupInput{Differences: d}, now)
-	}
+	receiveEach(g.differences, func(d *fleet.Differences) { g.take(fleet.GroupInput{Differences: d}, now) })
 }
 
 func (g *nodeGroup) step(r *fleet.Result, now time.Time) { g.take(fleet.GroupInput{Result: r}, now) }

@@ -15,8 +15,7 @@ func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
 	defer cancel()
 	onReset(ctx, cancel) // nobody may want it any longer; a provider that does takes it for a failure
 	options := making(bounded, "establish peering with "+in.Provider.ID)
-	err := workflow.ExecuteActivity(options, activities.NameEstablish, in).Get(bounded, nil)
-	return reportPeering(ctx, in, err)
+	return reportPeering(ctx, in, run(options, activities.NameEstablish, in, nil))
 }
 
 // reportPeering tells what the activity has not told: it reports the end that it reached.
@@ -36,7 +35,7 @@ func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error
 			"the peering with provider "+provider+" was cancelled by an operator; last: "+r.Failure.Message)
 	}
 	tell := activities.TellInput{Provider: provider, Report: &r}
-	if err := workflow.ExecuteActivity(short(out, "tell"), activities.NameTell, tell).Get(out, nil); err != nil {
+	if err := run(short(out, "tell"), activities.NameTell, tell, nil); err != nil {
 		return err
 	}
 	if cancelled {

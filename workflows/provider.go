@@ -34,18 +34,12 @@ type providerRun struct {
 }
 
 func (p *providerRun) receive(now time.Time) {
-	for on := new(bool); p.cordons.ReceiveAsync(on); on = new(bool) {
-		p.take(provider.Input{Cordon: on}, now)
-	}
+	receiveEach(p.cordons, func(on *bool) { p.take(provider.Input{Cordon: on}, now) })
 	if requests := receiveAll[fleet.HoldRequest](p.holds); len(requests) > 0 {
 		p.take(provider.Input{Requests: requests}, now)
 	}
-	for r := new(fleet.PeeringReport); p.reports.ReceiveAsync(r); r = new(fleet.PeeringReport) {
-		p.take(provider.Input{Report: r}, now)
-	}
-	for d := new(fleet.Differences); p.differences.ReceiveAsync(d); d = new(fleet.Differences) {
-		p.take(provider.Input{Differences: d}, now)
-	}
+	receiveEach(p.reports, func(r *fleet.PeeringReport) { p.take(provider.Input{Report: r}, now) })
+	receiveEach(p.differences, func(d *fleet.Differences) { p.take(provider.Input{Differences: d}, now) })
 }
 
 func (p *providerRun) step(r *fleet.Result, now time.Time) {

@@ -18,14 +18,12 @@ func ScaleIn(ctx workflow.Context, in fleet.DriverInput) error {
 func drainNode(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Event) error {
 	at := d.Instance.AttemptRef()
 	in := activities.DrainInput{Attempt: at, Force: d.Instance.Force, Budget: d.Spec.Budgets.WithDefaults().Drain}
-	ctx = removing(ctx, "drain "+at.ObjectName())
-	return workflow.ExecuteActivity(ctx, activities.NameDrain, in).Get(ctx, nil)
+	return run(removing(ctx, "drain "+at.ObjectName()), activities.NameDrain, in, nil)
 }
 
 // returnNode gives the node, its slice and its hold back.
 func returnNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	at := d.Instance.AttemptRef()
-	in := activities.ReturnInput{Attempt: at, View: &view}
-	ctx = removing(ctx, "return "+at.ObjectName()+" to "+at.Provider.ID)
-	return workflow.ExecuteActivity(ctx, activities.NameReturn, in).Get(ctx, nil)
+	options := removing(ctx, "return "+at.ObjectName()+" to "+at.Provider.ID)
+	return run(options, activities.NameReturn, activities.ReturnInput{Attempt: at, View: &view}, nil)
 }

@@ -30,8 +30,7 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
 		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID, Number: number}}
 	s.found = activities.DiscoverOutput{}
-	ctx = short(ctx, "discover offers for "+i.Name)
-	return workflow.ExecuteActivity(ctx, activities.NameDiscover, in).Get(ctx, &s.found)
+	return run(short(ctx, "discover offers for "+i.Name), activities.NameDiscover, in, &s.found)
 }
 
 // choose selects from the shortlist, in the same task as the discovery's end.
@@ -64,6 +63,5 @@ func joinNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.
 		Attempt: at, Shape: d.Spec.Shape, Class: i.Offer.Class, Labels: d.Spec.NodeLabels(), Taints: d.Spec.NodeTaints(),
 		Booking: fleet.Booking{Spec: d.Spec, BookedAt: i.BookedAt, Hourly: i.Offer.Hourly},
 	}}
-	ctx = join(ctx, "wait for virtual node "+at.ObjectName())
-	return workflow.ExecuteActivity(ctx, activities.NameJoin, in).Get(ctx, nil)
+	return run(join(ctx, "wait for virtual node "+at.ObjectName()), activities.NameJoin, in, nil)
 }

@@ -35,6 +35,11 @@ const (
 	forgottenAfter = 24 * time.Hour
 )
 
+// run runs an activity to its end.
+func run(options workflow.Context, name string, in, out any) error {
+	return workflow.ExecuteActivity(options, name, in).Get(options, out)
+}
+
 // short are the options of an activity that asks Temporal, or the catalog.
 func short(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, 10*time.Second))

@@ -11,6 +11,5 @@ import (
 // remains are taken away when it comes back; it holds no slot while it waits.
 func Undo(ctx workflow.Context, in fleet.UndoInput) error {
 	options := removing(ctx, "undo "+in.Attempt.ObjectName())
-	undo := activities.ReturnInput{Attempt: in.Attempt}
-	return workflow.ExecuteActivity(options, activities.NameReturn, undo).Get(ctx, nil)
+	return run(options, activities.NameReturn, activities.ReturnInput{Attempt: in.Attempt}, nil)
 }

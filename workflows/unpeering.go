@@ -10,6 +10,5 @@ import (
 // Unpeering removes a provider's peering, however long it takes, and reports to the provider entity.
 func Unpeering(ctx workflow.Context, in fleet.PeeringInput) error {
 	options := removing(ctx, "remove peering with "+in.Provider.ID)
-	err := workflow.ExecuteActivity(options, activities.NameRemovePeering, in).Get(ctx, nil)
-	return reportPeering(ctx, in, err)
+	return reportPeering(ctx, in, run(options, activities.NameRemovePeering, in, nil))
 }

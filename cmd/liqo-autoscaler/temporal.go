@@ -78,7 +78,7 @@ func setup(ctx context.Context, c *common, f setupFlags, out, errOut io.Writer) 
 	if len(made) > 0 {
 		said = "registered: " + strings.Join(made, ", ")
 	}
-	fmt.Fprintf(out, "search attributes %s: %s\n", strings.Join(workflows.SearchAttributes(), ", "), said)
+	fmt.Fprintf(out, "search attributes %s: %s\n", strings.Join(workflows.SearchAttributes, ", "), said)
 	return nil
 }
 

@@ -102,7 +102,7 @@ func (s *stack) startTemporal() {
 	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
 		filepath.Join(s.dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
 		"--dynamic-config-value", `matching.PollerHistoryTTL="90s"`} // a poll takes up to 60 s
-	for _, a := range workflows.SearchAttributes() {
+	for _, a := range workflows.SearchAttributes {
 		args = append(args, "--search-attribute", a+"=Keyword")
 	}
 	p, err := proc.Start(proc.Spec{Name: "temporal", Path: cli, Args: args, LogDir: s.dir})

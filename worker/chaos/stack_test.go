@@ -217,7 +217,7 @@ func temporalAt(t *testing.T, address, dir string, more ...string) *process {
 		filepath.Join(dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
 		"--sqlite-pragma", "journal_mode=WAL", // else a backup keeps the server from writing
 	}
-	for _, attribute := range workflows.SearchAttributes() {
+	for _, attribute := range workflows.SearchAttributes {
 		argv = append(argv, "--search-attribute", attribute+"=Keyword")
 	}
 	return &process{name: "temporal", log: filepath.Join(dir, "temporal.log"), argv: append(argv, more...)}

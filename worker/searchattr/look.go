@@ -63,7 +63,7 @@ func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
 		return finding{}, fmt.Errorf("list search attributes of namespace %s: %w", namespace, err)
 	}
 	var f finding
-	for _, name := range workflows.SearchAttributes() {
+	for _, name := range workflows.SearchAttributes {
 		switch as, ok := has.GetCustomAttributes()[name]; {
 		case !ok:
 			f.missing = append(f.missing, name)
@@ -77,7 +77,7 @@ func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
 // count cannot tell a Keyword from most other types.
 func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	var f finding
-	for _, name := range workflows.SearchAttributes() {
+	for _, name := range workflows.SearchAttributes {
 		_, err := t.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name +
 			" IN ('-')"})
 		switch codeOf(err) {

@@ -78,7 +78,7 @@ func (f *temporal) questions() int {
 // keywords are all our attributes but those named, and one of somebody else's.
 func keywords(without ...string) map[string]enums.IndexedValueType {
 	out := map[string]enums.IndexedValueType{"CustomerId": enums.INDEXED_VALUE_TYPE_INT}
-	for _, name := range workflows.SearchAttributes() {
+	for _, name := range workflows.SearchAttributes {
 		if !slices.Contains(without, name) {
 			out[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
 		}
@@ -239,13 +239,13 @@ func TestRegister(t *testing.T) {
 		added     int
 		says      string
 	}{
-		"none there":      {made: workflows.SearchAttributes(), added: 1},
+		"none there":      {made: workflows.SearchAttributes, added: 1},
 		"one missing":     {has: keywords("LiqoProvider"), made: []string{"LiqoProvider"}, added: 1},
 		"all there":       {has: keywords()},
 		"of another type": {has: wrong, says: "LiqoProvider (is Text, not Keyword)"},
-		"a new namespace": {list: []error{serviceerror.NewNamespaceNotFound("edge")}, made: workflows.SearchAttributes(),
+		"a new namespace": {list: []error{serviceerror.NewNamespaceNotFound("edge")}, made: workflows.SearchAttributes,
 			added: 1},
-		"not yet": {add: []error{serviceerror.NewUnavailable("not yet")}, made: workflows.SearchAttributes(),
+		"not yet": {add: []error{serviceerror.NewUnavailable("not yet")}, made: workflows.SearchAttributes,
 			added: 2},
 		"may not":          {add: []error{denied()}, added: 1, says: "have an administrator do it: temporal operator"},
 		"may not list":     {list: []error{denied()}, has: keywords()},
