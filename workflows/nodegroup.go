@@ -188,12 +188,12 @@ func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
 	return s
 }
 
-// drivers are the workflows that a check is about.
+// drivers are the workflows that a check is about; those that have ended since are left out.
 func (g *nodeGroup) drivers(cmd fleet.Command) (names []activities.DriverName) {
-	kinds := g.ledger.Drivers(cmd)
 	for _, name := range cmd.Instances {
-		if kind := kinds[name]; kind != "" {
-			names = append(names, activities.DriverName{Instance: name, WorkflowID: here(g.ctx, DriverID(kind, name))})
+		if e := g.ledger.Find(name); e != nil && e.Driver.Kind != "" {
+			id := here(g.ctx, DriverID(e.Driver.Kind, name))
+			names = append(names, activities.DriverName{Instance: name, WorkflowID: id})
 		}
 	}
 	return names

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,20 +42,17 @@ func (a *Amount) Fits(offered, free corev1.ResourceList) bool {
 // Lacks says in a sentence why a shape does not fit in what is free of an offer; "" when it fits. An offer that does
 // not speak of ephemeral storage does not limit it; any other resource that it does not name is not offered.
 func Lacks(shape, offered, free corev1.ResourceList) string {
-	text := ""
+	var lacks []string
 	for _, a := range AmountsOf(shape) {
 		if a.Fits(offered, free) {
 			continue
 		}
-		if text != "" {
-			text += "; "
-		}
+		lack := "none is offered"
 		if whole, limited := offered[a.Name]; limited {
 			have := free[a.Name]
-			text += fmt.Sprintf("needs %s %s, %s of %s is free", a.Name, a.Want.String(), have.String(), whole.String())
-		} else {
-			text += fmt.Sprintf("needs %s %s, none is offered", a.Name, a.Want.String())
+			lack = fmt.Sprintf("%s of %s is free", have.String(), whole.String())
 		}
+		lacks = append(lacks, fmt.Sprintf("needs %s %s, %s", a.Name, a.Want.String(), lack))
 	}
-	return text
+	return strings.Join(lacks, "; ")
 }

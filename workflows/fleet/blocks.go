@@ -28,13 +28,10 @@ const (
 // Conditions are all that people are to know of the group: why it starts no instance that costs more an hour, and what
 // is wrong with it or its config.
 func (s Snapshot) Conditions(more money.Money, now time.Time) (all []Notice) {
-	for _, n := range []Notice{s.Blocked(more, now), s.Notice} {
-		if n != (Notice{}) {
+	for _, n := range []Notice{s.Blocked(more, now), s.Notice, {BlockBuildFails, s.Condition}} {
+		if n.Message != "" {
 			all = append(all, n)
 		}
-	}
-	if s.Condition != "" {
-		all = append(all, Notice{BlockBuildFails, s.Condition})
 	}
 	return all
 }

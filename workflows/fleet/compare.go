@@ -117,10 +117,10 @@ func (l *Ledger) orphan(f Found, now time.Time) {
 	name := f.Attempt.Instance
 	e := l.Find(name)
 	switch {
-	case f.Whole() && f.Booking != nil && e == nil && !l.wasReleased(name):
+	case f.adoptable() && e == nil && !l.wasReleased(name):
 		l.adopt(f, now)
 		return
-	case f.Whole() && f.Booking != nil && e != nil && e.forgot(f):
+	case f.adoptable() && e != nil && e.forgot(f):
 		l.remember(e, f, now)
 		return
 	case e == nil:
@@ -138,7 +138,7 @@ func (e *Entry) forgot(f Found) bool {
 // remember makes what exists the instance's state. What its scale-out has made since is an orphan.
 func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	from := e.Phase
-	l.dropOrders(e.Name)
+	l.drop(CommandOrder, e)
 	if e.Driver.Kind != "" {
 		l.order(e, Order{Stop: true})
 	}

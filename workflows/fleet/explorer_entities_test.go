@@ -135,10 +135,9 @@ func (g *group) execute(x *explorer, r *run, cmd fleet.Command) {
 		}
 		c.driver = copyOf(x, *in)
 	case fleet.CommandCheck:
-		kinds := g.l.Drivers(cmd)
 		for _, name := range cmd.Instances {
-			if kinds[name] != "" {
-				c.drivers = append(c.drivers, string(kinds[name])+"/"+name)
+			if e := g.l.Find(name); e != nil && e.Driver.Kind != "" {
+				c.drivers = append(c.drivers, string(e.Driver.Kind)+"/"+name)
 				c.instances = append(c.instances, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,9 +59,6 @@ func NewInstance(name string, spec *GroupSpec, now time.Time) Instance {
 	return Instance{Name: name, Spec: spec, SpecHash: spec.Hash(), BookedAt: now, Phase: Pending, Since: now}
 }
 
-// ID is the instance id CA knows it by.
-func (i *Instance) ID() string { return InstanceID(i.Spec.ID, i.Name) }
-
 // Counts reports whether the instance is part of the target size (I1).
 func (i *Instance) Counts() bool { return !i.Leaving && i.Phase.Row().Counts }
 
@@ -70,20 +68,11 @@ func (i *Instance) Deadline() time.Time {
 }
 
 // Provider is the id of the current attempt's provider; empty before the first selection.
-func (i *Instance) Provider() string {
-	if i.Offer == nil {
-		return ""
-	}
-	return i.Offer.Provider
-}
+func (i *Instance) Provider() string { return i.Offer.from().ID }
 
 // AttemptRef names the instance's current attempt to the backend.
 func (i *Instance) AttemptRef() Attempt {
-	at := Attempt{Group: i.Spec.ID, Instance: i.Name, Number: i.Attempt}
-	if i.Offer != nil {
-		at.Provider = Provider{ID: i.Offer.Provider, Credentials: i.Offer.Credentials, Network: i.Offer.Network}
-	}
-	return at
+	return Attempt{Group: i.Spec.ID, Instance: i.Name, Number: i.Attempt, Provider: i.Offer.from()}
 }
 
 // Apply moves an instance by the table. Beside it a phase is set only by what exists, after a recovery or when a driver
@@ -194,16 +183,7 @@ func (i *Instance) Row() InstanceView {
 		v.Failure = i.Failure
 	}
 	if i.Phase == Failed && !i.Leaving {
-		v.Failure = i.Failure
-		if v.Failure == nil {
-			v.Failure = NewFailure(CodeInternal, "", "", "failed without a reason")
-		}
+		v.Failure = cmp.Or(i.Failure, NewFailure(CodeInternal, "", "", "failed without a reason"))
 	}
 	return v
-}
-
-// clone is a copy that shares nothing that Apply changes.
-func (i Instance) clone() Instance {
-	i.Refused = slices.Clone(i.Refused)
-	return i
 }

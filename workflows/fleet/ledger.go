@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -229,11 +228,9 @@ func (l *Ledger) sweep(now time.Time) {
 		l.Forgotten = l.Gone[old-1].Revision
 		l.Gone = slices.Delete(l.Gone, 0, old)
 	}
-	for _, hash := range slices.Sorted(maps.Keys(l.Specs)) {
-		if !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash }) {
-			delete(l.Specs, hash)
-		}
-	}
+	maps.DeleteFunc(l.Specs, func(hash string, _ *GroupSpec) bool {
+		return !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash })
+	})
 }
 
 // wasReleased reports whether the name was released a while ago.
@@ -252,8 +249,4 @@ func (l *Ledger) beginAnew(now time.Time) {
 	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = spec, paused, l.log, l.Notice, l.Hasty
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	*l = *fresh
-}
-
-func (l *Ledger) String() string {
-	return fmt.Sprintf("group %s, epoch %s, revision %d, target %d", l.Group, l.Epoch, l.Revision, l.Target())
 }

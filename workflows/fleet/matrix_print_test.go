@@ -49,6 +49,10 @@ func Matrix() string {
 	return b.String()
 }
 
+func (l *Ledger) String() string {
+	return fmt.Sprintf("group %s, epoch %s, revision %d, target %d", l.Group, l.Epoch, l.Revision, l.Target())
+}
+
 // move is a row's move for an event; "-": it is ignored.
 func move[E comparable, M fmt.Stringer](moves map[E]M, event E) string {
 	if m, ok := moves[event]; ok {

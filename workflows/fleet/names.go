@@ -51,10 +51,7 @@ func epochStart(epoch string) time.Time {
 
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
 func EpochBefore(a, b string) bool {
-	if len(a) != len(b) {
-		return len(a) < len(b)
-	}
-	return a < b
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0
 }
 
 // InstanceName is <group>-<booked>-<seq>: the second of the booking, as NewEpoch has it, and how many names the epoch
@@ -123,12 +120,9 @@ func InstanceID(group, name string) string { return ProviderIDScheme + group + "
 
 // ParseInstanceID splits an instance id into its group and name; ok is false when id is not one of ours.
 func ParseInstanceID(id string) (group, name string, ok bool) {
-	rest, found := strings.CutPrefix(id, ProviderIDScheme)
-	if !found {
-		return "", "", false
-	}
-	group, name, ok = strings.Cut(rest, "/")
-	if !ok || !ValidGroupID(group) || !isInstanceOf(name, group) || strings.Contains(name, "/") {
+	rest, ours := strings.CutPrefix(id, ProviderIDScheme)
+	group, name, two := strings.Cut(rest, "/")
+	if !ours || !two || !ValidGroupID(group) || !isInstanceOf(name, group) || strings.Contains(name, "/") {
 		return "", "", false
 	}
 	return group, name, true
@@ -141,10 +135,6 @@ func ObjectName(instance string, attempt int) string {
 
 // ParseObjectName splits an ObjectName into its instance and attempt; ok is false when it is none of that group.
 func ParseObjectName(group, object string) (instance string, attempt int, ok bool) {
-	cut := strings.LastIndexByte(object, '-')
-	if cut < 0 || !isInstanceOf(object[:cut], group) {
-		return "", 0, false
-	}
-	attempt, err := strconv.Atoi(object[cut+1:])
-	return object[:cut], attempt, err == nil && attempt > 0
+	instance, attempt = InstanceOfKey(object), AttemptOfKey(object)
+	return instance, attempt, isInstanceOf(instance, group) && attempt > 0
 }

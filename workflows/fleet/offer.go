@@ -85,6 +85,14 @@ func (o Offer) Linger() time.Duration {
 	return time.Duration(*o.LingerSeconds) * time.Second
 }
 
+// from is who makes the offer; the zero value without one.
+func (o *Offer) from() (p Provider) {
+	if o != nil {
+		p = Provider{ID: o.Provider, Credentials: o.Credentials, Network: o.Network}
+	}
+	return p
+}
+
 // Told is what a view tells of the offer.
 func (o Offer) Told() *Offer {
 	return &Offer{Name: o.Name, Provider: o.Provider, Credentials: o.Credentials, Hourly: o.Hourly}

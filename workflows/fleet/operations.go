@@ -136,10 +136,8 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 
 // Behind reports whether somebody has seen more of this group than it knows: its history went back.
 func (l *Ledger) Behind(seen Position) bool {
-	if seen.Epoch == l.Epoch {
-		return seen.Revision > l.Revision || seen.Booked > l.NextSeq
-	}
-	return seen.Epoch != "" && EpochBefore(l.Epoch, seen.Epoch)
+	known := Position{Epoch: l.Epoch, Revision: l.Revision}
+	return known.Before(seen) || seen.Epoch == l.Epoch && seen.Booked > l.NextSeq
 }
 
 // admit says whether the operation may run now: a *Refusal when its caller has given up or the group has no spec yet.

@@ -103,7 +103,7 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	from, kind := e.Phase, e.Driver.Kind
 	adopted := !e.Driver.Generation.Known() && !e.Leaving
 	e.Driver = e.Driver.ended()
-	l.dropOrders(e.Name)
+	l.drop(CommandOrder, e)
 	switch f := s.Found; {
 	case kind == ScaleIn && s.Completed:
 		e.enter(Released, now)
@@ -149,11 +149,7 @@ func (f Found) adoptable() bool { return f.Whole() && f.Booking != nil }
 // Offer is what is known of the offer that the attempt took.
 func (f Found) Offer() *Offer {
 	p := f.Attempt.Provider
-	o := &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials}
-	if f.Booking != nil {
-		o.Hourly = f.Booking.Hourly
-	}
-	return o
+	return &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials, Hourly: f.booked().Hourly}
 }
 
 // recovered makes entries of what exists. The newest attempt that is whole speaks for its instance, which is then
@@ -170,7 +166,8 @@ func (l *Ledger) recovered(found []Found, now time.Time) {
 	}
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b Found) int {
-		return cmp.Or(a.bookedAt().Compare(b.bookedAt()), cmp.Compare(a.Attempt.ObjectName(), b.Attempt.ObjectName()))
+		return cmp.Or(a.booked().BookedAt.Compare(b.booked().BookedAt),
+			cmp.Compare(a.Attempt.ObjectName(), b.Attempt.ObjectName()))
 	})
 	for _, f := range found {
 		switch {
@@ -208,11 +205,12 @@ func (l *Ledger) listing() bool {
 	return l.Commands.Has(CommandRecover)
 }
 
-func (f Found) bookedAt() time.Time {
-	if f.Booking == nil {
-		return time.Time{}
+// booked is the booking; the zero value when it is missing or unreadable.
+func (f Found) booked() (b Booking) {
+	if f.Booking != nil {
+		b = *f.Booking
 	}
-	return f.Booking.BookedAt
+	return b
 }
 
 // adopt books what exists.

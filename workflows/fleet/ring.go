@@ -17,7 +17,5 @@ func (r *Ring) Has(id string) bool { return slices.Contains(r.IDs, id) }
 // Add remembers id, and forgets the oldest when full.
 func (r *Ring) Add(id string) {
 	r.IDs = append(r.IDs, id)
-	if n := len(r.IDs) - ringSize; n > 0 {
-		r.IDs = slices.Delete(r.IDs, 0, n)
-	}
+	r.IDs = r.IDs[max(0, len(r.IDs)-ringSize):]
 }

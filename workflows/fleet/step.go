@@ -229,7 +229,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	if e == nil || e.Driver.Generation != cmd.Generation {
 		return nil
 	}
-	in := &DriverInput{Instance: e.clone(), Spec: *e.Spec, Generation: cmd.Generation}
+	in := &DriverInput{Instance: e.Instance, Spec: *e.Spec, Generation: cmd.Generation}
 	in.Spec.Spending = e.Spec.Spending.UpTo(e.PriceCap)
 	if cmd.Driver == ScaleIn {
 		return in
@@ -285,25 +285,13 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	return Earlier(next, l.standbyDue())
 }
 
-// Drivers returns the workflows that a check is about, by instance; those that have ended since are left out.
-func (l *Ledger) Drivers(cmd Command) map[string]DriverKind {
-	kinds := map[string]DriverKind{}
-	for _, name := range cmd.Instances {
-		if e := l.Find(name); e != nil && e.Driver.Kind != "" {
-			kinds[name] = e.Driver.Kind
-		}
-	}
-	return kinds
-}
-
 // undo has what attempts may have left behind taken back, each once.
 func (l *Ledger) undo(e *Entry, left ...Attempt) {
+	before := e.Undone
 	for _, at := range left {
-		if at.Number > e.Undone {
+		if at.Number > before {
 			l.undoAttempt(at)
 		}
-	}
-	for _, at := range left {
 		e.Undone = max(e.Undone, at.Number)
 	}
 }

@@ -65,17 +65,12 @@ func (d DriverRef) isOtherRun(v View) bool {
 }
 
 // ahead reports whether a generation is one that this ledger has not counted yet: its history went back.
-func (l *Ledger) ahead(g Generation) bool {
-	if g.Epoch == l.Epoch {
-		return g.Count > l.Starts
-	}
-	return EpochBefore(l.Epoch, g.Epoch)
-}
+func (l *Ledger) ahead(g Generation) bool { return Generation{l.Epoch, l.Starts}.Before(g) }
 
 // accept makes the view the instance's state. The group has the last word when the driver has ended.
 func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	from, attempt := e.Phase, e.Attempt
-	l.dropStarts(e.Name) // it runs: one started once more would begin in the middle of what it knows nothing of
+	l.drop(CommandStart, e) // it runs: one started once more would begin in the middle of what it knows nothing of
 	e.Driver.Sequence, e.Driver.Began, e.Driver.Heard = v.Sequence, v.Began, now
 	e.Driver.Asks, e.Driver.AskAt = 0, time.Time{}
 	v = e.atLeast(v)
@@ -94,10 +89,10 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	case v.replaced():
 		e.Driver.Stopped = true
 		e.Driver.Heard = now.Add(-silentAfter)
-		l.dropOrders(e.Name)
+		l.drop(CommandOrder, e)
 	case v.End != EndNone:
 		e.Driver = e.Driver.ended()
-		l.dropOrders(e.Name)
+		l.drop(CommandOrder, e)
 	case v.Phase == Peering:
 		e.Driver.Told.Paused = false // it may have gone on by an earlier grant
 		e.Driver.AskAt = now.Add(AskAfter[0])
@@ -124,8 +119,9 @@ func (e *Entry) atLeast(v View) View {
 // came: what exists decides, and nothing is undone before.
 func (v View) replaced() bool { return v.End == EndStopped && v.Phase.Growing() }
 
-func (l *Ledger) dropOrders(name string) {
-	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandOrder && c.Instance == name })
+// drop takes back the commands of a kind to an instance's driver that have not been carried out.
+func (l *Ledger) drop(kind CommandKind, e *Entry) {
+	l.Commands.Drop(func(c Command) bool { return c.Kind == kind && c.Instance == e.Name })
 }
 
 // outdated answers a driver of another generation than the current one. Once it has ended, what it names is undone, and
@@ -175,13 +171,9 @@ func (l *Ledger) MayHaveJoined(v View) bool {
 // beginsAgain asks for the start of a driver that has not told anything yet.
 func (l *Ledger) beginsAgain(e *Entry) {
 	if e.Driver.Kind != "" && e.Driver.Generation.Known() && e.Driver.Sequence == 0 {
-		l.dropStarts(e.Name)
+		l.drop(CommandStart, e)
 		l.begins(e)
 	}
-}
-
-func (l *Ledger) dropStarts(name string) {
-	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandStart && c.Instance == name })
 }
 
 // disown answers the driver of an instance that the group does not know. What its attempt may have made is left to the
@@ -234,11 +226,7 @@ func (v View) driver() DriverKind {
 }
 
 func (v View) attempt(group string) Attempt {
-	at := Attempt{Group: group, Instance: v.Instance, Number: v.Attempt}
-	if v.Offer != nil {
-		at.Provider = Provider{ID: v.Offer.Provider, Credentials: v.Offer.Credentials}
-	}
-	return at
+	return Attempt{Group: group, Instance: v.Instance, Number: v.Attempt, Provider: v.Offer.from()}
 }
 
 // Chosen is the view that Select tells with its choice, before the provider is asked.

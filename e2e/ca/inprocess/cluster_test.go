@@ -47,7 +47,7 @@ func virtualNode(e *fleet.Entry, provider string, created time.Time) *corev1.Nod
 	}
 	maps.Copy(l, e.Spec.NodeLabels())
 	n := newNode(nodeName(e.Name), created, l, e.Spec.Shape.DeepCopy())
-	n.Spec.ProviderID = e.ID()
+	n.Spec.ProviderID = e.AttemptRef().InstanceID()
 	n.Spec.Taints = append([]corev1.Taint{liqoTaint}, e.Spec.NodeTaints()...)
 	return n
 }

@@ -342,7 +342,7 @@ func (w *world) instance(id string) *fleet.Entry {
 	defer w.groups.mu.Unlock()
 	for _, l := range w.groups.by {
 		for _, e := range l.Entries {
-			if e.ID() == id {
+			if e.AttemptRef().InstanceID() == id {
 				found := *e
 				return &found
 			}
