@@ -23,10 +23,8 @@ const (
 // differ, now or in the round before.
 func Compare(ctx workflow.Context) (activities.Round, error) {
 	var last activities.Round
-	if workflow.HasLastCompletionResult(ctx) {
-		if err := workflow.GetLastCompletionResult(ctx, &last); err != nil {
-			last = activities.Round{}
-		}
+	if workflow.GetLastCompletionResult(ctx, &last) != nil { // there is none
+		last = activities.Round{}
 	}
 	now := workflow.Now(ctx)
 	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed, Before: &last.Outlook,

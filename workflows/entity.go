@@ -50,7 +50,6 @@ type entity struct {
 	core
 	ctx       workflow.Context
 	in        EntityInput
-	kind      string
 	signals   []workflow.ReceiveChannel
 	build     string // of the worker that has begun this run
 	woken     bool   // there is something to do
@@ -178,7 +177,7 @@ func (e *entity) hand() error {
 // continueAsNew begins the next run; without a state it recovers from what exists.
 func (e *entity) continueAsNew(state []byte) error {
 	in := EntityInput{Name: e.in.Name, State: state, ContinueAt: e.in.ContinueAt}
-	return workflow.NewContinueAsNewError(e.ctx, e.kind, in)
+	return workflow.NewContinueAsNewError(e.ctx, workflow.GetInfo(e.ctx).WorkflowType.Name, in)
 }
 
 // publish writes the snapshot to the memo, where it can be read without a worker, at most once a task.

@@ -16,7 +16,7 @@ import (
 // the work, and never waits for their end. Cancelled by an operator it closes and leaves all nodes alone; the server's
 // next Refresh starts it again, and it recovers.
 func NodeGroup(ctx workflow.Context, in EntityInput) error {
-	e := &entity{ctx: ctx, in: in, kind: TypeNodeGroup}
+	e := &entity{ctx: ctx, in: in}
 	g := &nodeGroup{
 		ctx: ctx, entity: e, views: e.channel(SignalViews), facts: e.channel(SignalFacts),
 		differences: e.channel(SignalDifferences), retry: e.channel(SignalRetry),
@@ -81,9 +81,7 @@ func refusal(ctx workflow.Context, err error) error {
 }
 
 func (g *nodeGroup) receive(now time.Time) {
-	var in fleet.GroupInput
-	in.Views = receiveAll[fleet.View](g.views)
-	in.Facts = receiveAll[fleet.Fact](g.facts)
+	in := fleet.GroupInput{Views: receiveAll[fleet.View](g.views), Facts: receiveAll[fleet.Fact](g.facts)}
 	if slices.ContainsFunc(in.Views, g.ledger.MayHaveJoined) {
 		g.ledger.Hasty = workflow.GetVersion(g.ctx, "may-have-joined", workflow.DefaultVersion, 1) == workflow.DefaultVersion
 	}

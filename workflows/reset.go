@@ -15,10 +15,7 @@ import (
 // event.
 func wasReset(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
-	if info.OriginalRunID == "" || info.OriginalRunID == info.WorkflowExecution.RunID {
-		return false
-	}
-	return isNew(ctx, "reset")
+	return info.OriginalRunID != "" && info.OriginalRunID != info.WorkflowExecution.RunID && isNew(ctx, "reset")
 }
 
 // isNew tells whether the task is not replayed, or was not when the same was asked in it, which left a marker.

@@ -20,12 +20,11 @@ func (c *Commands) Add(cmd Command) {
 
 // Find returns the open command of that id, or nil.
 func (c *Commands) Find(id int64) *Command {
-	for n := range c.Open {
-		if c.Open[n].ID == id {
-			return &c.Open[n]
-		}
+	n := slices.IndexFunc(c.Open, func(cmd Command) bool { return cmd.ID == id })
+	if n < 0 {
+		return nil
 	}
-	return nil
+	return &c.Open[n]
 }
 
 // Ended takes out the command that a result is about, and returns it; nil when it is not open, or has failed and is to

@@ -241,12 +241,11 @@ func (l *Ledger) wasReleased(name string) bool {
 // beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The
 // epoch is a new one.
 func (l *Ledger) beginAnew(now time.Time) {
-	spec, paused := l.Spec, l.Paused
 	fresh := NewLedger(l.Group, now)
 	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
 		fresh.Epoch = NewEpoch(l.epochOver())
 	}
-	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = spec, paused, l.log, l.Notice, l.Hasty
+	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = l.Spec, l.Paused, l.log, l.Notice, l.Hasty
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	*l = *fresh
 }

@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// PeeringEvents lists every event, in the order of the table.
+var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
+	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
+
 // Matrix prints both tables as text: a row per phase, a column per event. docs and a golden test are made from it.
 func Matrix() string {
 	var b strings.Builder

@@ -20,10 +20,7 @@ func (g Generation) Known() bool { return g.Epoch != "" }
 
 // Before reports whether g was started before o.
 func (g Generation) Before(o Generation) bool {
-	if g.Epoch != o.Epoch {
-		return EpochBefore(g.Epoch, o.Epoch)
-	}
-	return g.Count < o.Count
+	return EpochBefore(g.Epoch, o.Epoch) || g.Epoch == o.Epoch && g.Count < o.Count
 }
 
 // End says whether a view is its driver's last one.

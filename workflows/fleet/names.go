@@ -40,13 +40,14 @@ func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.
 // booking is part of an instance's name. Ids of operations are those of workflows/client.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
-// epochStart is the second that an epoch is named after.
-func epochStart(epoch string) time.Time {
-	seconds, err := strconv.ParseInt(epoch, 36, 64)
+// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
+// terminated and started again at once does not use the same names in its next life (I2).
+func (l *Ledger) epochOver() time.Time {
+	seconds, err := strconv.ParseInt(l.Epoch, 36, 64)
 	if err != nil {
 		return time.Time{}
 	}
-	return time.Unix(seconds, 0)
+	return time.Unix(seconds+1, 0)
 }
 
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
@@ -59,12 +60,6 @@ func EpochBefore(a, b string) bool {
 // is new also where nobody has noticed. Names of earlier builds have their group's epoch in that place.
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
-}
-
-// nextName gives the next instance its name; booked is the second of its booking.
-func (l *Ledger) nextName(booked string) string {
-	l.NextSeq++
-	return InstanceName(l.Group, booked, l.NextSeq)
 }
 
 // booking is the second in the names that a request gives.

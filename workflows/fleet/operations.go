@@ -201,7 +201,8 @@ func (l *Ledger) checkGrow(r Request, now time.Time) error {
 func (l *Ledger) grow(r Request, now time.Time) {
 	booked := l.booking(r, now)
 	for range r.Delta {
-		i := NewInstance(l.nextName(booked), l.Spec, now)
+		l.NextSeq++
+		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), l.Spec, now)
 		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
 		l.add(i)
 	}

@@ -28,11 +28,6 @@ func (l *Ledger) isHalted(e *Entry) bool {
 	return l.Paused && !e.Leaving && (e.Phase == Pending || e.Phase == Peering)
 }
 
-// failPaused fails an instance that no driver runs for.
-func (l *Ledger) failPaused(e *Entry, now time.Time) {
-	l.apply(e, Event{Kind: Paused, Failure: PausedFailure(l.Group)}, now)
-}
-
 // PausedFailure is why a pause fails an instance.
 func PausedFailure(group string) *Failure {
 	return NewFailure(CodePaused, "", "", "node group "+group+" was paused before a provider had granted this")

@@ -32,10 +32,6 @@ const (
 	PeeringLifted   PeeringEvent = "lifted"   // it no longer does
 )
 
-// PeeringEvents lists every event, in the order of the table.
-var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
-	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
-
 // PeeringMove is the effect of an event in a phase of a peering.
 type PeeringMove struct {
 	To PeeringPhase // empty: it stays

@@ -219,24 +219,18 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 	spec.Budgets = spec.Budgets.WithDefaults()
 	i := NewInstance(f.Attempt.Instance, &spec, now)
 	i.BookedAt, i.Attempt, i.Offer = f.Booking.BookedAt, f.Attempt.Number, f.Offer()
-	driver := DriverRef{}
 	switch {
 	case f.Whole():
 		i.Phase, i.Registered = Ready, true
 		i.ready(f.Ready, now)
 	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):
 		// It was on its way. One that is stamped was marked before, so without the mark it is on its way out.
-		i.Phase, driver.Kind = Joining, ScaleOut
+		i.Phase = Joining
 	default:
-		i.Phase, driver.Kind = Draining, ScaleOut // unless its scale-out runs and says that it is Ready
+		i.Phase = Draining // unless its scale-out runs and says that it is Ready
 	}
 	e := l.add(i)
-	e.Driver = driver
-	if driver.Kind != "" { // the scale-out of the group's earlier life may still run
-		e.Driver.Heard = now.Add(-silentAfter)
+	if i.Phase != Ready { // the scale-out of the group's earlier life may still run
+		e.Driver = DriverRef{Kind: ScaleOut, Heard: now.Add(-silentAfter)}
 	}
 }
-
-// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
-// terminated and started again at once does not use the same names in its next life (I2).
-func (l *Ledger) epochOver() time.Time { return epochStart(l.Epoch).Add(time.Second) }

@@ -107,10 +107,7 @@ func (s Snapshot) Newer(old Snapshot) bool { return old.Position().Before(s.Posi
 
 // Before reports whether p is an earlier position than o.
 func (p Position) Before(o Position) bool {
-	if p.Epoch != o.Epoch {
-		return EpochBefore(p.Epoch, o.Epoch)
-	}
-	return p.Revision < o.Revision
+	return EpochBefore(p.Epoch, o.Epoch) || p.Epoch == o.Epoch && p.Revision < o.Revision
 }
 
 // Apply returns the snapshot that the change leads to from old. ok is false when the change does not build on old: it
@@ -127,22 +124,16 @@ func (c Change) Apply(old Snapshot) (s Snapshot, ok bool) {
 	if old.Revision >= s.Revision {
 		return old, true
 	}
-	rows := make(map[string]InstanceView, len(s.Instances))
-	for _, row := range s.Instances {
-		rows[row.Name] = row
-	}
-	merged := make([]InstanceView, 0, len(old.Instances)+len(rows))
-	for _, row := range old.Instances {
-		if changed, ok := rows[row.Name]; ok {
-			row = changed
-			delete(rows, row.Name)
-		}
-		if !slices.Contains(c.Gone, row.Name) {
-			merged = append(merged, row)
-		}
+	gone := func(row InstanceView) bool { return slices.Contains(c.Gone, row.Name) }
+	merged := slices.DeleteFunc(slices.Clone(old.Instances), gone)
+	at := make(map[string]int, len(merged))
+	for n, row := range merged {
+		at[row.Name] = n
 	}
 	for _, row := range s.Instances {
-		if _, isNew := rows[row.Name]; isNew {
+		if n, known := at[row.Name]; known {
+			merged[n] = row
+		} else {
 			merged = append(merged, row)
 		}
 	}

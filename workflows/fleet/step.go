@@ -113,7 +113,7 @@ func (l *Ledger) drive(now time.Time) {
 			l.apply(e, Event{Kind: Deleted}, now)
 		}
 		if l.isHalted(e) && e.Phase == Pending {
-			l.failPaused(e, now)
+			l.apply(e, Event{Kind: Paused, Failure: PausedFailure(l.Group)}, now)
 		}
 	}
 	l.startScaleOuts(outs, now)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,7 @@ func (t Term) ZeroIsNever() time.Duration { return t.Duration.Duration }
 
 // or is the term, or the default when there is none.
 func (t *Term) or(otherwise time.Duration) *Term {
-	if t == nil {
-		return &Term{metav1.Duration{Duration: otherwise}}
-	}
-	return t
+	return cmp.Or(t, &Term{metav1.Duration{Duration: otherwise}})
 }
 
 // Over reports whether the term, counted from then, is over; without a beginning it is not.
