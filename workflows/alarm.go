@@ -25,8 +25,7 @@ func (a *alarm) arm(ctx workflow.Context, due time.Time, ring func()) {
 	a.disarm()
 	timed, cancel := workflow.WithCancel(ctx)
 	a.due, a.cancel = due, cancel
-	wait := max(due.Sub(workflow.Now(ctx)), time.Millisecond)
-	timer := workflow.NewTimer(timed, wait)
+	timer := workflow.NewTimer(timed, max(due.Sub(workflow.Now(ctx)), time.Millisecond))
 	workflow.Go(timed, func(ctx workflow.Context) {
 		if timer.Get(ctx, nil) == nil && a.due.Equal(due) {
 			a.due, a.cancel = time.Time{}, nil

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -141,10 +142,7 @@ func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
 // full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
 // the one that began it, so that no build has to replay for long what others have decided.
 func (e *entity) full() bool {
-	limit := e.in.ContinueAt
-	if limit <= 0 {
-		limit = continueAt
-	}
+	limit := cmp.Or(max(e.in.ContinueAt, 0), continueAt)
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit ||
 		e.build != build(e.ctx) && isNew(e.ctx, "build")
@@ -211,11 +209,9 @@ func (e *entity) publish(now time.Time) {
 func (e *entity) execute(now time.Time) {
 	var batch []activities.Task
 	for _, cmd := range slices.Clone(e.commands().Open) {
-		if e.inFlight[cmd.ID] || cmd.NotBefore.After(now) {
-			continue
-		}
 		delivers := activities.Delivers(cmd.Kind)
-		if delivers && (e.delivering == batches || len(batch) == batchMax) {
+		full := delivers && (e.delivering == batches || len(batch) == batchMax)
+		if full || e.inFlight[cmd.ID] || cmd.NotBefore.After(now) {
 			continue
 		}
 		t, ok := e.task(cmd)

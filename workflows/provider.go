@@ -42,9 +42,7 @@ func (p *providerRun) receive(now time.Time) {
 	receiveEach(p.differences, func(d *fleet.Differences) { p.take(provider.Input{Differences: d}, now) })
 }
 
-func (p *providerRun) step(r *fleet.Result, now time.Time) {
-	p.take(provider.Input{Result: r}, now)
-}
+func (p *providerRun) step(r *fleet.Result, now time.Time) { p.take(provider.Input{Result: r}, now) }
 
 func (p *providerRun) take(in provider.Input, now time.Time) {
 	p.provider.Step(in, now)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"encoding/json"
 	"time"
 )
 
@@ -13,6 +14,37 @@ type Provider struct {
 	Network *Network `json:"network,omitempty"`
 	// Refusing is what the consumer remembers of a refusal; only in the list of peerings.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+}
+
+// ProviderRefusal is a provider's no to this cluster as a whole. It stays in force until the provider lifts it, or its
+// time is over.
+type ProviderRefusal struct {
+	Kind RefusingKind `json:"kind"`
+	// Reason is a sentence in the provider's words, as far as it has any.
+	Reason string `json:"reason"`
+	// Until is when it ends by itself; zero: only the provider lifts it.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// RefusingKind is how a provider refuses.
+type RefusingKind string
+
+// The kinds.
+const (
+	RefusingCordoned RefusingKind = "Cordoned" // it takes no new nodes; those that are there stay
+	RefusingDrained  RefusingKind = "Drained"  // it has taken back all that it gave
+	RefusingRemoved  RefusingKind = "Removed"  // it has removed its part of the peering
+)
+
+// Over reports whether its time is over.
+func (r ProviderRefusal) Over(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
+
+// from is who makes the offer; the zero value without one.
+func (o *Offer) from() (p Provider) {
+	if o != nil {
+		p = Provider{ID: o.Provider, Credentials: o.Credentials, Network: o.Network}
+	}
+	return p
 }
 
 // Attempt is one try of an instance on one Provider; it names every object of the try.
@@ -54,6 +86,29 @@ type Found struct {
 	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: template.Differs. It is for
 	// people, decides nothing, and is not on the wire.
 	Differs []string `json:"-"`
+}
+
+// Founds are many Found. On the wire they are compressed: a thousand that carry their bookings' specs would not fit in
+// what Temporal takes as one payload (2 MiB).
+type Founds []Found
+
+// MarshalJSON implements json.Marshaler.
+func (f Founds) MarshalJSON() ([]byte, error) {
+	packed, err := Encode([]Found(f))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(packed)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *Founds) UnmarshalJSON(text []byte) error {
+	var packed []byte
+	if err := json.Unmarshal(text, &packed); err != nil || packed == nil {
+		return err
+	}
+	*f = nil
+	return Decode(packed, (*[]Found)(f))
 }
 
 // Orphan is what is ours on a provider and has no counterpart on the consumer: the slice of an attempt, or, with an

@@ -5,6 +5,94 @@ import (
 	"time"
 )
 
+// Command is what an entity wants done outside: data, executed by an activity for many targets at once. It is part of
+// the entity's state until its result has come, so continue-as-new carries it; executing one twice is harmless.
+type Command struct {
+	ID   int64       `json:"id"`
+	Kind CommandKind `json:"kind"`
+	// Instance and Generation name a driver.
+	Instance   string     `json:"instance,omitempty"`
+	Generation Generation `json:"generation,omitzero"`
+	Attempt    *Attempt   `json:"attempt,omitempty"`
+	Order      *Order     `json:"order,omitempty"`
+	Answer     *Answer    `json:"answer,omitempty"`
+	// Driver is the kind of driver that Start, Order or Check are about, or "unpeering" for Cancel.
+	Driver DriverKind `json:"driver,omitempty"`
+	// Instances are those that Check and Observe are about.
+	Instances []string `json:"instances,omitempty"`
+	// Provider and Hold are what is told a provider.
+	Provider string       `json:"provider,omitempty"`
+	Hold     *HoldRequest `json:"hold,omitempty"`
+	// NotBefore delays the execution; zero means at once.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+// CommandKind says what a Command does.
+type CommandKind string
+
+// The kinds.
+const (
+	CommandStart     CommandKind = "start"     // start an instance's driver
+	CommandUndo      CommandKind = "undo"      // start undo/<name>-<attempt>
+	CommandOrder     CommandKind = "order"     // tell a driver
+	CommandAnswer    CommandKind = "answer"    // tell the driver of a hold
+	CommandCheck     CommandKind = "check"     // describe drivers, and see what exists of those that are closed
+	CommandObserve   CommandKind = "observe"   // see what exists of instances
+	CommandRecover   CommandKind = "recover"   // list everything that exists
+	CommandPeering   CommandKind = "peering"   // start peering/<id>
+	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
+	CommandCancel    CommandKind = "cancel"    // cancel unpeering/<id>
+	CommandHold      CommandKind = "hold"      // tell a provider of a standby's hold
+	CommandStandby   CommandKind = "standby"   // look which providers to keep peered
+	CommandAsk       CommandKind = "ask"       // ask a provider whether it still refuses us
+)
+
+// Result is what became of a Command. An entity that gets no result executes the command again.
+type Result struct {
+	ID      int64   `json:"id"`
+	Outcome Outcome `json:"outcome"`
+	Error   string  `json:"error,omitempty"`
+	// Drivers answers Check.
+	Drivers []DriverStatus `json:"drivers,omitempty"`
+	// Empty: the list of all that exists of the group shows nothing at all.
+	Empty bool `json:"empty,omitempty"`
+	// Found answers Observe and Recover; Peering, LingerSeconds and Unpeer a provider's Recover.
+	Found         Founds       `json:"found,omitempty"`
+	Peering       *Provider    `json:"peering,omitempty"`
+	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
+	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+	// Cordoned: the provider was when its last life ended.
+	Cordoned bool `json:"cordoned,omitempty"`
+	// Refusing answers Ask; nil: it no longer refuses.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+	// Standby answers Standby.
+	Standby []StandbyRow `json:"standby,omitempty"`
+}
+
+// Outcome says how a command went.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeDone    Outcome = "done"
+	OutcomeAlready Outcome = "already" // a workflow of that id runs, or has completed
+	OutcomeGone    Outcome = "gone"    // the target is closed, and did not complete
+	OutcomeClosed  Outcome = "closed"  // the target completed: its last view was delivered
+	OutcomeFailed  Outcome = "failed"  // it could not be told; send it again
+)
+
+// DriverStatus is what Check found of one driver.
+type DriverStatus struct {
+	Instance string `json:"instance"`
+	// Running: it is open; Failing: its workflow task has failed again and again for ten minutes.
+	Running bool `json:"running,omitempty"`
+	Failing bool `json:"failing,omitempty"`
+	// Completed: it is closed, and its last view was delivered.
+	Completed bool `json:"completed,omitempty"`
+	// Found is what exists of the instance's newest attempt, when the driver is not running.
+	Found *Found `json:"found,omitempty"`
+}
+
 // Commands are the commands of an entity whose results have not come, oldest first.
 type Commands struct {
 	Last int64     `json:"last,omitempty"`

@@ -23,15 +23,6 @@ const (
 	roundLasts = 2 * time.Minute
 )
 
-// Comparison is what a ledger remembers of the last round.
-type Comparison struct {
-	Last int64 `json:"last,omitempty"`
-	// Unbooked are the object names that the last round found without a booking.
-	Unbooked []string `json:"unbooked,omitempty"`
-	// EmptySince is since when lists show nothing at all of Ready instances.
-	EmptySince *time.Time `json:"emptySince,omitempty"`
-}
-
 // compared judges one round's rows by the present state. Instances that changed since the lists began are left alone,
 // and an orphan counts when two rounds in a row show it.
 func (l *Ledger) compared(d Differences, now time.Time) {
@@ -237,5 +228,41 @@ func (l *Ledger) sentenced(d Differences, now time.Time) {
 			continue
 		}
 		l.lose(e, v.Why, now)
+	}
+}
+
+// learn takes a fact from watching. That something is lost is a hint only: the group looks for itself.
+func (l *Ledger) learn(f Fact, now time.Time) {
+	e := l.Find(f.Instance)
+	if e == nil || e.Attempt != f.Attempt || e.Driver.Kind != "" {
+		return
+	}
+	switch {
+	case f.Kind == Lost && e.Phase == Ready:
+		l.observe(e.Name, now)
+	case f.Kind == NotReady && !e.NotReady:
+		l.apply(e, Event{Kind: NotReady}, now)
+		l.observe(e.Name, now)
+	case f.Kind == Registered && (!e.Registered || e.NotReady):
+		l.apply(e, Event{Kind: Registered}, now)
+	}
+}
+
+// observe has what exists of an instance looked at, once.
+func (l *Ledger) observe(name string, notBefore time.Time) {
+	if !slices.Contains(l.Doubtful, name) {
+		l.Doubtful = append(l.Doubtful, name)
+	}
+	l.DoubtfulAt = Earlier(l.DoubtfulAt, notBefore)
+}
+
+// lookAtDoubtful has the instances in doubt looked at, all together and one look at a time: each lists what exists.
+func (l *Ledger) lookAtDoubtful(now time.Time) {
+	if !l.DoubtfulAt.After(now) {
+		l.DoubtfulAt = time.Time{}
+	}
+	if len(l.Doubtful) > 0 && !l.Commands.Has(CommandObserve) {
+		l.Commands.Add(Command{Kind: CommandObserve, Instances: l.Doubtful, NotBefore: l.DoubtfulAt})
+		l.Doubtful, l.DoubtfulAt = nil, time.Time{}
 	}
 }

@@ -7,16 +7,18 @@
 //
 // # The files
 //
-// The tables: machine.go is the table of an instance's life, providertable.go that of a provider's peering; phase.go
-// has the phases and steps, messages.go what entities and drivers tell each other, and the commands; commands.go keeps
-// those that are open.
+// The tables: machine.go is the table of an instance's life, with its phases, steps and events, providertable.go that
+// of a provider's peering; instance.go moves an instance by the first.
 //
 // A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks;
-// names.go gives instances their names; views.go what drivers tell, results.go what became of commands, compare.go
-// what the comparison finds, pause.go what a pause fails, snapshot.go what it publishes.
+// views.go what drivers tell, results.go what became of commands, compare.go what the comparison, looks and watchers
+// find, standby.go which peerings are kept ready, pause.go what a pause fails, memory.go what is remembered of choices
+// and failures, meter.go what nodes cost, snapshot.go what it publishes.
 //
-// The words that others share are in messages.go, spec.go, offer.go and attempt.go; failure.go, refusal.go and
-// providerrefusal.go say no.
+// The words that others share: messages.go has what entities and drivers tell each other, commands.go what they want
+// done, and keeps what is open; spec.go and node.go a group, offer.go and amounts.go an offer, attempt.go a provider,
+// an attempt and what exists of it, provider.go and standing.go what is told of a provider; failure.go says no;
+// names.go gives names, codec.go packs.
 //
 // Beside this package, driver and provider are the machines of the others. Package choice selects among offers, and
 // comparison judges by all groups and providers of a hub: they read what the machines publish, and a machine needs only

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,22 +167,3 @@ func (i *Instance) ready(is bool, now time.Time) {
 
 // GiveBack marks the instance as asked back by CA; it no longer counts, and a stuck one goes on. Idempotent.
 func (i *Instance) GiveBack() { i.Leaving, i.Stuck = true, "" }
-
-// Row is the instance as the group's snapshot shows it.
-func (i *Instance) Row() InstanceView {
-	v := InstanceView{
-		Name: i.Name, Phase: i.Phase, State: i.Phase.Row().State, Counts: i.Counts(), Attempt: i.Attempt, Since: i.Since,
-		NotReady: i.NotReady, NotReadySince: i.NotReadySince, Stuck: i.Stuck, Registered: i.Registered,
-		Provider: i.Provider(),
-	}
-	if i.Leaving {
-		v.State = StateDeleting
-	}
-	if i.Force && i.Phase.Shrinking() && i.Failure != nil && i.Failure.Code == CodeLost {
-		v.Failure = i.Failure
-	}
-	if i.Phase == Failed && !i.Leaving {
-		v.Failure = cmp.Or(i.Failure, NewFailure(CodeInternal, "", "", "failed without a reason"))
-	}
-	return v
-}

@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
@@ -108,6 +110,44 @@ type Gone struct {
 	At       time.Time `json:"at"`
 }
 
+// Comparison is what a ledger remembers of the last round.
+type Comparison struct {
+	Last int64 `json:"last,omitempty"`
+	// Unbooked are the object names that the last round found without a booking.
+	Unbooked []string `json:"unbooked,omitempty"`
+	// EmptySince is since when lists show nothing at all of Ready instances.
+	EmptySince *time.Time `json:"emptySince,omitempty"`
+}
+
+// ringSize bounds how many operation ids are remembered. An operation lives for seconds, and a group sees a few a
+// second at most, so this is minutes of memory.
+const ringSize = 256
+
+// Ring remembers the last operation ids, oldest first. It survives continue-as-new with the state it is part of.
+type Ring struct {
+	IDs []string `json:"ids,omitempty"`
+}
+
+// Has tells whether id is remembered.
+func (r *Ring) Has(id string) bool { return slices.Contains(r.IDs, id) }
+
+// Add remembers id, and forgets the oldest when full.
+func (r *Ring) Add(id string) {
+	r.IDs = append(r.IDs, id)
+	r.IDs = r.IDs[max(0, len(r.IDs)-ringSize):]
+}
+
+// Choice is a Decision as its group remembers it: the provider that an attempt asks, or that the instance failed.
+type Choice struct {
+	At       time.Time `json:"at"`
+	Instance string    `json:"instance"`
+	Attempt  int       `json:"attempt,omitempty"`
+	// Provider is the one chosen; empty when the instance failed.
+	Provider string `json:"provider,omitempty"`
+	// Why is what spoke for the provider, or what failed, at most 160 characters.
+	Why string `json:"why,omitempty"`
+}
+
 // Transition is one change of an instance's phase, for the log.
 type Transition struct {
 	Instance, Provider string
@@ -138,8 +178,7 @@ func (l *Ledger) Restore() *Ledger {
 func (l *Ledger) Find(name string) *Entry { return l.index[name] }
 
 // Target is the number of instances that count.
-func (l *Ledger) Target() int {
-	n := 0
+func (l *Ledger) Target() (n int) {
 	for _, e := range l.Entries {
 		if e.Counts() {
 			n++
@@ -147,6 +186,19 @@ func (l *Ledger) Target() int {
 	}
 	return n
 }
+
+// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
+// terminated and started again at once does not use the same names in its next life (I2).
+func (l *Ledger) epochOver() time.Time {
+	seconds, err := strconv.ParseInt(l.Epoch, 36, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds+1, 0)
+}
+
+// newest is the second in the newest name, or that of the epoch.
+func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
 // Transitions returns the changes of phases since it was last called.
 func (l *Ledger) Transitions() []Transition {
@@ -220,13 +272,8 @@ func (l *Ledger) sweep(now time.Time) {
 		delete(l.index, e.Name)
 		return true
 	})
-	old := 0
-	for old < len(l.Gone) && (now.Sub(l.Gone[old].At) > goneTTL || len(l.Gone)-old > goneMax) {
-		old++
-	}
-	if old > 0 {
-		l.Forgotten = l.Gone[old-1].Revision
-		l.Gone = slices.Delete(l.Gone, 0, old)
+	for len(l.Gone) > 0 && (now.Sub(l.Gone[0].At) > goneTTL || len(l.Gone) > goneMax) {
+		l.Forgotten, l.Gone = l.Gone[0].Revision, l.Gone[1:]
 	}
 	maps.DeleteFunc(l.Specs, func(hash string, _ *GroupSpec) bool {
 		return !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash })

@@ -181,13 +181,46 @@ func (d Differences) Rows() int {
 	return n
 }
 
-// PeeringReport is what peering/<id> and unpeering/<id> tell a provider at their end.
-type PeeringReport struct {
-	Run     int          `json:"run"`
-	Event   PeeringEvent `json:"event"`
-	Failure *Failure     `json:"failure,omitempty"`
-	// Refusing: the provider refuses us. With the event done it is what unpeering/<id> had to leave.
-	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+// Standby is one peering that a group keeps ready.
+type Standby struct {
+	Provider string `json:"provider"`
+	// Key is that of its hold.
+	Key   string    `json:"key"`
+	State HoldState `json:"state"` // waiting or granted
+	Since time.Time `json:"since"` // when it entered State
+	// Worse is since when there is a better provider, or this one offers nothing; zero: it is not so.
+	Worse time.Time `json:"worse,omitzero"`
+}
+
+// StandbyQuestion is what a look at the providers answers for a group, see RankStandby.
+type StandbyQuestion struct {
+	Spec     GroupSpec              `json:"spec"`
+	Held     []Standby              `json:"held,omitempty"`
+	Failures map[string][]time.Time `json:"failures,omitempty"`
+}
+
+// StandbyRow is what such a look found of one provider.
+type StandbyRow struct {
+	Offer Offer   `json:"offer"`
+	Price float64 `json:"price,omitempty"` // of a node of the group
+	Score float64 `json:"score,omitempty"` // only with a Selection
+	// Offers: it has an offer that has not expired. Fits: a node of the group would find room, and peering may be tried.
+	Offers bool `json:"offers,omitempty"`
+	Fits   bool `json:"fits,omitempty"`
+	// Warm: its peering exists.
+	Warm bool `json:"warm,omitempty"`
+	// State is what became of the group's hold there; empty when the provider knows of none.
+	State HoldState `json:"state,omitempty"`
+	// Out is why the group may have nothing there; empty when it may.
+	Out string `json:"out,omitempty"`
+}
+
+// Notice is what the gRPC server, which alone reads the config, says of a group. It is for people: nothing decides by
+// it. The zero value is that there is nothing to say.
+type Notice struct {
+	// Name is one of the Block names.
+	Name    string `json:"name"`
+	Message string `json:"message"`
 }
 
 // DriverInput starts scale-out or scale-in.
@@ -208,58 +241,6 @@ type UndoInput struct {
 	Attempt Attempt `json:"attempt"`
 }
 
-// PeeringInput starts peering/<id> or unpeering/<id>.
-type PeeringInput struct {
-	Provider Provider `json:"provider"`
-	Run      int      `json:"run"`
-	// Budget bounds peering/<id> without its network; 0 means EstablishBound.
-	Budget metav1.Duration `json:"budget,omitzero"`
-	// NetworkBudget bounds its network; 0 means NetworkBound.
-	NetworkBudget metav1.Duration `json:"networkBudget,omitzero"`
-}
-
-// Command is what an entity wants done outside: data, executed by an activity for many targets at once. It is part of
-// the entity's state until its result has come, so continue-as-new carries it; executing one twice is harmless.
-type Command struct {
-	ID   int64       `json:"id"`
-	Kind CommandKind `json:"kind"`
-	// Instance and Generation name a driver.
-	Instance   string     `json:"instance,omitempty"`
-	Generation Generation `json:"generation,omitzero"`
-	Attempt    *Attempt   `json:"attempt,omitempty"`
-	Order      *Order     `json:"order,omitempty"`
-	Answer     *Answer    `json:"answer,omitempty"`
-	// Driver is the kind of driver that Start, Order or Check are about, or "unpeering" for Cancel.
-	Driver DriverKind `json:"driver,omitempty"`
-	// Instances are those that Check and Observe are about.
-	Instances []string `json:"instances,omitempty"`
-	// Provider and Hold are what is told a provider.
-	Provider string       `json:"provider,omitempty"`
-	Hold     *HoldRequest `json:"hold,omitempty"`
-	// NotBefore delays the execution; zero means at once.
-	NotBefore time.Time `json:"notBefore,omitzero"`
-}
-
-// CommandKind says what a Command does.
-type CommandKind string
-
-// The kinds.
-const (
-	CommandStart     CommandKind = "start"     // start an instance's driver
-	CommandUndo      CommandKind = "undo"      // start undo/<name>-<attempt>
-	CommandOrder     CommandKind = "order"     // tell a driver
-	CommandAnswer    CommandKind = "answer"    // tell the driver of a hold
-	CommandCheck     CommandKind = "check"     // describe drivers, and see what exists of those that are closed
-	CommandObserve   CommandKind = "observe"   // see what exists of instances
-	CommandRecover   CommandKind = "recover"   // list everything that exists
-	CommandPeering   CommandKind = "peering"   // start peering/<id>
-	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
-	CommandCancel    CommandKind = "cancel"    // cancel unpeering/<id>
-	CommandHold      CommandKind = "hold"      // tell a provider of a standby's hold
-	CommandStandby   CommandKind = "standby"   // look which providers to keep peered
-	CommandAsk       CommandKind = "ask"       // ask a provider whether it still refuses us
-)
-
 // DriverKind names the workflows that drive instances.
 type DriverKind string
 
@@ -268,49 +249,3 @@ const (
 	ScaleOut DriverKind = "scale-out"
 	ScaleIn  DriverKind = "scale-in"
 )
-
-// Result is what became of a Command. An entity that gets no result executes the command again.
-type Result struct {
-	ID      int64   `json:"id"`
-	Outcome Outcome `json:"outcome"`
-	Error   string  `json:"error,omitempty"`
-	// Drivers answers Check.
-	Drivers []DriverStatus `json:"drivers,omitempty"`
-	// Empty: the list of all that exists of the group shows nothing at all.
-	Empty bool `json:"empty,omitempty"`
-	// Found answers Observe and Recover; Peering, LingerSeconds and Unpeer a provider's Recover.
-	Found         Founds       `json:"found,omitempty"`
-	Peering       *Provider    `json:"peering,omitempty"`
-	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
-	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
-	// Cordoned: the provider was when its last life ended.
-	Cordoned bool `json:"cordoned,omitempty"`
-	// Refusing answers Ask; nil: it no longer refuses.
-	Refusing *ProviderRefusal `json:"refusing,omitempty"`
-	// Standby answers Standby.
-	Standby []StandbyRow `json:"standby,omitempty"`
-}
-
-// Outcome says how a command went.
-type Outcome string
-
-// The outcomes.
-const (
-	OutcomeDone    Outcome = "done"
-	OutcomeAlready Outcome = "already" // a workflow of that id runs, or has completed
-	OutcomeGone    Outcome = "gone"    // the target is closed, and did not complete
-	OutcomeClosed  Outcome = "closed"  // the target completed: its last view was delivered
-	OutcomeFailed  Outcome = "failed"  // it could not be told; send it again
-)
-
-// DriverStatus is what Check found of one driver.
-type DriverStatus struct {
-	Instance string `json:"instance"`
-	// Running: it is open; Failing: its workflow task has failed again and again for ten minutes.
-	Running bool `json:"running,omitempty"`
-	Failing bool `json:"failing,omitempty"`
-	// Completed: it is closed, and its last view was delivered.
-	Completed bool `json:"completed,omitempty"`
-	// Found is what exists of the instance's newest attempt, when the driver is not running.
-	Found *Found `json:"found,omitempty"`
-}

@@ -34,9 +34,7 @@ func (l *Ledger) meter(now time.Time) {
 }
 
 // costs reports whether a provider has the instance's slice, as far as the group knows.
-func (e *Entry) costs() bool {
-	return (e.Phase == Ready || e.Phase.Shrinking()) && e.Offer != nil
-}
+func (e *Entry) costs() bool { return (e.Phase == Ready || e.Phase.Shrinking()) && e.Offer != nil }
 
 // price is what the instance costs in an hour, in millionths of a currency; 0 when that is not known.
 func (e *Entry) price(currency string) money.Money {

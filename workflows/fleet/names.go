@@ -40,20 +40,8 @@ func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.
 // booking is part of an instance's name. Ids of operations are those of workflows/client.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
-// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
-// terminated and started again at once does not use the same names in its next life (I2).
-func (l *Ledger) epochOver() time.Time {
-	seconds, err := strconv.ParseInt(l.Epoch, 36, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(seconds+1, 0)
-}
-
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
-func EpochBefore(a, b string) bool {
-	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0
-}
+func EpochBefore(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0 }
 
 // InstanceName is <group>-<booked>-<seq>: the second of the booking, as NewEpoch has it, and how many names the epoch
 // has given. A group whose history went back counts on from an older seq, but books in a later second: what it gives
@@ -61,20 +49,6 @@ func EpochBefore(a, b string) bool {
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }
-
-// booking is the second in the names that a request gives.
-func (l *Ledger) booking(r Request, now time.Time) string {
-	if r.Undated {
-		return l.Epoch
-	}
-	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
-		l.LastBooked = at
-	}
-	return l.newest()
-}
-
-// newest is the second in the newest name, or that of the epoch.
-func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
 // isInstanceOf tells whether name is <group>-<booked>-<seq> of just that group; ids of groups may begin alike.
 func isInstanceOf(name, group string) bool {
@@ -85,12 +59,9 @@ func isInstanceOf(name, group string) bool {
 
 // ParseInstanceName splits an InstanceName of that group; ok is false when it is none.
 func ParseInstanceName(group, name string) (booked string, seq int, ok bool) {
-	if !isInstanceOf(name, group) {
-		return "", 0, false
-	}
-	booked, number, _ := strings.Cut(name[len(group)+1:], "-")
+	booked, number, _ := strings.Cut(strings.TrimPrefix(name, group+"-"), "-")
 	seq, err := strconv.Atoi(number)
-	return booked, seq, err == nil
+	return booked, seq, err == nil && isInstanceOf(name, group)
 }
 
 // InstanceOfKey is the instance of a hold's key, which is an ObjectName.
@@ -124,9 +95,7 @@ func ParseInstanceID(id string) (group, name string, ok bool) {
 }
 
 // ObjectName is the name of an attempt's ResourceSlice, VirtualNode and Node: <name>-<attempt>.
-func ObjectName(instance string, attempt int) string {
-	return instance + "-" + strconv.Itoa(attempt)
-}
+func ObjectName(instance string, attempt int) string { return instance + "-" + strconv.Itoa(attempt) }
 
 // ParseObjectName splits an ObjectName into its instance and attempt; ok is false when it is none of that group.
 func ParseObjectName(group, object string) (instance string, attempt int, ok bool) {

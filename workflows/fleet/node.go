@@ -15,15 +15,6 @@ const LabelGroup = "liqo-autoscaler.io/group"
 // sets it up, splits a scale-out between groups with the same value (CA processors/nodegroupset/label_nodegroups.go).
 const LabelBalance = "liqo-autoscaler.io/balance"
 
-// NodeKind is what a group's nodes are. Whoever makes them puts labels and taints of its own on each kind.
-type NodeKind string
-
-// The kinds. The empty one means NodesVirtual.
-const (
-	NodesVirtual NodeKind = "virtual" // Liqo's virtual nodes
-	NodesMachine NodeKind = "machine" // machines, each registered by its own kubelet
-)
-
 // The labels that have a provider's id.
 const (
 	// LabelProvider is the provider's id, on every virtual node (Liqo pkg/consts/replication.go).

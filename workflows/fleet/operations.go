@@ -27,14 +27,6 @@ const (
 	TaskTimeout = 5 * time.Second
 )
 
-// Position is how far somebody has seen a group: an epoch and a revision in it.
-type Position struct {
-	Epoch    string `json:"epoch,omitempty"`
-	Revision int64  `json:"revision,omitempty"`
-	// Booked is how many names the epoch had given: a history that went back may have overtaken the revision since.
-	Booked int `json:"booked,omitempty"`
-}
-
 // Request is what every operation carries, and what one of them asks for.
 type Request struct {
 	Operation Operation `json:"operation"`
@@ -206,6 +198,17 @@ func (l *Ledger) grow(r Request, now time.Time) {
 		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
 		l.add(i)
 	}
+}
+
+// booking is the second in the names that a request gives.
+func (l *Ledger) booking(r Request, now time.Time) string {
+	if r.Undated {
+		return l.Epoch
+	}
+	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
+		l.LastBooked = at
+	}
+	return l.newest()
 }
 
 func (l *Ledger) checkShrink(r Request, _ time.Time) error {

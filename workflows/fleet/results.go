@@ -164,12 +164,11 @@ func (l *Ledger) recovered(found []Found, now time.Time) {
 			speaks[f.Attempt.Instance] = f
 		}
 	}
-	found = slices.Clone(found)
-	slices.SortStableFunc(found, func(a, b Found) int {
+	oldestFirst := func(a, b Found) int {
 		return cmp.Or(a.booked().BookedAt.Compare(b.booked().BookedAt),
 			cmp.Compare(a.Attempt.ObjectName(), b.Attempt.ObjectName()))
-	})
-	for _, f := range found {
+	}
+	for _, f := range slices.SortedStableFunc(slices.Values(found), oldestFirst) {
 		switch {
 		case f.Attempt.Number != speaks[f.Attempt.Instance].Attempt.Number:
 			l.undoAttempt(f.Attempt)
@@ -201,9 +200,7 @@ func (l *Ledger) catchUp(now time.Time) {
 }
 
 // listing reports whether what exists is being listed.
-func (l *Ledger) listing() bool {
-	return l.Commands.Has(CommandRecover)
-}
+func (l *Ledger) listing() bool { return l.Commands.Has(CommandRecover) }
 
 // booked is the booking; the zero value when it is missing or unreadable.
 func (f Found) booked() (b Booking) {

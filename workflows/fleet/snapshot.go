@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -8,16 +9,6 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
-)
-
-// State is an instance as CA sees it.
-type State string
-
-// The states of externalgrpc's InstanceStatus.
-const (
-	StateCreating State = "creating"
-	StateRunning  State = "running"
-	StateDeleting State = "deleting"
 )
 
 // Snapshot is what a NodeGroup publishes in its memo, at most once a workflow task: all that the gRPC server answers
@@ -84,6 +75,25 @@ type InstanceView struct {
 	Registered bool `json:"registered,omitempty"`
 }
 
+// Row is the instance as the group's snapshot shows it.
+func (i *Instance) Row() InstanceView {
+	v := InstanceView{
+		Name: i.Name, Phase: i.Phase, State: i.Phase.Row().State, Counts: i.Counts(), Attempt: i.Attempt, Since: i.Since,
+		NotReady: i.NotReady, NotReadySince: i.NotReadySince, Stuck: i.Stuck, Registered: i.Registered,
+		Provider: i.Provider(),
+	}
+	if i.Leaving {
+		v.State = StateDeleting
+	}
+	if i.Force && i.Phase.Shrinking() && i.Failure != nil && i.Failure.Code == CodeLost {
+		v.Failure = i.Failure
+	}
+	if i.Phase == Failed && !i.Leaving {
+		v.Failure = cmp.Or(i.Failure, NewFailure(CodeInternal, "", "", "failed without a reason"))
+	}
+	return v
+}
+
 // ID is the instance id CA knows it by.
 func (v InstanceView) ID(group string) string { return InstanceID(group, v.Name) }
 
@@ -95,6 +105,14 @@ func (s Snapshot) Peered(state HoldState) (n int) {
 		}
 	}
 	return n
+}
+
+// Position is how far somebody has seen a group: an epoch and a revision in it.
+type Position struct {
+	Epoch    string `json:"epoch,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
+	// Booked is how many names the epoch had given: a history that went back may have overtaken the revision since.
+	Booked int `json:"booked,omitempty"`
 }
 
 // Position is how far the snapshot sees.
@@ -202,4 +220,42 @@ func (l *Ledger) snapshot(after int64, now time.Time) Snapshot {
 		s.Instances = append(s.Instances, row)
 	}
 	return s
+}
+
+// Names of what keeps a group from growing, or from being as it is configured.
+const (
+	BlockPaused           = "Paused"           // an operator paused the group
+	BlockAtMax            = "AtMax"            // its target size is its max
+	BlockSpendingLimit    = "SpendingLimit"    // a node would cost more than the group may spend
+	BlockChangeNotInForce = "ChangeNotInForce" // its configured shape, labels or taints are not those of its nodes
+	BlockRetired          = "Retired"          // it is not configured any more, and only shrinks
+	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
+)
+
+// Conditions are all that people are to know of the group: why it starts no instance that costs more an hour, and what
+// is wrong with it or its config.
+func (s Snapshot) Conditions(more money.Money, now time.Time) (all []Notice) {
+	for _, n := range []Notice{s.Blocked(more, now), s.Notice, {BlockBuildFails, s.Condition}} {
+		if n.Message != "" {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Blocked is why the group itself starts no instance that costs more an hour; the zero value when it may. It knows
+// nothing of offers and of limits of all groups.
+func (s Snapshot) Blocked(more money.Money, now time.Time) Notice {
+	switch {
+	case s.Paused:
+		return Notice{BlockPaused, "it is paused: liqo-autoscaler resume group " + s.Group}
+	case s.Spec == nil:
+		return Notice{}
+	case s.Target >= s.Max:
+		return Notice{BlockAtMax, fmt.Sprintf("its target size %d is its max", s.Target)}
+	}
+	if why := s.Spec.Spending.Refuses(s.Cost, more, now); why != "" {
+		return Notice{BlockSpendingLimit, why}
+	}
+	return Notice{}
 }

@@ -1,7 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +58,15 @@ type GroupSpec struct {
 	Spending *money.Spending `json:"spending,omitempty"`
 }
 
+// NodeKind is what a group's nodes are. Whoever makes them puts labels and taints of its own on each kind.
+type NodeKind string
+
+// The kinds. The empty one means NodesVirtual.
+const (
+	NodesVirtual NodeKind = "virtual" // Liqo's virtual nodes
+	NodesMachine NodeKind = "machine" // machines, each registered by its own kubelet
+)
+
 // DefaultCurrency is that of node groups that name none, an ISO 4217 code.
 const DefaultCurrency = "USD"
 
@@ -104,10 +117,7 @@ const (
 // WithDefaults fills what is zero.
 func (b Budgets) WithDefaults() Budgets {
 	or := func(d metav1.Duration, def time.Duration) metav1.Duration {
-		if d.Duration <= 0 {
-			d.Duration = def
-		}
-		return d
+		return metav1.Duration{Duration: cmp.Or(max(d.Duration, 0), def)}
 	}
 	return Budgets{
 		Unready: b.Unready.or(5 * time.Minute), Isolated: b.Isolated.or(IsolatedBound),
@@ -119,4 +129,73 @@ func (b Budgets) WithDefaults() Budgets {
 		Drain:      or(b.Drain, 10*time.Minute),
 		FailedTTL:  or(b.FailedTTL, time.Hour),
 	}
+}
+
+// Term is a time after which something is given up; 0 means never.
+type Term struct{ metav1.Duration }
+
+// UnmarshalJSON implements json.Unmarshaler: a duration, or the number 0.
+func (t *Term) UnmarshalJSON(text []byte) error {
+	if bytes.Equal(text, []byte("0")) {
+		*t = Term{}
+		return nil
+	}
+	return t.Duration.UnmarshalJSON(text)
+}
+
+// ZeroIsNever returns the time; strictyaml knows by it that 0 may be given.
+func (t Term) ZeroIsNever() time.Duration { return t.Duration.Duration }
+
+// or is the term, or the default when there is none.
+func (t *Term) or(otherwise time.Duration) *Term {
+	return cmp.Or(t, &Term{metav1.Duration{Duration: otherwise}})
+}
+
+// Over reports whether the term, counted from then, is over; without a beginning it is not.
+func (t *Term) Over(from, now time.Time) bool {
+	return t != nil && t.ZeroIsNever() > 0 && !from.IsZero() && now.Sub(from) >= t.ZeroIsNever()
+}
+
+// Selection weighs what speaks for a provider, among those that can take the node. Each part is between 0 and 1, times
+// its weight, and the provider with the largest sum is chosen; the cheaper one of equals. Without a Selection the price
+// alone decides.
+type Selection struct {
+	// Price favours the cheaper node: the lowest price there is, divided by the provider's.
+	Price float64 `json:"price,omitempty" validate:"gte=0,lte=100"`
+	// Warm favours a peering that is there: 1, else 0.
+	Warm float64 `json:"warm,omitempty" validate:"gte=0,lte=100"`
+	// Latency favours the closer provider: 1 at none, a half at 50 ms; 0 for an offer without latencyMilliseconds.
+	Latency float64 `json:"latency,omitempty" validate:"gte=0,lte=100"`
+	// Spread favours the provider with fewer nodes of the group: 1 for none, a half for one, a third for two.
+	Spread float64 `json:"spread,omitempty" validate:"gte=0,lte=100"`
+	// Pack is the opposite of Spread: 0 for none, a half for one, two thirds for two.
+	Pack float64 `json:"pack,omitempty" validate:"gte=0,lte=100"`
+	// Failures favours the provider that has failed the group less: 1 for no failure, a half for one of just now. A
+	// failure counts half as much every 30 minutes.
+	Failures float64 `json:"failures,omitempty" validate:"gte=0,lte=100"`
+}
+
+// Empty reports whether nothing is weighed.
+func (s Selection) Empty() bool { return s == Selection{} }
+
+// Hash is a short fingerprint of the spec: equal specs have equal hashes, whatever the order of their maps.
+func (s GroupSpec) Hash() string {
+	b, err := json.Marshal(s)
+	if err != nil { // a GroupSpec holds nothing that cannot be marshalled
+		panic(fmt.Sprintf("marshal group spec %q: %v", s.ID, err))
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(b))[:12]
+}
+
+// SameTemplate tells whether nodes of both specs are alike: kind, shape, labels and taints. CA may keep what it has
+// learnt of a group's nodes as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), so these
+// must not change under one id.
+func (s GroupSpec) SameTemplate(o GroupSpec) bool {
+	return GroupSpec{}.WithTemplateOf(s).Hash() == GroupSpec{}.WithTemplateOf(o).Hash()
+}
+
+// WithTemplateOf is s with the kind, shape, labels and taints of o.
+func (s GroupSpec) WithTemplateOf(o GroupSpec) GroupSpec {
+	s.Nodes, s.Shape, s.Labels, s.Taints, s.GroupTaint = o.Nodes, o.Shape, o.Labels, o.Taints, o.GroupTaint
+	return s
 }

@@ -12,40 +12,6 @@ import (
 // looked at now and then, and decides by what it is told; nothing of it must be remembered: a group that begins anew
 // books again, where a peering exists before elsewhere, and the comparison releases the holds that no group lists.
 
-// Standby is one peering that a group keeps ready.
-type Standby struct {
-	Provider string `json:"provider"`
-	// Key is that of its hold.
-	Key   string    `json:"key"`
-	State HoldState `json:"state"` // waiting or granted
-	Since time.Time `json:"since"` // when it entered State
-	// Worse is since when there is a better provider, or this one offers nothing; zero: it is not so.
-	Worse time.Time `json:"worse,omitzero"`
-}
-
-// StandbyQuestion is what a look at the providers answers for a group, see RankStandby.
-type StandbyQuestion struct {
-	Spec     GroupSpec              `json:"spec"`
-	Held     []Standby              `json:"held,omitempty"`
-	Failures map[string][]time.Time `json:"failures,omitempty"`
-}
-
-// StandbyRow is what such a look found of one provider.
-type StandbyRow struct {
-	Offer Offer   `json:"offer"`
-	Price float64 `json:"price,omitempty"` // of a node of the group
-	Score float64 `json:"score,omitempty"` // only with a Selection
-	// Offers: it has an offer that has not expired. Fits: a node of the group would find room, and peering may be tried.
-	Offers bool `json:"offers,omitempty"`
-	Fits   bool `json:"fits,omitempty"`
-	// Warm: its peering exists.
-	Warm bool `json:"warm,omitempty"`
-	// State is what became of the group's hold there; empty when the provider knows of none.
-	State HoldState `json:"state,omitempty"`
-	// Out is why the group may have nothing there; empty when it may.
-	Out string `json:"out,omitempty"`
-}
-
 // Times of standby peerings.
 const (
 	standbySettled = 2 * time.Minute  // between two looks when all is as it should be
@@ -94,11 +60,10 @@ func (l *Ledger) keepStandby(now time.Time) {
 // standbyDue is when the providers are looked at next; zero for never.
 func (l *Ledger) standbyDue() time.Time {
 	most := l.standbyMost()
-	waits := func(h Standby) bool { return h.State == HoldWaiting }
 	switch {
 	case most == 0 || l.Paused || l.Commands.Has(CommandStandby, CommandHold):
 		return time.Time{}
-	case slices.ContainsFunc(l.Standby, waits):
+	case slices.ContainsFunc(l.Standby, func(h Standby) bool { return h.State == HoldWaiting }):
 		return l.StandbyLooked.Add(standbyWaits)
 	case len(l.Standby) < most:
 		return l.StandbyLooked.Add(standbyShort)
@@ -134,9 +99,11 @@ func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 			newcomers = append(newcomers, row)
 		}
 	}
-	l.challenge(rows, &newcomers, now)
+	l.challenge(rows, newcomers, now)
 	for len(l.Standby) < most && len(newcomers) > 0 {
-		l.bookStandby(take(&newcomers), now)
+		n := next(newcomers)
+		l.bookStandby(newcomers[n], now)
+		newcomers = slices.Delete(newcomers, n, n+1)
 	}
 }
 
@@ -157,12 +124,12 @@ func (h Standby) ends(row StandbyRow, now time.Time) bool {
 
 // challenge books one newcomer beside the holds when it has been better than one of them for long; that one is given
 // up when the newcomer's is granted. A provider that has offered nothing for as long is given up without one.
-func (l *Ledger) challenge(rows []StandbyRow, newcomers *[]StandbyRow, now time.Time) {
+func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.Time) {
 	wanted := false
 	for n := len(l.Standby) - 1; n >= 0; n-- {
 		h := &l.Standby[n]
 		row := rows[slices.IndexFunc(rows, func(r StandbyRow) bool { return r.Offer.Provider == h.Provider })]
-		better := len(*newcomers) > 0 && (*newcomers)[0].better(row)
+		better := len(newcomers) > 0 && newcomers[0].better(row)
 		switch {
 		case !better && row.Offers:
 			h.Worse = time.Time{}
@@ -176,8 +143,7 @@ func (l *Ledger) challenge(rows []StandbyRow, newcomers *[]StandbyRow, now time.
 		}
 	}
 	if wanted && len(l.Standby) == l.standbyMost() {
-		l.bookStandby((*newcomers)[0], now)
-		*newcomers = (*newcomers)[1:]
+		l.bookStandby(newcomers[0], now)
 	}
 }
 
@@ -193,13 +159,10 @@ func (r StandbyRow) better(o StandbyRow) bool {
 	}
 }
 
-// take takes out the best newcomer, or one whose peering exists when the best is not better than that by much.
-func take(newcomers *[]StandbyRow) StandbyRow {
-	all := *newcomers
-	n := slices.IndexFunc(all, func(r StandbyRow) bool { return r.Warm && !all[0].better(r) })
-	row := all[max(n, 0)]
-	*newcomers = slices.Delete(all, max(n, 0), max(n, 0)+1)
-	return row
+// next is where the best newcomer is, or one whose peering exists when the best is not better than that by much.
+func next(newcomers []StandbyRow) int {
+	warm := func(r StandbyRow) bool { return r.Warm && !newcomers[0].better(r) }
+	return max(slices.IndexFunc(newcomers, warm), 0)
 }
 
 func (l *Ledger) bookStandby(row StandbyRow, now time.Time) {

@@ -1,9 +1,6 @@
 package fleet
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Bounds of what a group has under way at once; the rest waits in order.
 const (
@@ -283,64 +280,4 @@ func (l *Ledger) Due(now time.Time) time.Time {
 		}
 	}
 	return Earlier(next, l.standbyDue())
-}
-
-// undo has what attempts may have left behind taken back, each once.
-func (l *Ledger) undo(e *Entry, left ...Attempt) {
-	before := e.Undone
-	for _, at := range left {
-		if at.Number > before {
-			l.undoAttempt(at)
-		}
-		e.Undone = max(e.Undone, at.Number)
-	}
-}
-
-func (l *Ledger) undoAttempt(at Attempt) {
-	if at.Number > 0 && !l.undoes(at) {
-		l.Commands.Add(Command{Kind: CommandUndo, Attempt: &at})
-	}
-}
-
-// undoes reports whether the attempt's undo is being started.
-func (l *Ledger) undoes(at Attempt) bool {
-	return slices.ContainsFunc(l.Commands.Open, func(c Command) bool {
-		return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName()
-	})
-}
-
-// learn takes a fact from watching. That something is lost is a hint only: the group looks for itself.
-func (l *Ledger) learn(f Fact, now time.Time) {
-	e := l.Find(f.Instance)
-	if e == nil || e.Attempt != f.Attempt || e.Driver.Kind != "" {
-		return
-	}
-	switch {
-	case f.Kind == Lost && e.Phase == Ready:
-		l.observe(e.Name, now)
-	case f.Kind == NotReady && !e.NotReady:
-		l.apply(e, Event{Kind: NotReady}, now)
-		l.observe(e.Name, now)
-	case f.Kind == Registered && (!e.Registered || e.NotReady):
-		l.apply(e, Event{Kind: Registered}, now)
-	}
-}
-
-// observe has what exists of an instance looked at, once.
-func (l *Ledger) observe(name string, notBefore time.Time) {
-	if !slices.Contains(l.Doubtful, name) {
-		l.Doubtful = append(l.Doubtful, name)
-	}
-	l.DoubtfulAt = Earlier(l.DoubtfulAt, notBefore)
-}
-
-// lookAtDoubtful has the instances in doubt looked at, all together and one look at a time: each lists what exists.
-func (l *Ledger) lookAtDoubtful(now time.Time) {
-	if !l.DoubtfulAt.After(now) {
-		l.DoubtfulAt = time.Time{}
-	}
-	if len(l.Doubtful) > 0 && !l.Commands.Has(CommandObserve) {
-		l.Commands.Add(Command{Kind: CommandObserve, Instances: l.Doubtful, NotBefore: l.DoubtfulAt})
-		l.Doubtful, l.DoubtfulAt = nil, time.Time{}
-	}
 }

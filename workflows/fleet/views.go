@@ -192,9 +192,8 @@ func (l *Ledger) disown(v View) {
 }
 
 func (l *Ledger) stop(v View) {
-	l.Commands.Add(Command{
-		Kind: CommandOrder, Driver: v.driver(), Instance: v.Instance, Order: &Order{Generation: v.Generation, Stop: true},
-	})
+	l.Commands.Add(Command{Kind: CommandOrder, Driver: v.driver(), Instance: v.Instance,
+		Order: &Order{Generation: v.Generation, Stop: true}})
 }
 
 // takesBack reports whether an unknown instance is driven since an earlier epoch, still grows or just became Ready, was
@@ -231,8 +230,7 @@ func (v View) attempt(group string) Attempt {
 
 // Chosen is the view that Select tells with its choice, before the provider is asked.
 func (v View) Chosen(o Offer) View {
-	v.Phase, v.Attempt = Peering, v.Attempt+1
-	v.Offer = o.Told()
+	v.Phase, v.Attempt, v.Offer = Peering, v.Attempt+1, o.Told()
 	return v
 }
 
@@ -246,4 +244,28 @@ func (v View) Joined() View {
 func (v View) Returned() View {
 	v.Phase, v.Stuck, v.End = Released, "", EndFinal
 	return v
+}
+
+// undo has what attempts may have left behind taken back, each once.
+func (l *Ledger) undo(e *Entry, left ...Attempt) {
+	before := e.Undone
+	for _, at := range left {
+		if at.Number > before {
+			l.undoAttempt(at)
+		}
+		e.Undone = max(e.Undone, at.Number)
+	}
+}
+
+func (l *Ledger) undoAttempt(at Attempt) {
+	if at.Number > 0 && !l.undoes(at) {
+		l.Commands.Add(Command{Kind: CommandUndo, Attempt: &at})
+	}
+}
+
+// undoes reports whether the attempt's undo is being started.
+func (l *Ledger) undoes(at Attempt) bool {
+	return slices.ContainsFunc(l.Commands.Open, func(c Command) bool {
+		return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName()
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ProviderSnapshot is what a provider publishes in its memo.
@@ -36,3 +37,22 @@ type ProviderSnapshot struct {
 // Over reports whether that run of peering/<id> or unpeering/<id> is one that the provider no longer waits for.
 // Executed late, or once more, it would otherwise remove a peering that has been made since.
 func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
+
+// PeeringReport is what peering/<id> and unpeering/<id> tell a provider at their end.
+type PeeringReport struct {
+	Run     int          `json:"run"`
+	Event   PeeringEvent `json:"event"`
+	Failure *Failure     `json:"failure,omitempty"`
+	// Refusing: the provider refuses us. With the event done it is what unpeering/<id> had to leave.
+	Refusing *ProviderRefusal `json:"refusing,omitempty"`
+}
+
+// PeeringInput starts peering/<id> or unpeering/<id>.
+type PeeringInput struct {
+	Provider Provider `json:"provider"`
+	Run      int      `json:"run"`
+	// Budget bounds peering/<id> without its network; 0 means EstablishBound.
+	Budget metav1.Duration `json:"budget,omitzero"`
+	// NetworkBudget bounds its network; 0 means NetworkBound.
+	NetworkBudget metav1.Duration `json:"networkBudget,omitzero"`
+}
