@@ -129,6 +129,19 @@ func TestSelectWhenNothingFits(t *testing.T) {
 	}
 }
 
+// Where there is nobody to speak of, CA's log says what became of the offers.
+func TestWhyThereIsNoCandidate(t *testing.T) {
+	for says, counts := range map[string]map[string]int{
+		"no provider for group a: there is no offer":             nil,
+		"no provider for group a: filtered out: map[selector:3]": {"selector": 3},
+	} {
+		in := activities.SelectInput{Spec: spec, Found: activities.DiscoverOutput{Counts: counts}}
+		out, err := run[activities.SelectOutput](t, (&activities.Activities{}).Select, in)
+		require.NoError(t, err)
+		require.Equal(t, says, out.Failure.Message)
+	}
+}
+
 // A burst chooses before any of it holds anything: those ahead are given their places first.
 func TestABurstSpreads(t *testing.T) {
 	var offers []fleet.Offer

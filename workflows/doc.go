@@ -5,10 +5,10 @@
 //
 // # Who signals whom
 //
-// Two kinds of entity live for ever and only book: a NodeGroup per group, a Provider per provider cluster. Everything
-// else runs for seconds or minutes, what takes back as long as a provider is away. Entities start the others by an
-// activity, never as children, and all that goes between workflows is a signal that an activity sends. Views, facts and
-// requests for holds share signals in the process's mailbox (client.Messages).
+// Two kinds of entity stay and only book: a NodeGroup per group, and a Provider per provider cluster, which closes
+// after a day without use. Everything else runs for seconds or minutes, what takes back as long as a provider is away.
+// Entities start the others by an activity, never as children, and all that goes between workflows is a signal that an
+// activity sends. Views, facts and requests for holds share signals in the process's mailbox (client.Messages).
 //
 //	gRPC server ──updates──▶ nodegroup/<group> ◀──facts── watchers of nodes
 //	            ◀──memo────      │       ▲    ◀──retry── operators

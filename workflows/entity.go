@@ -42,11 +42,12 @@ type core interface {
 	revision() int64
 	// snapshot is what to publish, by memo key, and what the Temporal UI shows.
 	snapshot(now time.Time) (memo map[string]any, details string)
-	// state is what the next run begins with.
+	// state is what the next run begins with: a group's fleet.Ledger, a provider's provider.State.
 	state() any
 }
 
-// entity runs a core for ever: it books what comes, executes commands and publishes, and never waits for one result.
+// entity runs a core until that is over, which a group never is: it books what comes, executes commands and publishes,
+// and never waits for one result.
 type entity struct {
 	core
 	ctx       workflow.Context
@@ -158,7 +159,7 @@ func build(ctx workflow.Context) string {
 	return workflow.GetInfo(ctx).GetBinaryChecksum()
 }
 
-// hand continues as new with the state: open commands are executed again by the next run, so nothing is waited for.
+// hand continues as new with core's state: open commands are executed again by the next run, so nothing is waited for.
 func (e *entity) hand() error {
 	now := workflow.Now(e.ctx)
 	for e.pending() || len(e.results) > 0 {

@@ -73,6 +73,26 @@ func TestDaysArePublishedWhenOneIsOver(t *testing.T) {
 	}
 }
 
+// Two rounds are judged together when one follows the other: with too much time, or a failed round, between them, the
+// later one counts as the one after the next.
+func TestRoundsInARow(t *testing.T) {
+	for age, want := range map[time.Duration]int64{time.Minute: 8, roundAge: 8, roundAge + time.Second: 9} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		began := env.Now().Add(-age)
+		env.SetLastCompletionResult(activities.Round{Number: 7, Began: began, Outlook: comparison.Outlook{At: began}})
+		var in activities.Round
+		env.RegisterActivityWithOptions(func(_ context.Context, r activities.Round) (activities.Round, error) {
+			in = r
+			return r, nil
+		}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
+		env.ExecuteWorkflow(Compare)
+		require.NoError(t, env.GetWorkflowError())
+		require.Equal(t, want, in.Number, age)
+		require.Equal(t, want == 8, in.Before != nil, age)
+	}
+}
+
 // This cluster is cut off when no provider answers, and nothing else does; whoever cannot look takes it for cut off.
 func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
 	for name, c := range map[string]struct {

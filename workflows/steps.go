@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Timeouts, retries and lanes of activities live here; how soon a pass comes again says activities/passes.go. How long
+// Timeouts, retries and lanes of activities live here; how soon a pass comes again say activities/passes.go
+// and, where a step finds no place, limiter.go. How long
 // a step may take in all is the activities' to judge, by a clock that they keep in their heartbeats. A timeout below is
 // never an event: the activity is tried again, or its workflow asks anew. An activity without a lane below waits in the
 // queue of its own workflow.
@@ -28,7 +29,7 @@ const (
 	listTimeout = 30 * time.Second
 	// joinTimeout bounds one run of Join; it goes on in the next one.
 	joinTimeout = 30 * time.Minute
-	// heartbeatTimeout is how soon a Join goes to another worker after its own died.
+	// heartbeatTimeout is how soon a step, or a list, goes to another worker after its own died.
 	heartbeatTimeout = 8 * time.Second
 	// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
 	// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.

@@ -41,3 +41,23 @@ func TestFaultsOfOurOwn(t *testing.T) {
 	require.True(t, changed)
 	require.True(t, standing.Good())
 }
+
+// Lost is only what is Ready and wanted: what is on its way, or on its way out, is its driver's to end.
+func TestOnlySettledInstancesAreLost(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	row := func(name string, phase fleet.Phase, counts bool) fleet.InstanceView {
+		return fleet.InstanceView{Name: name, Phase: phase, Counts: counts, Attempt: 1, Provider: "milan"}
+	}
+	groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}, Instances: []fleet.InstanceView{
+		row("a-t0-1", fleet.Joining, true), row("a-t0-2", fleet.Ready, false), row("a-t0-3", fleet.Ready, true)}}}
+	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}
+	removed := func(at time.Time) comparison.Outlook {
+		return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{
+			Provider: "milan", Access: fleet.AccessGranted, Tenant: fleet.RefusingRemoved}}}
+	}
+	first := comparison.Judge(comparison.Outlook{}, removed(now), groups, providers)
+	require.Empty(t, first.Losses, "one round is none")
+	second := comparison.Judge(first.Now, removed(now.Add(time.Minute)), groups, providers)
+	require.Len(t, second.Losses["a"], 1)
+	require.Equal(t, "a-t0-3", second.Losses["a"][0].Instance)
+}

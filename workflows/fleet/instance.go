@@ -119,12 +119,6 @@ func (i *Instance) enter(phase Phase, now time.Time) {
 	}
 }
 
-func (i *Instance) refuse(provider string) {
-	if provider != "" && !slices.Contains(i.Refused, provider) {
-		i.Refused = append(slices.Clone(i.Refused), provider)
-	}
-}
-
 // concludes reports whether the event ends a step, as opposed to a fact or a wish from outside. A cancellation or a
 // deadline that names no step is one of the whole instance.
 func (ev Event) concludes() bool {

@@ -74,7 +74,7 @@ var EventKinds = []EventKind{
 type Move struct {
 	// To is the next phase; empty means the instance stays where it is.
 	To Phase
-	// Blame adds the attempt's provider to the refused ones.
+	// Blame adds the attempt's provider to the refused ones (failover.go).
 	Blame bool
 	// Undo hands the attempt to undo/<name>-<attempt>.
 	Undo bool
@@ -96,9 +96,8 @@ type Row struct {
 }
 
 var (
-	stay      = Move{}
-	elsewhere = Move{To: Discovering, Blame: true, Undo: true}
-	undone    = Move{To: Failed, Undo: true}
+	stay   = Move{}
+	undone = Move{To: Failed, Undo: true}
 )
 
 func to(p Phase) Move { return Move{To: p} }
@@ -123,13 +122,13 @@ var Machine = []Row{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
 	}},
-	// The provider's answer moves it on: driver/peering.go.
+	// The provider's answer moves it on, or that there is none: driver/peering.go.
 	{Peering, StepAcquire, true, StateCreating, map[EventKind]Move{
-		Done: to(Joining), Again: to(Discovering), Refused: {To: Discovering, Blame: true}, Cancelled: to(Failed),
+		Done: to(Joining), Again: to(Discovering), Refused: declined, Cancelled: to(Failed),
 		Deleted: to(Unpeering), Paused: to(Failed),
 	}},
 	{Joining, StepJoin, true, StateCreating, map[EventKind]Move{
-		Done: to(Ready), Again: {To: Discovering, Undo: true}, Refused: elsewhere, GaveUp: elsewhere, Cancelled: undone,
+		Done: to(Ready), Again: {To: Discovering, Undo: true}, Refused: failover, GaveUp: failover, Cancelled: undone,
 		Registered: stay, Deleted: to(Draining),
 	}},
 	{Ready, StepNone, true, StateRunning, map[EventKind]Move{

@@ -37,7 +37,7 @@ func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchStrin
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
 // NewEpoch is a second in base 36: the one in which a group began, or began anew, names its epoch, and that of its
-// booking is part of an instance's name. Ids of operations are those of workflows/client.
+// booking is part of an instance's name. Ids of operations: workflows/client/operation.go.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
