@@ -179,7 +179,7 @@ func (e *entity) continueAsNew(state []byte) error {
 	return workflow.NewContinueAsNewError(e.ctx, workflow.GetInfo(e.ctx).WorkflowType.Name, in)
 }
 
-// publish writes the snapshot to the memo, where it can be read without a worker, at most once a task.
+// publish writes the snapshot to the memo, where it can be read without a worker, if it has changed.
 func (e *entity) publish(now time.Time) {
 	switch {
 	case !e.ready():

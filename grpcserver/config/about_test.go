@@ -98,8 +98,8 @@ var about = withDefaultsToo(map[string]string{
 		"network; a load balancer takes minutes. Default 5m.",
 	"nodeGroups.*.budgets.join": "The maximum time for one attempt until its virtual node is " +
 		"Ready. Default 2m.",
-	"nodeGroups.*.budgets.total": "The maximum time from booking to Ready, over all attempts; keep it below Cluster " +
-		"Autoscaler's " +
+	"nodeGroups.*.budgets.total": "How long after its booking an instance looks for a provider; an attempt that has " +
+		"begun goes on within peer, network and join. Keep it below Cluster Autoscaler's " +
 		"--max-node-provision-time. Default 12m.",
 	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; those left are deleted with the node. Default 10m.",
 	"nodeGroups.*.budgets.selectWait": "How long an instance waits for room when every provider that fits is full. " +

@@ -53,7 +53,7 @@ const (
 	Refused    EventKind = "refused"    // the provider said no
 	GaveUp     EventKind = "gaveUp"     // the step used up its budget
 	Cancelled  EventKind = "cancelled"  // an operator cancelled the driver
-	Deadline   EventKind = "deadline"   // the instance's whole budget is used up
+	Deadline   EventKind = "deadline"   // budgets.total is over, and there is no provider
 	Registered EventKind = "registered" // fact: the Node carries the instance id and is Ready
 	NotReady   EventKind = "notReady"   // fact: the Node is not Ready
 	Lost       EventKind = "lost"       // fact: slice, VirtualNode or Node are gone

@@ -88,8 +88,8 @@ func (p *State) coolingDown() *fleet.Failure {
 	return fleet.NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
 }
 
-// release gives a hold back and remembers the key for an hour, of an unknown one too, so that a late acquire is
-// refused.
+// release gives a hold back and remembers the key for an hour, of an unknown one too, so that a late acquire holds
+// nothing.
 func (p *State) release(key string, now time.Time) {
 	h, ok := p.Holds[key]
 	if ok && h.State == fleet.HoldReleased {

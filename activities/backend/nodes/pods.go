@@ -45,7 +45,7 @@ func Pods(ctx context.Context, cluster client.Client, node string) ([]corev1.Pod
 }
 
 // Empty removes the pods that a drain is about, without waiting until they are gone, and reports whether none is left;
-// message says what each of them waits for.
+// message says what some of them wait for.
 func Empty(ctx context.Context, cluster client.Client, node string, force bool) (none bool, message string, err error) {
 	pods, err := Pods(ctx, cluster, node)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return Stays(pod) || Over(pod) })
