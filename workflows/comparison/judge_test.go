@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -60,4 +61,34 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 	second := comparison.Judge(first.Now, removed(now.Add(time.Minute)), groups, providers)
 	require.Len(t, second.Losses["a"], 1)
 	require.Equal(t, "a-t0-3", second.Losses["a"][0].Instance)
+}
+
+// A provider that is silent in as many rounds as budgets.unready has minutes is silent for long enough, though the last
+// of them begins a moment too early. A Node's own time is exact.
+func TestRoundsAreNotExact(t *testing.T) {
+	start := time.Unix(2_000_000, 0)
+	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
+	groups := func(notReady time.Time) []fleet.Snapshot {
+		spec := &fleet.GroupSpec{ID: "a", Budgets: fleet.Budgets{Unready: &minute}}
+		return []fleet.Snapshot{{Group: "a", Spec: spec, Instances: []fleet.InstanceView{{Name: "a-t0-1", Attempt: 1,
+			Phase: fleet.Ready, Counts: true, Provider: "milan", NotReady: true, NotReadySince: notReady}}}}
+	}
+	for name, c := range map[string]struct {
+		after, notReady time.Duration
+		lost            int
+	}{
+		"a moment too early":              {time.Minute - 2*time.Millisecond, -time.Minute, 1},
+		"by hand, much too early":         {40 * time.Second, -time.Minute, 0},
+		"the Node has a second to go yet": {time.Minute, time.Second, 0},
+	} {
+		silent := func(at time.Time) comparison.Outlook {
+			return comparison.Outlook{At: at,
+				Evidence: []comparison.Evidence{{Provider: "milan", Access: fleet.AccessSilent}}}
+		}
+		rows := groups(start.Add(c.notReady))
+		first := comparison.Judge(comparison.Outlook{}, silent(start), rows, nil)
+		require.Empty(t, first.Losses, name)
+		second := comparison.Judge(first.Now, silent(start.Add(c.after)), rows, nil)
+		require.Len(t, second.Losses["a"], c.lost, name)
+	}
 }

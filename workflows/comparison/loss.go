@@ -9,8 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// sentenceEvery is how often instances may be sentenced: rounds begin a minute apart, or by hand sooner.
-const sentenceEvery = 55 * time.Second
+// Rounds begin a minute apart, more or less, or by hand sooner.
+const (
+	// sentenceEvery is how often instances may be sentenced.
+	sentenceEvery = 55 * time.Second
+	// early is by how much a round may come too early for what the rounds before have seen: else a silence of a minute
+	// would be over with the second round or with the third, by a millisecond.
+	early = 5 * time.Second
+)
 
 // losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
 // and the Tenants that are closed first. At most a third, rounded up, of all instances is lost a minute.
@@ -98,18 +104,18 @@ func (e Evidence) tookBack() bool {
 // a provider was silent while this cluster was isolated does not count, until that has lasted for budgets.isolated. No
 // silence lasts but over two rounds in a row.
 func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
-	since := e.Since
+	since, at := e.Since, now.At.Add(early)
 	switch {
-	case now.Isolated && !b.Isolated.Over(now.IsolatedSince, now.At):
+	case now.Isolated && !b.Isolated.Over(now.IsolatedSince, at):
 		return false
 	case !now.Isolated && now.IsolatedUntil.After(since):
 		since = now.IsolatedUntil
 	}
-	return row.NotReady && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(since, now.At)
+	return row.NotReady && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(since, at)
 }
 
 // cutTooLong reports whether the Node is not ready, and the network with its provider does not work, both for
 // budgets.unready, and not for want of our own gateway.
 func cutTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
-	return row.NotReady && !e.Here && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(e.Broken, now.At)
+	return row.NotReady && !e.Here && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(e.Broken, now.At.Add(early))
 }
