@@ -117,5 +117,6 @@ func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outl
 // cutTooLong reports whether the Node is not ready, and the network with its provider does not work, both for
 // budgets.unready, and not for want of our own gateway.
 func cutTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
-	return row.NotReady && !e.Here && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(e.Broken, now.At.Add(early))
+	return row.NotReady && !e.Here && b.Unready.Over(row.NotReadySince, now.At) &&
+		b.Unready.Over(e.Broken, now.At.Add(early))
 }
