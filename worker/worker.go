@@ -70,7 +70,7 @@ const (
 	perProvider = 20
 	// starting bounds the workflows that entities start at once: each start waits for Temporal's database, and so does
 	// what a Refresh reads meanwhile. Fifty groups that began to grow together had two hundred in its queue.
-	starting = 8
+	starting = 4
 )
 
 // lanes makes the workers of all lanes, not yet started.
