@@ -157,3 +157,21 @@ func TestReadyIsRegistered(t *testing.T) {
 	require.Equal(t, fleet.Draining, i.Phase)
 	require.False(t, i.Registered)
 }
+
+// An instance that has found no provider in its time fails for that, or for what the last one said.
+func TestInstanceWithoutAProviderFailsInTime(t *testing.T) {
+	for _, last := range []*fleet.Failure{nil, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")} {
+		i := fleet.NewInstance("standard-x-1", spec(1), t0)
+		i.Failure = last
+		d := driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+		require.Equal(t, fleet.StepDiscover, d.Step(driver.Event{}, t0)[0].Run)
+		again := &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}
+		d.Step(driver.Event{Ended: again}, i.Deadline())
+		require.Equal(t, fleet.Failed, d.Instance.Phase)
+		want := fleet.CodeTimeout
+		if last != nil {
+			want = last.Code
+		}
+		require.Equal(t, want, d.Instance.Failure.Code)
+	}
+}
