@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
 
@@ -102,7 +103,7 @@ func TestStartsWaitForTheirTurn(t *testing.T) {
 			}
 			go func() {
 				results, err := a.Deliver(t.Context(), batch)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				answers <- results
 			}()
 		}

@@ -190,22 +190,20 @@ func TestRefreshesThatOverlapShareReads(t *testing.T) {
 	})
 }
 
-// One that waits for another's read ends in time.
+// A read that does not end keeps a Refresh waiting no longer than its own reading may take, and the other groups from
+// nothing.
 func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		d := direct{t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))}
-		f.set(func(f *fakeGroups) { f.hangs = "cpu" })
-		ended := make(chan time.Duration, 2)
-		for range 2 {
-			go func() {
-				began := time.Now()
-				require.NoError(t, d.refresh(), "gpu is read")
-				ended <- time.Since(began)
-			}()
-			pass(time.Second)
-		}
-		require.LessOrEqual(t, <-ended, readTimeout)
-		require.LessOrEqual(t, <-ended, readTimeout)
+		<-d.s.roster.Load().byID["cpu"].reading // somebody reads
+		_, err := f.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, d.refresh())
+		require.Equal(t, readTimeout, time.Since(began))
+		gpu, cpu := d.s.roster.Load().byID["gpu"], d.s.roster.Load().byID["cpu"]
+		require.Equal(t, 1, gpu.picture.Load().Target)
+		require.ErrorContains(t, cpu.unusable.Load(), "wait for another read of the group")
 	})
 }

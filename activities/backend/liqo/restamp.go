@@ -15,8 +15,8 @@ import (
 )
 
 // Restamp puts the instance id back on the Node of a marked virtual node: a virtual kubelet registers a deleted Node
-// anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once. Like Join
-// it does not stamp a Node that can still get the taint unreachable, see stampStep: ErrNotYet.
+// anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once. Like Join it does not stamp a Node
+// that can still get the taint unreachable, see stampStep: ErrNotYet.
 //
 // Until then CA sees an instance without a Node, and a Node of nobody's: it counts the instance as on its way and buys
 // no other, and after its max-node-provision-time it has the instance deleted. So a Node that never gets there is
