@@ -24,6 +24,8 @@ type Round struct {
 	Watched []fleet.Provider    `json:"watched,omitempty"`
 	Outlook comparison.Outlook  `json:"outlook,omitzero"`
 	Before  *comparison.Outlook `json:"before,omitempty"`
+	// Due is when another round is worth while before the schedule's next; zero for none.
+	Due time.Time `json:"due,omitzero"`
 	// Sweep is the last look for what only providers have of us.
 	Sweep comparison.Sweep `json:"sweep,omitzero"`
 }
@@ -61,7 +63,7 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	}
 	a.ensure(ctx, peers, found)
 	j := comparison.Judge(last.before(), last.Outlook, groups, providers)
-	round.Outlook, round.Watched = j.Now, j.Watched(providers, found, peers)
+	round.Outlook, round.Watched, round.Due = j.Now, j.Watched(providers, found, peers), j.Due
 	a.cordon(ctx, j.Cordons(groups, found))
 	a.Conditions.Set(j.Conditions(providers), last.Sweep.Orphans, a.now())
 	for _, g := range groups {

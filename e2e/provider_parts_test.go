@@ -70,9 +70,9 @@ func forceUnpeered(ctx context.Context, t *testing.T, s *stack) {
 }
 
 // fourDie has four nodes on the first provider, kills its API server, and waits until the pods run elsewhere. Kubernetes
-// takes most of a minute to mark the Nodes NotReady; from then on the patience counts, and two minutes more. Another
-// minute is CA's: it takes dead nodes that are younger than 15 minutes for such as are still to come (CA clusterstate.go,
-// NotStarted), so the pods of the third that is lost first wait for the second third, which is lost a round later.
+// takes most of a minute to mark the Nodes NotReady; from then on the patience counts, and two minutes more. One of them
+// is CA's: it takes dead nodes that are younger than 15 minutes for such as are still to come (CA clusterstate.go,
+// NotStarted), so the pods of the third that is lost first wait for the second third, which is lost a minute later.
 func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -88,7 +88,7 @@ func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 		return r.noneReady(ctx, first)
 	})
 	notReady := time.Now()
-	r.until(ctx, "a pod elsewhere", patience+3*time.Minute, func(ctx context.Context) error {
+	r.until(ctx, "a pod elsewhere", patience+2*time.Minute, func(ctx context.Context) error {
 		return r.oneRuns(ctx, second)
 	})
 	fmt.Printf("STEP %s/a pod elsewhere, from NotReady on %.2f, from the kill on %.2f\n", t.Name(),

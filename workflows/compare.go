@@ -20,17 +20,34 @@ const (
 
 // Compare is one round of the comparison of what exists with what is booked, for all groups and providers of a hub, and
 // a look at each provider with holds; the schedule "compare" starts it every minute. It signals only entities that
-// differ, now or in the round before.
+// differ, now or in the round before. When instances are lost before the next minute, another round follows in time.
 func Compare(ctx workflow.Context) (activities.Round, error) {
 	var last activities.Round
 	if workflow.GetLastCompletionResult(ctx, &last) != nil { // there is none
 		last = activities.Round{}
 	}
+	if workflow.GetLastError(ctx) != nil {
+		last.Began = time.Time{}
+	}
+	until := workflow.Now(ctx).Add(CompareBound - time.Second)
+	out, err := compare(ctx, last, until)
+	if err != nil || out.Due.IsZero() || workflow.Sleep(ctx, out.Due.Sub(workflow.Now(ctx))) != nil {
+		return out, err
+	}
+	if again, err := compare(ctx, out, until); err == nil {
+		return again, nil
+	}
+	return out, nil
+}
+
+// compare is a round after the last one, which counts if it is not long ago: else what this round shows is not the
+// second time in a row.
+func compare(ctx workflow.Context, last activities.Round, until time.Time) (out activities.Round, err error) {
 	now := workflow.Now(ctx)
 	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed, Before: &last.Outlook,
 		Sweep: last.Sweep}
-	if workflow.GetLastError(ctx) != nil || now.Sub(last.Began) > roundAge {
-		in.Number++ // what this round shows is not the second time in a row
+	if now.Sub(last.Began) > roundAge {
+		in.Number++
 		in.Before = nil
 	}
 	swept := sweep(ctx, &in.Sweep, now)
@@ -38,8 +55,9 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 	if swept != nil {
 		_ = swept.Get(ctx, &in.Sweep) // one that fails says nothing: the next round tries again
 	}
-	var out activities.Round
-	err := run(list(ctx, "compare what exists with what is booked"), activities.NameCompare, in, &out)
+	options := list(ctx, "compare what exists with what is booked")
+	left := max(until.Sub(workflow.Now(ctx)), time.Second)
+	err = run(workflow.WithScheduleToCloseTimeout(options, left), activities.NameCompare, in, &out)
 	return out, err
 }
 

@@ -93,6 +93,37 @@ func TestRoundsInARow(t *testing.T) {
 	}
 }
 
+// When instances are lost before the next minute, another round follows in time: its result counts, if it has one.
+func TestAnotherRoundWhenItIsDue(t *testing.T) {
+	for name, second := range map[string]error{"done": nil, "failed": errors.New("no list")} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		began := env.Now()
+		var rounds []activities.Round
+		env.RegisterActivityWithOptions(func(_ context.Context, r activities.Round) (activities.Round, error) {
+			r.Outlook.At, r.Due = r.Began, r.Began.Add(20*time.Second) // due again and again
+			if len(rounds) > 0 && second != nil {
+				return r, second
+			}
+			rounds = append(rounds, r)
+			return r, nil
+		}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
+		env.SetWorkflowRunTimeout(CompareBound)
+		env.ExecuteWorkflow(Compare)
+		var out activities.Round
+		require.NoError(t, env.GetWorkflowResult(&out), name)
+		require.Equal(t, rounds[len(rounds)-1].Number, out.Number, name)
+		if second != nil {
+			require.Len(t, rounds, 1, name)
+			continue
+		}
+		require.Len(t, rounds, 2, "one is enough")
+		require.Equal(t, rounds[0].Number+1, rounds[1].Number)
+		require.Equal(t, rounds[0].Outlook.At.UTC(), rounds[1].Before.At.UTC())
+		require.WithinDuration(t, began.Add(20*time.Second), rounds[1].Began, time.Second)
+	}
+}
+
 // This cluster is cut off when no provider answers, and nothing else does; whoever cannot look takes it for cut off.
 func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -31,7 +31,8 @@ type Evidence struct {
 	Fault fleet.Fault `json:"fault,omitzero"`
 	// Message is the provider's words, or our own.
 	Message string `json:"message,omitempty"`
-	// Since is when the first of the rounds began that have seen this access and tenancy in a row.
+	// Since is when the first of the rounds began that have seen this access and tenancy in a row; of a provider that has
+	// fallen silent, when the last round began that it answered.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -60,9 +61,11 @@ func (o Outlook) Of(provider string) Evidence {
 
 // Answered reports whether any provider answered; one that refuses our credentials does.
 func (o Outlook) Answered() bool {
-	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool {
-		return e.Access == fleet.AccessGranted || e.Access == fleet.AccessRefused
-	})
+	return slices.ContainsFunc(o.Evidence, Evidence.answered)
+}
+
+func (e Evidence) answered() bool {
+	return e.Access == fleet.AccessGranted || e.Access == fleet.AccessRefused
 }
 
 // Silent reports whether any provider did not answer.
@@ -77,8 +80,11 @@ func (o Outlook) After(last Outlook) Outlook {
 		e := &o.Evidence[n]
 		e.Since = o.At
 		before := last.Of(e.Provider)
-		if before.Access == e.Access && before.Tenant == e.Tenant && !before.Since.IsZero() {
+		switch {
+		case before.Access == e.Access && before.Tenant == e.Tenant && !before.Since.IsZero():
 			e.Since = before.Since
+		case e.Access == fleet.AccessSilent && before.answered():
+			e.Since = last.At
 		}
 		e.network(before, o.At)
 	}

@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"slices"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -12,6 +13,8 @@ type Judgement struct {
 	Now Outlook
 	// Losses are the instances that are lost, by group.
 	Losses map[string][]fleet.Loss
+	// Due is when another round is worth while before the next one, because instances are lost then; zero for none.
+	Due time.Time
 
 	last      Outlook
 	providers map[string]fleet.ProviderSnapshot
@@ -37,6 +40,7 @@ func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.Provide
 	if j.Losses = losses(groups, last, j.Now); len(j.Losses) > 0 {
 		j.Now.Sentenced = j.Now.At
 	}
+	j.Due = lossDue(groups, j.Now)
 	return j
 }
 

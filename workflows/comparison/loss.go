@@ -16,6 +16,8 @@ const (
 	// early is by how much a round may come too early for what the rounds before have seen: else a silence of a minute
 	// would be over with the second round or with the third, by a millisecond.
 	early = 5 * time.Second
+	// soon is within which time of a round another one may come for what will be lost: both must end within a minute.
+	soon = 28 * time.Second
 )
 
 // losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
@@ -54,6 +56,37 @@ func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss 
 	return out
 }
 
+// lossDue is when most is lost within soon, should what this round has seen last; zero when nothing is. The round after
+// this one may be as much as a minute later.
+func lossDue(groups []fleet.Snapshot, now Outlook) (due time.Time) {
+	times := []time.Time{now.Sentenced.Add(sentenceEvery)}
+	for _, g := range groups {
+		if g.Spec == nil {
+			continue
+		}
+		unready := g.Spec.Budgets.WithDefaults().Unready.ZeroIsNever()
+		for _, row := range g.Instances {
+			times = append(times, row.NotReadySince.Add(unready))
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	most := 0
+	for _, t := range slices.Compact(times) {
+		if !t.After(now.At) || t.Sub(now.At) > soon {
+			continue
+		}
+		later, lost := now, 0
+		later.At = t
+		for _, l := range losses(groups, now, later) {
+			lost += len(l)
+		}
+		if lost > most {
+			most, due = lost, t
+		}
+	}
+	return due
+}
+
 // lossOf judges one row; nil when the instance stays.
 func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.Loss {
 	if !isSettled(row) || g.Spec == nil {
@@ -70,7 +103,8 @@ func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.
 		loss.Silent = true
 		loss.Why = fmt.Sprintf("its Node is not ready and the network with provider %s does not work, for longer than "+
 			"budgets.unready: %s", row.Provider, e.Network)
-	case e.Access == fleet.AccessSilent && silentTooLong(b, row, e, now):
+	case e.Access == fleet.AccessSilent && last.Of(row.Provider).Access == fleet.AccessSilent &&
+		silentTooLong(b, row, e, now):
 		loss.Silent = true
 		loss.Why = fmt.Sprintf("its Node is not ready and provider %s does not answer, for longer than budgets.unready",
 			row.Provider)

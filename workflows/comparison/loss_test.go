@@ -1,0 +1,81 @@
+package comparison_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// silentGroup has an instance on milan for each time, since when its Node is not ready; a minute of that loses it.
+func silentGroup(notReadySince ...time.Time) []fleet.Snapshot {
+	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
+	g := fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{ID: "a", Budgets: fleet.Budgets{Unready: &minute}}}
+	for n, since := range notReadySince {
+		g.Instances = append(g.Instances, fleet.InstanceView{Name: fmt.Sprintf("a-t0-%d", n+1), Attempt: 1,
+			Phase: fleet.Ready, Counts: true, Provider: "milan", NotReady: true, NotReadySince: since})
+	}
+	return []fleet.Snapshot{g}
+}
+
+func saw(at time.Time, access fleet.Access) comparison.Outlook {
+	return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{Provider: "milan", Access: access}}}
+}
+
+// A provider is silent since the last round that it answered, and for one round never for long enough.
+func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
+	start := time.Unix(2_000_000, 0)
+	groups := silentGroup(start.Add(time.Second))
+	answered := comparison.Judge(comparison.Outlook{}, saw(start, fleet.AccessGranted), groups, nil)
+	first := comparison.Judge(answered.Now, saw(start.Add(62*time.Second), fleet.AccessSilent), groups, nil)
+	require.Equal(t, start, first.Now.Of("milan").Since)
+	require.Empty(t, first.Losses)
+	second := comparison.Judge(first.Now, saw(start.Add(70*time.Second), fleet.AccessSilent), groups, nil)
+	require.Len(t, second.Losses["a"], 1)
+	require.Equal(t, start, second.Now.Of("milan").Since)
+}
+
+// A round says when another one is worth while: when most instances are lost before the next minute's, should what it
+// saw last. Then they are.
+func TestAnotherRoundWhenInstancesAreLostSoon(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	for name, c := range map[string]struct {
+		notReady  []time.Duration // before now
+		access    fleet.Access
+		sentenced time.Duration // before now
+		due       time.Duration // after now; zero for none
+		lost      int
+	}{
+		"all at once":                    {[]time.Duration{40 * time.Second}, fleet.AccessSilent, time.Hour, 20 * time.Second, 1},
+		"as early as any":                {[]time.Duration{59 * time.Second}, fleet.AccessSilent, time.Hour, time.Second, 1},
+		"as late as may be":              {[]time.Duration{32 * time.Second}, fleet.AccessSilent, time.Hour, 28 * time.Second, 1},
+		"the next minute's is soon":      {[]time.Duration{31 * time.Second}, fleet.AccessSilent, time.Hour, 0, 0},
+		"this round lost it":             {[]time.Duration{time.Minute}, fleet.AccessSilent, time.Hour, 0, 0},
+		"it answers":                     {[]time.Duration{40 * time.Second}, fleet.AccessGranted, time.Hour, 0, 0},
+		"a third, when a third is ready": {[]time.Duration{44 * time.Second, 42 * time.Second, 40 * time.Second, 0}, fleet.AccessSilent, time.Hour, 18 * time.Second, 2},
+		"a minute after the last third":  {[]time.Duration{2 * time.Minute}, fleet.AccessSilent, 45 * time.Second, 10 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var since []time.Time
+			for _, before := range c.notReady {
+				since = append(since, now.Add(-before))
+			}
+			groups := silentGroup(since...)
+			last := saw(now.Add(-time.Minute), c.access)
+			last.Evidence[0].Since, last.Sentenced = now.Add(-time.Hour), now.Add(-c.sentenced)
+			j := comparison.Judge(last, saw(now, c.access), groups, nil)
+			if c.due == 0 {
+				require.Zero(t, j.Due)
+				return
+			}
+			require.Empty(t, j.Losses)
+			require.Equal(t, now.Add(c.due), j.Due)
+			require.Len(t, comparison.Judge(j.Now, saw(j.Due, c.access), groups, nil).Losses["a"], c.lost)
+		})
+	}
+}
