@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -115,8 +116,11 @@ func TestCompareRowsOfAProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m := compared(t, c.rows, c.holds, c.found, "provider/milan")
-			require.Equal(t, c.unheld, m.rows["provider/milan"].Unheld)
-			require.Equal(t, c.unused, m.rows["provider/milan"].Unused)
+			told := m.rows["provider/milan"]
+			require.Equal(t, c.unheld, told.Unheld)
+			require.Equal(t, c.unused, told.Unused)
+			require.EqualValues(t, 3, told.Round)
+			require.Equal(t, noon, told.Began)
 		})
 	}
 }
@@ -137,46 +141,60 @@ func TestCompareTellsOnlyWhoDiffers(t *testing.T) {
 }
 
 func TestCompareWhenSomeoneCannotBeTold(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want []string
-	}{
-		"no answer":      {errors.New("no answer"), []string{"group/a"}}, // it must hear in the next round
-		"closed by then": {fleet.ErrNotRunning, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := &activities.Activities{
-				Backend: &world{}, Messages: &messages{fails: map[string]error{"group/a": c.err}},
-				Entities: &entities{groups: []fleet.Snapshot{{Group: "a"}}},
-			}
-			round, err := run[activities.Round](t, a.Compare, activities.Round{Number: 1, Differed: []string{"group/a"}})
-			require.NoError(t, err)
-			require.Equal(t, c.want, round.Differed)
-		})
+	for _, entity := range []string{"group/a", "provider/milan"} {
+		for name, c := range map[string]struct {
+			err  error
+			want []string
+		}{
+			"no answer":      {errors.New("no answer"), []string{entity}}, // it must hear in the next round
+			"closed by then": {fleet.ErrNotRunning, nil},
+		} {
+			t.Run(entity+"/"+name, func(t *testing.T) {
+				e := running("milan")
+				e.groups = []fleet.Snapshot{{Group: "a"}}
+				a := &activities.Activities{Backend: &world{}, Entities: e,
+					Messages: &messages{fails: map[string]error{entity: c.err}}}
+				round, err := run[activities.Round](t, a.Compare, activities.Round{Number: 1, Differed: []string{entity}})
+				require.NoError(t, err)
+				require.Equal(t, c.want, round.Differed)
+			})
+		}
 	}
 }
 
 // Each of our peerings and slices has an entity; what does not say its provider starts none.
 func TestCompareEnsuresProviders(t *testing.T) {
 	e := &entities{}
-	nameless := attempt("a-t0-2")
-	nameless.Provider.ID = ""
+	nameless, elsewhere := attempt("a-t0-2"), attempt("a-t0-3")
+	nameless.Provider.ID, elsewhere.Provider.ID = "", "turin"
 	a := &activities.Activities{
-		Backend: &world{found: []fleet.Found{whole(attempt("a-t0-1")), whole(nameless)},
+		Backend: &world{found: []fleet.Found{whole(attempt("a-t0-1")), whole(nameless), whole(elsewhere)},
 			peers: []fleet.Provider{{ID: "rome"}, {ID: "milan"}}},
 		Messages: &messages{}, Entities: e,
 	}
 	_, err := run[activities.Round](t, a.Compare, activities.Round{})
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"milan", "rome"}, e.ensured)
+	require.ElementsMatch(t, []string{"milan", "rome", "turin"}, e.ensured)
+}
+
+// unpublished is an index that cannot say which providers run.
+type unpublished struct {
+	*entities
+	broken error
+}
+
+func (u unpublished) Providers(context.Context) ([]fleet.ProviderSnapshot, error) {
+	return nil, u.broken
 }
 
 // A list that fails says nothing: nobody is told, and the round fails.
 func TestCompareWithoutAList(t *testing.T) {
 	broken := errors.New("no answer")
 	for name, a := range map[string]*activities.Activities{
-		"list objects": {Backend: &world{err: broken}, Entities: &entities{}},
-		"read groups":  {Backend: &world{}, Entities: &entities{err: broken}},
+		"list objects":   {Backend: &world{err: broken}, Entities: &entities{}},
+		"list peerings":  {Backend: many{&world{}}, Entities: &entities{}},
+		"read groups":    {Backend: &world{}, Entities: &entities{err: broken}},
+		"read providers": {Backend: &world{}, Entities: unpublished{&entities{}, broken}},
 	} {
 		m := &messages{}
 		a.Messages = m

@@ -291,6 +291,48 @@ func TestABurstAsksNoSource(t *testing.T) {
 	})
 }
 
+// Who is ahead of an instance and has a hold by now is not ahead any longer: the provider's offer shows what it took.
+func TestHoldersAreNotAhead(t *testing.T) {
+	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80")}
+	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("70"),
+		Holds: []string{"a-t0-1-1", "a-t0-2-1", "a-t0-3-1", "b-t0-1-1"}}
+	a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}},
+		Entities: &entities{providers: []fleet.ProviderSnapshot{published}}}
+	for _, c := range []struct{ ahead, taken, want int }{
+		{ahead: 5, taken: 0, want: 2},
+		{ahead: 5, taken: 1, want: 3},
+		{ahead: 5, taken: 3, want: 5},
+		{ahead: 5, taken: 9, want: 5},
+		{ahead: 3, taken: 0, want: 0},
+		{ahead: 1, taken: 0, want: 0},
+	} {
+		out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec,
+			Rank: choice.Rank{Ahead: c.ahead, Name: "a", Number: 9}, Taken: map[string]int{"milan": c.taken}})
+		require.NoError(t, err)
+		require.Equal(t, choice.Rank{Ahead: c.want, Name: "a", Number: 9}, out.Rank, "%+v", c)
+	}
+}
+
+// A provider that does not run holds nothing; one that cannot be read may hold anything.
+func TestDiscoverWithoutAProvidersHolds(t *testing.T) {
+	for err, says := range map[error]string{
+		fleet.ErrUnavailable:    "",
+		errors.New("no answer"): "read holds of provider milan: no answer",
+	} {
+		e := running("milan")
+		e.err = err
+		a := &activities.Activities{Entities: e,
+			Catalog: offering{offers: []fleet.Offer{{Name: "m", Provider: "milan", Lendable: cpu("8")}}}}
+		out, got := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec})
+		if says != "" {
+			require.ErrorContains(t, got, says)
+			continue
+		}
+		require.NoError(t, got)
+		require.Len(t, out.Candidates, 1)
+	}
+}
+
 // What a discovery leaves in the history is bounded.
 func TestDiscoverIsBounded(t *testing.T) {
 	var c offering
@@ -305,4 +347,26 @@ func TestDiscoverIsBounded(t *testing.T) {
 	require.Equal(t, 3*choice.MaxCandidates, out.Counts[string(choice.FilterFit)])
 	require.Len(t, out.Problems, choice.MaxCandidates+1)
 	require.Equal(t, "and 40 more", out.Problems[choice.MaxCandidates])
+}
+
+// As many problems are told as there may be candidates, in an order that does not depend on the sources', and how many
+// more there are.
+func TestProblemsAreBounded(t *testing.T) {
+	for n, last := range map[int]string{
+		0: "", 1: "offer q00: broken", choice.MaxCandidates: "offer q19: broken", choice.MaxCandidates + 1: "and 1 more",
+	} {
+		var c offering
+		for i := range n {
+			c.problems = append(c.problems, discovery.Problem{Offer: fmt.Sprintf("q%02d", n-1-i), Message: "broken"})
+		}
+		a := &activities.Activities{Catalog: c, Entities: &entities{}}
+		out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec})
+		require.NoError(t, err)
+		if n == 0 {
+			require.Empty(t, out.Problems)
+			continue
+		}
+		require.Equal(t, "offer q00: broken", out.Problems[0])
+		require.Equal(t, last, out.Problems[len(out.Problems)-1])
+	}
 }

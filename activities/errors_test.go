@@ -120,3 +120,28 @@ func TestAPausedStepIsTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// What carries no failure that can be read is told by its own words, and never as one without a code.
+func TestFailureOfWhatCarriesNone(t *testing.T) {
+	internal := func(text string) *fleet.Failure { return fleet.NewFailure(fleet.CodeInternal, "milan", "", text) }
+	cancelled := fleet.NewFailure(fleet.CodeTimeout, "milan", "", "cancelled before it started")
+	for name, c := range map[string]struct {
+		err  error
+		want *fleet.Failure
+	}{
+		"no details":              {temporal.NewApplicationError("words", "Some"), internal("words")},
+		"details of another kind": {temporal.NewApplicationError("words", "Some", "text"), internal("words")},
+		"a failure without its code": {
+			temporal.NewApplicationError("words", "Some", fleet.Failure{Stage: "tenant"}), internal("words"),
+		},
+		"cancelled":                 {temporal.NewCanceledError(), cancelled},
+		"cancelled, other details":  {temporal.NewCanceledError("text"), cancelled},
+		"cancelled, without a code": {temporal.NewCanceledError(fleet.Failure{Stage: "tenant"}), cancelled},
+		"no error of Temporal's":    {errors.New("words"), internal("words")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wire := temporal.GetDefaultFailureConverter()
+			require.Equal(t, c.want, activities.FailureOf(wire.FailureToError(wire.ErrorToFailure(c.err)), "milan"))
+		})
+	}
+}

@@ -112,16 +112,16 @@ func TestCompareJudges(t *testing.T) {
 	group := fleet.Snapshot{Group: "a", Instances: []fleet.InstanceView{row}, Spec: &fleet.GroupSpec{ID: "a"}}
 	milan := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"a-t0-1-1"},
 		Offer: &fleet.Offer{Credentials: fleet.Credentials{KubeconfigFile: "milan"}}}
+	conditions, left := &activities.Conditions{}, []fleet.Orphan{{UID: "slice"}}
 	round := func(tenant fleet.RefusingKind, before bool) (activities.Round, *messages, *world) {
 		seen := comparison.Outlook{At: noon, Evidence: []comparison.Evidence{{Provider: "milan", Access: fleet.AccessGranted,
 			Tenant: tenant}}}
-		in := activities.Round{Number: 7, Began: noon, Outlook: seen}
+		in := activities.Round{Number: 7, Began: noon, Outlook: seen, Sweep: comparison.Sweep{Orphans: left}}
 		if before {
 			in.Before = &seen
 		}
 		m, w := &messages{}, &world{found: []fleet.Found{found}}
-		conditions := &activities.Conditions{}
-		a := &activities.Activities{Backend: w, Messages: m, Conditions: conditions,
+		a := &activities.Activities{Backend: w, Messages: m, Conditions: conditions, Now: (&wall{at: noon}).now,
 			Entities: &entities{groups: []fleet.Snapshot{group}, providers: []fleet.ProviderSnapshot{milan}}}
 		out, err := run[activities.Round](t, a.Compare, in)
 		require.NoError(t, err)
@@ -134,6 +134,8 @@ func TestCompareJudges(t *testing.T) {
 	require.Equal(t, []fleet.Provider{{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: "milan"}}}, out.Watched)
 	require.Equal(t, fleet.RefusingCordoned, out.Outlook.Of("milan").Tenant, "the next round knows")
 	require.Nil(t, out.Before)
+	require.Equal(t, map[string]string{"milan": "TenantCordoned"}, conditions.Of(noon), "people are told")
+	require.Equal(t, left, conditions.Orphans(noon))
 
 	out, m, _ = round(fleet.RefusingDrained, true)
 	require.ElementsMatch(t, []string{"group/a", "provider/milan"}, m.told)
