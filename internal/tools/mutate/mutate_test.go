@@ -25,6 +25,7 @@ func f(n int, err error) (phase, error) {
 	}
 	n = n + 1
 	log.Info("not this")
+	activity.GetLogger(ctx).Warn("nor this", "error", err)
 	for range n {
 		continue
 	}

@@ -185,7 +185,7 @@ func (f *finder) remove(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
 		case *ast.ExprStmt:
-			if isLog(f.text(s.Pos(), s.End())) {
+			if call, ok := s.X.(*ast.CallExpr); ok && isLog(f.text(call.Fun.Pos(), call.Fun.End())) {
 				continue
 			}
 		case *ast.AssignStmt:
@@ -200,9 +200,10 @@ func (f *finder) remove(list []ast.Stmt) {
 	}
 }
 
-func isLog(call string) bool {
-	call = strings.ToLower(strings.SplitN(call, "(", 2)[0])
-	return strings.Contains(call, "log.") || strings.Contains(call, "logger.")
+// isLog reports whether a function, named as it is called, writes a line of the log: log.Info, GetLogger(ctx).Warn.
+func isLog(callee string) bool {
+	callee = strings.ToLower(callee)
+	return strings.Contains(callee, "log.") || strings.Contains(callee, "logger.") || strings.Contains(callee, "logger(")
 }
 
 func (f *finder) text(from, to token.Pos) string {
