@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ func TestJoinEnds(t *testing.T) {
 		spent time.Duration
 		views []fleet.View
 		holds []fleet.HoldRequest
+		deaf  bool // its entity is
 		final bool // it is not tried again
 		kind  fleet.EventKind
 	}{
@@ -53,6 +55,13 @@ func TestJoinEnds(t *testing.T) {
 		"refused": {verb: fails(backend.ErrDenied), final: true, kind: fleet.Refused},
 		"refused as a whole: the provider's entity hears of it": {
 			verb: fails(&backend.RefusingError{ProviderRefusal: cordoned}), holds: refusing, final: true, kind: fleet.Refused,
+		},
+		"refused as a whole, and its entity does not hear of it": {
+			verb: fails(&backend.RefusingError{ProviderRefusal: cordoned}), holds: refusing, deaf: true, spent: 9 * time.Second,
+		},
+		"refused as a whole, and its entity does not hear of it in time": {
+			verb: fails(&backend.RefusingError{ProviderRefusal: cordoned}), holds: refusing, deaf: true,
+			spent: 10 * time.Second, final: true, kind: fleet.Refused,
 		},
 		"granted too little":       {verb: fails(backend.ErrShort), final: true, kind: fleet.Refused},
 		"no room":                  {verb: fails(backend.ErrFull), final: true, kind: fleet.Refused},
@@ -87,6 +96,9 @@ func TestJoinEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // some wait for a second
 			m := &messages{}
+			if c.deaf {
+				m.fails = map[string]error{"milan": errors.New("no answer")}
+			}
 			a := &activities.Activities{
 				Backend: &world{verb: c.verb, found: []fleet.Found{c.found}}, Messages: m, Making: activities.NewLimiter(1),
 				Now: (&wall{at: noon}).now,
@@ -137,4 +149,16 @@ func TestJoinThatIsCancelledTooLate(t *testing.T) {
 	a := &activities.Activities{Backend: w, Messages: m}
 	require.NoError(t, ended(t, a.Join, joining(), under(ctx)))
 	require.Equal(t, ready, m.views)
+}
+
+// The time that a try itself took counts, whatever it ended with.
+func TestJoinsLastTryCounts(t *testing.T) {
+	clock := &wall{at: noon}
+	a := &activities.Activities{Messages: &messages{}, Now: clock.now,
+		Backend: &world{verb: fails(backend.ErrNotPeered), after: func() { clock.pass(10 * time.Second) }}}
+	kind, f := activities.VerdictOf(ended(t, a.Join, joining()), "milan")
+	require.Equal(t, fleet.GaveUp, kind)
+	require.Contains(t, f.Message, "not done within 10s")
+	require.Equal(t, fleet.CodeRefused, f.Code)
+	require.Equal(t, "peering", f.Stage)
 }

@@ -64,9 +64,12 @@ func testAStepWithoutAPlace(t *testing.T) {
 	other := at
 	other.Provider.ID = "rome"
 	a.Backend = &world{}
-	a.Messages, a.Entities = &messages{}, running("rome")
+	a.Messages, a.Entities, a.Catalog = &messages{}, running("rome"), offering{}
 	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}))
 	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}), "the place is given back")
+	for range 2 {
+		require.NoError(t, ended(t, a.RemovePeering, fleet.PeeringInput{Provider: other.Provider}), "likewise")
+	}
 }
 
 // Two hundred steps wait for the twenty places of a provider that hangs: the more of them wait the less often each asks,
@@ -106,4 +109,52 @@ func TestWaitingStepsDoNotStorm(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		require.EqualValues(t, places+waiting, done.Load())
 	})
+}
+
+// Steps that ask at once come one after the other: about as often as a place becomes free, within bounds. How long
+// places were taken is forgotten when all are free.
+func TestHowFarWaitingStepsAreApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		most  int
+		held  time.Duration // by the place that is given back
+		all   bool          // all are, before they are taken again
+		apart time.Duration
+	}{
+		"short steps":      {most: 2, held: 10 * time.Millisecond, apart: 25 * time.Millisecond},
+		"steps of a while": {most: 10, held: 500 * time.Millisecond, apart: 50 * time.Millisecond},
+		"long steps":       {most: 2, held: 10 * time.Second, apart: 100 * time.Millisecond},
+		"long ago":         {most: 2, held: 10 * time.Second, all: true, apart: 25 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := activities.NewLimiter(c.most)
+				var releases []func()
+				take := func() {
+					release, err := l.Take("milan")
+					require.NoError(t, err)
+					releases = append(releases, release)
+				}
+				for range c.most {
+					take()
+				}
+				time.Sleep(c.held)
+				given := releases[:1]
+				if c.all {
+					given = releases
+				}
+				for _, release := range given {
+					release()
+				}
+				for range given {
+					take()
+				}
+				for n := range 2000 {
+					_, err := l.Take("milan")
+					var app *temporal.ApplicationError
+					require.ErrorAs(t, err, &app)
+					require.Equal(t, min(time.Second+time.Duration(n)*c.apart, 30*time.Second), app.NextRetryDelay(), "step %d", n)
+				}
+			})
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -39,10 +40,67 @@ func TestLookAtGroups(t *testing.T) {
 		"a-t0-9"}})
 	require.NoError(t, err)
 	require.Equal(t, fleet.Founds(w.found[1:2]), one.Found)
+	require.False(t, one.Empty)
+	for group, empty := range map[string]bool{"a": false, "b": false, "c": true} {
+		none, err := look(t, a, activities.Task{Kind: fleet.CommandObserve, Group: group, Instances: []string{"c-t0-1"}})
+		require.NoError(t, err)
+		require.Empty(t, none.Found)
+		require.Equal(t, empty, none.Empty, "of the whole group %s", group)
+	}
 
 	w.err = errors.New("the API server does not answer")
 	_, err = look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
 	require.ErrorContains(t, err, "recover: the API server does not answer")
+	_, err = look(t, a, activities.Task{Kind: fleet.CommandObserve, Group: "a"})
+	require.ErrorContains(t, err, "observe: list objects of group a: the API server does not answer")
+}
+
+// undying are workflows that cannot be ended.
+type undying struct{ *flows }
+
+func (undying) Terminate(context.Context, string, string) error { return errors.New("no answer") }
+
+// Nothing is said of what exists where that cannot be listed, nor of drivers that are to be ended and are not.
+func TestLookWithoutAList(t *testing.T) {
+	broken := errors.New("no answer")
+	check := activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(1)}
+	recover := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
+	status := func(s activities.Status) *flows {
+		return &flows{status: map[string]activities.Status{names(1)[0].WorkflowID: s}}
+	}
+	for name, c := range map[string]struct {
+		a    *activities.Activities
+		task activities.Task
+	}{
+		"what a closed driver left": {&activities.Activities{Backend: &world{err: broken}, Workflows: &flows{}}, check},
+		"an orphan that cannot be ended": {&activities.Activities{Backend: &world{},
+			Workflows: undying{status(activities.Status{Running: true, Orphaned: true})}}, check},
+		"the peerings": {&activities.Activities{Backend: many{&world{}}, Catalog: offering{}, Entities: &entities{}},
+			recover},
+		"the objects": {&activities.Activities{Backend: listless{&world{}}, Catalog: offering{}, Entities: &entities{}},
+			recover},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := look(t, c.a, c.task)
+			require.Error(t, err)
+		})
+	}
+}
+
+// listless is a cluster whose peerings can be listed, and nothing else.
+type listless struct{ *world }
+
+func (listless) List(context.Context, string) ([]fleet.Found, error) {
+	return nil, errors.New("no answer")
+}
+
+// One driver that is closed is told with what it left, as many are.
+func TestCheckOfOneDriver(t *testing.T) {
+	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))}}
+	got, err := look(t, &activities.Activities{Backend: w, Workflows: &flows{}},
+		activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(1)})
+	require.NoError(t, err)
+	require.Equal(t, []fleet.DriverStatus{{Instance: "a-t0-1", Found: &w.found[0]}}, got.Drivers)
 }
 
 // What is to become of a peering that nobody uses stands in the provider's offer alone.
@@ -109,6 +167,12 @@ func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	e.fails = map[string]error{task.After: errors.New("Temporal does not answer")}
 	_, err = look(t, a, task)
 	require.ErrorContains(t, err, "wait for the end of unpeering/milan: Temporal does not answer")
+
+	e.fails, a.Now = nil, nil
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(activity.ErrActivityPaused)
+	_, err = run[[]fleet.Result](t, a.Look, task, under(ctx))
+	require.Error(t, err, "who is called off does not recover")
 }
 
 func names(n int) (all []activities.DriverName) {

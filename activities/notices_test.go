@@ -163,3 +163,44 @@ func TestTheChoiceIsShown(t *testing.T) {
 	require.Less(t, len(shown.all()[0]), 400, "messages are cut")
 	require.Equal(t, "ProviderSelected a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
 }
+
+// Where there was no attempt, or somebody else has failed, no attempt is shown as failed.
+func TestOnlyTheLastAttemptIsShownAsFailed(t *testing.T) {
+	failed := func(provider string) *fleet.Failure {
+		return fleet.NewFailure(fleet.CodeTimeout, provider, "", "silent")
+	}
+	milan := &fleet.Offer{Provider: "milan"}
+	for name, c := range map[string]struct {
+		view  fleet.View
+		shown bool
+	}{
+		"its provider failed":   {fleet.View{Attempt: 1, Offer: milan, Failure: failed("milan")}, true},
+		"nobody failed":         {fleet.View{Attempt: 1, Offer: milan}, false},
+		"the first is to come":  {fleet.View{Offer: milan, Failure: failed("milan")}, false},
+		"nobody was asked":      {fleet.View{Attempt: 1, Failure: failed("milan")}, false},
+		"another has failed it": {fleet.View{Attempt: 1, Offer: milan, Failure: failed("turin")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := &board{}
+			_, err := run[activities.SelectOutput](t, (&activities.Activities{Notices: shown}).Select,
+				activities.SelectInput{Spec: spec, View: c.view})
+			require.NoError(t, err)
+			require.Equal(t, c.shown, len(shown.all()) == 1, "%v", shown.all())
+		})
+	}
+}
+
+// People are warned of what they may have to do something about.
+func TestReasonsThatWarn(t *testing.T) {
+	for _, r := range []activities.Reason{activities.ReasonNodeDiffers, activities.ReasonAttemptFailed,
+		activities.ReasonLost, activities.ReasonDrainFailed, activities.ReasonInstanceFailed, activities.ReasonInstanceStuck,
+		activities.ReasonPeeringFailed} {
+		require.True(t, r.Warns(), r)
+	}
+	for _, r := range []activities.Reason{activities.ReasonProviderSelected, activities.ReasonJoining,
+		activities.ReasonNodeReady, activities.ReasonAttemptCancelled, activities.ReasonAttemptUndone,
+		activities.ReasonDraining, activities.ReasonDrained, activities.ReasonReleased, activities.ReasonPeeringEstablished,
+		activities.ReasonPeeringRemoved, activities.ReasonLeftoverRemoved} {
+		require.False(t, r.Warns(), r)
+	}
+}

@@ -146,3 +146,16 @@ func TestCompareJudges(t *testing.T) {
 	require.Empty(t, m.told, "once is not twice")
 	require.Empty(t, w.calls)
 }
+
+// A look that is called off is no evidence, and who cannot be listed is not silent.
+func TestObserveAndWitnessFail(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := &activities.Activities{Backend: &world{observe: backend.ErrUnreachable}, Catalog: offering{}}
+	_, err := run[comparison.Evidence](t, a.Observe, fleet.Provider{ID: "milan"}, under(ctx))
+	require.Error(t, err)
+
+	a.Backend = &world{err: errors.New("no answer")}
+	_, err = run[bool](t, a.Witness, []string{"milan"})
+	require.ErrorContains(t, err, "no answer")
+}

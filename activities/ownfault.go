@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -93,11 +92,11 @@ func (f *fault) ask(ctx context.Context, now func() time.Time, bound time.Durati
 	if fresh {
 		return is
 	}
-	found := f.asking.DoChan("", func() (_ any, err error) {
+	found := f.asking.DoChan("", func() (any, error) {
 		defer func() {
 			if cause := recover(); cause != nil { // it would end the worker: this runs in nobody's activity
-				err = fmt.Errorf("look for a fault of our own: %v\n%s", cause, debug.Stack())
-				activity.GetLogger(ctx).Error("the look panics; no fault is assumed", "error", err)
+				activity.GetLogger(ctx).Error("the look for a fault of our own panics; none is assumed", "cause", cause, "stack",
+					string(debug.Stack()))
 			}
 		}()
 		// Others wait for it too, so it does not end with this step.

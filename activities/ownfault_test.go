@@ -156,6 +156,80 @@ func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
 	}
 }
 
+// Only looks in a row count for that half hour: an answer in between, or a minute without a look, begins it anew.
+func TestTheHalfHourIsOneOfLooksInARow(t *testing.T) {
+	for name, between := range map[string]func(w *world, clock *wall, look func() string){
+		"an answer": func(w *world, clock *wall, look func() string) {
+			w.answers = []string{"turin"}
+			require.Empty(t, look())
+			w.answers = nil
+			clock.pass(time.Minute)
+		},
+		"nobody looks": func(_ *world, clock *wall, _ func() string) { clock.pass(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, w := &wall{at: noon}, &world{verb: fails(backend.ErrUnreachable)}
+			a := &activities.Activities{Backend: w, Now: clock.now, Catalog: offering{offers: []fleet.Offer{
+				{Provider: "turin", Credentials: fleet.Credentials{KubeconfigFile: "turin"}}}}}
+			look := func() string {
+				b := &beats{}
+				require.Error(t, establish(t, a, time.Hour, b))
+				return b.last.Stands
+			}
+			for range 2 {
+				for minutes := range 30 {
+					require.NotEmpty(t, look(), "after %d minutes", minutes)
+					clock.pass(time.Minute)
+				}
+				between(w, clock, look)
+			}
+		})
+	}
+}
+
+// asked counts how often providers are asked who they are.
+type asked struct {
+	world
+	times int
+}
+
+func (a *asked) Identify(context.Context, fleet.Credentials) (string, error) {
+	a.times++
+	return "", backend.ErrUnreachable
+}
+
+// Many steps ask about a fault at once: what one has found out holds for two seconds.
+func TestAFaultIsLookedForOnce(t *testing.T) {
+	clock, w := &wall{at: noon}, &asked{}
+	w.verb = fails(backend.ErrUnreachable)
+	a := &activities.Activities{Backend: w, Now: clock.now, Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}}}
+	for _, c := range []struct {
+		pass time.Duration
+		want int
+	}{{0, 1}, {0, 1}, {2*time.Second - 1, 1}, {1, 2}, {time.Second, 2}} {
+		clock.pass(c.pass)
+		b := &beats{}
+		require.Error(t, establish(t, a, time.Minute, b))
+		require.Equal(t, "no provider answers this cluster", b.last.Stands)
+		require.Equal(t, c.want, w.times)
+	}
+}
+
+// While a step works others are asked about its provider's silence only when that has been seen: a clock that stood for
+// it stands on, one that went on is not stopped.
+func TestAWorkingStepAsksOthersOnlyWhenItsProviderWasSilent(t *testing.T) {
+	const isolated = "no provider answers this cluster"
+	for _, stood := range []string{"", isolated} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &beats{before: &activities.Beat{Stage: "slice-auth", At: time.Now(), Stands: stood}}
+			a := &activities.Activities{Messages: &messages{}, Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}},
+				Backend: &world{verb: func(ctx context.Context) error { wait(ctx, 8*time.Second); return errors.New("not yet") }}}
+			require.Error(t, ended(t, a.Join, joining(), b.env))
+			require.Equal(t, stood, b.last.Stands)
+		})
+	}
+}
+
 // wait passes time, or the rest of the context's.
 func wait(ctx context.Context, d time.Duration) {
 	bounded, cancel := context.WithTimeout(ctx, d)

@@ -130,6 +130,8 @@ func TestTheNetworksClock(t *testing.T) {
 			before: activities.Beat{Stage: "connection", Spent: spent, Network: 59 * time.Second}},
 		"the peering's is used up": {gaveUp: "1m10s",
 			before: activities.Beat{Stage: "nonce", Spent: spent, Network: 10 * time.Second}},
+		"the network's is just used up": {gaveUp: "1m0s",
+			before: activities.Beat{Stage: "nonce", Spent: spent, Network: 60 * time.Second}},
 		"the network's is not used": {before: activities.Beat{Stage: "nonce", Spent: spent, Network: 59 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +186,7 @@ func TestAPassIsShort(t *testing.T) {
 		require.ErrorAs(t, err, &app)
 		require.False(t, app.NonRetryable())
 		require.Equal(t, "waiting for slice-auth: no answer yet", app.Message())
-		require.Equal(t, activities.PassBound, time.Since(began))
+		require.Equal(t, 4*time.Second, time.Since(began))
 	})
 }
 
@@ -320,6 +322,77 @@ func TestALateRunDoesNothing(t *testing.T) {
 				require.False(t, app.NonRetryable(), "it is asked again")
 				require.ErrorContains(t, err, c.err)
 			})
+		}
+	}
+}
+
+// staged is a provider whose peering takes three seconds, then two for its network, and then fails.
+type staged struct {
+	world
+	clock *wall
+}
+
+func (s *staged) Establish(_ context.Context, _ fleet.Provider, p backend.Progress) error {
+	p(backend.StageNonce, "")
+	s.clock.pass(3 * time.Second)
+	p(backend.StageConnection, "")
+	s.clock.pass(2 * time.Second)
+	p(backend.StageGatewayKeys, "")
+	p(backend.StageNonce, "")
+	s.clock.pass(4 * time.Second)
+	return backend.ErrUnreachable
+}
+
+// Each stage's time counts for what it is a stage of.
+func TestAPassCountsItsStages(t *testing.T) {
+	clock, b := &wall{at: noon}, &beats{}
+	a := &activities.Activities{Backend: &staged{clock: clock}, Catalog: offering{}, Now: clock.now}
+	require.Error(t, establish(t, a, time.Minute, b))
+	require.Equal(t, activities.Beat{Stage: "nonce", Spent: 9 * time.Second, Network: 2 * time.Second, At: clock.now()},
+		b.last)
+}
+
+// A budget without one for the network is for all stages together.
+func TestADrainsBudgetIsForAllStages(t *testing.T) {
+	for spent, gaveUp := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
+		b := &beats{before: &activities.Beat{Stage: "connection", Spent: spent, Network: 6 * time.Second, At: noon}}
+		a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: (&wall{at: noon}).now,
+			Catalog: offering{}}
+		err := ended(t, a.Drain, activities.DrainInput{Attempt: attempt("a-t0-1"),
+			Budget: metav1.Duration{Duration: 10 * time.Second}}, b.env)
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app)
+		require.Equal(t, gaveUp, app.NonRetryable(), "after %s", spent)
+	}
+}
+
+// What never gives up has a clock too, for people, which stands for nobody's fault.
+func TestAReturnsClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &beats{}
+		a := &activities.Activities{Backend: &world{verb: hangs, err: errors.New("connection refused")}}
+		require.Error(t, ended(t, a.Return, activities.ReturnInput{Attempt: attempt("a-t0-1")}, b.env))
+		require.Equal(t, 4*time.Second, b.last.Spent)
+		require.Empty(t, b.last.Stands)
+	})
+}
+
+// A step is not done before its entity knows.
+func TestAStepWhoseEndIsNotTold(t *testing.T) {
+	at := attempt("a-t0-1")
+	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}
+	for name, call := range map[string]func(*activities.Activities) (do, arg any){
+		"Join":          func(a *activities.Activities) (any, any) { return a.Join, joining() },
+		"Return":        func(a *activities.Activities) (any, any) { return a.Return, activities.ReturnInput{Attempt: at} },
+		"Establish":     func(a *activities.Activities) (any, any) { return a.Establish, peer },
+		"RemovePeering": func(a *activities.Activities) (any, any) { return a.RemovePeering, peer },
+	} {
+		shown := &board{}
+		do, arg := call(&activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: running(), Notices: shown,
+			Messages: &messages{fails: map[string]error{"milan": errors.New("no answer"), "a": errors.New("no answer")}}})
+		require.ErrorContains(t, ended(t, do, arg), "no answer", name)
+		for _, line := range shown.all() {
+			require.Contains(t, line, "are being made", name)
 		}
 	}
 }

@@ -50,3 +50,41 @@ func TestDeliverTellsProviders(t *testing.T) {
 	require.Equal(t, []fleet.Result{{ID: 3, Outcome: fleet.OutcomeDone}}, out)
 	require.Equal(t, []fleet.HoldRequest{hold}, m.holds)
 }
+
+// What is not known of a provider is not guessed; what need not be known is not asked for.
+func TestLookForStandbysWithoutAList(t *testing.T) {
+	broken := errors.New("no answer")
+	offers := []fleet.Offer{{Name: "m", Provider: "milan", Lendable: cpu("8")}}
+	held := []fleet.Standby{{Provider: "milan", Key: fleet.StandbyKey("a", "e", 1)}}
+	for name, c := range map[string]struct {
+		catalog offering
+		holds   error // of the providers
+		lists   error // of the peerings
+		held    []fleet.Standby
+		says    string
+	}{
+		"no offers": {catalog: offering{err: broken}, says: "list offers: no answer"},
+		"no holds": {
+			catalog: offering{offers: offers}, holds: broken, says: "read holds of provider milan: no answer",
+		},
+		"a provider not running": {catalog: offering{offers: offers}, holds: fleet.ErrNotRunning, held: held},
+		"no peerings":            {catalog: offering{offers: offers}, lists: broken, says: "list peerings: no answer"},
+		"as many as it is to be": {catalog: offering{offers: offers}, lists: broken, held: held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := running("milan")
+			e.err = c.holds
+			q := fleet.StandbyQuestion{Spec: spec, Held: c.held}
+			q.Spec.Standby = 1
+			out, err := run[[]fleet.Result](t,
+				(&activities.Activities{Entities: e, Backend: &world{err: c.lists}, Catalog: c.catalog}).Look,
+				activities.Task{Kind: fleet.CommandStandby, Group: "a", Standby: &q})
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Len(t, out[0].Standby, 1)
+		})
+	}
+}

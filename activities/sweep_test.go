@@ -125,3 +125,25 @@ func TestNoRoomIsTold(t *testing.T) {
 	require.Error(t, ended(t, a.Establish, in))
 	require.Len(t, m.holds, 1, "it is the provider that does not answer")
 }
+
+// A sweep that cannot list everything keeps what the one before has found, and asks nobody.
+func TestSweepWithoutAList(t *testing.T) {
+	broken := errors.New("no answer")
+	last := comparison.Sweep{At: noon, Orphans: []fleet.Orphan{orphan("milan", "slice", attempt("a-t0-1"))}}
+	for says, a := range map[string]*activities.Activities{
+		"read groups":    {Backend: &leaving{}, Catalog: offering{}, Entities: &entities{err: broken}},
+		"read providers": {Backend: &leaving{}, Catalog: offering{}, Entities: unpublished{&entities{}, broken}},
+		"list offers":    {Backend: &leaving{}, Catalog: offering{err: broken}, Entities: &entities{}},
+		"list objects":   {Backend: hidden{&leaving{}}, Catalog: offering{}, Entities: &entities{}},
+	} {
+		_, err := run[comparison.Sweep](t, a.Sweep, activities.SweepInput{Last: last, At: noon.Add(time.Hour)})
+		require.ErrorContains(t, err, says+": no answer")
+	}
+}
+
+// hidden has peerings, and objects that cannot be listed.
+type hidden struct{ *leaving }
+
+func (hidden) List(context.Context, string) ([]fleet.Found, error) {
+	return nil, errors.New("no answer")
+}

@@ -137,6 +137,7 @@ func TestPayloads(t *testing.T) {
 	require.Equal(t, &fleet.PeeringInput{Run: 2}, activities.Start{Peering: &fleet.PeeringInput{Run: 2}}.Input())
 	require.Equal(t, "start and 1 more", activities.Summary([]activities.Task{{Kind: fleet.CommandStart},
 		{Kind: fleet.CommandUndo}}))
+	require.Equal(t, "start", activities.Summary([]activities.Task{{Kind: fleet.CommandStart}}))
 	require.True(t, activities.Delivers(fleet.CommandUndo))
 	require.False(t, activities.Delivers(fleet.CommandCheck))
 }
@@ -156,4 +157,55 @@ func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	require.Equal(t, fleet.OutcomeAlready, results[1].Outcome)
 	require.Contains(t, f.calls, "terminate peering/milan")
 	require.NotContains(t, f.calls, "terminate peering/rome")
+}
+
+// unseen are workflows that can be started and told, and not be described.
+type unseen struct{ *flows }
+
+func (unseen) Status(context.Context, string) (activities.Status, error) {
+	return activities.Status{}, errors.New("no answer")
+}
+
+// A peering is begun once. What became of one that runs already, or of a driver that is closed, is not guessed where
+// nobody can tell.
+func TestDeliverWhatCannotBeDescribed(t *testing.T) {
+	peering := activities.Task{Start: &activities.Start{ID: "peering/milan", Peering: &fleet.PeeringInput{}}}
+	signal := activities.Task{Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}
+	there := map[string]activities.Status{"peering/milan": {Running: true}}
+	for name, c := range map[string]struct {
+		task   activities.Task
+		status map[string]activities.Status
+		want   fleet.Outcome
+	}{
+		"a new peering":           {task: peering, want: fleet.OutcomeDone},
+		"a peering that is there": {task: peering, status: there, want: fleet.OutcomeFailed},
+		"a driver that is closed": {task: signal, want: fleet.OutcomeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &flows{status: c.status}
+			results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: unseen{f}}).Deliver,
+				[]activities.Task{c.task})
+			require.NoError(t, err)
+			require.Equal(t, c.want, results[0].Outcome)
+			require.Equal(t, c.want == fleet.OutcomeFailed, results[0].Error == "no answer", results[0].Error)
+			require.Len(t, f.calls, 1)
+		})
+	}
+}
+
+// A batch is served by four at once, however large it is.
+func TestABatchIsServedByFour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &gradual{}
+		var batch []activities.Task
+		for n := range 12 {
+			batch = append(batch, activities.Task{Start: &activities.Start{ID: strconv.Itoa(n)}})
+		}
+		began := time.Now()
+		results, err := (&activities.Activities{Workflows: f}).Deliver(t.Context(), batch)
+		require.NoError(t, err)
+		require.Len(t, results, 12)
+		require.EqualValues(t, 4, f.most.Load())
+		require.Equal(t, 3*900*time.Millisecond, time.Since(began))
+	})
 }
