@@ -38,28 +38,35 @@ func (p *probe) run(s *stack) (stop func()) {
 	require.NoError(s.t, server.Start(s.ctx))
 	ctx, cancel := context.WithCancel(s.ctx)
 	var running sync.WaitGroup
-	every := func(d time.Duration, into *calls, call func(context.Context) error) {
+	every := func(d time.Duration, inTurn ...func()) {
 		running.Go(func() {
 			tick := time.NewTicker(d)
 			defer tick.Stop()
-			for {
+			for n := 0; ; n++ {
 				select {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					running.Go(func() { p.time(ctx, into, call) }) // at its time, however long the one before takes
+					running.Go(inTurn[n%len(inTurn)]) // at its time, however long the one before takes
 				}
 			}
 		})
 	}
-	every(time.Second, &p.increase, func(ctx context.Context) error {
-		_, err := server.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: probeGroup, Delta: 1})
-		return err
+	// Cluster Autoscaler does not delete in the loop in which it has scaled up (core/static_autoscaler.go), so neither is
+	// called at the moment of the other.
+	every(time.Second/2, func() {
+		p.time(ctx, &p.increase, func(ctx context.Context) error {
+			_, err := server.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: probeGroup, Delta: 1})
+			return err
+		})
+	}, func() {
+		p.time(ctx, &p.remove, func(ctx context.Context) error { return removeOne(ctx, server) })
 	})
-	every(time.Second, &p.remove, func(ctx context.Context) error { return removeOne(ctx, server) })
-	every(200*time.Millisecond, &p.refresh, func(ctx context.Context) error {
-		_, err := server.Refresh(ctx, &protos.RefreshRequest{})
-		return err
+	every(time.Second/5, func() {
+		p.time(ctx, &p.refresh, func(ctx context.Context) error {
+			_, err := server.Refresh(ctx, &protos.RefreshRequest{})
+			return err
+		})
 	})
 	return func() { cancel(); running.Wait() }
 }
