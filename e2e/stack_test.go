@@ -84,6 +84,9 @@ func withProduction(s *stack) { s.replicated = true }
 // envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 
+// envPodStart is how long the lab's kubelets take to start a pod; default none.
+const envPodStart = "LIQO_AUTOSCALER_E2E_POD_START"
+
 // newStack builds and starts all of it. The test's end stops it again.
 func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, options ...func(*stack)) *stack {
 	t.Helper()
@@ -111,7 +114,9 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 
 	network := cmp.Or(os.Getenv(envNetwork), string(fleet.NetworkNone))
 	s.gateways = network == string(fleet.NetworkGateway)
-	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2), Gateways: s.gateways})
+	podStart, err := time.ParseDuration(cmp.Or(os.Getenv(envPodStart), "0"))
+	require.NoError(t, err, envPodStart)
+	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2), Gateways: s.gateways, PodStart: podStart})
 	timing.done("lab up")
 	s.consumer = newCluster(t, s.lab, lab.Consumer)
 	for _, name := range s.lab.Providers {

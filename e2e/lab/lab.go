@@ -33,6 +33,9 @@ type Options struct {
 	// clusters with a network are Connected then, and can be parted with Cut. It takes CAP_SYS_ADMIN, CAP_NET_ADMIN and
 	// /dev/net/tun. Without it such pods are said to run, and no network is ever connected.
 	Gateways bool
+	// PodStart is how long each pod takes from its node to its first process, what a kubelet spends on sandbox, network and
+	// image. Default: nothing.
+	PodStart time.Duration
 	// NoNetworking installs Liqo without its networking module, and with the check of the network disabled.
 	NoNetworking bool
 	// Log gets a line now and then. Default: none.
@@ -86,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	config := keep.Config{Root: o.Root, Bin: bin, LiqoVersion: v.liqo, Providers: o.Providers, Slot: o.Slot,
-		NoNetworking: o.NoNetworking, Gateways: o.Gateways}
+		NoNetworking: o.NoNetworking, Gateways: o.Gateways, PodStart: o.PodStart}
 	l := &Lab{Root: o.Root, Bin: bin, Providers: config.Clusters()[1:], KubernetesVersion: v.kubernetes,
 		LiqoVersion: v.liqo, lock: lock}
 	if err := l.start(ctx, sources, config, o.Log); err != nil {

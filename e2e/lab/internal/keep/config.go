@@ -6,6 +6,7 @@ package keep
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Config says which lab to keep. It travels as one line of JSON from the owner to the keeper.
@@ -18,6 +19,8 @@ type Config struct {
 
 	NoNetworking bool // Liqo without its networking module
 	Gateways     bool // Liqo's gateways run
+	// PodStart is how long a pod takes from its node to its first process.
+	PodStart time.Duration
 }
 
 // WireGuardGo is the name of the program that Liqo before 1.2 runs by its path in the image, and of its folder in Bin.

@@ -20,6 +20,7 @@ import (
 // nothing.
 type containers struct {
 	uid       string
+	admitted  time.Time
 	ip        string
 	processes map[string]*proc.Process // by container, the newest
 	restarts  map[string]int32         // likewise
@@ -36,7 +37,8 @@ const (
 	stopPatience = 5 * time.Second
 )
 
-// ensure starts what the pod needs and does not have. A process that ended by itself is started again after a pause.
+// ensure starts what the pod needs and does not have; nil when its time to start is not over. A process that ended by
+// itself is started again after a pause.
 func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*containers, error) {
 	k.mu.Lock()
 	ran := k.running[key]
@@ -53,6 +55,10 @@ func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*con
 		k.mu.Lock()
 		k.running[key] = ran
 		k.mu.Unlock()
+	}
+	if left := time.Until(ran.admitted.Add(k.PodStart)); left > 0 {
+		k.queue.AddAfter(key, left)
+		return nil, nil
 	}
 	for _, container := range k.real(pod) {
 		if err := k.keepRunning(key, pod, container, ran); err != nil {
@@ -80,7 +86,7 @@ func isVirtualKubelet(c corev1.Container) bool {
 
 // admit makes what the pod's containers share.
 func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) (ran *containers, err error) {
-	ran = &containers{uid: string(pod.UID), processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
+	ran = &containers{uid: string(pod.UID), admitted: time.Now(), processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
 	ran.ip = k.nextIP(slices.ContainsFunc(pod.Spec.Containers, isVirtualKubelet))
 	if k.Gateways && isGateway(pod) {
 		ran.sandbox, err = k.newSandbox(ctx, pod)

@@ -127,7 +127,7 @@ func (k *kubelet) sync(ctx context.Context, key string) error {
 		return nil
 	}
 	ran, err := k.ensure(ctx, key, pod)
-	if err != nil {
+	if err != nil || ran == nil {
 		return err
 	}
 	return k.report(ctx, pod, ran)
