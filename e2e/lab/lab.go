@@ -33,8 +33,8 @@ type Options struct {
 	// clusters with a network are Connected then, and can be parted with Cut. It takes CAP_SYS_ADMIN, CAP_NET_ADMIN and
 	// /dev/net/tun. Without it such pods are said to run, and no network is ever connected.
 	Gateways bool
-	// PodStart is how long each pod takes from its node to its first process, what a kubelet spends on sandbox, network and
-	// image. Default: nothing.
+	// PodStart is how long each pod takes from its node to its first process, what a kubelet spends on sandbox, network
+	// and image. Default: nothing.
 	PodStart time.Duration
 	// NoNetworking installs Liqo without its networking module, and with the check of the network disabled.
 	NoNetworking bool

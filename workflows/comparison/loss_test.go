@@ -44,6 +44,13 @@ func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 // saw last. Then they are.
 func TestAnotherRoundWhenInstancesAreLostSoon(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
+	const silent = fleet.AccessSilent
+	seconds := func(before ...time.Duration) (out []time.Duration) {
+		for _, n := range before {
+			out = append(out, n*time.Second)
+		}
+		return out
+	}
 	for name, c := range map[string]struct {
 		notReady  []time.Duration // before now
 		access    fleet.Access
@@ -51,14 +58,14 @@ func TestAnotherRoundWhenInstancesAreLostSoon(t *testing.T) {
 		due       time.Duration // after now; zero for none
 		lost      int
 	}{
-		"all at once":                    {[]time.Duration{40 * time.Second}, fleet.AccessSilent, time.Hour, 20 * time.Second, 1},
-		"as early as any":                {[]time.Duration{59 * time.Second}, fleet.AccessSilent, time.Hour, time.Second, 1},
-		"as late as may be":              {[]time.Duration{32 * time.Second}, fleet.AccessSilent, time.Hour, 28 * time.Second, 1},
-		"the next minute's is soon":      {[]time.Duration{31 * time.Second}, fleet.AccessSilent, time.Hour, 0, 0},
-		"this round lost it":             {[]time.Duration{time.Minute}, fleet.AccessSilent, time.Hour, 0, 0},
-		"it answers":                     {[]time.Duration{40 * time.Second}, fleet.AccessGranted, time.Hour, 0, 0},
-		"a third, when a third is ready": {[]time.Duration{44 * time.Second, 42 * time.Second, 40 * time.Second, 0}, fleet.AccessSilent, time.Hour, 18 * time.Second, 2},
-		"a minute after the last third":  {[]time.Duration{2 * time.Minute}, fleet.AccessSilent, 45 * time.Second, 10 * time.Second, 1},
+		"all at once":                    {seconds(40), silent, time.Hour, 20 * time.Second, 1},
+		"as early as any":                {seconds(59), silent, time.Hour, time.Second, 1},
+		"as late as may be":              {seconds(32), silent, time.Hour, 28 * time.Second, 1},
+		"the next minute's is soon":      {seconds(31), silent, time.Hour, 0, 0},
+		"this round lost it":             {seconds(60), silent, time.Hour, 0, 0},
+		"it answers":                     {seconds(40), fleet.AccessGranted, time.Hour, 0, 0},
+		"a third, when a third is ready": {seconds(44, 42, 40, 0), silent, time.Hour, 18 * time.Second, 2},
+		"a minute after the last third":  {seconds(120), silent, 45 * time.Second, 10 * time.Second, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var since []time.Time

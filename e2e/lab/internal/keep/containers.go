@@ -86,7 +86,8 @@ func isVirtualKubelet(c corev1.Container) bool {
 
 // admit makes what the pod's containers share.
 func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) (ran *containers, err error) {
-	ran = &containers{uid: string(pod.UID), admitted: time.Now(), processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
+	ran = &containers{uid: string(pod.UID), admitted: time.Now(),
+		processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
 	ran.ip = k.nextIP(slices.ContainsFunc(pod.Spec.Containers, isVirtualKubelet))
 	if k.Gateways && isGateway(pod) {
 		ran.sandbox, err = k.newSandbox(ctx, pod)
