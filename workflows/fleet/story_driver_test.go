@@ -72,6 +72,12 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 	if i.Failure != nil {
 		state += ", " + string(i.Failure.Code)
 	}
+	if i.Force {
+		state += ", forced"
+	}
+	if i.Leaving {
+		state += ", leaving"
+	}
 	if state != s.state {
 		out = append(out, state)
 	}
@@ -97,6 +103,12 @@ func actionText(a driver.Action) (out []string) {
 	}
 	if v := a.Tell; v != nil {
 		text := fmt.Sprintf("-> tell %s attempt %d, sequence %d, %s", v.Phase, v.Attempt, v.Sequence, v.End)
+		if v.Failure != nil {
+			text += ", " + string(v.Failure.Code)
+		}
+		if v.Stuck != "" {
+			text += ", stuck"
+		}
 		for _, left := range v.Left {
 			text += ", left " + left.ObjectName() + " on " + left.Provider.ID
 		}

@@ -31,9 +31,20 @@ func (g *groupStory) tell(verb string, w words, now time.Time) []string {
 		require.NoError(g, g.l.Operate(fleet.Configure, fleet.Request{Spec: storySpec()}, now))
 		g.rows, g.seen = map[string]string{}, 1
 		g.l.Step(fleet.GroupInput{}, now)
-		return g.follows(nil)
+		return g.follows(nil, now)
 	}
-	return g.follows(g.play(verb, w, now))
+	before := g.l.Snapshot(now)
+	out := g.play(verb, w, now)
+	if after := g.l.Snapshot(now); after.Position() == before.Position() {
+		for _, s := range []*fleet.Snapshot{&before, &after} { // these go on with the next change
+			s.Cost = money.Cost{}
+			for n := range s.Standby {
+				s.Standby[n].Worse = time.Time{}
+			}
+		}
+		g.requireSame(before, after)
+	}
+	return g.follows(out, now)
 }
 
 func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
@@ -215,7 +226,7 @@ func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 }
 
 // follows are the commands and rows that are new.
-func (g *groupStory) follows(out []string) []string {
+func (g *groupStory) follows(out []string, now time.Time) []string {
 	for _, c := range g.l.Commands.Open {
 		if c.ID > g.seen {
 			out = append(out, commandText(c))
@@ -226,6 +237,9 @@ func (g *groupStory) follows(out []string) []string {
 	order := []string{""}
 	if g.l.Recovering {
 		rows[""] += ", recovering"
+	}
+	if due := g.l.Due(now); !due.IsZero() {
+		rows[""] += ", due " + due.Format(time.TimeOnly)
 	}
 	if rate, _ := g.l.Cost.Rate(); rate > 0 {
 		rows[""] += fmt.Sprintf(", %g an hour, %.2f so far", rate.Float(), g.l.Cost.ThisMonth().Float())
@@ -239,9 +253,13 @@ func (g *groupStory) follows(out []string) []string {
 	for _, h := range g.l.Standby {
 		order, rows[h.Key] = append(order, h.Key), fmt.Sprintf("%s %s by %s", h.Key, h.State, h.Provider)
 	}
+	moved := map[string]string{}
+	for _, m := range g.l.Transitions() {
+		moved[m.Instance] += fmt.Sprintf(" (%s by %s)", m.From, m.Event)
+	}
 	for _, name := range order {
-		if g.rows[name] != rows[name] {
-			out = append(out, rows[name])
+		if g.rows[name] != rows[name] || moved[name] != "" {
+			out = append(out, rows[name]+moved[name])
 		}
 	}
 	for _, name := range sortedNames(g.rows) {
@@ -258,10 +276,8 @@ func rowText(e *fleet.Entry) string {
 	if e.Attempt > 0 {
 		text += fmt.Sprintf(" attempt %d on %s", e.Attempt, e.Provider())
 	}
-	for word, is := range map[string]bool{", leaving": e.Leaving} {
-		if is {
-			text += word
-		}
+	if e.Leaving {
+		text += ", leaving"
 	}
 	if e.NotReady {
 		text += ", not ready"

@@ -77,7 +77,11 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	default:
 		require.Fail(s, "a provider's story has no verb "+verb)
 	}
+	before, published := s.p.Snapshot(now), !s.p.Recovering
 	s.p.Step(in, now)
+	if after := s.p.Snapshot(now); published && after.Revision == before.Revision {
+		s.requireSame(before, after)
+	}
 	return s.follows(now)
 }
 
@@ -154,6 +158,18 @@ func (s *providerStory) follows(now time.Time) (out []string) {
 	}
 	if !s.p.Cordoned.IsZero() {
 		phase += ", cordoned"
+	}
+	if f := s.p.Failure; f != nil {
+		phase += fmt.Sprintf(", failed %d times, last by %s", s.p.Failures, f.Code)
+	}
+	if s.p.Refusing != nil {
+		phase += ", " + string(s.p.Refusing.Kind)
+	}
+	if !s.p.Standing.Good() {
+		phase += ", " + s.p.Standing.Condition()
+	}
+	for _, moved := range s.p.Transitions() {
+		out = append(out, fmt.Sprintf("%s to %s by %s", moved.From, moved.To, moved.Event))
 	}
 	if phase != s.phase {
 		out = append(out, phase)

@@ -32,10 +32,10 @@ func (r *roundStory) tell(verb string, w words, now time.Time) []string {
 			in.Facts = append(in.Facts, fleet.Fact{Instance: name, Attempt: 1, Kind: kind})
 		}
 		r.l.Step(in, now)
-		return r.follows(nil)
+		return r.follows(nil, now)
 	case "configure":
 		r.configure(w, now)
-		return r.follows(nil)
+		return r.follows(nil, now)
 	case "round":
 		return r.round(w, now)
 	default:
@@ -102,7 +102,7 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 		now = now.Add(3 * time.Minute)
 	}
 	r.l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: number, Began: began, Lost: j.Losses["a"]}}, now)
-	return r.follows(out)
+	return r.follows(out, now)
 }
 
 func (r *roundStory) evidence(id string, w words) comparison.Evidence {

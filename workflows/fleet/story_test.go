@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -145,6 +146,15 @@ func (s *subject) books(name, epoch string) {
 	s.booked[short] = name
 }
 
+// requireSame fails when what is published has changed: its revision has not, by which the entity knows.
+func (s *subject) requireSame(before, after any) {
+	was, err := json.Marshal(before)
+	require.NoError(s, err)
+	is, err := json.Marshal(after)
+	require.NoError(s, err)
+	require.JSONEq(s, string(was), string(is), "what is published has changed under one revision")
+}
+
 // words are what stands on a line: words alone, and key=value pairs.
 type words struct {
 	plain []string
@@ -247,9 +257,9 @@ func commandText(c fleet.Command) string {
 		}
 	}
 	if c.Answer != nil {
-		text = "answer " + c.Answer.Key + ": " + string(c.Answer.State)
-		if c.Answer.Failure != nil {
-			text += ", " + c.Answer.Failure.Message
+		text = fmt.Sprintf("answer %s %s: %s", c.Driver, c.Answer.Key, c.Answer.State)
+		if f := c.Answer.Failure; f != nil {
+			text += fmt.Sprintf(", %s: %s", f.Code, f.Message)
 		}
 	}
 	if !c.NotBefore.IsZero() {
