@@ -52,7 +52,7 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 
 // Take subtracts n nodes of a shape.
 func (c *Candidate) Take(n int, shape corev1.ResourceList) {
-	if n <= 0 {
+	if n < 1 {
 		return
 	}
 	c.Nodes += n
@@ -69,7 +69,7 @@ func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	}
 }
 
-// room is how many nodes of the shape fit, at most 1,000, and not less than none.
+// room is how many nodes of the shape a candidate that fits has places for: one at least, and at most 1,000.
 func (c *Candidate) room(shape []amount) int {
 	most := 1000
 	if c.Offer.MaxNodes > 0 {
@@ -81,7 +81,7 @@ func (c *Candidate) room(shape []amount) int {
 			most = min(most, int(have.AsApproximateFloat64()/shape[n].Want.AsApproximateFloat64()+1e-9))
 		}
 	}
-	return max(most, 0)
+	return max(most, 1)
 }
 
 func (c Candidate) free() corev1.ResourceList {
@@ -105,12 +105,12 @@ func Room(spec fleet.GroupSpec, candidates []Candidate, now time.Time) map[strin
 
 // Place takes the cheapest places that the candidates have for n nodes of the group.
 func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
-	if n <= 0 {
+	if n < 1 {
 		return
 	}
 	q := judge(spec, candidates, nil, now)
 	for j := range q.best(q.choice(Rank{Name: spec.ID})) {
-		if j.filter != "" || n <= 0 {
+		if j.filter != "" || n == 0 {
 			return
 		}
 		taken := min(n, j.candidate.room(q.shape))

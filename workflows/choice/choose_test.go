@@ -3,6 +3,7 @@ package choice_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 var chooseAt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -66,6 +68,13 @@ func TestChooseFilters(t *testing.T) {
 		"refused": {refused: []string{"p"}, filter: choice.FilterRefused,
 			reason: "it failed this instance before"},
 		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5 USD"},
+		"of another provider": {spec: func(s *fleet.GroupSpec) { s.Provider = "q" }, filter: choice.FilterProvider,
+			reason: "the group is of provider q"},
+		"of its provider": {spec: func(s *fleet.GroupSpec) { s.Provider = "p" }, reason: "fits at price 0.5 USD"},
+		"refuses": {change: func(c *choice.Candidate) { c.Refusing = "no" }, filter: choice.FilterRefusing,
+			reason: "the provider refuses this cluster: no"},
+		"refuses at length": {change: func(c *choice.Candidate) { c.Refusing = strings.Repeat("x", 1000) },
+			filter: choice.FilterRefusing, reason: "the provider refuses this cluster: " + strings.Repeat("x", 264) + "…"},
 		"cordoned": {change: func(c *choice.Candidate) { c.Cordoned = true }, filter: choice.FilterCordoned,
 			reason: "an operator cordoned the provider"},
 		"labels": {change: func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
@@ -204,6 +213,98 @@ func TestDecisionsStaySmall(t *testing.T) {
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(raw), choice.MaxDecision)
+	one, err := json.Marshal(d.Verdicts[0])
+	require.NoError(t, err)
+	require.Greater(t, len(raw)+len(one)+1, choice.MaxDecision, "no more is left out than must be")
+
+	for i := range candidates[:2] {
+		candidates[i].Offer.Name = strings.Repeat("x", choice.MaxDecision)
+	}
+	d = choice.Choose(chooseSpec, candidates[:2], nil, choice.Rank{}, chooseAt)
+	require.Equal(t, "p001", d.Chosen)
+	require.Len(t, d.Verdicts, 1, "the chosen one stays")
+}
+
+// An offer with what is taken of it: of a newer offer only as much is left as the holds leave, and what it does not
+// name is not there.
+func TestCandidateOfAProvider(t *testing.T) {
+	for _, row := range fleet.PeeringMachine {
+		warm := row.Phase == fleet.Established || row.Phase == fleet.Lingering
+		require.Equal(t, warm, choice.CandidateOf(fleet.Offer{}, fleet.ProviderSnapshot{Phase: row.Phase}).Warm, row.Phase)
+	}
+	newer := fleet.Offer{Provider: "p", Lendable: amounts("cpu", "10", "memory", "8Gi")}
+	state := fleet.ProviderSnapshot{Holds: []string{"a-t0-1-1", "a-t0-2-1"},
+		Refusing: &fleet.ProviderRefusal{Reason: "its words"}}
+	require.Equal(t, choice.Candidate{Offer: newer, Nodes: 2, Refusing: "its words"}, choice.CandidateOf(newer, state))
+	state.Offer, state.Refusing = &fleet.Offer{Lendable: amounts("cpu", "6", "nvidia.com/gpu", "2")}, nil
+	state.Free = amounts("cpu", "1500m", "nvidia.com/gpu", "1")
+	c := choice.CandidateOf(newer, state)
+	require.Empty(t, c.Refusing)
+	require.Len(t, c.Free, 2)
+	require.Equal(t, "5500m", c.Free.Cpu().String())
+	require.Equal(t, "8Gi", c.Free.Memory().String())
+	require.Equal(t, "10", newer.Lendable.Cpu().String(), "the offer itself is as it was")
+}
+
+// Places are counted by what is scarcest: of a resource that is wanted, or the nodes that are offered; 1,000 at most.
+func TestRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape  corev1.ResourceList
+		change func(*choice.Candidate)
+		want   int
+	}{
+		"by cpu":    {amounts("cpu", "2", "memory", "1Gi"), nil, 4},
+		"by memory": {amounts("cpu", "1", "memory", "5Gi"), nil, 3},
+		"by nodes":  {amounts("cpu", "1"), func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 5, 2 }, 3},
+		"by what is free": {amounts("cpu", "2"),
+			func(c *choice.Candidate) { c.Free = amounts("cpu", "5", "memory", "1Gi") }, 2},
+		"none wanted": {amounts("cpu", "2", "nvidia.com/gpu", "0"),
+			func(c *choice.Candidate) { c.Offer.Lendable["nvidia.com/gpu"] = resource.MustParse("1") }, 4},
+		"not limited": {amounts("cpu", "2", "ephemeral-storage", "1Ti"), nil, 4},
+		"very many":   {amounts("cpu", "1m"), nil, 1000},
+		"in thirds": {amounts("cpu", "100m"),
+			func(c *choice.Candidate) { c.Offer.Lendable = amounts("cpu", "300m") }, 3},
+	} {
+		spec, one := chooseSpec, candidate("p", 1)
+		spec.Shape = c.shape
+		if c.change != nil {
+			c.change(&one)
+		}
+		require.Equal(t, map[string]int{"p": c.want}, choice.Room(spec, []choice.Candidate{one}, chooseAt), name)
+	}
+}
+
+// The cheapest of what fits, and has a price.
+func TestCheapest(t *testing.T) {
+	for name, c := range map[string]struct {
+		prices []float64 // negative: it does not fit
+		want   money.Money
+	}{
+		"none": {nil, 0}, "without a price": {[]float64{0}, 0}, "that does not fit": {[]float64{-1}, 0},
+		"the first": {[]float64{1, 2}, money.Of(1)}, "the last": {[]float64{2, -1, 0, 1}, money.Of(1)},
+		"a millionth": {[]float64{1, 0.000001, 2}, 1},
+	} {
+		var verdicts []choice.Verdict
+		for _, price := range c.prices {
+			verdicts = append(verdicts, choice.Verdict{Price: math.Abs(price), Fits: price >= 0})
+		}
+		require.Equal(t, c.want, choice.Cheapest(verdicts), name)
+	}
+}
+
+// Matching are offers that are only full as well, the cheapest first.
+func TestMatching(t *testing.T) {
+	full := func(c *choice.Candidate) { c.Free = corev1.ResourceList{} }
+	taken := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
+	refuses := func(c *choice.Candidate) { c.Refusing = "no" }
+	expired := func(c *choice.Candidate) { c.Offer.Expires = &chooseAt }
+	var got []string
+	for _, o := range choice.Matching(chooseSpec, []choice.Candidate{candidate("fits", 4), candidate("full", 2, full),
+		candidate("taken", 1, taken), candidate("refuses", 1, refuses), candidate("expired", 1, expired),
+		candidate("cheap", 3)}, chooseAt) {
+		got = append(got, o.Provider)
+	}
+	require.Equal(t, []string{"taken", "full", "cheap", "fits"}, got)
 }
 
 func TestShortlistKeepsTheBestInOrder(t *testing.T) {
@@ -309,7 +410,11 @@ func TestPlace(t *testing.T) {
 	left := func() map[string]int { return choice.Room(spec, candidates, chooseAt) }
 	choice.Place(spec, 0, candidates, chooseAt)
 	require.Equal(t, map[string]int{"cheap": 2, "dear": 2}, left())
-	choice.Place(spec, 3, candidates, chooseAt)
+	choice.Place(spec, -1, candidates, chooseAt)
+	require.Zero(t, candidates[1].Nodes)
+	choice.Place(spec, 1, candidates, chooseAt)
+	require.Equal(t, map[string]int{"cheap": 1, "dear": 2}, left())
+	choice.Place(spec, 2, candidates, chooseAt)
 	require.Equal(t, map[string]int{"dear": 1}, left())
 	require.Equal(t, []int{1, 2, 0}, []int{candidates[0].Nodes, candidates[1].Nodes, candidates[2].Nodes})
 	choice.Place(spec, 5, candidates, chooseAt)

@@ -16,7 +16,7 @@ type prices = map[corev1.ResourceName]float64
 
 func TestPriceOfANode(t *testing.T) {
 	shape := amounts("cpu", "2500m", "memory", "4Gi", "pods", "110", "ephemeral-storage", "10Gi", "nvidia.com/gpu", "2",
-		"hugepages-2Mi", "512Mi")
+		"hugepages-2Mi", "512Mi", "intel.com/gpu", "0")
 	for name, c := range map[string]struct {
 		factor, price float64
 		prices        prices
@@ -34,6 +34,7 @@ func TestPriceOfANode(t *testing.T) {
 		"a factor is per node's":   {prices: prices{"cpu": 0.04}, factor: 3, want: 0.1},
 		"per node wins":            {price: 0.5, prices: prices{"cpu": 0.04}, factor: 3, want: 1.5},
 		"what the shape has not":   {prices: prices{"amd.com/gpu": 1}, want: 0},
+		"none, beyond price":       {prices: prices{"intel.com/gpu": math.Inf(1)}, want: 0},
 		"for nothing":              {prices: prices{"cpu": 0}, want: 0},
 		"beyond what is accepted":  {prices: prices{"cpu": math.Inf(1)}, want: choice.MaxPrice},
 		"no number":                {prices: prices{"cpu": math.NaN()}, want: choice.MaxPrice},

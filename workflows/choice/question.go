@@ -2,7 +2,6 @@ package choice
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -36,7 +35,7 @@ type judgement struct {
 
 func judge(spec fleet.GroupSpec, candidates []Candidate, refused []string, now time.Time) *question {
 	q := &question{spec: spec, shape: amountsOf(spec.Shape), selector: labels.Everything(), refused: refused, now: now,
-		lowest: math.Inf(1), judged: make([]judgement, len(candidates))}
+		lowest: MaxPrice, judged: make([]judgement, len(candidates))}
 	if spec.Selector != nil {
 		q.selector, q.broken = metav1.LabelSelectorAsSelector(spec.Selector)
 	}

@@ -45,9 +45,7 @@ func (q *question) equals() iter.Seq[[]int] {
 			}
 			equal = append(equal, n)
 		}
-		if len(equal) > 0 {
-			yield(equal)
-		}
+		yield(equal)
 	}
 }
 
@@ -164,40 +162,32 @@ func (q *question) oneByOne(rank Rank) int {
 		place
 		own int
 	}
-	prefer := func(a, b trial) int {
+	prefer := func(a, b *trial) int {
 		if c := favours(&a.judgement, &b.judgement); c != 0 {
 			return c
 		}
 		return q.inTurn(&a.place, &b.place)
 	}
-	var tried []trial // each choice brings one more candidate into play
+	var tried []*trial // each choice brings one more candidate into play
 	for equal := range q.equals() {
 		for _, n := range equal {
 			p, c := q.place(n, rank.Name), q.judged[n].candidate
 			p.room = c.room(q.shape)
-			tried = append(tried, trial{q.judged[n], p, c.Own})
+			tried = append(tried, &trial{q.judged[n], p, c.Own})
 		}
 		if len(tried) > rank.Ahead {
 			break
 		}
 	}
-	slices.SortFunc(tried, prefer)
-	tried = tried[:min(len(tried), rank.Ahead+1)]
 	for ahead := rank.Ahead; len(tried) > 0; ahead-- {
-		next := 0
-		for n := range tried {
-			if prefer(tried[n], tried[next]) < 0 {
-				next = n
-			}
-		}
-		t := &tried[next]
+		t := slices.MinFunc(tried, prefer)
 		if ahead == 0 {
 			return t.n
 		}
 		t.room, t.own = t.room-1, t.own+1
 		q.weigh(&t.judgement, t.own)
 		if t.room == 0 {
-			tried = slices.Delete(tried, next, next+1)
+			tried = slices.DeleteFunc(tried, func(other *trial) bool { return other == t })
 		}
 	}
 	return -1

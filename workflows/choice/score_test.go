@@ -3,6 +3,7 @@ package choice_test
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +34,10 @@ func TestSelectionWeighs(t *testing.T) {
 	}{
 		"price": {fleet.Selection{Price: 1}, []choice.Candidate{candidate("a", 2), candidate("b", 1)}, "b",
 			"fits at price 1 USD, score 1: price 1"},
+		"a price below one": {fleet.Selection{Price: 1}, []choice.Candidate{candidate("a", 0.5), candidate("b", 0.1)}, "b",
+			"fits at price 0.1 USD, score 1: price 1"},
+		"a millisecond": {fleet.Selection{Latency: 1}, []choice.Candidate{candidate("a", 1, ms(2)), candidate("b", 2, ms(1))},
+			"b", "fits at price 2 USD, score 0.9804: latency 0.9804"},
 		"for nothing": {fleet.Selection{Price: 1}, []choice.Candidate{candidate("a", 0.1), candidate("b", 0)}, "b",
 			"fits at price 0 USD, score 1: price 1"},
 		"a peering is worth more than half the price": {fleet.Selection{Price: 1, Warm: 0.6},
@@ -129,4 +134,53 @@ func TestFailuresFade(t *testing.T) {
 	require.Equal(t, 0.5, choice.Weight(at(30*time.Minute), chooseAt))
 	require.Equal(t, 1.75, choice.Weight(at(time.Hour, 30*time.Minute, 0), chooseAt))
 	require.Equal(t, 1.0, choice.Weight(at(-time.Minute), chooseAt), "a clock that is ahead")
+}
+
+// Each takes what is left when those ahead of it have chosen and have been given a node, one after the other.
+func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
+	random := rand.New(rand.NewSource(3))
+	for n, by := range []*fleet.Selection{nil, {Price: 1}, {Spread: 1}, {Spread: 0.5}, {Pack: 0.5}, {Warm: 1, Spread: 2},
+		{Latency: 1, Pack: 1}, {Spread: 3, Pack: 1, Failures: 1}} {
+		for range 30 {
+			spec := chooseSpec
+			spec.Selection = by
+			var candidates []choice.Candidate
+			for n := range 1 + random.Intn(6) {
+				price := float64(1 + n) // a place of another price is no equal, which would be dealt out in turn
+				candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
+					c.Own, c.Warm, c.Failures = random.Intn(3), random.Intn(2) == 0, float64(random.Intn(2))
+					c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.Intn(3), random.Intn(4)
+				}))
+			}
+			one := slices.Clone(candidates)
+			for ahead := range 12 {
+				at := choice.Rank{Ahead: ahead, Name: "g"}
+				got := choice.Choose(spec, candidates, nil, at, chooseAt).Chosen
+				want := choice.Choose(spec, one, nil, choice.Rank{Name: "g"}, chooseAt).Chosen
+				if choice.Room(spec, one, chooseAt)[want] == 0 {
+					break // they are all full: those that are left over try the best one
+				}
+				require.Equal(t, want, got, "selection %d, %d ahead of %v", n, ahead, candidates)
+				for i := range one {
+					if one[i].Offer.Provider == want {
+						one[i].Take(1, spec.Shape)
+						one[i].Own++
+					}
+				}
+			}
+		}
+	}
+}
+
+// Where a choice changes nothing for the next one, equals are dealt out in turn, also by a score.
+func TestEqualScoresTakeTurns(t *testing.T) {
+	for _, by := range []fleet.Selection{{Price: 1}, {Warm: 1}, {Latency: 2}, {Failures: 1}} {
+		chosen := map[string]int{}
+		for number := range 4 {
+			rank := choice.Rank{Name: "g", Number: number}
+			chosen[choice.Choose(weighing(by), []choice.Candidate{candidate("a", 1), candidate("b", 1)}, nil, rank,
+				chooseAt).Chosen]++
+		}
+		require.Equal(t, map[string]int{"a": 2, "b": 2}, chosen)
+	}
 }

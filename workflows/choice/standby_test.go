@@ -84,3 +84,44 @@ func TestRankStandby(t *testing.T) {
 	}
 	require.Len(t, rank(peers...), choice.MaxCandidates)
 }
+
+// What a group may not have is told of a hold, whatever the provider has free; what it may have again later is not.
+func TestHoldsThatMayNotBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*choice.Candidate)
+		spec   func(*fleet.GroupSpec)
+		want   fleet.StandbyRow
+	}{
+		"fits":    {want: fleet.StandbyRow{Offers: true, Fits: true}},
+		"expired": {change: func(c *choice.Candidate) { c.Offer.Expires = &chooseAt }},
+		"full": {change: func(c *choice.Candidate) { c.Free = amounts("cpu", "0") },
+			want: fleet.StandbyRow{Offers: true}},
+		"taken": {change: func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
+			want: fleet.StandbyRow{Offers: true}},
+		"provider": {spec: func(s *fleet.GroupSpec) { s.Provider = "q" }, want: out(choice.FilterProvider)},
+		"refusing": {change: func(c *choice.Candidate) { c.Refusing = "no" }, want: out(choice.FilterRefusing)},
+		"cordoned": {change: func(c *choice.Candidate) { c.Cordoned = true }, want: out(choice.FilterCordoned)},
+		"selector": {change: func(c *choice.Candidate) { c.Offer.Labels = nil }, want: out(choice.FilterSelector)},
+		"currency": {change: func(c *choice.Candidate) { c.Offer.Currency = "EUR" }, want: out(choice.FilterCurrency)},
+		"spending": {spec: func(s *fleet.GroupSpec) { s.Spending = &money.Spending{PerNode: ptr.To(0.5)} },
+			want: out(choice.FilterSpending)},
+	} {
+		one, q := candidate("p", 1), fleet.StandbyQuestion{Spec: chooseSpec, Held: []fleet.Standby{{Provider: "p"}}}
+		q.Spec.Selection = &fleet.Selection{Warm: 5}
+		if c.change != nil {
+			c.change(&one)
+		}
+		if c.spec != nil {
+			c.spec(&q.Spec)
+		}
+		asked := []choice.Candidate{one}
+		rows := choice.RankStandby(q, asked, nil, nil, chooseAt)
+		require.Len(t, rows, 1)
+		require.Equal(t, []choice.Candidate{one}, asked, "what is asked about is as it was")
+		require.Equal(t, map[bool]float64{true: 5}[c.want.Fits], rows[0].Score, "it would be peered: "+name)
+		rows[0].Offer, rows[0].Price, rows[0].Score = fleet.Offer{}, 0, 0
+		require.Equal(t, c.want, rows[0], name)
+	}
+}
+
+func out(by choice.Filter) fleet.StandbyRow { return fleet.StandbyRow{Offers: true, Out: string(by)} }

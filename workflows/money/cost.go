@@ -26,10 +26,7 @@ func (m Money) Float() float64 { return float64(m) / 1e6 }
 
 // Plus is the sum, which stops at the largest value.
 func (m Money) Plus(o Money) Money {
-	if m > math.MaxInt64-o {
-		return math.MaxInt64
-	}
-	return m + o
+	return min(m, math.MaxInt64-o) + o
 }
 
 // Cost is what the nodes of a group cost: per hour now, and summed up. A node costs from Ready until its slice is back,
@@ -209,7 +206,7 @@ func (c Cost) ThisMonth() Money {
 
 // Run replaces what runs by provider. Providers without nodes and costs today are kept as long as there is room.
 func (c *Cost) Run(running map[string]ProviderCost) {
-	if c.Providers == nil && len(running) > 0 {
+	if c.Providers == nil {
 		c.Providers = map[string]ProviderCost{}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {

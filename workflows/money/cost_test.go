@@ -115,3 +115,78 @@ func TestCostsStopAtTheLargest(t *testing.T) {
 	require.Equal(t, money.Unbounded, cost.Providers["milan"].Total)
 	require.Positive(t, cost.ThisMonth())
 }
+
+// Nodes without a price are counted, and how long they ran, until midnight and apart from what has one.
+func TestNodesWithoutAPrice(t *testing.T) {
+	from := moment(t, "2026-11-10T22:00:00Z")
+	var cost money.Cost
+	cost.Advance(from)
+	cost.Run(map[string]money.ProviderCost{
+		"milan": money.ProviderCost{}.With(0).With(money.Of(2)).With(0), "turin": money.ProviderCost{}.With(0)})
+	rate, unpriced := cost.Rate()
+	require.Equal(t, money.Of(2), rate)
+	require.Equal(t, 3, unpriced)
+	require.Equal(t, 3, cost.Providers["milan"].Nodes)
+	later, days := cost.Until(from.Add(time.Hour))
+	require.Empty(t, days)
+	require.Equal(t, int64(3*3600), later.Day().Unpriced)
+	later, days = cost.Until(from.Add(3 * time.Hour))
+	require.Equal(t, int64(3*3600), later.Unpriced, "since midnight")
+	require.Equal(t, []money.CostDay{{Date: "2026-11-10", Providers: map[string]money.Money{"milan": money.Of(4)},
+		Unpriced: 6 * 3600}}, days)
+	_, days = cost.Until(from.Add(50 * time.Hour))
+	require.Len(t, days, 3)
+
+	cost.Run(map[string]money.ProviderCost{"turin": money.ProviderCost{}.With(0)})
+	_, days = cost.Until(from.Add(3 * time.Hour))
+	require.Len(t, days, 1, "a day without a price is one")
+}
+
+// The smallest amount is one: it is shown, and makes a day.
+func TestTheSmallestAmount(t *testing.T) {
+	from := moment(t, "2026-11-10T23:00:00Z")
+	later, days := costing(from, 0.000001).Until(from.Add(time.Hour))
+	require.Equal(t, map[string]money.Money{"milan": 1}, days[0].Providers)
+	require.Empty(t, later.Day().Providers)
+	require.Equal(t, money.Unbounded, money.Unbounded.Plus(0))
+	require.Equal(t, money.Unbounded, money.Unbounded.Plus(1))
+	require.Equal(t, money.Money(3), money.Money(1).Plus(2))
+}
+
+func TestDaysAreKept(t *testing.T) {
+	at := moment(t, "2027-12-31T12:00:00Z")
+	day := func(ago int) money.CostDay { return money.CostDay{Date: at.AddDate(0, 0, -ago).Format(time.DateOnly)} }
+	require.Equal(t, []money.CostDay{day(400), day(1)}, money.Kept([]money.CostDay{day(402), day(401), day(400), day(1)}, at))
+	require.Empty(t, money.Kept([]money.CostDay{day(401)}, at))
+}
+
+// A provider without nodes is kept while it has costs today, and after that while there are no more than twenty.
+func TestProvidersAreKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		others int
+		was    money.ProviderCost
+		runs   int
+		kept   bool
+	}{
+		"there is room":       {19, money.ProviderCost{Total: 1}, 0, true},
+		"there is none":       {20, money.ProviderCost{Total: 1}, 0, false},
+		"it has costs today":  {20, money.ProviderCost{Today: 1}, 0, true},
+		"it has nodes":        {20, money.ProviderCost{Nodes: 1}, 1, true},
+		"its nodes have gone": {20, money.ProviderCost{Nodes: 1, Unpriced: 1, Rate: 1}, 0, false},
+	} {
+		cost := money.Cost{Providers: map[string]money.ProviderCost{"milan": c.was}}
+		running := map[string]money.ProviderCost{}
+		for n := range c.others {
+			running[fmt.Sprint("p", n)] = money.ProviderCost{}.With(1)
+		}
+		cost.Run(running)
+		if c.runs > 0 {
+			running["milan"] = money.ProviderCost{}.With(7)
+		}
+		cost.Run(running)
+		is, kept := cost.Providers["milan"]
+		require.Equal(t, c.kept, kept, name)
+		require.Equal(t, c.runs, is.Nodes, name)
+		require.Equal(t, money.Money(7*c.runs), is.Rate, name)
+	}
+}

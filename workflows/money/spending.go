@@ -59,7 +59,7 @@ func (s *Spending) Refuses(c Cost, more Money, now time.Time) string {
 	}
 	c, _ = c.Until(now)
 	if s.Monthly.Hard != nil && c.ThisMonth() >= limit(s.Monthly.Hard) {
-		next := time.Date(c.At.Year(), c.At.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+		next := c.At.AddDate(0, 1, 1-c.At.Day())
 		return fmt.Sprintf("spending.monthly.hard is %.6g %s, and this month came to %.6g; it may grow from %s on",
 			*s.Monthly.Hard, c.Currency, c.ThisMonth().Float(), next.Format(time.DateOnly))
 	}
@@ -124,7 +124,7 @@ func (s *Spending) Pays(price float64) bool {
 
 // UpTo are the bounds with a smaller one of what a node may cost; 0 is none.
 func (s *Spending) UpTo(most float64) *Spending {
-	if most <= 0 || s != nil && s.PerNode != nil && *s.PerNode <= most {
+	if most <= 0 || !s.Pays(most) {
 		return s
 	}
 	var smaller Spending

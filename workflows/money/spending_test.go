@@ -71,3 +71,53 @@ func TestReachedLimits(t *testing.T) {
 		{Period: "month", Level: "hard", Limit: 4, Spent: 3},
 	}, s.Reaches(costing(at, 2), at.Add(90*time.Minute)))
 }
+
+// What is reserved counts as if it ran, and is named; nothing that is left is less than nothing.
+func TestReservedIsSpent(t *testing.T) {
+	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
+	cost.Currency, cost.Reserved = "USD", money.Of(1.5)
+	require.Equal(t, money.Of(0.5), hard(4, 0).Left(cost, cost.At))
+	require.Zero(t, hard(3, 0).Left(cost, cost.At))
+	require.Equal(t, "spending.hourly.hard is 3 USD, what runs costs 2 an hour, what is on its way up to 1.5",
+		hard(3, 0).Refuses(cost, 0, cost.At))
+	cost.Reserved = 1
+	require.Contains(t, hard(2, 0).Refuses(cost, 1, cost.At), "what is on its way up to 1e-06, and 1e-06 more is asked for")
+	require.Empty(t, hard(2.000002, 0).Refuses(cost, 1, cost.At), "to the last millionth")
+}
+
+func TestSpendingThatBoundsNothing(t *testing.T) {
+	require.True(t, money.Spending{}.Empty())
+	limit := ptr.To(1.0)
+	for _, s := range []money.Spending{{PerNode: limit}, {Hourly: money.SpendingLimit{Soft: limit}},
+		{Hourly: money.SpendingLimit{Hard: limit}}, {Monthly: money.SpendingLimit{Soft: limit}},
+		{Monthly: money.SpendingLimit{Hard: limit}}} {
+		require.False(t, s.Empty())
+	}
+}
+
+// The smaller of two bounds of a node holds; all other bounds stay.
+func TestBoundOfANode(t *testing.T) {
+	bound := func(most float64) *money.Spending {
+		s := hard(3, 4)
+		s.PerNode = &most
+		return s
+	}
+	require.Nil(t, (*money.Spending)(nil).UpTo(0), "none")
+	require.Equal(t, &money.Spending{PerNode: ptr.To(2.0)}, (*money.Spending)(nil).UpTo(2))
+	for _, c := range []struct {
+		of   *money.Spending
+		most float64
+		want *money.Spending
+	}{
+		{hard(3, 4), 0, hard(3, 4)}, {hard(3, 4), -1, hard(3, 4)}, {hard(3, 4), 2, bound(2)},
+		{bound(1), 2, bound(1)}, {bound(2), 1, bound(1)}, {bound(2), 2, bound(2)}, {bound(2), 0, bound(2)},
+		{bound(2), 1e-6, bound(1e-6)},
+	} {
+		before := *c.of
+		require.Equal(t, c.want, c.of.UpTo(c.most))
+		require.Equal(t, before, *c.of, "the group's own is as it was")
+	}
+	require.True(t, bound(2).Pays(2))
+	require.False(t, bound(2).Pays(2.000001))
+	require.True(t, hard(1, 1).Pays(1e9))
+}
