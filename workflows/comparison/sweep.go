@@ -110,9 +110,7 @@ func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.
 // fairly cuts to so many, of each provider as many as of the others while it has more: one that invents orphans does
 // not displace those of others.
 func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
-	if len(all) <= most {
-		return all
-	}
+	most = min(most, len(all))
 	of := map[string][]fleet.Orphan{}
 	for _, o := range all {
 		of[o.Attempt.Provider.ID] = append(of[o.Attempt.Provider.ID], o)

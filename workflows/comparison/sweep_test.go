@@ -93,11 +93,24 @@ func TestSweepKeeps(t *testing.T) {
 			"node group a does not run, or has no configuration yet"},
 		"held": {leftSlice("a-t0-1"), provider(fleet.ProviderSnapshot{Phase: fleet.Established,
 			Holds: []string{"a-t0-1-2"}}), "its provider holds room for it"},
+		"held by another": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
+			of.Providers = []fleet.ProviderSnapshot{{ID: "milan", Holds: []string{"a-t0-2-2"}},
+				{ID: "turin", Holds: []string{"a-t0-1-2"}}}
+		}, ""},
+		"another instance": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
+			of.Groups[0].Instances = []fleet.InstanceView{{Name: "a-t0-2", Phase: fleet.Ready, Attempt: 1}}
+		}, ""},
 		"lists show nothing": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Found = nil }, ""},
 		"a peering that is over": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent}),
 			""},
 		"a peering in use": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Establishing}),
 			"the peering is in use"},
+		"a peering that is held": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent,
+			Holds: []string{"a-t0-1-1"}}), "the peering is in use"},
+		"a peering of a standby": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent,
+			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
+		"a peering of both": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent, Holds: []string{"a-t0-1-1"},
+			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
 		"a peering for good": {leftPeering(), func(of *comparison.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
 			"the offer says unpeer: never"},
 		"not offered": {leftPeering(), func(of *comparison.Swept) { of.Offers = nil }, "the provider is not offered"},
@@ -157,6 +170,63 @@ func TestSweepTakesTurns(t *testing.T) {
 	for id, times := range seen {
 		require.Equal(t, 5, times, id)
 	}
+}
+
+// Who is offered and peered with is asked once, in the order of the ids, and fifty are asked at once.
+func TestSweepAsksEachOnce(t *testing.T) {
+	for n, want := range map[int]string{49: "", 50: "", 51: "p50"} {
+		var offers []fleet.Offer
+		for i := range n {
+			id := fmt.Sprintf("p%02d", n-1-i)
+			offers = append(offers, fleet.Offer{Provider: id, Name: "one"}, fleet.Offer{Provider: id, Name: "other"})
+		}
+		asked, next := comparison.Sweep{}.Asks(offers, []fleet.Provider{{ID: "p03"}, {ID: "p01"}})
+		require.Len(t, asked, min(n, 50))
+		for i, p := range asked {
+			require.Equal(t, fmt.Sprintf("p%02d", i), p.ID)
+		}
+		require.Equal(t, want, next)
+	}
+}
+
+// Names are as long as they may be, and the rest is the provider's invention; twenty slices are removed at once.
+func TestSweepKnowsItsOwnNames(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 61, 1}, {10, 62, 0}} {
+		o := leftSlice(strings.Repeat("a", c.instance))
+		o.UID = strings.Repeat("x", c.uid)
+		require.Len(t, comparison.Sweep{}.After(swept(now), milan, "", []fleet.Orphan{o}).Orphans, c.kept, "%v", c)
+	}
+	var got []fleet.Orphan
+	for n := range 25 {
+		got = append(got, leftSlice(fmt.Sprintf("a-t0-%d", n+1)))
+	}
+	var s comparison.Sweep
+	for n := range 3 {
+		s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery)), milan, "", got)
+	}
+	attempts, _ := s.Removable("milan")
+	require.Len(t, attempts, 20)
+	attempts, _ = s.Removable("turin")
+	require.Empty(t, attempts)
+}
+
+// Of each liar as much is kept as of the others.
+func TestSweepIsFair(t *testing.T) {
+	var got []fleet.Orphan
+	asked := []fleet.Provider{{ID: "milan"}, {ID: "rome"}, {ID: "turin"}}
+	for _, p := range asked {
+		for n := range 50 {
+			o := leftSlice(fmt.Sprintf("a-t0-%d", n))
+			o.UID, o.Attempt.Provider.ID = fmt.Sprint(p.ID, n), p.ID
+			got = append(got, o)
+		}
+	}
+	kept := map[string]int{}
+	for _, o := range (comparison.Sweep{}.After(swept(time.Unix(2_000_000, 0)), asked, "", got)).Orphans {
+		kept[o.Attempt.Provider.ID]++
+	}
+	require.Equal(t, map[string]int{"milan": 34, "rome": 33, "turin": 33}, kept)
 }
 
 // One provider may say what it likes: it displaces nothing of the others, and the sweep stays small.
