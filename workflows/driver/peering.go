@@ -31,7 +31,7 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 		return nil
 	}
 	kind := meaning(a)
-	if kind == fleet.Again && d.FullSince.IsZero() {
+	if kind == fleet.Again {
 		d.FullSince = now
 	}
 	d.apply(fleet.Event{Kind: kind, Step: fleet.StepAcquire, Attempt: d.Instance.Attempt, Failure: a.Failure}, now)

@@ -32,6 +32,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 		}
 		s.d = driver.New(fleet.DriverInput{
 			Instance: i, Spec: *storySpec(), Generation: fleet.Generation{Epoch: s.epochs[0], Count: 2},
+			Ahead: s.number(w.pairs["ahead"], 0),
 		}, now)
 	case "ends": // the step under way
 		at := s.d.Instance.AttemptRef()
@@ -77,6 +78,12 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 	}
 	if i.Leaving {
 		state += ", leaving"
+	}
+	if i.Stuck != "" {
+		state += ", stuck"
+	}
+	if s.d.Ahead > 0 {
+		state += fmt.Sprintf(", %d ahead", s.d.Ahead)
 	}
 	if state != s.state {
 		out = append(out, state)
