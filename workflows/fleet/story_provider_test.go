@@ -61,6 +61,8 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 			case "good":
 			case "unconnected":
 				d.Standing.Network = true
+			case "unconnected-noRoom":
+				d.Standing.Network, d.Standing.Fault = true, fleet.ConditionNoRoomForGateway
 			case "silent", "refused", "isolated":
 				d.Standing.Access = fleet.Access(standing)
 			default:
@@ -92,7 +94,7 @@ func (s *providerStory) refusal(w words, now time.Time) *fleet.ProviderRefusal {
 		return nil
 	}
 	r := &fleet.ProviderRefusal{Kind: fleet.RefusingKind(kind), Reason: "Tenant is " + kind}
-	if seconds := s.number(w.pairs["for"], 0); seconds > 0 {
+	if seconds := s.number(w.pairs["for"], 0); seconds != 0 {
 		r.Until = now.Add(time.Duration(seconds) * time.Second)
 	}
 	return r
@@ -171,6 +173,13 @@ func (s *providerStory) follows(now time.Time) (out []string) {
 	for _, moved := range s.p.Transitions() {
 		out = append(out, fmt.Sprintf("%s to %s by %s", moved.From, moved.To, moved.Event))
 	}
+	published := s.p.Snapshot(now)
+	if n := len(published.Waiting); n > 0 {
+		phase += fmt.Sprintf(", %d waiting", n)
+	}
+	for _, key := range slices.Sorted(maps.Keys(published.Standby)) {
+		phase += fmt.Sprintf(", %s %s", key, published.Standby[key])
+	}
 	if phase != s.phase {
 		out = append(out, phase)
 	}
@@ -179,6 +188,12 @@ func (s *providerStory) follows(now time.Time) (out []string) {
 		if state := string(s.p.Holds[key].State); s.holds[key] != state {
 			out = append(out, key+" "+state)
 			s.holds[key] = state
+		}
+	}
+	for _, key := range sortedNames(s.holds) {
+		if _, known := s.p.Holds[key]; !known {
+			out = append(out, key+" is forgotten")
+			delete(s.holds, key)
 		}
 	}
 	return out

@@ -91,13 +91,13 @@ func (p *State) coolingDown() *fleet.Failure {
 // release gives a hold back and remembers the key for an hour, of an unknown one too, so that a late acquire holds
 // nothing.
 func (p *State) release(key string, now time.Time) {
-	h, ok := p.Holds[key]
-	if ok && h.State == fleet.HoldReleased {
+	h := p.Holds[key]
+	if h.State == fleet.HoldReleased {
 		return
 	}
 	p.set(Hold{Key: key, State: fleet.HoldReleased, Since: now})
 	p.Commands.Drop(func(c fleet.Command) bool { return c.Kind == fleet.CommandAnswer && c.Answer.Key == key })
-	if ok && h.live() && p.Live() == 0 {
+	if h.live() && p.Live() == 0 {
 		p.Apply(fleet.PeeringEmptied, nil, now)
 	}
 }
@@ -134,7 +134,7 @@ func (p *State) set(h Hold) {
 	switch {
 	case old.live() && !h.live():
 		p.free = nil
-	case !old.live() && h.live() && p.free != nil:
+	case !old.live() && h.live():
 		subtract(p.free, h.Shape)
 	}
 }

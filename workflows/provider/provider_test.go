@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,8 +36,6 @@ func lendable(n int) corev1.ResourceList {
 	}
 }
 
-// Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
-// once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
 // A provider of no use is forgotten after a day, but not what an operator has said of it.
 func TestProviderThatIsCordonedStays(t *testing.T) {
 	p := provider.New("milan", t0)
@@ -117,6 +116,79 @@ func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 	}
 }
 
+// Only what two rounds in a row show is repaired, of a peering that was there.
+func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
+	for _, row := range fleet.PeeringMachine {
+		for seen, gone := range map[[2]bool]bool{{true, true}: true, {true, false}: false, {false, true}: false} {
+			p := provider.New("milan", t0)
+			recovered(t, p, false)
+			p.Phase, p.Since = row.Phase, t0
+			p.Holds["a-t0-1-1"] = provider.Hold{Key: "a-t0-1-1", State: fleet.HoldGranted}
+			for round, unpeered := range seen {
+				d := &fleet.Differences{Round: int64(round + 1), Unpeered: unpeered}
+				p.Step(provider.Input{Differences: d}, t0.Add(10*time.Minute))
+			}
+			repairs := slices.ContainsFunc(p.Transitions(), func(m provider.Transition) bool {
+				return m.Event == fleet.PeeringBroken
+			})
+			require.Equal(t, gone && row.Phase == fleet.Established, repairs, "%s, %v", row.Phase, seen)
+		}
+	}
+}
+
+// A provider is forgotten when it is of no use, and was of none for more than a day.
+func TestProviderIsOver(t *testing.T) {
+	later := t0.Add(24*time.Hour + 1)
+	unused := func() *provider.State {
+		p := provider.New("milan", t0)
+		p.Commands.Open = nil
+		return p
+	}
+	require.True(t, unused().Over(later))
+	require.False(t, unused().Over(later.Add(-1)))
+	for name, use := range map[string]func(*provider.State){
+		"peered":   func(p *provider.State) { p.Phase = fleet.Lingering },
+		"held":     func(p *provider.State) { p.Holds["a-t0-1-1"] = provider.Hold{State: fleet.HoldReleased} },
+		"asked":    func(p *provider.State) { p.Commands.Add(fleet.Command{}) },
+		"cordoned": func(p *provider.State) { p.Cordoned = t0 },
+	} {
+		p := unused()
+		use(p)
+		require.False(t, p.Over(later), name)
+	}
+}
+
+// A peering is made over the offer, within the longest time that one of those who wait for it gives.
+func TestPeeringIsMadeOverTheOffer(t *testing.T) {
+	p := provider.New("milan", t0)
+	recovered(t, p, false)
+	require.Equal(t, fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: p.Run,
+		Budget:        metav1.Duration{Duration: fleet.EstablishBound},
+		NetworkBudget: metav1.Duration{Duration: fleet.NetworkBound}}, p.PeeringInput())
+	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(9),
+		Credentials: fleet.Credentials{KubeconfigFile: "milan"}, Network: &fleet.Network{Mode: fleet.NetworkNone}}
+	minutes := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Minute} }
+	for n, budgets := range [][2]int{{3, 1}, {2, 7}, {1, 2}} {
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: fmt.Sprintf("a-t0-%d-1", n),
+			Shape: shape("1"), Offer: offer, Budget: minutes(budgets[0]), NetworkBudget: minutes(budgets[1])}}}, t0)
+	}
+	in := p.PeeringInput()
+	require.Equal(t, fleet.Provider{ID: "milan", Credentials: offer.Credentials, Network: offer.Network}, in.Provider)
+	require.Equal(t, []metav1.Duration{minutes(3), minutes(7)}, []metav1.Duration{in.Budget, in.NetworkBudget})
+	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
+	require.Equal(t, fleet.EstablishBound, p.PeeringInput().Budget.Duration, "nobody waits")
+}
+
+// What a provider says of its refusal is kept as far as people read it.
+func TestRefusalAtLength(t *testing.T) {
+	p := provider.New("milan", t0)
+	recovered(t, p, false)
+	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRefusing,
+		Refusing: &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: strings.Repeat("x", 1<<20)}}}}, t0)
+	require.Equal(t, fleet.Refusing, p.Phase)
+	require.Equal(t, strings.Repeat("x", 299)+"…", p.Refusing.Reason)
+}
+
 // Which run was started is known by the command's end, of a peering and of its removal.
 func TestStartedRun(t *testing.T) {
 	for _, kind := range []fleet.CommandKind{fleet.CommandPeering, fleet.CommandUnpeering} {
@@ -160,6 +232,8 @@ func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	}
 }
 
+// Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
+// once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	p, now, linger := provider.New("milan", t0), t0, int64(30)
