@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	sdkactivity "go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -91,6 +92,17 @@ func TestRoundsInARow(t *testing.T) {
 		require.Equal(t, want, in.Number, age)
 		require.Equal(t, want == 8, in.Before != nil, age)
 	}
+}
+
+// A round that could not compare fails, so that the next one knows that it is not the one after it.
+func TestRoundThatFails(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterActivityWithOptions(func(context.Context, activities.Round) (activities.Round, error) {
+		return activities.Round{}, temporal.NewNonRetryableApplicationError("no list", "", nil)
+	}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
+	env.ExecuteWorkflow(Compare)
+	require.ErrorContains(t, env.GetWorkflowError(), "no list")
 }
 
 // When instances are lost before the next minute, another round follows in time: its result counts, if it has one.

@@ -1,0 +1,72 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// What Temporal's UI shows of a group: what holds it up, and where each instance is, and why.
+func TestDescriptionOfAGroup(t *testing.T) {
+	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
+	s := fleet.Snapshot{Group: "a", Target: 2, Min: 1, Max: 5}
+	require.Equal(t, "**a**: target 2, min 1, max 5\n", describeGroup(s))
+
+	s.Paused, s.Condition = true, "no worker"
+	s.Notice.Name, s.Notice.Message = "Retired", "it is no longer listed"
+	s.Instances = []fleet.InstanceView{
+		{Name: "a-t0-1", Phase: fleet.Ready, Provider: "milan", Attempt: 1, Since: noon},
+		{Name: "a-t0-2", Phase: fleet.Draining, Provider: "turin", Attempt: 2, Since: noon, Stuck: "pod web does not end"},
+		{Name: "a-t0-3", Phase: fleet.Failed, Since: noon, Stuck: "no longer",
+			Failure: &fleet.Failure{Code: fleet.CodeNoCapacity, Message: "all are full"}},
+	}
+	require.Equal(t, `**a**: target 2, min 1, max 5
+
+**paused**: nothing new is started
+
+**Retired**: it is no longer listed
+
+**condition**: no worker
+
+| instance | phase | provider | attempt | since | why |
+|---|---|---|---|---|---|
+| a-t0-1 | Ready | milan | 1 | 11:00:00 |  |
+| a-t0-2 | Draining | turin | 2 | 11:00:00 | pod web does not end |
+| a-t0-3 | Failed |  | 0 | 11:00:00 | NoCapacity: all are full |
+`, describeGroup(s))
+
+	s.Instances = make([]fleet.InstanceView, 1000)
+	require.Equal(t, describedRows, strings.Count(describeGroup(s), "| 00:00:00 |"))
+}
+
+// What it shows of a provider: its peering, what holds that up, and who holds a share of it.
+func TestDescriptionOfAProvider(t *testing.T) {
+	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
+	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Since: noon}
+	require.Equal(t, "peering with **milan**: Established since 11:00:00, 0 holds\n", describeProvider(p))
+
+	p.Cordoned, p.Refusing = noon, &fleet.ProviderRefusal{Kind: fleet.RefusingDrained, Reason: "maintenance"}
+	p.Failure = &fleet.Failure{Code: fleet.CodeTimeout, Message: "no answer"}
+	p.Holds, p.Waiting = []string{"a-t0-1-1", "a-t0-2-1"}, []string{"a-t0-2-1"}
+	p.Standby = map[string]fleet.HoldState{"standby-2": fleet.HoldWaiting, "standby-1": fleet.HoldGranted}
+	require.Equal(t, fmt.Sprintf(`peering with **milan**: Established since 11:00:00, 2 holds
+
+**cordoned** by an operator: nothing new is made there
+
+it refuses this cluster (%s): maintenance
+
+last failure: Timeout: no answer
+- a-t0-1-1: %[2]s
+- a-t0-2-1: %[3]s
+- standby-1: %[2]s
+- standby-2: %[3]s
+`, fleet.RefusingDrained, fleet.HoldGranted, fleet.HoldWaiting), describeProvider(p))
+
+	p.Holds = make([]string, 1000)
+	require.Equal(t, describedRows, strings.Count(describeProvider(p), "- : "))
+}

@@ -1,0 +1,112 @@
+package workflows
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
+)
+
+// within runs a function in a workflow of hub edge, with the id of one of its entities.
+func within(t *testing.T, id string, do func(workflow.Context)) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartWorkflowOptions(sdkclient.StartWorkflowOptions{ID: id, TaskQueue: "liqo"})
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		do(ctx)
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
+}
+
+// What a provider commands goes to workflows of its own hub; what only groups command it does not carry out.
+func TestTasksOfAProvider(t *testing.T) {
+	offer := fleet.Offer{Name: "milan", Provider: "milan", Credentials: fleet.Credentials{KubeconfigFile: "milan.yaml"}}
+	answer := &fleet.Answer{}
+	cancelled := "edge/unpeering/milan"
+	for kind, want := range map[fleet.CommandKind]*activities.Task{
+		fleet.CommandAnswer: {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalAnswer, Answer: answer}},
+		fleet.CommandCancel: {Cancel: cancelled},
+		fleet.CommandAsk:    {Peer: &fleet.Provider{ID: "milan", Credentials: offer.Credentials}},
+		// A removal that is under way ends first, but for the one that this provider runs itself.
+		fleet.CommandRecover: {After: cancelled},
+		fleet.CommandStart:   nil, fleet.CommandUndo: nil, fleet.CommandOrder: nil, fleet.CommandCheck: nil,
+		fleet.CommandObserve: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil,
+	} {
+		within(t, "edge/provider/milan", func(ctx workflow.Context) {
+			p := &providerRun{ctx: ctx, provider: provider.New("milan", workflow.Now(ctx))}
+			p.provider.Offer = &offer
+			task, carriesOut := p.task(fleet.Command{ID: 7, Kind: kind, Instance: "a-t0-1", Answer: answer})
+			require.Equal(t, want != nil, carriesOut, kind)
+			if want == nil {
+				return
+			}
+			want.ID, want.Kind, want.Provider = 7, kind, "milan"
+			require.Equal(t, *want, task, kind)
+		})
+	}
+	for kind, want := range map[fleet.CommandKind]string{
+		fleet.CommandPeering: "peering/milan", fleet.CommandUnpeering: "unpeering/milan",
+	} {
+		within(t, "edge/provider/milan", func(ctx workflow.Context) {
+			p := &providerRun{ctx: ctx, provider: provider.New("milan", workflow.Now(ctx))}
+			p.provider.Offer = &offer
+			task, carriesOut := p.task(fleet.Command{Kind: kind})
+			require.True(t, carriesOut, kind)
+			require.Equal(t, "edge/"+want, task.Start.ID)
+			require.Equal(t, "liqo-drivers", task.Start.Queue)
+			require.Equal(t, offer.Credentials, task.Start.Peering.Provider.Credentials)
+			require.True(t, task.Start.Again, "the peering of a provider has one id, whatever came of the one before")
+			require.Equal(t, map[string]string{AttributeProvider: "milan"}, task.Start.Attributes)
+		})
+	}
+}
+
+// What a group commands goes to drivers of its own hub; what only providers command it does not carry out.
+func TestTasksOfAGroup(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	at := fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 2, Provider: fleet.Provider{ID: "milan"}}
+	order, hold := &fleet.Order{}, &fleet.HoldRequest{Kind: fleet.HoldRelease}
+	ledger := fleet.NewLedger("a", now)
+	ledger.Entries = append(ledger.Entries, &fleet.Entry{Instance: fleet.Instance{Name: "a-t0-1"}},
+		&fleet.Entry{Instance: fleet.Instance{Name: "a-t0-2"}})
+	ledger.Entries[0].Driver.Kind = fleet.ScaleOut // the other one's has ended
+	ledger.Entries[0].Trace = "trace"
+	ledger.Restore()
+	for kind, want := range map[fleet.CommandKind]*activities.Task{
+		fleet.CommandOrder: {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalOrder, Order: order}},
+		fleet.CommandCheck: {Drivers: []activities.DriverName{
+			{Instance: "a-t0-1", WorkflowID: "edge/scale-out/a-t0-1"}}},
+		fleet.CommandObserve: {Instances: []string{"a-t0-1", "a-t0-2", "a-t0-3"}},
+		fleet.CommandUndo: {Start: &activities.Start{Type: TypeUndo, ID: "edge/undo/a-t0-1-2", Queue: "liqo-drivers",
+			Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo a-t0-1-2 on milan", Again: true, Trace: "trace",
+			Attributes: map[string]string{
+				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
+		fleet.CommandHold: {}, fleet.CommandRecover: {},
+		fleet.CommandStart:   nil, // of an instance that has another driver by now
+		fleet.CommandStandby: nil, // nothing is asked any longer
+		fleet.CommandAnswer:  nil, fleet.CommandPeering: nil, fleet.CommandUnpeering: nil, fleet.CommandCancel: nil,
+		fleet.CommandAsk: nil,
+	} {
+		within(t, "edge/nodegroup/a", func(ctx workflow.Context) {
+			g := &nodeGroup{ctx: ctx, ledger: ledger}
+			task, carriesOut := g.task(fleet.Command{ID: 7, Kind: kind, Instance: "a-t0-1", Driver: fleet.ScaleOut,
+				Generation: fleet.Generation{Count: 9}, Order: order, Attempt: &at, Provider: "milan", Hold: hold,
+				Instances: []string{"a-t0-1", "a-t0-2", "a-t0-3"}})
+			require.Equal(t, want != nil, carriesOut, kind)
+			if want == nil {
+				return
+			}
+			want.ID, want.Kind, want.Group, want.Provider, want.Hold = 7, kind, "a", "milan", hold
+			require.Equal(t, *want, task, kind)
+		})
+	}
+}
