@@ -34,7 +34,8 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		before = l.Round.Unbooked
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
-	if !l.unbooked(d.Found, before, now) || !l.believes(d, now) {
+	l.unbooked(d.Found, before, now)
+	if !l.believes(d, now) {
 		return
 	}
 	found := map[string]Found{}
@@ -56,14 +57,14 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	l.sentenced(d, now)
 }
 
-// unbooked notes what has no booking, and acts on what had none before either. It reports false when a name shows that
-// history went back: the ledger then begins anew, and the round is over.
-func (l *Ledger) unbooked(found []Found, before []string, now time.Time) bool {
+// unbooked notes what has no booking, and acts on what had none before either. When a name shows that history went back
+// the ledger begins anew, and nothing is left that the round could judge.
+func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	undone := 0
 	for _, f := range found {
 		if l.wentBack(f) {
 			l.beginAnew(now)
-			return false
+			return
 		}
 		if l.books(f) {
 			continue
@@ -75,7 +76,6 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) bool {
 			l.orphan(f, now)
 		}
 	}
-	return true
 }
 
 // wentBack reports whether the object's name is one that this ledger has not given yet.
@@ -188,7 +188,6 @@ func (l *Ledger) judge(e *Entry, f Found, now time.Time) {
 	switch {
 	case e.Missing >= missingTwice && stands: // only a drain takes the mark: one that a restored history has forgotten
 		l.apply(e, Event{Kind: Deleted}, now)
-		e.Missing, e.NodeMissing = 0, nil
 	case e.Missing >= missingTwice:
 		l.lose(e, "its ResourceSlice or VirtualNode is gone", now)
 	case e.NodeMissing != nil && now.Sub(*e.NodeMissing) >= nodeGrace:
@@ -211,7 +210,6 @@ func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 // lose gives a Ready instance up: it no longer counts and is never resurrected.
 func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
-	e.Missing, e.NodeMissing = 0, nil
 }
 
 // sentenced gives up what a round has sentenced, if that still holds.

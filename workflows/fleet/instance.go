@@ -113,7 +113,7 @@ func (i *Instance) enter(phase Phase, now time.Time) {
 	if !phase.Growing() { // there is no next attempt: only the verdict is kept
 		i.Refused = nil
 	}
-	i.Registered = i.Registered && phase == Joining || phase == Ready
+	i.Registered = phase == Ready
 	if phase == Ready && !i.Leaving {
 		i.Trace = ""
 	}
@@ -145,7 +145,6 @@ func (i *Instance) record(ev Event, now time.Time) {
 		i.ready(false, now)
 	case ev.Kind == Done && i.Phase == Joining:
 		i.Failure = nil
-		i.ready(true, now)
 	}
 }
 

@@ -212,11 +212,8 @@ func (l *Ledger) add(i Instance) *Entry {
 	if l.Specs == nil {
 		l.Specs = map[string]*GroupSpec{}
 	}
-	if known := l.Specs[i.SpecHash]; known != nil {
-		i.Spec = known
-	} else {
-		l.Specs[i.SpecHash] = i.Spec
-	}
+	l.Specs[i.SpecHash] = cmp.Or(l.Specs[i.SpecHash], i.Spec)
+	i.Spec = l.Specs[i.SpecHash]
 	e := &Entry{Instance: i}
 	l.Entries = append(l.Entries, e)
 	l.index[e.Name] = e
@@ -233,8 +230,8 @@ func (l *Ledger) changed(e *Entry) {
 // apply moves an instance by the table. An event that means nothing is no change.
 func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	from, wasStuck := e.Phase, e.Stuck
-	m, err := e.Apply(ev, now)
-	if err != nil || m.Ignored {
+	m, _ := e.Apply(ev, now) // it concludes no step, and so is never stale
+	if m.Ignored {
 		return
 	}
 	l.changed(e)

@@ -26,7 +26,7 @@ const (
 // NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What its
 // backend adds by itself is not among them. The map is the caller's.
 func (s GroupSpec) NodeLabels() map[string]string {
-	out := make(map[string]string, len(s.Labels)+1)
+	out := map[string]string{}
 	maps.Copy(out, s.Labels)
 	out[LabelGroup] = s.ID
 	return out

@@ -80,9 +80,6 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	if v.Phase != e.Phase {
 		e.enter(v.Phase, now)
 	}
-	if v.Phase == Ready {
-		e.ready(true, now)
-	}
 	l.chose(e, v, attempt, now)
 	l.undo(e, v.Left...)
 	switch {
@@ -218,7 +215,7 @@ func (l *Ledger) takeBack(v View, now time.Time) {
 
 // driver is the kind of workflow that tells the view.
 func (v View) driver() DriverKind {
-	if v.Phase.Shrinking() || v.Phase == Released {
+	if v.Phase.Shrinking() {
 		return ScaleIn
 	}
 	return ScaleOut
