@@ -33,8 +33,13 @@ func (g *groupStory) tell(verb string, w words, now time.Time) []string {
 		g.l.Step(fleet.GroupInput{}, now)
 		return g.follows(nil, now)
 	}
+	return g.follows(g.play(verb, w, now), now)
+}
+
+// step takes what happened, and sees that nothing of what is published changes unless its revision does.
+func (g *groupStory) step(in fleet.GroupInput, now time.Time) {
 	before := g.l.Snapshot(now)
-	out := g.play(verb, w, now)
+	g.l.Step(in, now)
 	if after := g.l.Snapshot(now); after.Position() == before.Position() {
 		for _, s := range []*fleet.Snapshot{&before, &after} { // these go on with the next change
 			s.Cost = money.Cost{}
@@ -44,7 +49,6 @@ func (g *groupStory) tell(verb string, w words, now time.Time) []string {
 		}
 		g.requireSame(before, after)
 	}
-	return g.follows(out, now)
 }
 
 func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
@@ -91,7 +95,7 @@ func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
 	default:
 		require.Fail(g, "a group's story has no verb "+verb)
 	}
-	g.l.Step(in, now)
+	g.step(in, now)
 	if g.l.Epoch != g.epochs[len(g.epochs)-1] && len(g.saved) == 0 || g.l.Epoch > g.epochs[len(g.epochs)-1] {
 		g.epochs = append(g.epochs, g.l.Epoch)
 		g.seen = 0
@@ -153,7 +157,7 @@ func (g *groupStory) view(w words) fleet.View {
 	v := fleet.View{
 		Instance: name, Phase: fleet.Phase(w.plain[1]), Attempt: g.number(w.pairs["attempt"], 1),
 		End:      fleet.End(w.pairs["end"]),
-		Sequence: g.number(w.pairs["seq"], 1), Stuck: w.pairs["stuck"], SpecHash: g.l.Spec.Hash(), BookedAt: t0,
+		Sequence: g.number(w.pairs["seq"], 1), Stuck: w.pairs["stuck"], Force: w.has("forced"), SpecHash: g.l.Spec.Hash(), BookedAt: t0,
 		Began: t0.Add(time.Duration(g.number(w.pairs["run"], 1)) * time.Second),
 	}
 	v.Generation = fleet.Generation{Epoch: g.epochOf(name), Count: g.number(w.pairs["gen"], 1)}

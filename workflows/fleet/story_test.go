@@ -23,7 +23,8 @@ import (
 //
 // The group is called a, and its instances a-1, a-2 and so on; in its second life a-e2-1, before its first a-e0-1. One
 // that a history that went back has booked in the place of another is a-1~2. An attempt's objects are written
-// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, joining, slice or leaving.
+// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, unstamped,
+// nodeless, joining, slice or leaving.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
@@ -217,6 +218,12 @@ func (s *subject) objects(text string) (found []fleet.Found) {
 		f.Marked, f.Stamped = state == "whole" || state == "unready", state == "whole" || state == "unready" ||
 			state == "leaving"
 		f.Ready = state == "whole"
+		switch state {
+		case "nodeless": // its virtual kubelet has not registered it again
+			f.Marked, f.Node = true, false
+		case "unstamped":
+			f.Marked, f.Ready = true, true
+		}
 		if state == "unreadable" { // its virtual node does not say whose it is
 			f.Booking = nil
 		}
