@@ -32,3 +32,12 @@ func TestCodesListsEveryConstant(t *testing.T) {
 	require.NotEmpty(t, declared)
 	require.Equal(t, declared, fleet.Codes)
 }
+
+// What CA files under its error class OutOfResources: another group may have what this one lacks.
+func TestOutOfResources(t *testing.T) {
+	for _, code := range fleet.Codes {
+		want := code == fleet.CodeNoOffer || code == fleet.CodeNoCapacity || code == fleet.CodeRefused ||
+			code == fleet.CodeSpending
+		require.Equal(t, want, code.OutOfResources(), code)
+	}
+}

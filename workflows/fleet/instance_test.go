@@ -117,3 +117,70 @@ func TestParseObjectName(t *testing.T) {
 		require.False(t, ok, "%s", name)
 	}
 }
+
+// The row of an instance shows CA what becomes of it, and people why it has failed or was lost.
+func TestRowOfAnInstance(t *testing.T) {
+	lost := &fleet.Failure{Code: fleet.CodeLost, Message: "gone"}
+	timeout := &fleet.Failure{Code: fleet.CodeTimeout, Message: "late"}
+	for _, row := range fleet.Machine {
+		for _, leaving := range []bool{false, true} {
+			for _, force := range []bool{false, true} {
+				for _, failure := range []*fleet.Failure{nil, lost, timeout} {
+					i := fleet.NewInstance("standard-x-1", spec(), t0)
+					i.Phase, i.Leaving, i.Force, i.Failure = row.Phase, leaving, force, failure
+					v := i.Row()
+					require.Equal(t, row.Counts && !leaving, v.Counts)
+					want := row.State
+					if leaving {
+						want = fleet.StateDeleting
+					}
+					require.Equal(t, want, v.State)
+					switch {
+					case row.Phase == fleet.Failed && !leaving && failure == nil:
+						require.Equal(t, fleet.CodeInternal, v.Failure.Code)
+					case row.Phase == fleet.Failed && !leaving, force && row.Phase.Shrinking() && failure == lost:
+						require.Equal(t, failure, v.Failure)
+					default:
+						require.Nil(t, v.Failure, "%s %t %t", row.Phase, leaving, force)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Since when a Node is not ready is since when it was first heard, until it is ready again.
+func TestNotReadySince(t *testing.T) {
+	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i.Phase = fleet.Ready
+	hear := func(kind fleet.EventKind, after time.Duration) {
+		_, err := i.Apply(fleet.Event{Kind: kind}, t0.Add(after))
+		require.NoError(t, err)
+	}
+	hear(fleet.NotReady, time.Second)
+	hear(fleet.NotReady, time.Minute)
+	require.Equal(t, t0.Add(time.Second), i.NotReadySince)
+	hear(fleet.Registered, time.Hour)
+	require.False(t, i.NotReady)
+	require.Zero(t, i.NotReadySince)
+	i.NotReady = true // an earlier build did not say since when
+	hear(fleet.NotReady, 2*time.Hour)
+	require.Equal(t, t0.Add(2*time.Hour), i.NotReadySince)
+}
+
+// The views that steps tell by themselves.
+func TestViewsOfSteps(t *testing.T) {
+	v := fleet.View{Instance: "standard-x-1", Sequence: 3, Phase: fleet.Selecting, Attempt: 1, Stuck: "cancelled",
+		Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
+	chosen := v.Chosen(fleet.Offer{Name: "m", Provider: "milan", Hourly: 2, MaxNodes: 7})
+	require.Equal(t, fleet.Peering, chosen.Phase)
+	require.Equal(t, 2, chosen.Attempt)
+	require.Equal(t, &fleet.Offer{Name: "m", Provider: "milan", Hourly: 2}, chosen.Offer)
+	require.Equal(t, fleet.EndNone, chosen.End)
+	joined := v.Joined()
+	require.Equal(t, []any{fleet.Ready, fleet.EndFinal}, []any{joined.Phase, joined.End})
+	require.Nil(t, joined.Failure)
+	returned := v.Returned()
+	require.Equal(t, []any{fleet.Released, fleet.EndFinal}, []any{returned.Phase, returned.End})
+	require.Empty(t, returned.Stuck)
+}

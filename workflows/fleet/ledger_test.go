@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
 )
 
 // ledger is a configured group that found nothing at its start.
@@ -217,4 +218,166 @@ func TestChangesAddUpToTheSnapshot(t *testing.T) {
 		seen = next
 	}
 	require.Greater(t, l.NextSeq, 100)
+}
+
+// Instances with one spec share it, also those that were found with a copy of their own.
+func TestInstancesShareTheirSpec(t *testing.T) {
+	l, _ := recoveredLedger(t, 3, t0)
+	for _, e := range l.Entries {
+		require.Same(t, l.Entries[0].Spec, e.Spec)
+		require.Same(t, l.Specs[e.SpecHash], e.Spec)
+	}
+}
+
+// A change is taken by whom it builds on, and says so to others; who knows it already is left alone.
+func TestChangeBuildsOn(t *testing.T) {
+	old := fleet.Snapshot{Epoch: "x", Revision: 5}
+	for name, c := range map[string]struct {
+		epoch        string
+		since, until int64
+		ok, newer    bool
+	}{
+		"the next one":        {"x", 5, 6, true, true},
+		"from before":         {"x", 3, 6, true, true},
+		"of another epoch":    {"y", 5, 6, false, false},
+		"after a gap":         {"x", 6, 7, false, false},
+		"known already":       {"x", 4, 5, true, false},
+		"known for long":      {"x", 2, 3, true, false},
+		"of an earlier epoch": {"w", 5, 6, false, false},
+	} {
+		change := fleet.Change{Since: fleet.Position{Epoch: c.epoch, Revision: c.since},
+			Snapshot: fleet.Snapshot{Epoch: c.epoch, Revision: c.until}}
+		got, ok := change.Apply(old)
+		require.Equal(t, c.ok, ok, name)
+		want := old
+		if c.newer {
+			want = change.Snapshot
+		}
+		require.Equal(t, want, got, name)
+	}
+}
+
+// A change has what is new since, and nothing else.
+func TestChangeIsSmall(t *testing.T) {
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 3))
+	l.Step(fleet.GroupInput{}, t0)
+	require.NoError(t, operate(l, fleet.Release, 0, booked(1)))
+	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: booked(1), Generation: l.Find(booked(1)).Driver.Generation,
+		Sequence: 2, Phase: fleet.Released, End: fleet.EndFinal}}}, t0)
+	require.Equal(t, []string{booked(1)}, l.Since(fleet.Position{Epoch: "x"}, t0).Gone)
+	seen := l.Snapshot(t0).Position()
+	require.Empty(t, l.Since(seen, t0).Gone)
+	require.Empty(t, l.Since(seen, t0).Snapshot.Instances)
+	require.NoError(t, operate(l, fleet.Release, 0, booked(3)))
+	change := l.Since(seen, t0)
+	require.Empty(t, change.Gone)
+	require.Len(t, change.Snapshot.Instances, 1)
+	require.Equal(t, booked(3), change.Snapshot.Instances[0].Name)
+}
+
+// A group has at most fifty scale-outs under way that have named no provider, and starts more when half of them have;
+// those that wait for longer than their budget fail.
+func TestABurstIsStartedInBatches(t *testing.T) {
+	l := ledger(t)
+	l.Spec.Max = 200
+	require.NoError(t, operate(l, fleet.Grow, 120))
+	started := func() (n int) {
+		for _, e := range l.Entries {
+			if e.Driver.Kind == fleet.ScaleOut {
+				n++
+			}
+		}
+		return n
+	}
+	l.Step(fleet.GroupInput{}, t0)
+	require.Equal(t, 50, started())
+	for n := range 25 {
+		require.Equal(t, 50, started(), "%d have named their provider", n)
+		e := l.Entries[n]
+		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 2,
+			Phase: fleet.Peering, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"}}}}, t0)
+	}
+	require.Equal(t, 75, started())
+	late := t0.Add(10 * time.Minute)
+	require.Equal(t, 120, l.Target())
+	l.Step(fleet.GroupInput{}, late.Add(-1))
+	require.Equal(t, fleet.Pending, l.Entries[119].Phase)
+	l.Step(fleet.GroupInput{}, late)
+	require.Equal(t, fleet.Failed, l.Entries[119].Phase)
+	require.Equal(t, fleet.CodeTimeout, l.Entries[119].Failure.Code)
+	require.Equal(t, fleet.Pending, l.Entries[74].Phase, "its driver ends it")
+	require.Equal(t, 120, l.Target(), "failed ones count")
+}
+
+// Of what is on its way as much is reserved as it may cost, and nothing of what has failed or costs already.
+func TestWhatIsReserved(t *testing.T) {
+	l := ledger(t)
+	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 4, PriceCap: 2,
+		Operation: fleet.Operation{ID: "1", GiveUpAt: t0}}, t0))
+	l.Step(fleet.GroupInput{}, t0)
+	require.InDelta(t, 8, l.Snapshot(t0).Cost.Reserved.Float(), 0)
+	for n, phase := range []fleet.Phase{fleet.Failed, fleet.Peering, fleet.Ready} {
+		e := l.Entries[n]
+		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 2,
+			Phase: phase, Attempt: 1, Offer: &fleet.Offer{Provider: "milan", Hourly: 1}}}}, t0)
+	}
+	require.InDelta(t, 4, l.Snapshot(t0).Cost.Reserved.Float(), 0)
+	limit := 5.0
+	l.Spec.Max, l.Spec.Spending = 9, &money.Spending{Hourly: money.SpendingLimit{Hard: &limit}}
+	err := l.Operate(fleet.Grow, fleet.Request{Delta: 1, PriceCap: 0.5,
+		Operation: fleet.Operation{ID: "2", GiveUpAt: t0}}, t0)
+	require.True(t, fleet.IsRefused(err, fleet.RefusedSpending), "%v", err)
+}
+
+// Names of released instances are remembered for an hour, and the last 2,000 of them.
+func TestReleasedNamesAreRemembered(t *testing.T) {
+	l := ledger(t)
+	gone := func(n int) []fleet.Gone {
+		all := make([]fleet.Gone, n)
+		for i := range all {
+			all[i] = fleet.Gone{Name: booked(i), Revision: int64(i), At: t0}
+		}
+		return all
+	}
+	l.Gone = gone(2000)
+	l.Step(fleet.GroupInput{}, t0.Add(time.Hour))
+	require.Len(t, l.Gone, 2000)
+	require.Zero(t, l.Forgotten)
+	l.Step(fleet.GroupInput{}, t0.Add(time.Hour+1))
+	require.Empty(t, l.Gone)
+	require.Equal(t, int64(1999), l.Forgotten)
+	l.Gone = gone(2003)
+	l.Step(fleet.GroupInput{}, t0)
+	require.Len(t, l.Gone, 2000)
+	require.Equal(t, int64(2), l.Forgotten)
+	require.True(t, l.Since(fleet.Position{Epoch: "x", Revision: 1}, t0).Whole)
+	require.False(t, l.Since(fleet.Position{Epoch: "x", Revision: 2}, t0).Whole)
+}
+
+// What a driver has left is undone in the order of the attempts, each once.
+func TestUndoneOnce(t *testing.T) {
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 1))
+	l.Step(fleet.GroupInput{}, t0)
+	e := l.Entries[0]
+	undone := func(left ...int) (got []int) {
+		var all []fleet.Attempt
+		for _, n := range left {
+			all = append(all, fleet.Attempt{Group: "standard", Instance: e.Name, Number: n})
+		}
+		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation,
+			Sequence: e.Driver.Sequence + 1, Phase: fleet.Peering, Attempt: 9, Left: all}}}, t0)
+		for _, c := range l.Commands.Open {
+			if c.Kind == fleet.CommandUndo {
+				got = append(got, c.Attempt.Number)
+			}
+		}
+		l.Commands.Drop(func(c fleet.Command) bool { return c.Kind == fleet.CommandUndo })
+		return got
+	}
+	require.Equal(t, []int{1}, undone(1))
+	require.Equal(t, []int{2, 3}, undone(1, 2, 3))
+	require.Equal(t, []int{5, 4}, undone(5, 4, 3), "whatever their order")
+	require.Empty(t, undone(5, 4, 0))
 }

@@ -64,3 +64,86 @@ func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
 	}
 	require.Equal(t, 2, l.Target())
 }
+
+// Lost is what a round has sentenced if it is still as the round saw it, and the round is not old.
+func TestSentences(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	for name, c := range map[string]struct {
+		entry         func(*fleet.Entry)
+		verdict       func(*fleet.Loss)
+		age, notReady time.Duration
+		silent, bare  bool // bare: the group is not configured
+		lost          bool
+	}{
+		"as the round saw it":       {lost: true},
+		"as old as may be":          {age: 2 * time.Minute, lost: true},
+		"too old":                   {age: 2*time.Minute + 1},
+		"it is another":             {verdict: func(v *fleet.Loss) { v.Instance = "a-t0-7" }},
+		"it is another attempt":     {verdict: func(v *fleet.Loss) { v.Attempt = 2 }},
+		"it is given back":          {entry: func(e *fleet.Entry) { e.Phase = fleet.Draining }},
+		"it has become Ready since": {entry: func(e *fleet.Entry) { e.Since = now.Add(1) }},
+		"silent for long":           {silent: true, notReady: 5 * time.Minute, lost: true},
+		"silent, and not for long":  {silent: true, notReady: 5*time.Minute - 1},
+		"silent, and ready again":   {silent: true},
+		"nobody says how long":      {silent: true, notReady: time.Hour, bare: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := recoveredLedger(t, 1, now)
+			if !c.bare {
+				l.Spec = &fleet.GroupSpec{ID: "a", Max: 10}
+			}
+			e := l.Entries[0]
+			e.Since = now.Add(-time.Hour)
+			if c.notReady > 0 {
+				e.NotReady, e.NotReadySince = true, now.Add(-c.notReady)
+			}
+			v := fleet.Loss{Instance: e.Name, Attempt: 1, Why: "why", Silent: c.silent}
+			if c.entry != nil {
+				c.entry(e)
+			}
+			if c.verdict != nil {
+				c.verdict(&v)
+			}
+			d := &fleet.Differences{Round: 1, Began: now.Add(-c.age), Lost: []fleet.Loss{v}}
+			l.Step(fleet.GroupInput{Differences: d}, now)
+			require.Equal(t, c.lost, e.Failure != nil)
+			if c.lost {
+				require.Equal(t, fleet.NewFailure(fleet.CodeLost, "milan", "", "why"), e.Failure)
+				require.True(t, e.Force)
+			}
+		})
+	}
+}
+
+// When more than three drivers and more than a tenth of them fail their tasks, it is the build: none is replaced.
+func TestABuildThatFails(t *testing.T) {
+	for _, c := range []struct {
+		failing, all int
+		fails        bool
+	}{{3, 3, false}, {4, 4, true}, {4, 39, true}, {4, 40, false}, {5, 49, true}, {5, 50, false}} {
+		all := make([]fleet.DriverStatus, c.all)
+		for n := range c.failing {
+			all[n].Failing = true
+		}
+		require.Equal(t, c.fails, fleet.BuildFails(all), "%d of %d", c.failing, c.all)
+	}
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 4))
+	l.Step(fleet.GroupInput{}, t0)
+	check := func(failing bool) {
+		l.Commands.Open = nil
+		l.Commands.Add(fleet.Command{Kind: fleet.CommandCheck})
+		r := &fleet.Result{ID: l.Commands.Last, Outcome: fleet.OutcomeDone}
+		for _, e := range l.Entries {
+			r.Drivers = append(r.Drivers, fleet.DriverStatus{Instance: e.Name, Running: true, Failing: failing})
+		}
+		l.Step(fleet.GroupInput{Result: r}, t0)
+	}
+	before := l.Revision
+	check(true)
+	require.Contains(t, l.Snapshot(t0).Condition, "this worker's build cannot continue them")
+	require.Equal(t, before+1, l.Revision, "nothing else has changed")
+	check(false)
+	require.Empty(t, l.Snapshot(t0).Condition)
+	require.Equal(t, before+2, l.Revision)
+}

@@ -70,7 +70,8 @@ func TestRefusedOperations(t *testing.T) {
 			l.Recovering = c.recovering
 			before := l.String()
 			require.Equal(t, l.Validate(c.verb, c.request, t0), l.Operate(c.verb, c.request, t0))
-			err := l.Validate(c.verb, c.request, t0)
+			known, err := l.Check(c.verb, c.request, t0)
+			require.False(t, known, "it has not run")
 			require.True(t, fleet.IsRefused(err, c.kind), "%v", err)
 			require.ErrorContains(t, err, c.says)
 			require.Equal(t, before, l.String())
