@@ -18,4 +18,17 @@ func TestBids(t *testing.T) {
 	}
 	require.Zero(t, b.compare(b))
 	require.Zero(t, bid{asked: 5, room: 4}.waste(), "more than there is room for")
+	require.Equal(t, "costs 1 an hour, 100 % of it is used, 100 % over peerings that are there",
+		bid{cost: 1, warm: 1, asked: 4, room: 4}.String())
+}
+
+// Figures that differ by less than a millionth are the same: they were added up in another order.
+func TestNearlyTheSame(t *testing.T) {
+	for _, size := range []float64{1e-6, 1, 1e6} {
+		require.Zero(t, order(size, size*(1+1e-7)), size)
+		require.Negative(t, order(size, size*(1+1e-5)), size)
+		require.Positive(t, order(size*(1+1e-5), size), size)
+	}
+	require.Zero(t, order(0, 0))
+	require.Negative(t, order(0, 1e-9))
 }

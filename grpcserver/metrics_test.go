@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 	"k8s.io/utils/ptr"
 
@@ -70,7 +73,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 		l.Entries[1].NotReady = true
 		l.Entries[2].Leaving = true
 		l.Entries[3].Phase, l.Entries[3].Failure = fleet.Failed, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
-		l.Entries[4].Phase, l.Entries[4].Stuck = fleet.Unpeering, "cancelled"
+		l.Entries[4].Phase, l.Entries[4].Stuck, l.Entries[4].NotReady = fleet.Unpeering, "cancelled", true
 		l.Paused, l.Condition = true, "this worker's build cannot continue them"
 		l.Standby = []fleet.Standby{{Provider: "milan", Key: "standby/cpu/e-1", State: fleet.HoldGranted}}
 	})
@@ -149,13 +152,30 @@ func TestMetricsTellOfTheConfig(t *testing.T) {
 	m := NewMetrics(s)
 	require.NoError(t, c.increase("cpu", 1))
 
+	since := func() time.Time { return s.Config().Since }
+	at := func() string {
+		return fmt.Sprintf("config_in_force_timestamp_seconds %v", float64(since().UnixNano())/1e9)
+	}
+	began := since()
+	has(t, scrape(t, m), at())
 	config.set(Settings{}, errors.New("no such file"))
 	require.NoError(t, c.refresh())
 	has(t, scrape(t, m), `config_broken 1`)
 	config.write("v2", specs("gpu")...)
 	require.NoError(t, c.refresh())
 	has(t, scrape(t, m), `config_broken 0`, `group_retired{group="cpu"} 1`, `group_min_size{group="cpu"} 0`,
-		`group_retired{group="gpu"} 0`)
+		`group_retired{group="gpu"} 0`, at())
+	require.True(t, since().After(began))
+}
+
+// A max-node-provision-time that is too short for a group is one of that group.
+func TestMetricsTellOfAShortProvisionTime(t *testing.T) {
+	s := loaded(t, newFake(), specs("cpu", "gpu")...)
+	_, err := s.NodeGroupGetOptions(t.Context(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "cpu",
+		Defaults: &protos.NodeGroupAutoscalingOptions{MaxNodeProvisionTime: &metav1.Duration{Duration: time.Minute}}})
+	requireCode(t, codes.Unimplemented, err)
+	has(t, scrape(t, NewMetrics(s)), `group_provision_time_short{group="cpu"} 1`,
+		`group_provision_time_short{group="gpu"} 0`)
 }
 
 // A group whose workflow does not take its config keeps the old one, and that is seen; the others are not concerned.
@@ -200,6 +220,9 @@ func TestRPCsAreMeasured(t *testing.T) {
 		`grpc_request_duration_seconds_count{code="OK",method="NodeGroupIncreaseSize"} 1`,
 		`grpc_request_duration_seconds_count{code="OutOfRange",method="NodeGroupIncreaseSize"} 1`,
 		`grpc_request_duration_seconds_count{code="OK",method="NodeGroupTargetSize"} 1`,
+		`grpc_request_duration_seconds_bucket{code="OK",method="NodeGroupTargetSize",le="1"} 1`,
+		`grpc_request_duration_seconds_bucket{code="OK",method="NodeGroupTargetSize",le="5"} 1`,
+		`grpc_request_duration_seconds_bucket{code="OK",method="NodeGroupTargetSize",le="10"} 1`,
 	)
 	require.NotContains(t, strings.Join(lines, "\n"), `method="Check"`)
 }

@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,12 @@ import (
 // secondGeneration is what CA sends from 1.35 on.
 func secondGeneration(t *testing.T, d time.Duration) *protos.NodeGroupAutoscalingOptions {
 	t.Helper()
-	value, err := proto.Marshal(durationpb.New(d))
+	return optionsOf(t, durationpb.New(d))
+}
+
+func optionsOf(t *testing.T, d *durationpb.Duration) *protos.NodeGroupAutoscalingOptions {
+	t.Helper()
+	value, err := proto.Marshal(d)
 	require.NoError(t, err)
 	raw := protowire.AppendVarint(protowire.AppendTag(nil, 6, protowire.VarintType), 1)
 	raw = protowire.AppendBytes(protowire.AppendTag(raw, 10, protowire.BytesType), value)
@@ -51,15 +57,19 @@ func TestProvisionTimeOfCA(t *testing.T) {
 	require.False(t, tell(secondGeneration(t, 15*time.Minute)))
 	require.NotContains(t, logs.String(), "gives up")
 	require.True(t, tell(secondGeneration(t, 12*time.Minute)))
+	require.Equal(t, 1, strings.Count(logs.String(), "gives up"))
 	require.True(t, tell(secondGeneration(t, 12*time.Minute)))
 	require.Equal(t, 1, strings.Count(logs.String(), "gives up"), "once, not with each request")
 	require.False(t, tell(first(13*time.Minute)))
+	require.Equal(t, 1, strings.Count(logs.String(), "gives up"), "it waits long enough")
 	require.True(t, tell(first(time.Minute)))
+	require.Equal(t, 2, strings.Count(logs.String(), "gives up"))
 	require.True(t, tell(nil), "the last word holds")
 
 	_, err = c.NodeGroupGetOptions(c.ctx(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "unknown", Defaults: first(1)})
 	requireCode(t, codes.Unimplemented, err)
 	require.Zero(t, provisionTime(broken(t)))
+	require.Zero(t, provisionTime(optionsOf(t, &durationpb.Duration{Seconds: math.MaxInt64})), "no duration is so long")
 }
 
 // broken has a length where a duration should be.

@@ -90,6 +90,8 @@ func TestPrices(t *testing.T) {
 	half := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")}
 	require.InDelta(t, whole/2, c.podPrice(half), 1e-9)
 	require.Zero(t, c.podPrice(nil))
+	little := corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}
+	require.InDelta(t, whole/8, c.podPrice(little), 1e-9)
 	gpu := c.podPrice(corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")})
 	require.True(t, gpu > whole && !math.IsInf(gpu, 0))
 }
@@ -158,6 +160,7 @@ func TestPriceOfAnAbsurdPod(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{container(huge)},
 			Containers: []corev1.Container{container(huge), container("1")}}}
 		pod.Spec.Overhead = container(huge).Resources.Requests
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: container(huge).Resources.Requests}
 		resp, err := c.PricingPodPrice(c.ctx(), &protos.PricingPodPriceRequest{Pod: pod,
 			StartTime: &metav1.Time{Time: periodBegins}, EndTime: &metav1.Time{Time: periodEnds}})
 		require.NoError(t, err, huge)
@@ -170,6 +173,7 @@ func TestPriceOfNothing(t *testing.T) {
 	at := &metav1.Time{Time: periodBegins}
 	for _, req := range []*protos.PricingPodPriceRequest{
 		{}, {StartTime: at, EndTime: at}, {Pod: &corev1.Pod{}, StartTime: at},
+		{Pod: &corev1.Pod{}, EndTime: at},
 		{Pod: &corev1.Pod{}, StartTime: at, EndTime: &metav1.Time{Time: periodBegins.Add(-time.Hour)}},
 	} {
 		_, err := c.PricingPodPrice(c.ctx(), req)
@@ -179,4 +183,31 @@ func TestPriceOfNothing(t *testing.T) {
 	broken.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), []byte{0xff}))
 	_, err := c.PricingPodPrice(c.ctx(), broken)
 	requireCode(t, codes.InvalidArgument, err)
+}
+
+// Groups whose shape weighs nothing say nothing of what a unit of weight costs.
+func TestPriceBesideWeightlessGroups(t *testing.T) {
+	weightless := spec("pods", 0, 5)
+	weightless.Shape = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
+	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	for _, groups := range [][]fleet.GroupSpec{{weightless}, {weightless, spec("cpu", 0, 5)}} {
+		c := newClient(t, loaded(t, newFake(), groups...))
+		require.InDelta(t, 2*weightCPU, c.podPrice(one), 1e-9, "%d groups", len(groups))
+	}
+}
+
+// Nodes cost what the places cost that they take, from the cheapest on; those that have none cost as much as the
+// dearest, and a place without a price what its resources weigh.
+func TestWhatManyNodesCost(t *testing.T) {
+	s := loaded(t, newFake(), spec("cpu", 0, 10))
+	g, weight := s.roster.Load().list[0], Weight(spec("cpu", 0, 10).Shape)
+	s.figures.Store(&map[string]figure{"cpu": {price: 3, places: []places{
+		{nodes: 1, price: 0}, {nodes: 2, price: 1, peered: true}, {nodes: 1, price: 3}}}})
+	for n, want := range map[int][2]float64{
+		1: {weight, 0}, 2: {weight + 1, 0.5}, 3: {weight + 2, 2. / 3}, 4: {weight + 5, 0.5}, 8: {weight + 17, 0.25},
+	} {
+		cost, warm := s.costOf(g, n)
+		require.InDelta(t, want[0], cost, 1e-9, "%d nodes", n)
+		require.InDelta(t, want[1], warm, 1e-9, "%d nodes", n)
+	}
 }

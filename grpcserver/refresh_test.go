@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -162,6 +163,8 @@ func TestSummaryIsBound(t *testing.T) {
 	require.ErrorContains(t, err, ", g20 and 3 more: g01: reason of g01")
 	require.NotContains(t, err.Error(), "g21")
 	require.ErrorContains(t, summary(list[:2], errs[:2]), "cannot read g01: g01: reason of g01")
+	require.ErrorContains(t, summary(list[1:21], errs[1:21]), ", g20: g01: reason of g01", "twenty are named")
+	require.ErrorContains(t, summary(list[1:22], errs[1:22]), ", g20 and 1 more: g01: ")
 }
 
 // Calls of Refresh that overlap share their reads, and each sees what was booked before it came.
@@ -205,5 +208,65 @@ func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 		gpu, cpu := d.s.roster.Load().byID["gpu"], d.s.roster.Load().byID["cpu"]
 		require.Equal(t, 1, gpu.picture.Load().Target)
 		require.ErrorContains(t, cpu.unusable.Load(), "wait for another read of the group")
+	})
+}
+
+// answering is a port whose Configure answers otherwise than it did.
+type answering struct {
+	*fakeGroups
+	with func(fleet.Change) fleet.Change
+}
+
+func (a answering) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+	seen fleet.Position) (fleet.Change, error) {
+	change, err := a.fakeGroups.Configure(ctx, spec, notice, seen)
+	if err == nil && a.with != nil {
+		change = a.with(change)
+		a.set(func(f *fakeGroups) { f.failing[spec.ID] = errors.New("no answer") }) // from now on
+	}
+	return change, err
+}
+
+// Why a group does not take its config is told in whole: why it could not be read, and what came of configuring it.
+func TestWhyAGroupIsNotConfigured(t *testing.T) {
+	ended := fmt.Errorf("nodegroup/cpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
+	for name, c := range map[string]struct {
+		failing error // of reads and Configure
+		with    func(fleet.Change) fleet.Change
+		says    string
+	}{
+		"it does not run, and does not begin": {failing: ended,
+			says: "nodegroup/cpu does not run: unavailable; configure: nodegroup/cpu does not run: unavailable"},
+		"it runs another spec all the same": {says: "configure: spec other is in force instead of ",
+			with: func(c fleet.Change) fleet.Change { c.Snapshot.SpecHash = "other"; return c }},
+		"its answer says nothing, and nor does a read": {says: "configure: no answer",
+			with: func(c fleet.Change) fleet.Change {
+				return fleet.Change{Snapshot: fleet.Snapshot{SpecHash: c.Snapshot.SpecHash}}
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port, config := &answering{fakeGroups: newFake()}, &fakeConfig{}
+			s, err := New(config.options(port, specs("cpu", "gpu")...))
+			require.NoError(t, err)
+			require.NoError(t, s.Start(t.Context()))
+			config.write("v2", spec("cpu", 0, 7), spec("gpu", 0, 5))
+			port.with = c.with
+			port.set(func(f *fakeGroups) { f.failing["cpu"] = c.failing })
+			require.NoError(t, direct{t, s}.refresh())
+			require.ErrorContains(t, s.roster.Load().byID["cpu"].unusable.Load(), c.says)
+		})
+	}
+}
+
+// That Temporal answers no read in time says nothing against a group: CA ends its loop.
+func TestTemporalThatHangsFailsRefresh(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		f.set(func(f *fakeGroups) { f.hangs = "cpu" })
+		err := d.refresh()
+		requireCode(t, codes.Unavailable, err)
+		require.ErrorContains(t, err, "cannot read cpu: cpu: Temporal does not answer: ")
+		require.Nil(t, d.s.roster.Load().byID["cpu"].unusable.Load())
+		f.set(func(f *fakeGroups) { f.hangs = "" })
+		require.NoError(t, d.refresh())
 	})
 }

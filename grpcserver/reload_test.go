@@ -177,6 +177,7 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 // Shape, labels and taints do not change under one id once CA may have learnt them; all else does.
 func TestChangedTemplateIsKept(t *testing.T) {
 	for name, change := range map[string]func(*fleet.GroupSpec){
+		"nodes": func(s *fleet.GroupSpec) { s.Nodes = fleet.NodesMachine },
 		"shape": func(s *fleet.GroupSpec) {
 			s.Shape = maps.Clone(s.Shape)
 			s.Shape[corev1.ResourceCPU] = resource.MustParse("16")
@@ -283,6 +284,8 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.NotContains(t, c.groups(), "gpu")
 	require.Empty(t, s.Config().Retired)
 	require.Equal(t, []string{"idle", "gpu"}, f.ended())
+	_, told := config.seen()
+	require.Empty(t, told[len(told)-1].Retired)
 	requireCode(t, codes.NotFound, c.increase("gpu", 1))
 
 	// Once gone, the id may come back with another shape: CA has forgotten it.
@@ -356,6 +359,23 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	f.drop("gpu")
 	require.NoError(t, again.refresh())
 	require.Len(t, again.groups(), 1)
+}
+
+// One that cannot be read then is found once it can, also when it keeps as many peerings ready as it has nodes.
+func TestRemovedGroupIsFoundLater(t *testing.T) {
+	f := newFake()
+	c, _, _ := reloading(t, f, specs("cpu", "gpu")...)
+	require.NoError(t, c.increase("gpu", 1))
+	f.change("gpu", func(l *fleet.Ledger) {
+		l.Standby = []fleet.Standby{{Provider: "milan", Key: "standby/gpu/e-1", State: fleet.HoldGranted}}
+	})
+	f.set(func(f *fakeGroups) { f.failing["gpu"] = errors.New("no answer") })
+	again, _, _ := reloading(t, f, specs("cpu")...)
+	require.NoError(t, again.refresh())
+	require.Len(t, again.groups(), 1)
+	f.set(func(f *fakeGroups) { delete(f.failing, "gpu") })
+	require.NoError(t, again.refresh())
+	requireRetired(t, again, "gpu", 1)
 }
 
 // An empty one that keeps peerings ready is ended, or it would for ever.

@@ -120,9 +120,11 @@ func TestChangedTemplateOfADerivedGroupOverARestart(t *testing.T) {
 	c, _, _ := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
 	require.NoError(t, c.increase("l-milan", 1))
 
-	second, s, _ := deriving(t, f, spec("cpu", 0, 5), labelled("south", 5))
+	second, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("south", 5))
 	requireRetired(t, second, "l-milan", 1)
 	require.Equal(t, "north", second.template("l-milan").Labels["region"])
+	_, told := config.seen()
+	require.Equal(t, []string{"l-milan"}, told[len(told)-1].Retired, "as status and metrics have it")
 	third, other, _ := deriving(t, f, spec("cpu", 0, 5), labelled("south", 5))
 	require.NoError(t, third.remove("l-milan", third.ids("l-milan")...))
 	f.drop("l-milan")
@@ -135,6 +137,8 @@ func TestChangedTemplateOfADerivedGroupOverARestart(t *testing.T) {
 
 	require.NoError(t, second.refresh())
 	require.Empty(t, s.Config().Retired)
+	_, told = config.seen()
+	require.Empty(t, told[len(told)-1].Retired)
 	require.Equal(t, "south", second.template("l-milan").Labels["region"])
 	require.NoError(t, second.increase("l-milan", 1))
 }

@@ -225,3 +225,54 @@ func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 		require.Equal(t, c.want, balance(g, other), name)
 	}
 }
+
+// Of an offer is left what it shows to be free, and no more than what our groups' instances leave of it; one that shows
+// nothing of what is free has what they leave.
+func TestWhatIsLeftOfAnOffer(t *testing.T) {
+	shape := spec("cpu", 0, 10).Shape
+	g := newGroup(&terms{spec: spec("cpu", 0, 10)})
+	g.picture.Store(newPicture(fleet.Snapshot{Group: "cpu", Instances: []fleet.InstanceView{
+		{Name: "a", Phase: fleet.Ready, Provider: "milan", Counts: true},
+		{Name: "b", Phase: fleet.Ready, Provider: "milan", Counts: true}}}))
+	for name, c := range map[string]struct {
+		nodes, wantNodes int
+		free, want       corev1.ResourceList
+	}{
+		"ours are not shown":        {nodes: 0, free: times(5, shape), wantNodes: 2, want: times(3, shape)},
+		"ours are shown":            {nodes: 2, free: times(3, shape), wantNodes: 2, want: times(3, shape)},
+		"others have nodes too":     {nodes: 4, free: times(1, shape), wantNodes: 4, want: times(1, shape)},
+		"it shows nothing as free":  {nodes: 0, wantNodes: 2, want: times(3, shape)},
+		"it shows only one of them": {nodes: 0, free: only(5, shape, "cpu"), wantNodes: 2, want: only(3, shape, "cpu")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &fakeMarket{}
+			m.nodes("milan", 5, 1)
+			m.Offers[0].Nodes, m.Offers[0].Free = c.nodes, c.free
+			left := subtract(m.Market, stands([]*group{g}))[0]
+			require.Equal(t, c.wantNodes, left.Nodes)
+			require.Len(t, left.Free, len(c.want))
+			for name, want := range c.want {
+				got := left.Free[name]
+				require.Zero(t, got.Cmp(want), "%s: %s", name, got.String())
+			}
+		})
+	}
+}
+
+// only is n times one resource of a shape.
+func only(n int64, shape corev1.ResourceList, name corev1.ResourceName) corev1.ResourceList {
+	return corev1.ResourceList{name: times(n, shape)[name]}
+}
+
+// Groups that use no offer in common take nothing from each other.
+func TestRoomElsewhereIsNotShared(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 6, 1)
+	m.nodes("turin", 4, 1)
+	cpu, gpu := spec("cpu", 0, 10), spec("gpu", 0, 10)
+	cpu.Provider, gpu.Provider = "milan", "turin"
+	c := onMarket(t, f, m, cpu, gpu)
+	require.NoError(t, c.increase("gpu", 1))
+	require.NoError(t, c.refresh())
+	require.Equal(t, []int{6, 4}, []int{c.max("cpu"), c.max("gpu")})
+}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
@@ -173,4 +175,32 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		require.Fail(t, "it goes on")
 	}
+}
+
+// counting counts the RPCs that it sees.
+type counting struct {
+	stats.Handler
+	begun atomic.Int64
+}
+
+func (c *counting) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (c *counting) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.Begin); ok {
+		c.begun.Add(1)
+	}
+}
+
+func (c *counting) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (c *counting) HandleConn(context.Context, stats.ConnStats) {}
+
+// Who is to trace RPCs sees each of them.
+func TestCallsAreSeen(t *testing.T) {
+	calls := &counting{}
+	conn := dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{Calls: calls})
+	c := client{t, protos.NewCloudProviderClient(conn)}
+	require.NoError(t, c.refresh())
+	require.Zero(t, c.target("cpu"))
+	require.EqualValues(t, 2, calls.begun.Load())
 }

@@ -161,3 +161,54 @@ func TestMetricsTellWhatIsSpent(t *testing.T) {
 		`spending_limit_reached{group="cpu",level="soft",period="month"} 0`)
 	require.Len(t, names(lines, "spending_limit_reached"), 3)
 }
+
+// A limit leaves money for so many nodes, at the price of the dearest place that they need; full places are none.
+func TestWhatALimitLeavesRoomFor(t *testing.T) {
+	cheapAndDear := []places{{nodes: 2, price: 1}, {nodes: 2, price: 2}}
+	for name, c := range map[string]struct {
+		hard   *float64
+		places []places
+		nodes  int
+	}{
+		"no limit":                   {places: []places{{nodes: 1, price: 9}}, nodes: maxTarget},
+		"nothing left":               {hard: ptr.To(0.), places: []places{{nodes: 1}}, nodes: 0},
+		"no places":                  {hard: ptr.To(1.), nodes: maxTarget},
+		"less than one":              {hard: ptr.To(1.), places: []places{{nodes: 2, price: 2}}, nodes: 0},
+		"just one":                   {hard: ptr.To(2.), places: []places{{nodes: 2, price: 2}}, nodes: 1},
+		"just all":                   {hard: ptr.To(4.), places: []places{{nodes: 2, price: 2}}, nodes: maxTarget},
+		"the cheap ones":             {hard: ptr.To(5.), places: cheapAndDear, nodes: 2},
+		"one of the dear ones":       {hard: ptr.To(6.), places: cheapAndDear, nodes: 3},
+		"free ones":                  {hard: ptr.To(2.), places: []places{{nodes: 3}, {nodes: 2, price: 1}}, nodes: 3},
+		"more than the free ones":    {hard: ptr.To(4.), places: []places{{nodes: 3}, {nodes: 2, price: 1}}, nodes: 4},
+		"a full one is no dear one":  {hard: ptr.To(2.), places: []places{{2, 1, false}, {0, 2, false}}, nodes: maxTarget},
+		"a full one is no cheap one": {hard: ptr.To(2.), places: []places{{price: 1}, {nodes: 2, price: 2}}, nodes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sp := &money.Spending{Hourly: money.SpendingLimit{Hard: c.hard}}
+			s := loaded(t, newFake(), spends("cpu", sp))
+			s.figures.Store(&map[string]figure{"cpu": {places: c.places}})
+			g := s.roster.Load().list[0]
+			nodes, left := s.affords(g, g.picture.Load(), time.Now())
+			require.Equal(t, c.nodes, nodes)
+			if c.hard == nil {
+				require.Equal(t, money.Unbounded, left)
+				return
+			}
+			require.Equal(t, money.Of(*c.hard), left)
+			if nodes < maxTarget {
+				_, err := s.maySpend(g, nodes+1, time.Now())
+				requireCode(t, codes.ResourceExhausted, err)
+			}
+			_, err := s.maySpend(g, nodes, time.Now())
+			require.NoError(t, err)
+		})
+	}
+}
+
+// The price of the dearest place that so many nodes need.
+func TestDearestPlaceNeeded(t *testing.T) {
+	f := figure{places: []places{{nodes: 2, price: 1}, {nodes: 0, price: 9}, {nodes: 1, price: 2}, {nodes: 3, price: 4}}}
+	for n, want := range []float64{0, 1, 1, 2, 4, 4, 4, 4} {
+		require.Equal(t, want, f.placed(n), "%d nodes", n)
+	}
+}

@@ -51,3 +51,15 @@ func TestRoom(t *testing.T) {
 	require.Equal(t, 0, Limits{Nodes: ptr.To(1)}.Room(use, 7, shape), "passed already")
 	require.Equal(t, 0, Limits{}.Room(use, -1, shape))
 }
+
+// A quantity that is kept as a decimal is not shared by what is reckoned with it.
+func TestUseLeavesDecimalsAlone(t *testing.T) {
+	five := resource.MustParse("5")
+	five.ToDec()
+	shape := corev1.ResourceList{corev1.ResourceCPU: five}
+	var use Use
+	use.Add(3, shape)
+	use.Add(2, shape)
+	require.Equal(t, "25", use.CPU.String())
+	require.Equal(t, "5", shape.Cpu().String())
+}

@@ -56,11 +56,12 @@ func bubble(t *testing.T, test func(t *testing.T, d direct, f *fakeGroups)) {
 // The lost answer of an operation that has run turns into OK, as long as the caller waits long enough.
 func TestLostAnswerIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		require.NoError(t, d.increase(5*time.Second, 1))
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
 		began := time.Now()
 		require.NoError(t, d.increase(5*time.Second, 2))
-		require.Equal(t, lookEvery, time.Since(began))
-		require.Equal(t, 2, d.target())
+		require.Equal(t, 500*time.Millisecond, time.Since(began))
+		require.Equal(t, 3, d.target())
 		require.NoError(t, d.refresh(), "not dirty")
 	})
 }
