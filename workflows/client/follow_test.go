@@ -19,18 +19,29 @@ import (
 type runs struct {
 	Temporal
 	events map[string][]*history.HistoryEvent
+	end    error
 }
 
-func (r runs) GetWorkflowHistory(_ context.Context, _, run string, _ bool,
+func (r runs) GetWorkflowHistory(_ context.Context, _, run string, waits bool,
 	_ enums.HistoryEventFilterType) client.HistoryEventIterator {
-	return &iterator{left: r.events[run]}
+	if !waits {
+		return &iterator{end: errors.New("it ends with what is there")}
+	}
+	return &iterator{left: r.events[run], end: r.end}
 }
 
-type iterator struct{ left []*history.HistoryEvent }
+// iterator has events, and ends with an error, if any.
+type iterator struct {
+	left []*history.HistoryEvent
+	end  error
+}
 
-func (i *iterator) HasNext() bool { return len(i.left) > 0 }
+func (i *iterator) HasNext() bool { return len(i.left) > 0 || i.end != nil }
 
 func (i *iterator) Next() (*history.HistoryEvent, error) {
+	if len(i.left) == 0 {
+		return nil, i.end
+	}
 	e := i.left[0]
 	i.left = i.left[1:]
 	return e, nil
@@ -71,4 +82,16 @@ func TestFollow(t *testing.T) {
 	enough := errors.New("enough")
 	err = NewGroups(r, "", "").Follow(t.Context(), "gpu", fleet.Position{}, func(fleet.Snapshot) error { return enough })
 	require.ErrorIs(t, err, enough)
+
+	r.end = errors.New("no answer")
+	delete(r.events, "")
+	ignore := func(fleet.Snapshot) error { return nil }
+	require.ErrorContains(t, NewGroups(r, "", "").Follow(t.Context(), "gpu", fleet.Position{}, ignore),
+		"read the history of nodegroup/gpu: no answer")
+	r.end = nil
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = NewGroups(r, "", "").Follow(ctx, "gpu", fleet.Position{}, ignore)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrClosed)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -196,4 +197,64 @@ func TestFactThatConfirmsIsNotSent(t *testing.T) {
 	require.Empty(t, s.ids)
 	require.NoError(t, m.Fact(t.Context(), "edge", fleet.Fact{Kind: fleet.Registered}))
 	require.Equal(t, []string{"nodegroup/edge"}, s.ids)
+}
+
+// Bounds are what a signal may just have: a hundred rows, and 256 KiB of all letters together.
+func TestHowMuchTravelsTogether(t *testing.T) {
+	m := newMailbox(0, newPost().send)
+	for name, c := range map[string]struct {
+		letters []letter[int]
+		want    int
+	}{
+		"just enough rows":  {[]letter[int]{{rows: make([]int, 60)}, {rows: make([]int, 40)}, {rows: make([]int, 1)}}, 2},
+		"a row too many":    {[]letter[int]{{rows: make([]int, 60)}, {rows: make([]int, 41)}}, 1},
+		"a letter too long": {[]letter[int]{{rows: make([]int, 101)}, {rows: make([]int, 1)}}, 1},
+		"just small enough": {[]letter[int]{{size: 200 << 10}, {size: 56 << 10}, {size: 1}}, 2},
+		"a byte too many":   {[]letter[int]{{size: 200 << 10}, {size: 56<<10 + 1}}, 1},
+		"one too large":     {[]letter[int]{{size: 1 << 20}, {size: 1}}, 1},
+		"nothing":           {nil, 0},
+	} {
+		m.waiting["a"] = c.letters
+		got, rows := m.take("a")
+		require.Len(t, got, c.want, name)
+		n := 0
+		for _, l := range c.letters[:c.want] {
+			n += len(l.rows)
+		}
+		require.Len(t, rows, n, name)
+		require.Len(t, m.waiting["a"], len(c.letters)-c.want, name)
+		_, under := m.waiting["a"]
+		require.Equal(t, c.letters != nil, under, name)
+	}
+}
+
+// A group hears of views at most twenty times a second, a provider of holds at once, and neither keeps a caller waiting
+// for more than ten seconds.
+func TestHowOftenAnEntityIsSignalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &namespace{}
+		m := NewMessages(n, "", "")
+		began := time.Now()
+		for range 3 {
+			require.NoError(t, m.View(t.Context(), "a", fleet.View{}))
+			require.NoError(t, m.Fact(t.Context(), "a", fleet.Fact{}))
+		}
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		began = time.Now()
+		for range 3 {
+			require.NoError(t, m.Holds(t.Context(), "milan", fleet.HoldRequest{}))
+		}
+		require.Zero(t, time.Since(began))
+		p := newPost()
+		require.ErrorIs(t, newMailbox(0, p.send).put(t.Context(), "a", 1), context.DeadlineExceeded)
+		require.Equal(t, 10*time.Second, time.Since(began))
+		time.Sleep(time.Second) // for the last pauses to end
+	})
+}
+
+// What cannot be written down is not sent.
+func TestMailThatCannotBeWritten(t *testing.T) {
+	m := newMailbox(0, func(context.Context, string, []chan int) error { return nil })
+	require.Error(t, m.put(t.Context(), "a", make(chan int)))
+	require.Empty(t, m.waiting)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // polled is a task queue with these builds polling, and one running workflow.
@@ -18,6 +21,7 @@ type polled struct {
 	Temporal
 	versioning *workflow.WorkflowExecutionVersioningInfo
 	builds     []string
+	err        error
 }
 
 func (p *polled) DescribeWorkflowExecution(context.Context, string,
@@ -34,7 +38,7 @@ func (p *polled) DescribeTaskQueue(context.Context, string,
 		all = append(all, &taskqueue.PollerInfo{DeploymentOptions: &deployment.WorkerDeploymentOptions{DeploymentName: "la",
 			BuildId: build}})
 	}
-	return &workflowservice.DescribeTaskQueueResponse{Pollers: all}, nil
+	return &workflowservice.DescribeTaskQueueResponse{Pollers: all}, p.err
 }
 
 func pinnedTo(build string) *workflow.WorkflowExecutionVersioningInfo {
@@ -74,4 +78,12 @@ func TestOrphans(t *testing.T) {
 	p.versioning.VersioningOverride = &workflow.VersioningOverride{Override: &workflow.VersioningOverride_AutoUpgrade{
 		AutoUpgrade: true}}
 	require.False(t, look(0, "1") || look(time.Hour, "1"), "an operator has moved it")
+}
+
+// Who polls is asked of Temporal: while it does not say, nothing is known of the workflow.
+func TestOrphansWhenNobodyTellsWhoPolls(t *testing.T) {
+	p := &polled{versioning: pinnedTo("1"), err: errors.New("no answer")}
+	_, err := NewSingle(p, "", "", nil).Status(t.Context(), "scale-out/a-t0-1")
+	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+	require.ErrorContains(t, err, "scale-out/a-t0-1")
 }

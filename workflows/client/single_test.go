@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
@@ -88,7 +89,13 @@ func TestStartSetsOnlyRegisteredAttributes(t *testing.T) {
 		_, err := NewSingle(s, "", "", func() bool { return registered }).Start(t.Context(), w)
 		require.NoError(t, err)
 		require.Equal(t, registered, s.options.TypedSearchAttributes.Size() == 1, "an empty one is left out")
+		_, has := s.options.TypedSearchAttributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword("LiqoGroup"))
+		require.Equal(t, registered, has)
 	}
+	s := &starter{}
+	_, err := NewSingle(s, "", "", nil).Start(t.Context(), w)
+	require.NoError(t, err)
+	require.Zero(t, s.options.TypedSearchAttributes.Size(), "nobody has registered any")
 }
 
 // single answers every verb of a single workflow.
@@ -167,4 +174,5 @@ func TestVerbsOnAClosedWorkflow(t *testing.T) {
 	require.ErrorIs(t, gone.Signal(t.Context(), activities.Signal{ID: "scale-out/a-t0-1"}), fleet.ErrNotRunning)
 	silent := NewSingle(single{err: errors.New("no answer")}, "", "", nil)
 	require.ErrorIs(t, silent.Cancel(t.Context(), "peering/milan"), fleet.ErrOutcomeUnknown)
+	require.ErrorIs(t, silent.Terminate(t.Context(), "peering/milan", "why"), fleet.ErrOutcomeUnknown)
 }

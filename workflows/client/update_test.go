@@ -17,24 +17,30 @@ import (
 // refuser fails an entity's first tasks, as Temporal tells it, and notes the operations that it was sent.
 type refuser struct {
 	Temporal
-	fails int
-	err   error
-	sent  []fleet.Operation
+	fails  int
+	err    error
+	at     time.Time // its clock, as its answers tell it
+	sent   []fleet.Operation
+	traces []string
 }
 
 func (r *refuser) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle,
 	error) {
-	r.sent = append(r.sent, o.Args[0].(fleet.Request).Operation)
+	request := o.Args[0].(fleet.Request)
+	r.sent, r.traces = append(r.sent, request.Operation), append(r.traces, request.Trace)
 	if len(r.sent) <= r.fails {
 		return nil, r.err
 	}
-	return answered{}, nil
+	return answered{at: r.at}, nil
 }
 
-type answered struct{ client.WorkflowUpdateHandle }
+type answered struct {
+	client.WorkflowUpdateHandle
+	at time.Time
+}
 
-func (answered) Get(_ context.Context, out any) error {
-	*out.(*fleet.Change) = fleet.Change{Snapshot: fleet.Snapshot{Group: "gpu"}}
+func (a answered) Get(_ context.Context, out any) error {
+	*out.(*fleet.Change) = fleet.Change{Snapshot: fleet.Snapshot{Group: "gpu", At: a.at}}
 	return nil
 }
 

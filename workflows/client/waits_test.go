@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,6 +89,17 @@ func TestWaits(t *testing.T) {
 				&activities.Beat{Stage: "drain", Message: "2 pods", Stands: "we do not answer"}, "")},
 			Waiting{Step: "Drain", Stage: "drain", Message: "its clock stands, we do not answer; 2 pods"}, false,
 		},
+		"the other one has not begun": {
+			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": append(step(t, "Drain", nil, ""),
+				step(t, "Tell", beat, "")...)},
+			Waiting{Step: "Tell", Stage: "ready", Message: "the Node is not Ready"}, false,
+		},
+		"its heartbeat is none": {
+			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": {{
+				ActivityType:     &common.ActivityType{Name: "Drain"},
+				HeartbeatDetails: &common.Payloads{Payloads: []*common.Payload{{Data: []byte("{")}}}}}},
+			Waiting{Step: "Drain"}, true,
+		},
 		"nobody drives it": {fleet.Peering, nil, Waiting{}, true},
 		"is at rest":       {fleet.Ready, nil, Waiting{}, false},
 	} {
@@ -104,4 +116,28 @@ func TestWaitingInWords(t *testing.T) {
 	require.Equal(t, "ready: not yet", Waiting{Step: "Join", Stage: "ready", Message: "not yet"}.String())
 	require.Equal(t, "ready", Waiting{Step: "Join", Stage: "ready"}.String())
 	require.Empty(t, Waiting{Step: "Discover"}.String())
+}
+
+// That a peering cannot be looked at is told, unless it does not run.
+func TestWaitsForAPeeringThatCannotBeRead(t *testing.T) {
+	i := fleet.InstanceView{Name: "a-t0-1", Phase: fleet.Peering, Provider: "milan"}
+	_, err := NewGroups(unread{known: "scale-out/a-t0-1"}, "", "").Waits(t.Context(), i)
+	require.ErrorContains(t, err, "peering/milan")
+	i.Provider = ""
+	_, err = NewGroups(unread{known: "scale-out/a-t0-1"}, "", "").Waits(t.Context(), i)
+	require.NoError(t, err, "nobody is asked")
+}
+
+// unread is a Temporal that knows of one workflow, and answers for no other.
+type unread struct {
+	Temporal
+	known string
+}
+
+func (u unread) DescribeWorkflowExecution(_ context.Context, id,
+	_ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if id == u.known {
+		return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
+	}
+	return nil, errors.New("no answer")
 }

@@ -1,0 +1,168 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
+)
+
+// Who names a group that does not run is told which do: some of them by name, the others by their number.
+func TestUnknownGroupIsToldWhichRun(t *testing.T) {
+	absent := fmt.Errorf("nodegroup/gpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
+	many := func(n int) (ids []string) {
+		for i := range n {
+			ids = append(ids, fmt.Sprintf("east/nodegroup/g%02d", i))
+		}
+		return ids
+	}
+	const none = "there is no node group gpu in hub east"
+	for name, c := range map[string]struct {
+		err  error
+		runs []string
+		list error
+		want string
+	}{
+		"another error":   {err: errors.New("no answer"), runs: many(1), want: "no answer"},
+		"no list":         {err: absent, list: errors.New("broken"), want: absent.Error()},
+		"none":            {err: absent, want: none + ", nor any other"},
+		"one":             {err: absent, runs: many(1), want: none + ", which has g00"},
+		"two":             {err: absent, runs: many(2), want: none + ", which has g00, g01"},
+		"as many as told": {err: absent, runs: many(20), want: "g18, g19"},
+		"one more":        {err: absent, runs: many(21), want: "g18, g19, and 1 more"},
+		"many more":       {err: absent, runs: many(30), want: "g18, g19, and 10 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &namespace{pages: [][]string{c.runs}, err: c.list}
+			got := NewGroups(n, "east", "").Unknown(t.Context(), "gpu", c.err).Error()
+			require.Equal(t, c.want, got[max(0, len(got)-len(c.want)):])
+			require.NotContains(t, got, "g20")
+		})
+	}
+}
+
+// What a group publishes beside its state is read with it; one that has published none yet has none.
+func TestCostsAndChoices(t *testing.T) {
+	days, choices := []money.CostDay{{Date: "2026-11-20"}}, []fleet.Choice{{Instance: "a-t0-1", Provider: "milan"}}
+	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
+	d := described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}
+	read := func() (fleet.Snapshot, []money.CostDay, []fleet.Choice, error) {
+		s, days, err := NewGroups(d, "", "").Costs(t.Context(), "a")
+		choices, other := NewGroups(d, "", "").Choices(t.Context(), "a")
+		require.Equal(t, err, other)
+		return s, days, choices, err
+	}
+	s, gotDays, gotChoices, err := read()
+	require.NoError(t, err)
+	require.Equal(t, "a", s.Group)
+	require.Empty(t, gotDays)
+	require.Empty(t, gotChoices)
+	memo[workflows.MemoDays], memo[workflows.MemoChoices] = packed(t, days), packed(t, choices)
+	_, gotDays, gotChoices, err = read()
+	require.NoError(t, err)
+	require.Equal(t, days, gotDays)
+	require.Equal(t, choices, gotChoices)
+	d.err = errors.New("no answer")
+	_, gotDays, gotChoices, err = read()
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
+	require.Empty(t, gotDays)
+	require.Empty(t, gotChoices)
+
+	d.err, memo[workflows.MemoDays], memo[workflows.MemoChoices] = nil, &common.Payload{}, &common.Payload{}
+	_, _, err = NewGroups(d, "", "").Costs(t.Context(), "a")
+	require.ErrorContains(t, err, "decode the memo of nodegroup/a")
+	_, err = NewGroups(d, "", "").Choices(t.Context(), "a")
+	require.ErrorContains(t, err, "decode the memo of nodegroup/a")
+}
+
+// A group that finds an operation expired has told its clock. The same operation is sent once more, for as long as its
+// caller waits by that clock.
+func TestAnOperationThatTheOtherClockRefuses(t *testing.T) {
+	at := time.Now().Add(time.Hour)
+	for fails, refused := range map[int]bool{1: false, 2: true} {
+		r := &refuser{fails: fails, err: temporal.NewApplicationError("expired", string(fleet.RefusedExpired), at)}
+		g := NewGroups(r, "", "")
+		_, err := g.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
+		require.Equal(t, refused, fleet.IsRefused(err, fleet.RefusedExpired), "%v", err)
+		require.Len(t, r.sent, 2)
+		require.NotEmpty(t, r.sent[0].ID)
+		require.Equal(t, r.sent[0].ID, r.sent[1].ID)
+		require.InDelta(t, time.Hour, r.sent[1].GiveUpAt.Sub(r.sent[0].GiveUpAt), float64(time.Minute))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &refuser{fails: 9, err: temporal.NewApplicationError("expired", string(fleet.RefusedExpired), at)}
+	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, 0, fleet.Position{})
+	require.True(t, fleet.IsRefused(err, fleet.RefusedExpired))
+	require.Len(t, r.sent, 1, "nobody waits any longer")
+}
+
+// An answer tells the group's clock too, and the next operation is another one.
+func TestAnAnswerTellsTheGroupsClock(t *testing.T) {
+	r := &refuser{at: time.Now().Add(-time.Hour)}
+	g := NewGroups(r, "", "")
+	for range 2 {
+		_, err := g.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
+		require.NoError(t, err)
+	}
+	require.NotEqual(t, r.sent[0].ID, r.sent[1].ID)
+	require.InDelta(t, -time.Hour, r.sent[1].GiveUpAt.Sub(r.sent[0].GiveUpAt), float64(time.Minute))
+}
+
+// A group that recovers for as long as its caller waits has changed nothing, and says so.
+func TestAGroupThatKeepsRecovering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &refuser{fails: 1 << 30, err: temporal.NewApplicationError("recovers", string(fleet.RefusedNotInitialised))}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Millisecond)
+		defer cancel()
+		_, err := NewGroups(r, "", "").Release(ctx, "gpu", nil, fleet.Position{})
+		require.ErrorIs(t, err, fleet.ErrUnavailable)
+		require.True(t, fleet.IsRefused(err, fleet.RefusedNotInitialised))
+		require.ErrorContains(t, err, "release: nodegroup/gpu: unavailable: ")
+		require.Len(t, r.sent, 11, "ten times a second")
+	})
+}
+
+// beginner is a refuser that starts groups.
+type beginner struct {
+	refuser
+	started client.StartWorkflowOptions
+	args    []any
+}
+
+func (b *beginner) NewWithStartWorkflowOperation(o client.StartWorkflowOptions, name any,
+	args ...any) client.WithStartWorkflowOperation {
+	b.started, b.args = o, append([]any{name}, args...)
+	return nil
+}
+
+func (b *beginner) UpdateWithStartWorkflow(ctx context.Context,
+	o client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	return b.UpdateWorkflow(ctx, o.UpdateOptions)
+}
+
+// Configure starts the group that it is for, and no other operation starts one.
+func TestConfigureStartsTheGroup(t *testing.T) {
+	b := &beginner{}
+	c, err := NewGroups(b, "", "").Configure(t.Context(), fleet.GroupSpec{ID: "gpu"}, fleet.Notice{}, fleet.Position{})
+	require.NoError(t, err)
+	require.Equal(t, "gpu", c.Snapshot.Group)
+	require.Len(t, b.sent, 1)
+	requireEntity(t, "nodegroup/gpu", b.started)
+	require.Equal(t, []any{workflows.TypeNodeGroup, workflows.EntityInput{Name: "gpu"}}, b.args)
+	b.err, b.fails = errors.New("no answer"), 2
+	_, err = NewGroups(b, "", "").Configure(t.Context(), fleet.GroupSpec{ID: "gpu"}, fleet.Notice{}, fleet.Position{})
+	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+}
