@@ -25,7 +25,7 @@ func inherit(tree map[string]any) origins {
 	defaults, _ := tree["defaults"].(map[string]any)
 	groups, _ := tree["nodeGroups"].([]any)
 	for i, g := range groups {
-		if group, ok := g.(map[string]any); ok && len(defaults) > 0 {
+		if group, ok := g.(map[string]any); ok {
 			from.fill(fmt.Sprintf("nodeGroups[%d]", i), group, defaults)
 		}
 	}

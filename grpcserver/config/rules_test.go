@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is just allowed is accepted, and what is just not is refused, once, for what is wrong with it.
+func TestBounds(t *testing.T) {
+	group := func(fields string) string {
+		return "nodeGroups: [{id: a, max: 5, shape: {cpu: 2, memory: 4Gi, pods: 10}, " + fields + "}]"
+	}
+	sized := func(fields string) string {
+		return "nodeGroups: [{id: a, max: 5, sizes: [{name: s, shape: {cpu: 2, memory: 4Gi, pods: 10}}], " + fields + "}]"
+	}
+	limited := func(limits string) string { return group("min: 2") + "\nlimits: {" + limits + "}" }
+	value := strings.Repeat("v", 63)
+	for name, c := range map[string]struct{ file, says string }{
+		"limits that leave room": {limited("nodes: 2, cpu: 4, memory: 8Gi"), ""},
+		"nodes below the min": {limited("nodes: 1"),
+			"limits.nodes: is 1, less than the min of all groups together (2)"},
+		"cpu below the min": {limited("cpu: 3999m"),
+			"limits.cpu: is 3999m, less than the min of all groups"},
+		"memory below the min": {limited("memory: 8191Mi"),
+			"limits.memory: is 8191Mi, less than the min of all"},
+		"no nodes": {limited("nodes: 0"), "limits.nodes: "},
+		"a min of one": {group("min: 1") + "\nlimits: {cpu: 1}",
+			"limits.cpu: is 1, less than the min of all"},
+		"memory of a MiB": {strings.ReplaceAll(group("min: 0"), "4Gi", "1Mi"), ""},
+		"memory of less": {strings.ReplaceAll(group("min: 0"), "4Gi", "1048575"),
+			"and counts bytes"},
+		"budgets that fill the total": {group("budgets: {peer: 1m, network: 2m, join: 3m, total: 6m}"), ""},
+		"budgets that pass the total": {group("budgets: {peer: 1m, network: 2m, join: 180001ms, total: 6m}"),
+			"budgets.total: is "},
+		"soft as much as hard": {group("spending: {hourly: {soft: 1, hard: 1}}"), ""},
+		"soft more than hard": {group("spending: {hourly: {soft: 1.5, hard: 1}}"),
+			"spending.hourly.soft: is 1.5, more than hard (1)"},
+		"soft more than little": {group("spending: {monthly: {soft: 0.75, hard: 0.5}}"),
+			"spending.monthly.soft: is 0.75, more"},
+		"soft beside nothing": {group("spending: {hourly: {soft: 1, hard: 0}}"),
+			"spending.hourly.hard: is 0: give more"},
+		"a label's key":   {group("labels: {'a b': x}"), "labels[\"a b\"]: is not a label key: "},
+		"a label's value": {group("labels: {a: 'x y'}"), "labels.a: \"x y\" is not a label value: "},
+		"a reserved label, once": {group("labels: {liqo.io/a: 'x y'}"),
+			"is reserved: Liqo sets labels under liqo.io by itself"},
+		"a taint's key": {group("taints: [{key: 'a b', effect: NoSchedule}]"),
+			"taints[0].key: \"a b\" is not a taint key: "},
+		"type virtual-kubelet":      {group("labels: {type: virtual-kubelet}"), "hides the node"},
+		"another type":              {group("labels: {type: other}"), ""},
+		"virtual-kubelet elsewhere": {group("labels: {kind: virtual-kubelet}"), ""},
+		"the group's taint": {group("groupTaint: NoSchedule, taints: [{key: liqo-autoscaler.io/group, effect: NoExecute}]"),
+			""},
+		"the group's taint, twice": {group("groupTaint: NoExecute, taints: [{key: a, effect: NoExecute}]"),
+			""},
+		"a selector": {group("selector: {matchLabels: {a: b}}"), ""},
+		"an operator that there is not": {group("selector: {matchExpressions: [{key: a, operator: Near}]}"),
+			"selector.matchExpressions[0].operator: "},
+		"min of a derived group": {group("per: provider, min: 1"),
+			"min: is 1, and per is provider: use minPerGroup"},
+		"min of sizes":          {sized("min: 1"), "min: is 1, and there are sizes: use minPerGroup"},
+		"min per derived group": {group("per: provider, minPerGroup: 1"), ""},
+		"min per size":          {sized("minPerGroup: 1"), ""},
+		"min per group of none": {group("minPerGroup: 1"), "minPerGroup: is for derived groups"},
+		"per provider, and one named": {group("per: provider, provider: milan"),
+			"provider: is given, and per is provider"},
+		"per label, and one named": {group("per: 'label:region', provider: milan"), ""},
+		"a provider named":         {group("provider: milan"), ""},
+		"sizes and a shape": {sized("shape: {cpu: 1, memory: 1Gi, pods: 1}"),
+			"shape: is given, and there are sizes"},
+		"a balance that fits": {sized("labels: {liqo-autoscaler.io/balance: " + value[:61] + "}"), ""},
+		"a balance that does not": {sized("labels: {liqo-autoscaler.io/balance: " + value[:62] + "}"),
+			"which is too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse([]byte(c.file))
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, 1, len(strings.Split(err.Error(), "\n")), "%v", err)
+		})
+	}
+}
+
+// A file of a MiB is read, and none that is larger.
+func TestLargestFile(t *testing.T) {
+	filled := good + "#" + strings.Repeat("x", 1<<20-len(good)-1)
+	_, err := Parse([]byte(filled))
+	require.NoError(t, err)
+	_, err = Parse([]byte(filled + "x"))
+	require.EqualError(t, err, fmt.Sprintf("the file has %d bytes, more than %d: shorten it", 1<<20+1, 1<<20))
+}
