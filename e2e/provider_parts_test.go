@@ -81,6 +81,8 @@ func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	r.until(ctx, "pods running", time.Minute,
 		func(ctx context.Context) error { return running(ctx, s.consumer, "work", 4) })
 
+	r.lookedAt(ctx)
+
 	r = newRun(t, s)
 	killed := time.Now()
 	sab := apiServerDies(ctx, r)
@@ -103,6 +105,24 @@ func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 		t.Errorf("CA gave something back: %s", c)
 	}
 	return r, sab
+}
+
+// lookedAt waits until a round of the comparison has looked at all providers that have nodes: the round before learns of
+// them. Of one that nobody has looked at yet the silence counts from the first round on.
+func (r *run) lookedAt(ctx context.Context) {
+	query := `WorkflowType="Compare" AND ExecutionStatus="Completed" AND StartTime>"` +
+		time.Now().UTC().Format(time.RFC3339) + `"`
+	r.until(ctx, "the provider is looked at", 3*time.Minute, func(ctx context.Context) error {
+		rounds := 0
+		out, err := r.s.cli(ctx, "workflow", "count", "--query", query)
+		if err == nil {
+			_, err = fmt.Sscanf(out, "Total: %d", &rounds)
+		}
+		if err == nil && rounds < 2 {
+			err = fmt.Errorf("rounds: %d", rounds)
+		}
+		return err
+	})
 }
 
 // noneReady wants no Node on the provider to be Ready.

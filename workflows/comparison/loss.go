@@ -16,8 +16,10 @@ const (
 	// early is by how much a round may come too early for what the rounds before have seen: else a silence of a minute
 	// would be over with the second round or with the third, by a millisecond.
 	early = 5 * time.Second
-	// soon is within which time of a round another one may come for what will be lost: both must end within a minute.
-	soon = 28 * time.Second
+	// apart and soon are after which times of a round another one may come for what will be lost: what two rounds in a row
+	// show must have lasted, and both must end within a minute.
+	apart = 10 * time.Second
+	soon  = 28 * time.Second
 )
 
 // losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
@@ -76,12 +78,12 @@ func lossDue(groups []fleet.Snapshot, now Outlook) (due time.Time) {
 			continue
 		}
 		later, lost := now, 0
-		later.At = t
+		later.At = now.At.Add(max(t.Sub(now.At), apart))
 		for _, l := range losses(groups, now, later) {
 			lost += len(l)
 		}
 		if lost > most {
-			most, due = lost, t
+			most, due = lost, later.At
 		}
 	}
 	return due

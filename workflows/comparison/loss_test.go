@@ -59,7 +59,7 @@ func TestAnotherRoundWhenInstancesAreLostSoon(t *testing.T) {
 		lost      int
 	}{
 		"all at once":                    {seconds(40), silent, time.Hour, 20 * time.Second, 1},
-		"as early as any":                {seconds(59), silent, time.Hour, time.Second, 1},
+		"as early as any":                {seconds(59), silent, time.Hour, 10 * time.Second, 1},
 		"as late as may be":              {seconds(32), silent, time.Hour, 28 * time.Second, 1},
 		"the next minute's is soon":      {seconds(31), silent, time.Hour, 0, 0},
 		"this round lost it":             {seconds(60), silent, time.Hour, 0, 0},
