@@ -282,7 +282,8 @@ func TestCheapest(t *testing.T) {
 	}{
 		"none": {nil, 0}, "without a price": {[]float64{0}, 0}, "that does not fit": {[]float64{-1}, 0},
 		"the first": {[]float64{1, 2}, money.Of(1)}, "the last": {[]float64{2, -1, 0, 1}, money.Of(1)},
-		"a millionth": {[]float64{1, 0.000001, 2}, 1},
+		"the next without": {[]float64{1, 0}, money.Of(1)},
+		"a millionth":      {[]float64{1, 0.000001, 2}, 1},
 	} {
 		var verdicts []choice.Verdict
 		for _, price := range c.prices {
@@ -420,4 +421,5 @@ func TestPlace(t *testing.T) {
 	choice.Place(spec, 5, candidates, chooseAt)
 	require.Empty(t, left())
 	require.Equal(t, 2, candidates[0].Nodes, "no more than there is")
+	require.Zero(t, candidates[2].Nodes, "and none where none may be")
 }

@@ -34,8 +34,9 @@ func TestSelectionWeighs(t *testing.T) {
 	}{
 		"price": {fleet.Selection{Price: 1}, []choice.Candidate{candidate("a", 2), candidate("b", 1)}, "b",
 			"fits at price 1 USD, score 1: price 1"},
-		"a price below one": {fleet.Selection{Price: 1}, []choice.Candidate{candidate("a", 0.5), candidate("b", 0.1)}, "b",
-			"fits at price 0.1 USD, score 1: price 1"},
+		"prices below one": {fleet.Selection{Price: 1, Warm: 0.5},
+			[]choice.Candidate{candidate("a", 0.5, warm), candidate("b", 0.1)}, "b",
+			"fits at price 0.1 USD, score 1: price 1, warm 0"},
 		"a millisecond": {fleet.Selection{Latency: 1}, []choice.Candidate{candidate("a", 1, ms(2)), candidate("b", 2, ms(1))},
 			"b", "fits at price 2 USD, score 0.9804: latency 0.9804"},
 		"for nothing": {fleet.Selection{Price: 1}, []choice.Candidate{candidate("a", 0.1), candidate("b", 0)}, "b",
@@ -182,5 +183,18 @@ func TestEqualScoresTakeTurns(t *testing.T) {
 				chooseAt).Chosen]++
 		}
 		require.Equal(t, map[string]int{"a": 2, "b": 2}, chosen)
+	}
+}
+
+// A burst that is packed fills one of equals before the next, and one that is spread fills none.
+func TestBurstsOfEquals(t *testing.T) {
+	for by, want := range map[fleet.Selection]int{{Pack: 0.5}: 1, {Spread: 0.5}: 2} {
+		chosen := map[string]int{}
+		for ahead := range 2 {
+			rank := choice.Rank{Ahead: ahead, Name: "g", Number: ahead}
+			chosen[choice.Choose(weighing(by), []choice.Candidate{candidate("a", 1), candidate("b", 1)}, nil, rank,
+				chooseAt).Chosen]++
+		}
+		require.Len(t, chosen, want)
 	}
 }

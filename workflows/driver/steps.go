@@ -39,7 +39,7 @@ func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 	if d.Ending != "" && !d.arrived() {
 		return d.end(now)
 	}
-	if d.Instance.Phase == fleet.Discovering && ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
+	if ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
 		return []Action{{Timer: lookFor}}
 	}
 	return d.next(now)

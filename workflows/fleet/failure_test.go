@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -40,4 +41,13 @@ func TestOutOfResources(t *testing.T) {
 			code == fleet.CodeSpending
 		require.Equal(t, want, code.OutOfResources(), code)
 	}
+}
+
+// A refusal is known by its kind, however it is wrapped.
+func TestIsRefused(t *testing.T) {
+	err := fmt.Errorf("call: %w", fleet.Refuse(fleet.RefusedMax, "full"))
+	require.True(t, fleet.IsRefused(err, fleet.RefusedMax))
+	require.False(t, fleet.IsRefused(err, fleet.RefusedInvalid))
+	require.False(t, fleet.IsRefused(fleet.ErrUnavailable, fleet.RefusedMax))
+	require.False(t, fleet.IsRefused(nil, ""))
 }

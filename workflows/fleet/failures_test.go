@@ -67,9 +67,18 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 	at := func(n int) time.Time { return t0.Add(time.Duration(n) * 30 * time.Minute) }
 	require.Equal(t, map[string][]time.Time{"milan": {at(3), at(4), at(5), at(6), at(7)}}, l.Failures)
-	late := at(7 + 7)
 	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 9,
-		Attempt: 9, Failure: fleet.NewFailure(fleet.CodeRefused, "turin", "", "no"), Phase: fleet.Peering,
+		Attempt: 9, Failure: fleet.NewFailure(fleet.CodeUnreachable, "pisa", "", "no"), Phase: fleet.Peering,
+		Offer: &fleet.Offer{Provider: "turin"}}}}, at(3+6))
+	require.Equal(t, at(3), l.Failures["milan"][0], "three hours to the moment")
+	require.Equal(t, []time.Time{at(9)}, l.Failures["pisa"])
+	late := at(9 + 7)
+	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 10,
+		Attempt: 10, Failure: fleet.NewFailure(fleet.CodeRefused, "turin", "", "no"), Phase: fleet.Peering,
 		Offer: &fleet.Offer{Provider: "rome"}}}}, late)
 	require.Equal(t, map[string][]time.Time{"turin": {late}}, l.Failures)
+	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec()}, late))
+	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 11,
+		Attempt: 10, Phase: fleet.Peering}}}, late)
+	require.Empty(t, l.Failures, "nobody weighs them any longer")
 }

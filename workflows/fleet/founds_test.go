@@ -34,3 +34,26 @@ func TestFoundsAreSmallOnTheWire(t *testing.T) {
 	require.NotContains(t, string(text), "found")
 	require.Error(t, json.Unmarshal([]byte(`{"found":"bm8="}`), &back), "not compressed")
 }
+
+// What cannot be packed or unpacked is an error, and what was there before is not mixed with what comes.
+func TestCodecErrors(t *testing.T) {
+	_, err := fleet.Encode(make(chan int))
+	require.ErrorContains(t, err, "encode chan int")
+	packed, err := fleet.Encode("text")
+	require.NoError(t, err)
+	var text string
+	require.ErrorContains(t, fleet.Decode([]byte("no"), &text), "decompress *string")
+	require.ErrorContains(t, fleet.Decode(packed[:len(packed)-9], &text), "decompress *string")
+	var number int
+	require.ErrorContains(t, fleet.Decode(packed, &number), "decode *int")
+	require.NoError(t, fleet.Decode(packed, &text))
+
+	founds := fleet.Founds{{Slice: true}}
+	require.Error(t, json.Unmarshal([]byte("7"), &founds))
+	require.NoError(t, json.Unmarshal([]byte("null"), &founds))
+	require.Len(t, founds, 1)
+	one, err := json.Marshal(fleet.Founds{{Attempt: fleet.Attempt{Number: 2}}})
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(one, &founds))
+	require.Equal(t, fleet.Founds{{Attempt: fleet.Attempt{Number: 2}}}, founds)
+}

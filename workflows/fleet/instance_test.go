@@ -184,3 +184,45 @@ func TestViewsOfSteps(t *testing.T) {
 	require.Equal(t, []any{fleet.Released, fleet.EndFinal}, []any{returned.Phase, returned.End})
 	require.Empty(t, returned.Stuck)
 }
+
+// An event that a row does not name means nothing there: it changes nothing, and says so.
+func TestEventsThatMeanNothing(t *testing.T) {
+	for _, row := range fleet.Machine {
+		for _, kind := range fleet.EventKinds {
+			i := fleet.NewInstance("standard-x-1", spec(), t0)
+			i.Phase, i.Attempt = row.Phase, 3
+			before := i
+			m, err := i.Apply(fleet.Event{Kind: kind, Step: row.Step, Attempt: 3, Failure: &fleet.Failure{}}, t0.Add(1))
+			require.NoError(t, err)
+			_, named := row.Moves[kind]
+			require.Equal(t, named, !m.Ignored, "%s in %s", kind, row.Phase)
+			if !named {
+				require.Equal(t, before, i, "%s in %s", kind, row.Phase)
+			}
+		}
+	}
+}
+
+// Registered is a Node that carries the id: of one that joins when it is seen, and of every Ready one.
+func TestRegistered(t *testing.T) {
+	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	play(t, &i, done, done, chooseA, done)
+	require.Equal(t, fleet.Joining, i.Phase)
+	require.False(t, i.Registered)
+	play(t, &i, fleet.Event{Kind: fleet.Registered})
+	require.True(t, i.Row().Registered)
+	play(t, &i, done)
+	require.True(t, i.Row().Registered)
+	play(t, &i, fleet.Event{Kind: fleet.Deleted})
+	require.False(t, i.Row().Registered)
+}
+
+// A provider is refused once, and nobody is where no provider was chosen.
+func TestRefusedOnce(t *testing.T) {
+	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	play(t, &i, done, done, chooseA, done, refused, done, chooseA, done, refused)
+	require.Equal(t, []string{"milan"}, i.Refused)
+	nobody := fleet.Event{Kind: fleet.Done, Offer: &fleet.Offer{}}
+	play(t, &i, done, nobody, done, refused)
+	require.Equal(t, []string{"milan"}, i.Refused)
+}

@@ -261,6 +261,8 @@ func TestChangeBuildsOn(t *testing.T) {
 func TestChangeIsSmall(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 3))
+	require.Empty(t, l.Since(l.Snapshot(t0).Position(), t0).Snapshot.Instances)
+	require.Len(t, l.Since(fleet.Position{Epoch: "w"}, t0).Snapshot.Instances, 3, "the whole")
 	l.Step(fleet.GroupInput{}, t0)
 	require.NoError(t, operate(l, fleet.Release, 0, booked(1)))
 	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: booked(1), Generation: l.Find(booked(1)).Driver.Generation,
@@ -292,6 +294,9 @@ func TestABurstIsStartedInBatches(t *testing.T) {
 	}
 	l.Step(fleet.GroupInput{}, t0)
 	require.Equal(t, 50, started())
+	for n, row := range l.Snapshot(t0).Instances {
+		require.Equal(t, n < 50, row.Phase == fleet.Discovering, "it is shown to look for a provider once it is started")
+	}
 	for n := range 25 {
 		require.Equal(t, 50, started(), "%d have named their provider", n)
 		e := l.Entries[n]
@@ -380,4 +385,107 @@ func TestUndoneOnce(t *testing.T) {
 	require.Equal(t, []int{2, 3}, undone(1, 2, 3))
 	require.Equal(t, []int{5, 4}, undone(5, 4, 3), "whatever their order")
 	require.Empty(t, undone(5, 4, 0))
+}
+
+// Those that wait are started when there is room for all of them, however many are under way.
+func TestTheLastOfABurst(t *testing.T) {
+	l := ledger(t)
+	l.Spec.Max = 200
+	require.NoError(t, operate(l, fleet.Grow, 52))
+	l.Step(fleet.GroupInput{}, t0)
+	for n := range 2 {
+		require.Empty(t, l.Entries[51].Driver.Kind)
+		e := l.Entries[n]
+		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 2,
+			Phase: fleet.Peering, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"}}}}, t0)
+	}
+	require.Equal(t, fleet.ScaleOut, l.Entries[51].Driver.Kind)
+
+	for _, e := range l.Entries { // a hundred of those that are silent are looked at, at once
+		e.Driver.Start = 0
+	}
+	require.NoError(t, operate(l, fleet.Grow, 60))
+	for _, e := range l.Entries {
+		e.Driver = fleet.DriverRef{Kind: fleet.ScaleOut, Generation: fleet.Generation{Epoch: "x", Count: 1}, Heard: t0}
+	}
+	l.Step(fleet.GroupInput{}, t0.Add(2*time.Minute))
+	last := l.Commands.Open[len(l.Commands.Open)-1]
+	require.Equal(t, fleet.CommandCheck, last.Kind)
+	require.Len(t, last.Instances, 100)
+}
+
+// A driver is started with what its group knows, as long as it is wanted.
+func TestDriverInput(t *testing.T) {
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 3))
+	l.Step(fleet.GroupInput{}, t0)
+	e := l.Entries[2]
+	for n, phase := range []fleet.Phase{fleet.Failed, fleet.Ready, fleet.Peering} {
+		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: l.Entries[n].Name, Generation: l.Entries[n].Driver.Generation,
+			Sequence: 2, Phase: phase, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"}, End: map[bool]fleet.End{
+				true: fleet.EndFinal}[phase != fleet.Peering]}}}, t0)
+	}
+	cmd := fleet.Command{Instance: e.Name, Driver: fleet.ScaleOut, Generation: e.Driver.Generation}
+	require.Equal(t, map[string]int{"milan": 1}, l.DriverInput(cmd).Taken, "neither itself nor what has failed")
+	cmd.Driver = fleet.ScaleIn
+	require.Nil(t, l.DriverInput(cmd).Taken)
+	cmd.Generation.Count++
+	require.Nil(t, l.DriverInput(cmd))
+	require.Nil(t, l.DriverInput(fleet.Command{Instance: "standard-x-9"}))
+}
+
+// The newest attempt that is whole speaks for its instance, else the newest of all, in whatever order they are listed.
+func TestWhoSpeaksForAnInstance(t *testing.T) {
+	attempt := func(n int, whole bool) fleet.Found {
+		return fleet.Found{Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: n,
+			Provider: fleet.Provider{ID: "milan"}},
+			Booking: &fleet.Booking{Spec: fleet.GroupSpec{ID: "a", Max: 10}, BookedAt: t0}, Slice: true, Virtual: true, Node: true, Marked: whole, Stamped: whole, Ready: whole}
+	}
+	for want, found := range map[int]fleet.Founds{
+		3: {attempt(1, false), attempt(3, true), attempt(2, true)},
+		4: {attempt(4, false), attempt(3, false), attempt(2, false)},
+		1: {attempt(1, true), attempt(2, false)},
+	} {
+		for range len(found) {
+			found = append(found[1:], found[0])
+			l := fleet.NewLedger("a", t0.Add(-time.Minute))
+			l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone, Found: found}}, t0)
+			require.Len(t, l.Entries, 1)
+			e := l.Entries[0]
+			require.Equal(t, want, e.Attempt)
+			require.Equal(t, want != 4, e.Phase == fleet.Ready)
+			require.Equal(t, want != 4, e.Row().Registered)
+			require.Equal(t, 12*time.Minute, e.Spec.Budgets.Total.Duration, "with what it does not say")
+			undone := 0
+			for _, c := range l.Commands.Open {
+				if c.Kind == fleet.CommandUndo {
+					undone++
+				}
+			}
+			require.Equal(t, len(found)-1, undone)
+		}
+	}
+}
+
+// A group that begins anew within the second of its epoch begins in the next one, and forgets specs that nobody has.
+func TestEpochsAreNotUsedAgain(t *testing.T) {
+	l := fleet.NewLedger("standard", t0)
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone}}, t0.Add(time.Second))
+	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec()}, t0.Add(time.Second)))
+	require.Equal(t, 2*time.Minute, l.Spec.Budgets.Join.Duration)
+	require.Equal(t, fleet.DefaultCurrency, l.Snapshot(t0).Cost.Currency)
+	l.Epoch = fleet.NewEpoch(t0.Add(time.Hour)) // a clock was ahead
+	_ = l.Operate(fleet.Pause, fleet.Request{Seen: fleet.Position{Epoch: l.Epoch, Revision: 1 << 40}}, t0.Add(time.Second))
+	require.Equal(t, fleet.NewEpoch(t0.Add(time.Hour+time.Second)), l.Epoch)
+
+	l = ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 1))
+	require.Len(t, l.Specs, 1)
+	l.Entries[0].Phase = fleet.Released
+	l.Step(fleet.GroupInput{}, t0)
+	require.Empty(t, l.Specs)
+
+	paused := fleet.Request{Operation: fleet.Operation{ID: "p", GiveUpAt: t0}, Paused: true}
+	require.NoError(t, l.Operate(fleet.Pause, paused, t0))
+	require.True(t, fleet.IsRefused(operate(l, fleet.Grow, 1), fleet.RefusedMax))
 }

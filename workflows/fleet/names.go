@@ -54,8 +54,8 @@ func InstanceName(group, booked string, seq int) string {
 // isInstanceOf tells whether name is <group>-<booked>-<seq> of just that group; ids of groups may begin alike.
 func isInstanceOf(name, group string) bool {
 	rest, ok := strings.CutPrefix(name, group+"-")
-	booked, seq, two := strings.Cut(rest, "-")
-	return ok && two && booked != "" && seq != "" && !strings.Contains(seq, "-")
+	booked, seq, _ := strings.Cut(rest, "-")
+	return ok && booked != "" && seq != "" && !strings.Contains(seq, "-")
 }
 
 // ParseInstanceName splits an InstanceName of that group; ok is false when it is none.

@@ -46,4 +46,7 @@ func TestStuckScaleInsHoldNoOtherProviderUp(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{"milan": 100, "rome": 1}, running)
+	starts := l.Starts
+	l.Step(fleet.GroupInput{}, now)
+	require.Equal(t, starts, l.Starts, "those that run are counted")
 }

@@ -127,7 +127,7 @@ func TestIDs(t *testing.T) {
 		"liqo://a/a-t0-1": {"a", "a-t0-1"}, "liqo://a-b/a-b-t0-1": {"a-b", "a-b-t0-1"},
 		"": {}, "a/a-t0-1": {}, "aws://a/a-t0-1": {}, "liqo://a": {}, "liqo://a/": {}, "liqo://a/b-t0-1": {},
 		"liqo://A/A-t0-1": {}, "liqo://a/a-t0-1/": {}, "liqo://a/a-t0-1/x": {}, "liqo://a/a-t0": {}, "liqo:///-t0-1": {},
-		"liqo://a/a-t0/x-1": {},
+		"liqo://a/a-t0/x-1": {}, "liqo://a/t0-1": {}, "liqo://a/a--1": {}, "liqo://a/a-t0-": {}, "liqo://a/a-t0-1-1": {},
 	} {
 		group, name, ok := fleet.ParseInstanceID(id)
 		require.Equal(t, want, [2]string{group, name}, id)
@@ -143,6 +143,31 @@ func TestIDs(t *testing.T) {
 		require.Equal(t, want.instance, fleet.InstanceOfKey(key), key)
 		require.Equal(t, want.attempt, fleet.AttemptOfKey(key), key)
 	}
+}
+
+// A name has the group, when it was booked, and a number; an attempt's objects have one more.
+func TestNamesAreReadBack(t *testing.T) {
+	booked, seq, ok := fleet.ParseInstanceName("a-b", fleet.InstanceName("a-b", "t0", 12))
+	require.Equal(t, []any{"t0", 12, true}, []any{booked, seq, ok})
+	for _, name := range []string{"a-b-t0-x", "a-t0-1", "a-b-t0", "a-b-t0-1-1", "t0-1"} {
+		_, _, ok := fleet.ParseInstanceName("a-b", name)
+		require.False(t, ok, name)
+	}
+	_, attempt, ok := fleet.ParseObjectName("a", fleet.ObjectName("a-t0-1", 1))
+	require.Equal(t, []any{1, true}, []any{attempt, ok})
+}
+
+// What is on a Node besides the group's own labels; the spec's own are left alone.
+func TestNodeLabels(t *testing.T) {
+	s := fleet.GroupSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
+	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a"}, s.NodeLabels())
+	require.Equal(t, "b", s.Labels[fleet.LabelGroup])
+	require.Equal(t, map[string]string{fleet.LabelGroup: "a"}, fleet.GroupSpec{ID: "a"}.NodeLabels())
+	for mode, want := range map[fleet.NetworkMode]fleet.NetworkMode{"": fleet.NetworkGateway,
+		fleet.NetworkExisting: fleet.NetworkExisting, fleet.NetworkNone: fleet.NetworkNone} {
+		require.Equal(t, want, (&fleet.Network{Mode: mode}).ModeOrDefault())
+	}
+	require.Equal(t, fleet.NetworkGateway, (*fleet.Network)(nil).ModeOrDefault())
 }
 
 // Orphans have one order, whoever compares: by provider, the slices first, then by name.

@@ -269,7 +269,7 @@ func (g *groupStory) follows(out []string, now time.Time) []string {
 	}
 	for _, name := range sortedNames(g.rows) {
 		if rows[name] == "" {
-			out = append(out, name+" is gone")
+			out = append(out, name+" is gone"+moved[name])
 		}
 	}
 	g.rows = rows

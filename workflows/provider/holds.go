@@ -132,10 +132,10 @@ func (p *State) set(h Hold) {
 	p.Holds[h.Key] = h
 	p.Revision++
 	switch {
-	case old.live() && !h.live():
-		p.free = nil
 	case !old.live() && h.live():
 		subtract(p.free, h.Shape)
+	case old.live() != h.live():
+		p.free = nil
 	}
 }
 
