@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -157,6 +158,10 @@ func TestBefore(t *testing.T) {
 	}
 	_, err := NewEntities(&ended{err: errors.New("no answer")}, "", "").Before(t.Context(), "milan")
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
+	unread := run(20, second)
+	unread.Memo.Fields[workflows.MemoSnapshot] = &common.Payload{Data: []byte("{")}
+	_, err = NewEntities(&ended{runs: []*workflow.WorkflowExecutionInfo{unread}}, "", "").Before(t.Context(), "milan")
+	require.ErrorContains(t, err, "decode the memo of an earlier run of provider/milan")
 }
 
 // cordoned is Temporal with one provider's entity, which runs or not and says at once what it is told.
@@ -204,4 +209,27 @@ func TestCordon(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, on, !s.Cordoned.IsZero())
 	}
+}
+
+// A provider that does not say that it is cordoned may not be; who waits for it learns that, and why, when he gives up.
+func TestCordonThatIsNotHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &namespace{published: map[string]*common.Payload{"provider/milan": packed(t, fleet.ProviderSnapshot{})}}
+		e := NewEntities(n, "", "")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := e.Cordon(ctx, "milan", true)
+		require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		delete(n.published, "provider/milan") // it has not begun yet, which says nothing either way
+		for _, on := range []bool{true, false} {
+			_, err = e.Cordon(ctx, "milan", on)
+			require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+			require.ErrorIs(t, err, fleet.ErrNotRunning)
+		}
+		n.err = errors.New("no answer")
+		_, err = e.Cordon(t.Context(), "milan", true)
+		require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
+		require.ErrorContains(t, err, "no answer")
+	})
 }
