@@ -179,7 +179,7 @@ func apiServerDies(_ context.Context, r *run) sabotage {
 			return
 		}
 		revived = true
-		r.s.restarted = time.Now()
+		r.s.restarted = append(r.s.restarted, time.Now())
 		p, err := proc.Start(again)
 		require.NoError(r.t, err)
 		r.s.stopAtEnd(p)

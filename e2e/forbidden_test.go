@@ -21,7 +21,9 @@ import (
 const young = 10 * time.Second
 
 func (s *stack) tooYoung(at time.Time) bool {
-	return at.After(s.restarted) && at.Before(s.restarted.Add(young))
+	return slices.ContainsFunc(s.restarted, func(since time.Time) bool {
+		return at.After(since) && at.Before(since.Add(young))
+	})
 }
 
 // ofTheMoment is in the errors of steps whose time was over while the consumer refused what nothingForbidden says.

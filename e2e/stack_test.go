@@ -53,7 +53,7 @@ type stack struct {
 	worker     *proc.Process    // the first, too
 
 	gateways     bool         // peerings have a network
-	restarted    time.Time    // an API server, see young
+	restarted    []time.Time  // API servers, see young
 	apiServer    int          // pid of the first provider's, once it has been started again
 	market       bool         // the worker publishes the offers, and grpcserver reads them
 	offerSecrets bool         // the worker takes Secrets in chartNamespace for offers, too
