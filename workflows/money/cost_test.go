@@ -156,7 +156,8 @@ func TestTheSmallestAmount(t *testing.T) {
 func TestDaysAreKept(t *testing.T) {
 	at := moment(t, "2027-12-31T12:00:00Z")
 	day := func(ago int) money.CostDay { return money.CostDay{Date: at.AddDate(0, 0, -ago).Format(time.DateOnly)} }
-	require.Equal(t, []money.CostDay{day(400), day(1)}, money.Kept([]money.CostDay{day(402), day(401), day(400), day(1)}, at))
+	days := []money.CostDay{day(402), day(401), day(400), day(1)}
+	require.Equal(t, []money.CostDay{day(400), day(1)}, money.Kept(days, at))
 	require.Empty(t, money.Kept([]money.CostDay{day(401)}, at))
 }
 

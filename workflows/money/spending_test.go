@@ -81,7 +81,8 @@ func TestReservedIsSpent(t *testing.T) {
 	require.Equal(t, "spending.hourly.hard is 3 USD, what runs costs 2 an hour, what is on its way up to 1.5",
 		hard(3, 0).Refuses(cost, 0, cost.At))
 	cost.Reserved = 1
-	require.Contains(t, hard(2, 0).Refuses(cost, 1, cost.At), "what is on its way up to 1e-06, and 1e-06 more is asked for")
+	require.Contains(t, hard(2, 0).Refuses(cost, 1, cost.At),
+		"what is on its way up to 1e-06, and 1e-06 more is asked for")
 	require.Empty(t, hard(2.000002, 0).Refuses(cost, 1, cost.At), "to the last millionth")
 }
 
