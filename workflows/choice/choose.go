@@ -113,6 +113,9 @@ func Shortlist(spec fleet.GroupSpec, candidates []Candidate, refused []string, r
 const maxReason = 300
 
 func (d Decision) size() int {
-	b, _ := json.Marshal(d) // which holds no number that cannot be marshalled: prices are bounded, and so are weights
+	b, err := json.Marshal(d)
+	if err != nil { // a price that is no number: sources refuse it; keep the record small rather than whole
+		return MaxDecision + 1
+	}
 	return len(b)
 }

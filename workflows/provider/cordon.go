@@ -21,7 +21,13 @@ func (p *State) cordon(on bool, now time.Time) {
 		return
 	}
 	p.Cordoned = now
+	if p.firstWaiting().IsZero() {
+		return
+	}
 	p.settle(fleet.HoldRefused, p.cordonedBy(), now)
+	if p.Live() == 0 {
+		p.Apply(fleet.PeeringEmptied, nil, now)
+	}
 }
 
 // inherit takes over that the provider was cordoned when its last life ended: somebody has terminated or reset it.

@@ -53,7 +53,7 @@ func (p *State) next(m fleet.PeeringMove, refused bool) fleet.PeeringPhase {
 // left has what is left of a peering on the provider removed as a peering is, over the offer. One that is in use, or
 // may be, is left alone: the next sweep tells it again.
 func (p *State) left(over *fleet.Offer, now time.Time) {
-	if p.Phase != fleet.Absent || p.Recovering || over == nil {
+	if p.Phase != fleet.Absent || p.Recovering || p.Live() > 0 || over == nil {
 		return
 	}
 	if p.Offer == nil || !over.ReadAt.Before(p.Offer.ReadAt) {
