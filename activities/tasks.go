@@ -108,15 +108,23 @@ func Summary(batch []Task) string {
 // fanOut is how many targets of a batch are served at once: what a small Temporal bears with everything else.
 const fanOut = 4
 
-// startWait is how long the starts of a batch wait for their turn: those that have not had it by then fail, and are
-// sent again, so that the others' results are not lost with the time of the batch.
-const startWait = 3 * time.Second
+// Times of a batch, which ends after five seconds, whatever it has done by then, and then all of it is sent again: it
+// begins nothing after beginFor but a peering, and waits for no answer after answerFor. What is not done by then has
+// failed, and is sent again by itself.
+const (
+	beginFor  = 3 * time.Second
+	answerFor = 4 * time.Second
+)
+
+var errNoTurn = errors.New("the commands before it took all the time of their batch")
 
 // Deliver executes a batch of commands and answers for each one: only what failed is sent again.
 func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
 	results := make([]fleet.Result, len(batch))
-	turn, cancel := context.WithTimeout(ctx, startWait)
+	ctx, cancel := context.WithTimeout(ctx, answerFor)
 	defer cancel()
+	turn, over := context.WithTimeout(ctx, beginFor)
+	defer over()
 	var workers errgroup.Group
 	workers.SetLimit(fanOut)
 	for n, t := range batch {
@@ -129,11 +137,13 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	return results, nil
 }
 
-// deliver executes one command; a start waits for its turn until that ends.
+// deliver executes one command, if it has its turn before that ends; a start waits for it.
 func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
 	var err error
 	switch {
+	case turn.Err() != nil && (t.Start == nil || t.Start.Peering == nil):
+		err = errNoTurn
 	case t.Start != nil:
 		var already bool
 		if already, err = a.startInTurn(ctx, turn, *t.Start); already {

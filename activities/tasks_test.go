@@ -74,10 +74,19 @@ func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	require.Equal(t, fleet.OutcomeFailed, results[0].Outcome)
 }
 
-// gradual takes 0.9 s for each start, and counts how many run at once.
+// gradual takes 0.9 s for each start and signal, and counts how many starts run at once; "dead" never takes a signal.
 type gradual struct {
 	flows
 	running, most atomic.Int64
+}
+
+func (s *gradual) Signal(ctx context.Context, to activities.Signal) error {
+	if to.ID == "dead" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	<-time.After(900 * time.Millisecond)
+	return s.flows.Signal(ctx, to)
 }
 
 func (s *gradual) Start(ctx context.Context, w activities.Start) (bool, error) {
@@ -124,6 +133,35 @@ func TestStartsWaitForTheirTurn(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), 4*time.Second)
 		require.EqualValues(t, 2+1, f.most.Load())
 		require.Equal(t, 12-2*4, open, "two began after 0, 0.9, 1.8 and 2.7 s")
+	})
+}
+
+// While Temporal is slow, a batch answers in time with what it has told: else all of it would be told again, and never
+// come to its end. A target that does not answer costs only itself, and a peering is begun all the same.
+func TestASlowBatchAnswersInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &gradual{flows: flows{status: map[string]activities.Status{"runs": {Running: true}}}}
+		batch := []activities.Task{{Signal: &activities.Signal{ID: "dead"}}}
+		for range 40 {
+			batch = append(batch, activities.Task{Signal: &activities.Signal{ID: "runs"}})
+		}
+		batch = append(batch, activities.Task{Start: &activities.Start{ID: "peering", Peering: &fleet.PeeringInput{}}})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		results, err := (&activities.Activities{Workflows: f}).Deliver(ctx, batch)
+		require.NoError(t, err)
+		require.NoError(t, ctx.Err())
+		done := 0
+		for _, r := range results {
+			if r.Outcome == fleet.OutcomeDone {
+				done++
+			} else {
+				require.Equal(t, fleet.OutcomeFailed, r.Outcome)
+				require.NotEmpty(t, r.Error)
+			}
+		}
+		require.Equal(t, fleet.OutcomeDone, results[len(batch)-1].Outcome, "the peering")
+		require.Equal(t, 3*4+1, done, "three begin at 0, 0.9, 1.8 and 2.7 s")
 	})
 }
 
