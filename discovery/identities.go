@@ -48,6 +48,10 @@ func newIdentities(identifier Identifier, options Options) *identities {
 	}
 }
 
+// askedAgainFor is how long a call waits for a cluster that is asked again, before it makes do with the last answer: a
+// provider that has died must not hold up the others' offers each time.
+const askedAgainFor = time.Second
+
 // of blocks until the id is known, the identification has failed, or ctx ends.
 func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	version, err := i.version(ctx, credentials)
@@ -55,8 +59,9 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 		return "", err
 	}
 	reference := referenceOf(credentials)
-	if known, ok := i.remembered(reference, version); ok {
-		return known.id, known.err
+	last, fresh := i.remembered(reference, version)
+	if fresh {
+		return last.id, last.err
 	}
 	// The flight outlives this caller: its answer also serves the others and the next call.
 	flight := i.flights.DoChan(reference+" "+version, func() (any, error) {
@@ -77,23 +82,30 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 		i.remember(reference, version, id, err)
 		return id, err
 	})
+	var patience <-chan time.Time
+	if !last.until.IsZero() {
+		patience = time.After(askedAgainFor)
+	}
 	select {
 	case done := <-flight:
 		id, _ := done.Val.(string)
 		return id, done.Err
+	case <-patience:
+		return last.id, last.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
 }
 
-func (i *identities) remembered(reference, version string) (identity, bool) {
+// remembered is the last answer for this version, if there was one, and whether it is believed without asking again.
+func (i *identities) remembered(reference, version string) (last identity, fresh bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known, ok := i.known[reference]
-	if !ok || known.version != version || !i.options.Now().Before(known.until) {
+	last = i.known[reference]
+	if last.version != version {
 		return identity{}, false
 	}
-	return known, true
+	return last, i.options.Now().Before(last.until)
 }
 
 const maxKnown = 4096

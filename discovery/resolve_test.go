@@ -342,6 +342,37 @@ func testADeadProviderCostsOneTimeout(t *testing.T) {
 	require.Equal(t, 1, ids.count("dead"))
 }
 
+// A provider that has died, or still is dead, when it is asked again holds up the others for no more than a moment. What
+// it said last holds until then.
+func TestADeadProviderHoldsUpNobodyWhenItIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := &clusters{ids: map[string]string{"a": "milan", "b": "rome"}, hang: map[string]bool{"dead": true}}
+		cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("b"), offer("dead")}}, ids,
+			discovery.Options{})
+		list := func(most time.Duration, want ...string) {
+			t.Helper()
+			began := time.Now()
+			offers, _, err := cat.Offers(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, names(offers))
+			require.LessOrEqual(t, time.Since(began), most)
+		}
+		list(5*time.Second, "a=milan", "b=rome") // as long as it takes: nothing is known yet
+		for range 3 {
+			<-time.After(31 * time.Second)
+			list(time.Second, "a=milan", "b=rome")
+		}
+		ids.set(func() { ids.hang["b"] = true })
+		<-time.After(10 * time.Minute)
+		list(time.Second, "a=milan", "b=rome")
+		<-time.After(5 * time.Second)
+		list(0, "a=milan")
+		ids.set(func() { ids.ids["dead"], ids.hang = "turin", nil })
+		<-time.After(31 * time.Second)
+		list(0, "a=milan", "b=rome", "dead=turin")
+	})
+}
+
 func TestIdentificationsAreParallelButBounded(t *testing.T) {
 	synctest.Test(t, testIdentificationsAreParallelButBounded)
 }
