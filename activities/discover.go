@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -42,15 +44,15 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	if err != nil {
 		return DiscoverOutput{}, toApplicationError(ctx, "", fmt.Errorf("list offers: %w", err))
 	}
+	states, err := a.publishedOf(ctx, offers)
+	if err != nil {
+		return DiscoverOutput{}, toApplicationError(ctx, "", err)
+	}
 	all, rank := make([]choice.Candidate, 0, len(offers)), in.Rank
-	for _, o := range offers {
-		state, err := a.published(ctx, o.Provider)
-		if err != nil {
-			return DiscoverOutput{}, toApplicationError(ctx, o.Provider, err)
-		}
-		own := held(state, in.Spec.ID)
+	for n, o := range offers {
+		own := held(states[n], in.Spec.ID)
 		rank.Ahead -= max(0, own-in.Taken[o.Provider])
-		c := choice.CandidateOf(o, state)
+		c := choice.CandidateOf(o, states[n])
 		c.Take(in.Taken[o.Provider]-own, in.Spec.Shape)
 		c.Own, c.Failures = max(own, in.Taken[o.Provider]), choice.Weight(in.Failures[o.Provider], a.now())
 		all = append(all, c)
@@ -66,6 +68,24 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 		out.Problems = append(out.Problems[:choice.MaxCandidates], fmt.Sprintf("and %d more", n))
 	}
 	return out, nil
+}
+
+// readAtOnce is how many providers are read at once: with many offers, and a Temporal that is far away, one after the
+// other would take longer than Discover may.
+const readAtOnce = 16
+
+// publishedOf is what the providers of the offers have published.
+func (a *Activities) publishedOf(ctx context.Context, offers []fleet.Offer) ([]fleet.ProviderSnapshot, error) {
+	states := make([]fleet.ProviderSnapshot, len(offers))
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.SetLimit(readAtOnce)
+	for n, o := range offers {
+		reading.Go(func() (err error) {
+			states[n], err = a.published(ctx, o.Provider)
+			return err
+		})
+	}
+	return states, reading.Wait()
 }
 
 // published is what a provider has published; zero when it does not run.

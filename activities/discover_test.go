@@ -313,6 +313,44 @@ func TestHoldersAreNotAhead(t *testing.T) {
 	}
 }
 
+// distant are entities behind a Temporal that answers after 30 ms.
+type distant struct{ *entities }
+
+func (d distant) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
+	if pause := time.NewTimer(30 * time.Millisecond); ctx.Err() == nil {
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+			return d.entities.Provider(ctx, id)
+		case <-ctx.Done():
+		}
+	}
+	return fleet.ProviderSnapshot{}, fmt.Errorf("describe: %w: %w", fleet.ErrTemporal, fleet.ErrUnavailable)
+}
+
+// The holds on many providers are read within the time that Discover has, from a Temporal far away, too.
+func TestDiscoverReadsManyProvidersInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var offers []fleet.Offer
+		e := &entities{}
+		for n := range 500 {
+			id := fmt.Sprint("p", n)
+			offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("8")})
+			e.providers = append(e.providers, fleet.ProviderSnapshot{ID: id, Offer: &offers[n], Free: cpu("1"),
+				Holds: []string{"b-t0-1-1"}})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		out, err := (&activities.Activities{Catalog: offering{offers: offers}, Entities: distant{e}}).Discover(ctx,
+			activities.DiscoverInput{Spec: spec})
+		require.NoError(t, err)
+		require.NoError(t, ctx.Err())
+		for _, c := range out.Candidates {
+			require.Equal(t, "1", c.Free.Cpu().String(), c.Offer.Name)
+		}
+	})
+}
+
 // A provider that does not run holds nothing; one that cannot be read may hold anything.
 func TestDiscoverWithoutAProvidersHolds(t *testing.T) {
 	for err, says := range map[error]string{

@@ -38,6 +38,8 @@ type world struct {
 	market market.Market
 	writes int
 	none   bool
+
+	far time.Duration // what reading a provider takes
 }
 
 // written is how often the market was written.
@@ -71,7 +73,14 @@ func (w *world) Offers(context.Context) ([]fleet.Offer, []discovery.Problem, err
 	return out, nil, w.err
 }
 
-func (w *world) Provider(_ context.Context, id string) (fleet.ProviderSnapshot, error) {
+func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
+	if w.far > 0 {
+		select {
+		case <-time.After(w.far):
+		case <-ctx.Done():
+			return fleet.ProviderSnapshot{}, ctx.Err()
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s, ok := w.states[id]; ok {
@@ -350,6 +359,26 @@ func TestSmallChangesAreNotPublished(t *testing.T) {
 		w.set(func() { w.offers[0].Lendable = list("80", "200Gi") }) // more than a tenth
 		pass(4 * time.Second)
 		require.Equal(t, 3, w.written())
+	})
+}
+
+// A look has 10 s, which is enough for many providers and a Temporal that is far away.
+func TestManyProvidersArePublishedInTime(t *testing.T) {
+	w := newWorld()
+	w.far = 30 * time.Millisecond
+	for n := range 500 {
+		o := discovery.CopyOffer(w.offers[0])
+		o.Name = fmt.Sprint("p", n)
+		o.Provider = o.Name
+		w.offers = append(w.offers, o)
+	}
+	w.hold("4", "8Gi", "std-1-1")
+	w.run(t, func(pass func(time.Duration)) {
+		pass(10 * time.Second)
+		require.Equal(t, 1, w.written())
+		require.Len(t, w.market.Offers, 501)
+		free := w.offer().Free
+		require.Equal(t, "96", free.Cpu().String())
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
@@ -19,6 +20,8 @@ const (
 	lookEvery  = 3 * time.Second
 	writeEvery = time.Minute // also without a difference, so that readers know it is kept
 	lookFor    = 10 * time.Second
+	// readAtOnce is how many providers are read at once, so that a Temporal that is far away answers for many in lookFor.
+	readAtOnce = 16
 )
 
 // Entities is what a Publisher must know of the holds.
@@ -92,13 +95,21 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 	if err != nil {
 		return Market{}, fmt.Errorf("list offers: %w", err)
 	}
-	offers := make([]Offer, 0, len(found))
-	for _, o := range found {
-		state, err := p.Entities.Provider(ctx, o.Provider)
-		if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
-			return Market{}, fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
-		}
-		offers = append(offers, offerOf(o, state))
+	offers := make([]Offer, len(found))
+	reading, each := errgroup.WithContext(ctx)
+	reading.SetLimit(readAtOnce)
+	for n, o := range found {
+		reading.Go(func() error {
+			state, err := p.Entities.Provider(each, o.Provider)
+			if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
+				return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
+			}
+			offers[n] = offerOf(o, state)
+			return nil
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return Market{}, err
 	}
 	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return p.groups(ctx) }, time.Now())
 	if err == nil && p.Findings != nil {
