@@ -34,6 +34,9 @@ const (
 // that runs another spec or does not run. It is the one RPC that may fail for want of data; CA then ends the loop and
 // keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
+	if s.standby() {
+		s.found.Store(false) // another replica may have served groups that were in the config meanwhile
+	}
 	s.calledAt.Store(time.Now().UnixNano())
 	s.reread()
 	err := s.refresh(ctx, true)

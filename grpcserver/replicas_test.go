@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -56,6 +57,28 @@ func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	otherConfig.write("v3", specs("cpu")...)
 	require.NoError(t, again.refresh())
 	requireRetired(t, again, "gpu", 2)
+}
+
+// So is one that came and went while this replica, which had found all that ran, saw the same config before and after.
+func TestReplicaThatTakesOverLooksAgainWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, config := newFake(), &fakeConfig{}
+		standby := loaded(t, f, specs("cpu")...)
+		other, err := New(config.options(f, specs("cpu", "gpu")...))
+		require.NoError(t, err)
+		require.NoError(t, other.Start(t.Context()))
+		config.write("v1", specs("cpu")...)
+		_, err = other.NodeGroupIncreaseSize(t.Context(), &protos.NodeGroupIncreaseSizeRequest{Id: "gpu", Delta: 2})
+		require.NoError(t, err)
+		pass(standbyAfter + time.Second)
+		for _, s := range []*Server{standby, other} {
+			_, err = s.Refresh(t.Context(), nil)
+			require.NoError(t, err)
+			groups, err := s.NodeGroups(t.Context(), nil)
+			require.NoError(t, err)
+			require.Len(t, groups.GetNodeGroups(), 2, "CA would take the nodes of gpu for somebody else's")
+		}
+	})
 }
 
 // What CA has learnt of the group's nodes through the first replica holds for the second one, too.
