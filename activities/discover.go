@@ -71,8 +71,8 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 }
 
 // readAtOnce is how many providers are read at once: with many offers, and a Temporal that is far away, one after the
-// other would take longer than Discover may.
-const readAtOnce = 16
+// other would take longer than Discover may. Each scale-out under way reads as many.
+const readAtOnce = 4
 
 // publishedOf is what the providers of the offers have published.
 func (a *Activities) publishedOf(ctx context.Context, offers []fleet.Offer) ([]fleet.ProviderSnapshot, error) {
