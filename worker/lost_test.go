@@ -1,9 +1,11 @@
 package worker_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
@@ -14,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -127,6 +130,42 @@ func (s *scene) uid(instance string) string {
 	}
 	require.Fail(s.t, "no node of "+instance)
 	return ""
+}
+
+// The schedule of the comparison is gone while the worker runs: it is made again, and groups take its rounds although
+// the ones before had higher numbers.
+func TestComparisonGoesOnWithANewSchedule(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1).work(func(o *worker.Options) { o.EnsureEvery(200 * time.Millisecond) })
+	require.NoError(t, s.temporal.SignalWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "",
+		workflows.SignalDifferences, fleet.Differences{Round: 100_000, Began: time.Now()}))
+	schedule := s.temporal.ScheduleClient().GetHandle(s.ctx, s.hub.ID(workflows.CompareID))
+	before, err := schedule.Describe(s.ctx)
+	require.NoError(t, err)
+	require.NoError(t, schedule.Delete(s.ctx))
+	testkit.Until(t, waitLimit, "another schedule is there", func() error {
+		now, err := schedule.Describe(s.ctx)
+		if err == nil && !now.Info.CreatedAt.After(before.Info.CreatedAt) {
+			err = errors.New("it is the one before")
+		}
+		return err
+	})
+	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
+	name := s.grow(1).Instances[0].Name
+	s.counts("a slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
+	s.knobs(0, sim.Knobs{Unreachable: true})
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
+	s.allIn(fleet.Failed, 1)
+	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.UndoID(name, 1)), ""))
+	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	s.knobs(0, sim.Knobs{})
+	for range 2 {
+		s.compare()
+	}
+	s.counts("what nobody undoes is found", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
+	s.release(name)
+	s.empty()
 }
 
 // What nothing that exists tells is forgotten with a group's history, such as its failures.

@@ -2,6 +2,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -57,7 +59,8 @@ type Options struct {
 	// Notices, if any, shows people in the cluster what steps do.
 	Notices activities.Notices
 
-	onFatal func(error) // told once, when the SDK stops the worker for good
+	onFatal     func(error)   // told once, when the SDK stops the worker for good
+	ensureEvery time.Duration // how often the schedule is made if it is not there; 0 means as often as it begins a round
 }
 
 // Sizes of the lanes' workers. A small Temporal is the bottleneck in a burst, not the worker: few slots for drivers
@@ -154,7 +157,8 @@ func pollers() worker.PollerBehavior {
 }
 
 // Run runs a worker for each lane until the context ends, and fails when Temporal will have one no longer, as when its
-// namespace is deleted. It makes the schedule of the comparison, unless that is there.
+// namespace is deleted. It makes the schedule of the comparison, unless that is there, also when it goes meanwhile:
+// Temporal may lose its data while this worker runs, and nothing else would notice.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -175,10 +179,8 @@ func Run(parent context.Context, o Options) error {
 		defer w.Stop()
 	}
 	single := flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, nil)
-	if err := try(ctx, logger, func() error {
-		return single.EnsureSchedule(ctx,
-			o.Temporal.ScheduleClient())
-	}); err != nil {
+	ensure := func() error { return single.EnsureSchedule(ctx, o.Temporal.ScheduleClient()) }
+	if err := try(ctx, logger, ensure); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	if o.Started != nil {
@@ -187,6 +189,13 @@ func Run(parent context.Context, o Options) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { attributes.Watch(ctx) })
+	watching.Go(func() {
+		for wait.For(ctx, cmp.Or(o.ensureEvery, workflows.CompareEvery)) {
+			if err := ensure(); err != nil && ctx.Err() == nil {
+				logger.Warn("the schedule of the comparison may be missing; trying again", "error", err)
+			}
+		}
+	})
 	if versioned(o.Version) {
 		watching.Go(func() { watchVersion(ctx, o.Temporal.WorkerDeploymentClient(), o.Version, logger) })
 	}

@@ -41,13 +41,14 @@ func Compare(ctx workflow.Context) (activities.Round, error) {
 }
 
 // compare is a round after the last one, which counts if it is not long ago: else what this round shows is not the
-// second time in a row.
+// second time in a row. Its number is then the second in which it begins: entities take no round twice, and a schedule
+// that somebody has made anew has no last one to count on from.
 func compare(ctx workflow.Context, last activities.Round, until time.Time) (out activities.Round, err error) {
 	now := workflow.Now(ctx)
 	in := activities.Round{Number: last.Number + 1, Began: now, Differed: last.Differed, Before: &last.Outlook,
 		Sweep: last.Sweep}
 	if now.Sub(last.Began) > roundAge {
-		in.Number++
+		in.Number = max(in.Number+1, now.Unix())
 		in.Before = nil
 	}
 	swept := sweep(ctx, &in.Sweep, now)

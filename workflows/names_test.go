@@ -74,10 +74,10 @@ func TestDaysArePublishedWhenOneIsOver(t *testing.T) {
 	}
 }
 
-// Two rounds are judged together when one follows the other: with too much time, or a failed round, between them, the
-// later one counts as the one after the next.
+// Two rounds are judged together when one follows the other, and not with too much time, or a failed round, between
+// them.
 func TestRoundsInARow(t *testing.T) {
-	for age, want := range map[time.Duration]int64{time.Minute: 8, roundAge: 8, roundAge + time.Second: 9} {
+	for age, follows := range map[time.Duration]bool{time.Minute: true, roundAge: true, roundAge + time.Second: false} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
 		began := env.Now().Add(-age)
@@ -89,9 +89,38 @@ func TestRoundsInARow(t *testing.T) {
 		}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
 		env.ExecuteWorkflow(Compare)
 		require.NoError(t, env.GetWorkflowError())
-		require.Equal(t, want, in.Number, age)
-		require.Equal(t, want == 8, in.Before != nil, age)
+		require.Equal(t, follows, in.Number == 8, age)
+		require.Greater(t, in.Number, int64(7), age)
+		require.Equal(t, follows, in.Before != nil, age)
 	}
+}
+
+// A schedule that somebody has made anew counts from anew: its rounds come after all that entities have heard of, and
+// one after the other.
+func TestRoundsOfANewScheduleAreLaterOnes(t *testing.T) {
+	var last activities.Round
+	rounds := func(n int) (numbers []int64) {
+		for range n {
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestWorkflowEnvironment()
+			if env.SetStartTime(last.Began.Add(time.Minute)); last.Number > 0 {
+				env.SetLastCompletionResult(last)
+			}
+			env.RegisterActivityWithOptions(func(_ context.Context, r activities.Round) (activities.Round, error) {
+				last, numbers = r, append(numbers, r.Number)
+				return r, nil
+			}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
+			env.ExecuteWorkflow(Compare)
+			require.NoError(t, env.GetWorkflowError())
+		}
+		return numbers
+	}
+	last.Began = time.Now()
+	before := rounds(3)
+	last.Number = 0
+	after := rounds(2)
+	require.Greater(t, after[0], before[2]+1)
+	require.Equal(t, after[0]+1, after[1])
 }
 
 // A round that could not compare fails, so that the next one knows that it is not the one after it.
