@@ -5,7 +5,7 @@ import "time"
 // Bounds of what a group has under way at once; the rest waits in order.
 const (
 	maxUnnamed  = 50  // scale-outs that have named no provider; more are started when half of these have
-	maxScaleIns = 100 // scale-ins on each provider: those stuck on a dead one hold no other up
+	maxScaleIns = 100 // scale-ins on each provider that wait for pods: those stuck on a dead one hold no other up
 	// silentAfter is how long a driver may be silent before it is looked at; checkBatch bounds one look.
 	silentAfter = 2 * time.Minute
 	checkBatch  = 100
@@ -99,7 +99,7 @@ func (e *Entry) expires() time.Time {
 
 // drive starts the drivers that are missing, and tells the others what they must know.
 func (l *Ledger) drive(now time.Time) {
-	outs, ins := l.running()
+	outs, ins := l.running(now)
 	for _, e := range l.Entries {
 		if e.Driver.Kind != "" {
 			l.inform(e)
@@ -135,27 +135,27 @@ func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	}
 }
 
-// startScaleIns starts the scale-ins that wait, forced drains first; running is how many run already, by provider.
+// startScaleIns starts the scale-ins that wait: all that are forced, and of the others as many as there is room for
+// beside those that run already, by provider.
 func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
-	for _, forced := range []bool{true, false} {
-		for _, e := range l.Entries {
-			waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
-			if waits && e.Force == forced && running[e.Provider()] < maxScaleIns {
-				l.start(e, ScaleIn, now)
-				running[e.Provider()]++
-			}
+	for _, e := range l.Entries {
+		waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
+		if waits && (e.Force || running[e.Provider()] < maxScaleIns) {
+			l.start(e, ScaleIn, now)
+			running[e.Provider()]++
 		}
 	}
 }
 
-// running counts the scale-outs that have named no provider, and the scale-ins by provider.
-func (l *Ledger) running() (unnamed int, ins map[string]int) {
+// running counts the scale-outs that have named no provider, and, by provider, the scale-ins whose Node may be there
+// still: its drain has a budget, and what is left on the provider may take for ever.
+func (l *Ledger) running(now time.Time) (unnamed int, ins map[string]int) {
 	ins = map[string]int{}
 	for _, e := range l.Entries {
 		switch {
 		case e.unnamed():
 			unnamed++
-		case e.Driver.Kind == ScaleIn:
+		case e.Driver.Kind == ScaleIn && !e.Force && now.Sub(e.Since) < e.Spec.Budgets.WithDefaults().Drain.Duration:
 			ins[e.Provider()]++
 		}
 	}
