@@ -39,7 +39,8 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	}
 	for _, e := range l.Entries {
 		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
-		if known && e.Leaving && !e.Driver.Told.Deleted {
+		starting := l.Commands.Find(e.Driver.Start) != nil // an order would overtake the start
+		if known && e.Leaving && e.Driver.Told.Deleted == starting {
 			x.violates("the driver of %s does not hear that it was deleted", e.Name)
 		}
 	}

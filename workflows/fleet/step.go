@@ -187,15 +187,15 @@ func (l *Ledger) silent(e *Entry) time.Time {
 	return e.Driver.Heard.Add(silentAfter)
 }
 
-// inform forwards to the driver what it must know and was not told. One that is being started hears of a pause when it
-// has been: the order would overtake the start, and nobody would hear it.
+// inform forwards to the driver what it must know and was not told. One that is being started hears of it when it has
+// been: an order would overtake the start, and nobody would hear it. That of another life of the group says first, by
+// its view, what it is.
 func (l *Ledger) inform(e *Entry) {
-	if !e.Driver.Generation.Known() { // of another life of the group: its first view says what it is
+	if starting := l.Commands.Find(e.Driver.Start) != nil; starting || !e.Driver.Generation.Known() {
 		return
 	}
-	starting := l.Commands.Find(e.Driver.Start) != nil
 	want := Order{Deleted: e.Leaving && e.Driver.Kind == ScaleOut, Lost: e.Force && e.Driver.Kind == ScaleIn,
-		Paused: l.isHalted(e) && e.Driver.Kind == ScaleOut && !starting}
+		Paused: l.isHalted(e) && e.Driver.Kind == ScaleOut}
 	told := e.Driver.Told
 	if want.Deleted && !told.Deleted || want.Lost && !told.Lost || want.Paused && !told.Paused {
 		e.Driver.Told = want
