@@ -104,21 +104,21 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	adopted := !e.Driver.Generation.Known() && !e.Leaving
 	e.Driver = e.Driver.ended()
 	l.drop(CommandOrder, e)
-	switch f := s.Found; {
+	switch whole := s.Found != nil && s.Found.Whole() && s.Found.Attempt.Number > e.Undone; {
 	case kind == ScaleIn && s.Completed:
 		e.enter(Released, now)
-	case e.Phase.Shrinking() && !(adopted && f != nil && f.Whole()): // a scale-in starts, or starts again
-	case f != nil && f.Whole():
-		e.becomes(*f, now)
+	case e.Phase.Shrinking() && !(adopted && whole): // a scale-in starts, or starts again
+	case whole:
+		e.becomes(*s.Found, now)
 	case s.Completed: // its id cannot be used again
-		e.newer(f)
+		e.newer(s.Found)
 		e.Leaving = true
 		if e.enter(Unpeering, now); e.Attempt == 0 { // it found no provider
 			e.enter(Released, now)
 		}
 	default:
 		told := e.AttemptRef()
-		e.newer(f)
+		e.newer(s.Found)
 		l.undo(e, told, e.AttemptRef())
 		e.enter(Pending, now)
 	}
