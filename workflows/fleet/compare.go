@@ -34,7 +34,8 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		before = l.Round.Unbooked
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
-	l.unbooked(d.Found, before, now)
+	turn := int(d.Round*maxOrphans) % max(len(d.Found), 1) // those that cannot be undone yet hold no other up
+	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
 	if !l.believes(d, now) {
 		return
 	}
