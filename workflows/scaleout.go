@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -30,7 +31,10 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
 		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID, Number: number}}
 	s.found = activities.DiscoverOutput{}
-	return run(short(ctx, "discover offers for "+i.Name), activities.NameDiscover, in, &s.found)
+	// Without it an instance would outlast its time while nobody can tell what is offered.
+	options := workflow.WithScheduleToCloseTimeout(short(ctx, "discover offers for "+i.Name),
+		max(i.Deadline().Sub(workflow.Now(ctx)), time.Second))
+	return run(options, activities.NameDiscover, in, &s.found)
 }
 
 // choose selects from the shortlist, in the same task as the discovery's end.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -161,6 +162,32 @@ func TestChoiceThatFailsFailsTheInstance(t *testing.T) {
 	last := all[len(all)-1].View
 	require.Equal(t, fleet.Failed, last.Phase)
 	require.Equal(t, "the selector cannot be read", last.Failure.Message)
+}
+
+// Nobody can tell what is offered: the instance fails when its time is over, and says why.
+func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(5 * time.Minute)
+	var last fleet.View
+	env.RegisterActivityWithOptions(func(context.Context, activities.DiscoverInput) (activities.DiscoverOutput, error) {
+		return activities.DiscoverOutput{}, nil
+	}, activity.RegisterOptions{Name: activities.NameDiscover})
+	env.RegisterActivityWithOptions(func(_ context.Context, in activities.TellInput) error {
+		last = *in.View
+		return nil
+	}, activity.RegisterOptions{Name: activities.NameTell})
+	f := fleet.NewFailure(fleet.CodeInternal, "", "", "list offers: the file is gone")
+	fails := temporal.NewApplicationError(f.Message, string(f.Code), f)
+	tries := env.OnActivity(activities.NameDiscover, mock.Anything, mock.Anything)
+	tries.After(90*time.Second).Return(activities.DiscoverOutput{}, fails) // the ten of a test would take longer
+	spec, began := fleet.GroupSpec{ID: "standard"}, env.Now()
+	env.ExecuteWorkflow(workflows.ScaleOut, fleet.DriverInput{Instance: fleet.NewInstance(underTest, &spec, began),
+		Spec: spec})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, fleet.Failed, last.Phase)
+	require.Contains(t, last.Failure.Message, "the file is gone")
+	require.WithinDuration(t, began.Add(spec.Budgets.WithDefaults().Total.Duration), env.Now(), time.Minute)
 }
 
 // A grant that comes for an attempt that is over is given back, to whoever gave it.
