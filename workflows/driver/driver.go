@@ -26,7 +26,7 @@ type Driver struct {
 	// answer; FullSince is since when nothing fits.
 	Asks, Unanswered int
 	FullSince        time.Time
-	// Ahead and Taken are as in DriverInput; they hold for the first attempt.
+	// Ahead and Taken are as in DriverInput; they hold for the first look.
 	Ahead int
 	Taken map[string]int
 	// Failures are as in DriverInput.

@@ -40,6 +40,7 @@ func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 		return d.end(now)
 	}
 	if ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
+		d.Ahead, d.Taken = 0, nil // by the next look it is published, or given back
 		return []Action{{Timer: lookFor}}
 	}
 	return d.next(now)
