@@ -69,7 +69,7 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 	for _, g := range groups {
 		d := comparison.GroupDiffers(g, found)
 		d.Round, d.Began, d.Lost = round.Number, round.Began, j.Losses[g.Group]
-		differs(ctx, &round, last, "group/"+g.Group, d,
+		differs(ctx, &round, last, "group/"+g.Group, d, false,
 			func() error { return a.Messages.GroupDiffers(ctx, g.Group, d) })
 	}
 	for _, p := range providers {
@@ -78,18 +78,25 @@ func (a *Activities) Compare(ctx context.Context, last Round) (Round, error) {
 		if s, changed := j.Standing(p); changed {
 			d.Standing = &s
 		}
-		differs(ctx, &round, last, "provider/"+p.ID, d,
+		differs(ctx, &round, last, "provider/"+p.ID, d, mayClose(p, round.Began),
 			func() error { return a.Messages.ProviderDiffers(ctx, p.ID, d) })
 	}
 	return round, nil
 }
 
-// differs tells one entity, if there is something to tell, or was in the round before.
-func differs(ctx context.Context, round *Round, last Round, name string, d fleet.Differences, tell func() error) {
+// mayClose reports whether a provider's entity, which runs no timer, ends when it is told something.
+func mayClose(p fleet.ProviderSnapshot, now time.Time) bool {
+	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() &&
+		now.Sub(p.Since) > fleet.CloseAfter
+}
+
+// differs tells one entity, if it must hear, there is something to tell, or was in the round before.
+func differs(ctx context.Context, round *Round, last Round, name string, d fleet.Differences, must bool,
+	tell func() error) {
 	rows := d.Rows()
 	if rows > 0 {
 		round.Differed = append(round.Differed, name)
-	} else if !slices.Contains(last.Differed, name) {
+	} else if !must && !slices.Contains(last.Differed, name) {
 		return
 	}
 	err := tell()

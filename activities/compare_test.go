@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -201,5 +202,36 @@ func TestCompareWithoutAList(t *testing.T) {
 		_, err := run[activities.Round](t, a.Compare, activities.Round{Differed: []string{"group/a"}})
 		require.ErrorContains(t, err, name)
 		require.Empty(t, m.told)
+	}
+}
+
+// A provider that is of no use runs no timer: the first round after its day has it look whether it may close.
+func TestCompareWakesAProviderThatMayClose(t *testing.T) {
+	useless := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Absent, Since: noon.Add(-fleet.CloseAfter - time.Second)}
+	for name, c := range map[string]struct {
+		change func(*fleet.ProviderSnapshot)
+		told   []string
+	}{
+		"of no use":    {func(*fleet.ProviderSnapshot) {}, []string{"provider/milan"}},
+		"not for long": {func(p *fleet.ProviderSnapshot) { p.Since = noon.Add(-fleet.CloseAfter) }, nil},
+		"peered":       {func(p *fleet.ProviderSnapshot) { p.Phase = fleet.Lingering }, nil},
+		"cordoned":     {func(p *fleet.ProviderSnapshot) { p.Cordoned = noon }, nil},
+		"a standby": {func(p *fleet.ProviderSnapshot) {
+			p.Standby = map[string]fleet.HoldState{"standby/a/t0-1": fleet.HoldWaiting}
+		}, nil},
+		"held": {func(p *fleet.ProviderSnapshot) { p.Holds = []string{"a-t0-1-1"} }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, m := useless, &messages{}
+			c.change(&p)
+			groups := []fleet.Snapshot{{Group: "a", Standby: []fleet.Standby{{Provider: "milan", Key: "standby/a/t0-1"}},
+				Instances: []fleet.InstanceView{row("a-t0-1", fleet.Peering)}}}
+			a := &activities.Activities{Backend: &world{}, Messages: m,
+				Entities: &entities{groups: groups, providers: []fleet.ProviderSnapshot{p}}}
+			round, err := run[activities.Round](t, a.Compare, activities.Round{Number: 3, Began: noon})
+			require.NoError(t, err)
+			require.Equal(t, c.told, m.told)
+			require.Empty(t, round.Differed)
+		})
 	}
 }

@@ -1,10 +1,12 @@
 package workflows
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkactivity "go.temporal.io/sdk/activity"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -68,6 +70,37 @@ func TestTasksOfAProvider(t *testing.T) {
 			require.Equal(t, map[string]string{AttributeProvider: "milan"}, task.Start.Attributes)
 		})
 	}
+}
+
+// A provider of no use closes when it is told something after its day, whatever was released meanwhile.
+func TestProviderOfNoUseCloses(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartWorkflowOptions(sdkclient.StartWorkflowOptions{ID: ProviderID("milan"), TaskQueue: "liqo"})
+	done := func(_ context.Context, batch ...activities.Task) (results []fleet.Result, err error) {
+		for _, task := range batch {
+			results = append(results, fleet.Result{ID: task.ID, Outcome: fleet.OutcomeDone})
+		}
+		return results, nil
+	}
+	env.RegisterActivityWithOptions(func(ctx context.Context, task activities.Task) ([]fleet.Result, error) {
+		return done(ctx, task)
+	}, sdkactivity.RegisterOptions{Name: activities.NameLook})
+	env.RegisterActivityWithOptions(func(ctx context.Context, batch []activities.Task) ([]fleet.Result, error) {
+		return done(ctx, batch...)
+	}, sdkactivity.RegisterOptions{Name: activities.NameDeliver})
+	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(SignalHolds, []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}})
+	}, time.Minute)
+	for n, after := range []time.Duration{fleet.CloseAfter - time.Hour, fleet.CloseAfter + time.Hour} {
+		env.RegisterDelayedCallback(func() {
+			require.False(t, env.IsWorkflowCompleted())
+			env.SignalWorkflow(SignalDifferences, fleet.Differences{Round: int64(n + 1)})
+		}, after)
+	}
+	env.ExecuteWorkflow(Provider, EntityInput{Name: "milan"})
+	require.True(t, env.IsWorkflowCompleted())
+	require.NoError(t, env.GetWorkflowError())
 }
 
 // What a group commands goes to drivers of its own hub; what only providers command it does not carry out.

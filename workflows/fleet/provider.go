@@ -7,6 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// CloseAfter is how long a provider that is of no use any longer keeps its workflow.
+const CloseAfter = 24 * time.Hour
+
 // ProviderSnapshot is what a provider publishes in its memo.
 type ProviderSnapshot struct {
 	ID       string       `json:"id"`

@@ -118,12 +118,9 @@ func (p *State) networkDue() time.Time {
 	}
 }
 
-// closeAfter is how long a provider that is of no use any longer keeps its workflow.
-const closeAfter = 24 * time.Hour
-
-// Over reports whether the workflow may close: nothing is held, peered, cordoned or remembered for a day. An acquire
-// starts it anew.
+// Over reports whether the workflow may close: nothing is held, peered, cordoned or remembered for a day. A round of
+// the comparison then has it look, and an acquire starts it anew.
 func (p *State) Over(now time.Time) bool {
 	return p.Phase == fleet.Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && !p.isCordoned() &&
-		now.Sub(p.Since) > closeAfter
+		now.Sub(p.Since) > fleet.CloseAfter
 }
