@@ -291,5 +291,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 	}
 	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = l.Spec, l.Paused, l.log, l.Notice, l.Hasty
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
+	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
+	fresh.Commands.Add(Command{Kind: CommandRecover})
 	*l = *fresh
 }

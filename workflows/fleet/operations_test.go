@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,4 +111,25 @@ func TestAnOfferIsBoundByItsNodes(t *testing.T) {
 	require.Contains(t, second.Failure.Message, "all 1 nodes it offers are taken")
 	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-x-1-1"}}}, t0)
 	require.NotEqual(t, fleet.HoldRefused, acquire("a-x-3-1").State, "there is room again")
+}
+
+// What is still executed for a group that begins anew is over then: its results answer none of the new commands.
+func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 3))
+	l.Step(fleet.GroupInput{}, t0)
+	before := slices.Clone(l.Commands.Open)
+	require.Len(t, before, 3)
+	ahead := fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 1}
+	require.Error(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec(), Seen: ahead}, t0))
+	require.True(t, l.Recovering)
+	now := t0.Add(2 * time.Second)
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, now)
+	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 3,
+		Operation: fleet.Operation{ID: "anew", GiveUpAt: now.Add(time.Second)}}, now))
+	l.Step(fleet.GroupInput{}, now)
+	for _, c := range before {
+		l.Step(fleet.GroupInput{Result: &fleet.Result{ID: c.ID, Outcome: fleet.OutcomeDone}}, now)
+	}
+	require.Len(t, l.Commands.Open, 3, "none of the three was started")
 }
