@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,15 +119,26 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
+// whole is the context of a read that may take all the time there is: the SDK gives a call half of the time until its
+// context's deadline, and makes it once.
+func whole(ctx context.Context) (context.Context, context.CancelFunc) {
+	free, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	return free, func() { stop(); cancel() }
+}
+
 // memo reads the memo of an entity that runs, with the errors of read.
 func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.Payload, error) {
-	d, err := b.temporal.DescribeWorkflow(ctx, workflowID, "")
+	reading, done := whole(ctx)
+	defer done()
+	d, err := b.temporal.DescribeWorkflow(reading, workflowID, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return nil, fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable, err)
+		return nil, fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable,
+			cmp.Or(ctx.Err(), err))
 	}
 	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return nil, fmt.Errorf("%s %w, it is %s: %w", workflowID, fleet.ErrNotRunning, d.Status, fleet.ErrUnavailable)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,10 +22,13 @@ func (b *base) running(ctx context.Context, workflowType, prefix string) (out []
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = '%s'", workflowType,
 			b.taskQueue),
 	}
+	listing, done := whole(ctx)
+	defer done()
 	for {
-		page, err := b.temporal.ListWorkflow(ctx, request)
+		page, err := b.temporal.ListWorkflow(listing, request)
 		if err != nil {
-			return nil, fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable, err)
+			return nil, fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable,
+				cmp.Or(ctx.Err(), err))
 		}
 		for _, e := range page.GetExecutions() {
 			if name, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), prefix); ok {

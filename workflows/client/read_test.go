@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
@@ -12,6 +14,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -73,4 +79,44 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 		"").Snapshot(t.Context(), "gpu")
 	require.NoError(t, err)
 	require.Equal(t, "gpu", s.Group)
+}
+
+// A read has all the time that its caller has: the SDK would end it after half of it. It ends with its caller.
+func TestAReadTakesAllTheTimeThereIs(t *testing.T) {
+	var left time.Duration
+	waits := make(chan struct{})
+	answer := func(ctx context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker,
+		_ ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "GetSystemInfo") {
+			return nil
+		}
+		deadline, _ := ctx.Deadline()
+		if left = time.Until(deadline); waits == nil {
+			return status.Error(codes.Unimplemented, "enough is known")
+		}
+		close(waits)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c, err := client.NewLazyClient(client.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ConnectionOptions: client.ConnectionOptions{
+			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(answer)}}})
+	require.NoError(t, err)
+	defer c.Close()
+	g := NewGroups(c, "", "")
+	for name, read := range map[string]func(ctx context.Context) error{
+		"describe": func(ctx context.Context) error { _, err := g.Snapshot(ctx, "gpu"); return err },
+		"list":     func(ctx context.Context) error { _, err := g.Running(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			waits = nil
+			_ = read(ctx)
+			require.Greater(t, left, 6*time.Second)
+
+			waits = make(chan struct{})
+			go func() { <-waits; cancel() }()
+			require.ErrorIs(t, read(ctx), fleet.ErrUnavailable)
+		})
+	}
 }
