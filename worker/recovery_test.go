@@ -14,6 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -258,6 +259,49 @@ func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	s.until("stuck", func(snap fleet.Snapshot) bool { return len(snap.Instances) == 1 && snap.Instances[0].Stuck != "" })
 	s.release(name)
 	s.empty()
+}
+
+// deaf is a backend whose Drain hears of no cancellation: it says when it begins, and ends, not done, when it is let
+// go.
+type deaf struct {
+	backend.Backend
+	begun, let chan struct{}
+}
+
+func (d deaf) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Progress) error {
+	select {
+	case d.begun <- struct{}{}:
+	default:
+	}
+	select {
+	case <-d.let:
+	case <-ctx.Done():
+	}
+	return &backend.StageError{Stage: backend.StageDrain, Message: "a pod is left", Err: context.DeadlineExceeded}
+}
+
+// An operator cancels a scale-in whose drain ends its pass before it hears of that, with pods left. Nobody takes it for
+// a drain that has used up its budget: the pods stay.
+func TestCancelledDrainHasNotGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
+	d := deaf{begun: make(chan struct{}), let: make(chan struct{})}
+	s.work(func(o *worker.Options) { d.Backend = o.Backend; o.Backend = d })
+	name := s.grow(1).Instances[0].Name
+	s.allIn(fleet.Ready, 1)
+	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
+	s.release(name)
+	<-d.begun
+	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, workflows.ScaleInID(name), ""))
+	require.Eventually(t, func() bool {
+		return s.events(workflows.ScaleInID(name), enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED) == 1
+	}, waitLimit, waitTick)
+	close(d.let)
+	stuck := s.until("stuck", func(snap fleet.Snapshot) bool {
+		return len(snap.Instances) == 1 && snap.Instances[0].Stuck != ""
+	})
+	require.Equal(t, fleet.Draining, stuck.Instances[0].Phase)
+	s.counts("the node is there with its pod", func(c sim.Counts) bool { return c.Nodes == 1 && c.Pods == 1 })
 }
 
 // compare has one round of the comparison run, and waits for its end.

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
@@ -11,5 +12,9 @@ import (
 // remains are taken away when it comes back; it holds no slot while it waits.
 func Undo(ctx workflow.Context, in fleet.UndoInput) error {
 	options := removing(ctx, "undo "+in.Attempt.ObjectName())
-	return run(options, activities.NameReturn, activities.ReturnInput{Attempt: in.Attempt}, nil)
+	err := run(options, activities.NameReturn, activities.ReturnInput{Attempt: in.Attempt}, nil)
+	if isCalledOff(err) {
+		return temporal.NewCanceledError()
+	}
+	return err
 }
