@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -31,6 +32,12 @@ type Task struct {
 	Instances []string        `json:"instances,omitempty"`
 	// After is a workflow that is to be closed before a recovery looks, or is waited for in vain.
 	After string `json:"after,omitempty"`
+}
+
+// Size is about how many bytes of the activity's input the task is.
+func (t Task) Size() int {
+	text, _ := json.Marshal(t) // what cannot be written fails the activity, and says so there
+	return len(text)
 }
 
 // Start is a workflow to start.

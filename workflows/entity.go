@@ -65,10 +65,11 @@ type entity struct {
 	local bool
 }
 
-// batchMax bounds the targets of one activity, batches how many of a kind run at once.
+// batchMax and batchBytes bound the targets of one activity, batches how many of a kind run at once.
 const (
-	batchMax = 100
-	batches  = 2
+	batchMax   = 100
+	batchBytes = 256 << 10 // an eighth of what Temporal takes; a start carries its group's spec, which may be large
+	batches    = 2
 )
 
 // continueAt is the history length at which entities continue as new by default; the server suggests it at 4,096.
@@ -209,9 +210,10 @@ func (e *entity) publish(now time.Time) {
 // each.
 func (e *entity) execute(now time.Time) {
 	var batch []activities.Task
+	size := 0
 	for _, cmd := range slices.Clone(e.commands().Open) {
 		delivers := activities.Delivers(cmd.Kind)
-		full := delivers && (e.delivering == batches || len(batch) == batchMax)
+		full := delivers && (e.delivering == batches || len(batch) == batchMax || size >= batchBytes)
 		if full || e.inFlight[cmd.ID] || cmd.NotBefore.After(now) {
 			continue
 		}
@@ -223,6 +225,7 @@ func (e *entity) execute(now time.Time) {
 		e.inFlight[cmd.ID] = true
 		if delivers {
 			batch = append(batch, t)
+			size += t.Size()
 		} else {
 			e.do(activities.NameLook, t, []activities.Task{t}, list(e.ctx, string(cmd.Kind)+" "+e.in.Name))
 		}

@@ -1,14 +1,18 @@
 package workflows_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/testsuite"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/provider"
 )
 
 var t0 = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -157,4 +162,93 @@ func TestLargestGroupFits(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("all of them Failed: memo %d KiB", len(memo)>>10)
 	require.Less(t, len(memo), 64<<10)
+}
+
+// A spec may be large, and each start carries it: the drivers are started in several deliveries, each of which Temporal
+// takes.
+func TestStartsOfALargeSpecFit(t *testing.T) {
+	const instances = 50
+	l, now := group(t, 0)
+	large := spec(instances)
+	large.Labels = map[string]string{}
+	for n := range 100 {
+		large.Labels[fmt.Sprintf("%s.example.com/key-%d", strings.Repeat("k", 60), n)] = strings.Repeat("v", 63)
+	}
+	operate(t, l, fleet.Configure, fleet.Request{Spec: large}, now)
+	operate(t, l, fleet.Grow, fleet.Request{Delta: instances}, now)
+	state, err := fleet.Encode(l)
+	require.NoError(t, err)
+
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartTime(now)
+	var mu sync.Mutex
+	started, largest, all := 0, 0, 0
+	deliver := func(_ context.Context, batch []activities.Task) (results []fleet.Result, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, err := json.Marshal(batch)
+		largest, all = max(largest, len(text)), all+len(text)
+		for _, task := range batch {
+			if task.Start != nil {
+				started++
+			}
+			results = append(results, fleet.Result{ID: task.ID, Outcome: fleet.OutcomeDone})
+		}
+		return results, err
+	}
+	env.RegisterActivityWithOptions(deliver, activity.RegisterOptions{Name: activities.NameDeliver})
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
+	env.ExecuteWorkflow(workflows.NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
+	require.True(t, env.IsWorkflowCompleted())
+	require.Equal(t, instances, started)
+	require.Greater(t, all, 512<<10)
+	require.Less(t, largest, 512<<10)
+}
+
+// A provider that a thousand attempts hold, and thousands have asked in vain or left within the hour, fits in what
+// Temporal takes: while all wait for its peering, and when all of them are to be answered.
+func TestBusiestProviderFits(t *testing.T) {
+	const live, refused, released, each = 1000, 500, 4500, 100
+	key := func(n int) string { return fleet.ObjectName(fleet.InstanceName("standard", "tot1om", n+1), n%3+1) }
+	p := provider.New("milan", t0)
+	for len(p.Commands.Open) > 0 {
+		p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, t0)
+	}
+	shape := spec(1).Shape
+	offer := &fleet.Offer{Name: "milan-spare", Provider: "milan", Lendable: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("2k"), corev1.ResourceMemory: resource.MustParse("40Ti"),
+		corev1.ResourcePods: resource.MustParse("1M"),
+	}}
+	tell := func(kind fleet.HoldRequestKind, from, n int) {
+		for at := from; at < from+n; at += each {
+			var requests []fleet.HoldRequest
+			for k := range each {
+				requests = append(requests, fleet.HoldRequest{Kind: kind, Key: key(at + k), Shape: shape, Offer: offer})
+			}
+			p.Step(provider.Input{Requests: requests}, t0)
+		}
+	}
+	fits := func(when string) {
+		t.Helper()
+		state, err := fleet.Encode(p)
+		require.NoError(t, err)
+		input, err := json.Marshal(workflows.EntityInput{Name: p.ID, State: state})
+		require.NoError(t, err)
+		memo, err := fleet.Encode(p.Snapshot(t0))
+		require.NoError(t, err)
+		t.Logf("%s: continue-as-new input %d KiB, memo %d KiB", when, len(input)>>10, len(memo)>>10)
+		require.Less(t, len(input), 512<<10, when)
+		require.Less(t, len(memo), 64<<10, when)
+	}
+	tell(fleet.HoldAcquire, 0, live)
+	tell(fleet.HoldAcquire, live, refused)
+	tell(fleet.HoldRelease, live+refused, released)
+	require.Len(t, p.Snapshot(t0).Waiting, live)
+	fits("all wait")
+	p.Commands.Open = nil // all are told
+	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
+	require.Len(t, p.Commands.Open, live, "each is to be told")
+	require.Len(t, p.Holds, live+refused+released)
+	fits("all are granted")
 }
