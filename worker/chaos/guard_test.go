@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,8 +144,7 @@ func (g *guard) String() string {
 	return fmt.Sprintf("%d nodes were Ready, and %.1fs were the longest time without a new one", g.ever, g.stall.Seconds())
 }
 
-// undone holds what has been undone against where it may be: on providers that are sick, and nowhere any node that was
-// Ready.
+// undone holds what has been undone, and which peerings have failed, against where that may be.
 func (o *scenario) undone() {
 	all, err := o.s.listAll(o.ctx)
 	if err != nil {
@@ -153,24 +153,39 @@ func (o *scenario) undone() {
 	}
 	n := 0
 	for _, w := range all {
-		id := w.GetExecution().GetWorkflowId()
-		if w.GetType().GetName() != workflows.TypeUndo {
+		id, kind := w.GetExecution().GetWorkflowId(), w.GetType().GetName()
+		if kind != workflows.TypeUndo && kind != workflows.TypePeering {
 			continue
 		}
-		n++
+		if kind == workflows.TypeUndo {
+			n++
+		}
 		var provider string
 		at := w.GetSearchAttributes().GetIndexedFields()[workflows.AttributeProvider]
 		if err := converter.GetDefaultDataConverter().FromPayload(at, &provider); err != nil {
 			o.m.violate("provider of %s: %v", id, err)
 		}
-		attempt := strings.TrimPrefix(id, "undo/")
-		of, wasReady := o.guard.nodes[attempt]
-		switch {
-		case wasReady && !o.guard.given[of.instance]:
-			o.m.violate("%s was Ready on %s, and is undone", id, provider)
-		case !o.sick[provider] && !o.unknown[attempt]:
-			o.m.violate("%s: provider %s is healthy", id, provider)
+		if fault := o.unjust(kind, id, provider, w.GetStatus()); fault != "" {
+			o.m.violate("%s on %s %s", id, provider, fault)
 		}
 	}
 	o.m.note("judge", "%d attempts were undone", n)
+}
+
+// unjust tells what is wrong with an undo, or with a peering's end; "" for nothing. A provider that is well is neither
+// left nor refused, and nothing is undone that was Ready.
+func (o *scenario) unjust(kind, id, provider string, status enums.WorkflowExecutionStatus) string {
+	attempt := strings.TrimPrefix(id, "undo/")
+	of, wasReady := o.guard.nodes[attempt]
+	switch {
+	case kind == workflows.TypePeering && status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !o.sick[provider]:
+		return "has failed, and the provider is healthy"
+	case kind != workflows.TypeUndo:
+		return ""
+	case wasReady && !o.guard.given[of.instance]:
+		return "takes back what was Ready, and nobody asked it back"
+	case !o.sick[provider] && !o.unknown[attempt]:
+		return "takes back what is on a healthy provider"
+	}
+	return ""
 }

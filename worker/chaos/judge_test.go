@@ -2,10 +2,19 @@ package chaos
 
 import (
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // The judge must see each promise broken, and nothing where none is.
@@ -100,5 +109,76 @@ func TestJudgeExplainsUnitsByAnyOfTheLost(t *testing.T) {
 		require.Equal(t, c.left, g.byLost(c.extra), c)
 		require.Len(t, g.lost, c.lost, c)
 		require.Contains(t, g.lost, lost{op: op{kind: "shrink", delta: 1}})
+	}
+}
+
+// The guard must see each thing that may not happen to a Ready node, and nothing where CA has asked it back.
+func TestGuard(t *testing.T) {
+	const instance, node = "std-t0-1", "std-t0-1-1"
+	change := func(f func(*corev1.Node)) func(*simworld.World, *guard) error {
+		return func(w *simworld.World, _ *guard) error {
+			return w.Edit(t.Context(), func(s *sim.State) error { f(s.Consumer.Nodes[node]); return nil })
+		}
+	}
+	drain := change(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	for name, c := range map[string]struct {
+		happens func(*simworld.World, *guard) error
+		bad     string // "" for none
+	}{
+		"nothing": {func(*simworld.World, *guard) error { return nil }, ""},
+		"is gone": {func(w *simworld.World, _ *guard) error {
+			return w.Edit(t.Context(), func(s *sim.State) error { delete(s.Consumer.Nodes, node); return nil })
+		}, "is gone"},
+		"is another":   {change(func(n *corev1.Node) { n.UID = "other" }), "was made anew"},
+		"loses its id": {change(func(n *corev1.Node) { n.Spec.ProviderID = "" }), "has lost its id"},
+		"is drained":   {drain, "is drained"},
+		"loses a pod": {func(w *simworld.World, _ *guard) error { return w.RemovePod(t.Context(), node, "work") },
+			"has lost pod work"},
+		"is asked back": {func(w *simworld.World, g *guard) error { g.give(instance); return drain(w, g) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := simworld.New(t, t.TempDir(), sim.Delays{}, simworld.Provider{Name: "p1", Offer: "price: 1"})
+			b := sim.New(w.World, sim.Options{})
+			require.NoError(t, b.Establish(t.Context(), w.Provider("p1"), nil))
+			_, err := b.Join(t.Context(), backend.NodeSpec{Shape: corev1.ResourceList{}, Attempt: fleet.Attempt{Group: "std",
+				Instance: instance, Number: 1, Provider: w.Provider("p1")}}, nil)
+			require.NoError(t, err)
+			g, m := newGuard(), newModel(nil, io.Discard)
+			g.watch(w.World, m)
+			require.NoError(t, g.occupy(t.Context(), w.World, []string{instance}, false))
+			require.NoError(t, c.happens(w, g))
+			g.watch(w.World, m)
+			if c.bad == "" {
+				require.Empty(t, m.verdict())
+			} else {
+				require.Contains(t, strings.Join(m.verdict(), "\n"), c.bad)
+			}
+		})
+	}
+}
+
+// What is taken back, and a peering that fails, is a defect but where a provider is sick.
+func TestUnjust(t *testing.T) {
+	g := newGuard()
+	g.nodes["std-t0-1-1"], g.nodes["std-t0-2-1"] = guarded{instance: "std-t0-1"}, guarded{instance: "std-t0-2"}
+	g.give("std-t0-2")
+	o := &scenario{guard: g, sick: map[string]bool{"sick": true}, unknown: map[string]bool{"std-t0-3-1": true}}
+	const failed, done = enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	for _, c := range []struct {
+		id, provider string
+		status       enums.WorkflowExecutionStatus
+		bad          bool
+	}{
+		{"undo/std-t0-1-1", "sick", done, true}, {"undo/std-t0-2-1", "sick", done, false},
+		{"undo/std-t0-2-1", "well", done, true}, {"undo/std-t0-3-1", "well", done, false},
+		{"undo/std-t0-4-1", "well", done, true}, {"undo/std-t0-4-1", "sick", done, false},
+		{"peering/well", "well", failed, true}, {"peering/well", "well", done, false},
+		{"peering/sick", "sick", failed, false},
+	} {
+		kind := workflows.TypeUndo
+		if strings.HasPrefix(c.id, "peering/") {
+			kind = workflows.TypePeering
+		}
+		require.Equal(t, c.bad, o.unjust(kind, c.id, c.provider, c.status) != "", "%s on %s", c.id, c.provider)
 	}
 }

@@ -25,6 +25,7 @@ func oneCPU(t *testing.T) {
 	o.onlyOn(&two)
 	o.grow("std", burst)
 	o.ready("std", some)
+	o.occupy(o.instances("std")[:10], false)
 	o.onlyOn(&one)
 	o.m.note("test", "everything runs on one CPU")
 	o.ready("std", burst)

@@ -12,6 +12,7 @@ func temporalRestarted(t *testing.T) {
 	o := newScenario(t, standard(1))
 	o.grow("std", burst)
 	o.ready("std", some)
+	o.occupy(o.instances("std")[:10], false)
 	o.s.temporal.kill()
 	o.m.note("test", "Temporal is dead")
 	o.pause(5 * time.Second)
