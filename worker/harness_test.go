@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -40,10 +41,25 @@ import (
 var devServer string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if !*record { // histories are as installations have them
+		fleet.AskAfter = never
+	}
 	if os.Getenv(envWorld) != "" {
 		os.Exit(workerProcess())
 	}
 	os.Exit(run(m))
+}
+
+// never is after how long drivers ask their providers again: longer than tests wait, because an answer must come by
+// itself.
+var never = []time.Duration{time.Hour, time.Hour, time.Hour}
+
+// asking has drivers ask again soon in a test that is about that. No other test may run beside it.
+func asking(t *testing.T) {
+	before := fleet.AskAfter
+	t.Cleanup(func() { fleet.AskAfter = before })
+	fleet.AskAfter = []time.Duration{2 * time.Second, 30 * time.Second, 30 * time.Second}
 }
 
 func run(m *testing.M) int {

@@ -68,6 +68,28 @@ func (s *scene) events(id string, kind enums.EventType) (n int) {
 	return n
 }
 
+// waited is the longest time that an activity of the workflow was without a slot, or was sent away for want of a place.
+func (s *scene) waited(id string) (most time.Duration) {
+	s.t.Helper()
+	scheduled := map[int64]time.Time{}
+	events := s.temporal.GetWorkflowHistory(s.ctx, s.hub.ID(id), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(s.t, err)
+		switch at := e.GetEventTime().AsTime(); e.GetEventType() {
+		case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+			scheduled[e.GetEventId()] = at
+		case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED: // of the run that reached its end
+			most = max(most, at.Sub(scheduled[e.GetActivityTaskStartedEventAttributes().GetScheduledEventId()]))
+		}
+	}
+	require.NotEmpty(s.t, scheduled)
+	return most
+}
+
+// heldUpBy is the most that others' trouble may keep a healthy instance's steps from their slots.
+const heldUpBy = 5 * time.Second
+
 // Two hundred instances at once on one provider that nobody has a peering with, and one worker.
 func TestTwoHundredOnOneProvider(t *testing.T) {
 	const n = 200
@@ -156,6 +178,9 @@ func TestStuckRemovalsHoldNothingUp(t *testing.T) {
 	s.release(name)
 	left := s.until("the healthy one is gone", func(snap fleet.Snapshot) bool { return of(snap).Name == "" })
 	require.Len(t, left.Instances, n, "the others are still stuck")
+	for _, id := range []string{workflows.ScaleOutID(name), workflows.ScaleInID(name)} {
+		require.LessOrEqual(t, s.waited(id), heldUpBy, "%s was held up", id)
+	}
 	s.knobs(0, sim.Knobs{})
 	s.allIn("", 0)
 	s.empty()

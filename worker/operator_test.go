@@ -3,8 +3,11 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -120,4 +124,49 @@ func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
 	require.Error(t, err)
 	_, err = groups.Snapshot(s.ctx, s.spec.ID)
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
+}
+
+// All that `status`, `offers` and `report` show can be read while no worker runs: what was published, and which step
+// was under way.
+func TestReadsNeedNoWorker(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
+	kill := s.spawn()
+	s.configure()
+	name := s.grow(1).Instances[0].Name
+	entities := flow.NewEntities(s.temporal, s.hub, s.queue)
+	reads := func() error {
+		running, err := s.groups.Running(s.ctx)
+		if err == nil && !slices.Contains(running, s.spec.ID) {
+			err = fmt.Errorf("only %v run", running)
+		}
+		snap, unread := s.groups.Snapshot(s.ctx, s.spec.ID)
+		if err = errors.Join(err, unread); err != nil || len(snap.Instances) != 1 {
+			return fmt.Errorf("%+v: %w", snap.Instances, err)
+		}
+		i := snap.Instances[0]
+		under, err := s.groups.Waits(s.ctx, i)
+		if err == nil && (i.Name != name || i.Phase != fleet.Peering || under.Stage != string(backend.StageReady)) {
+			err = fmt.Errorf("%+v waits for %s", i, under)
+		}
+		all, unread := entities.Providers(s.ctx)
+		if !slices.ContainsFunc(all, func(p fleet.ProviderSnapshot) bool {
+			return p.ID == s.providers[0] && slices.Equal(p.Holds, []string{fleet.ObjectName(name, 1)})
+		}) {
+			unread = errors.Join(unread, fmt.Errorf("%s holds nothing", s.providers[0]))
+		}
+		_, _, uncosted := s.groups.Costs(s.ctx, s.spec.ID)
+		choices, undecided := s.groups.Choices(s.ctx, s.spec.ID)
+		if len(choices) != 1 {
+			undecided = errors.Join(undecided, fmt.Errorf("it remembers %+v", choices))
+		}
+		return errors.Join(err, unread, uncosted, undecided)
+	}
+	testkit.Until(t, waitLimit, "all is published", reads)
+	kill()
+	require.NoError(t, reads())
+	s.knobs(0, sim.Knobs{})
+	s.spawn()
+	s.allIn(fleet.Ready, 1)
 }

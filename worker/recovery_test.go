@@ -64,9 +64,10 @@ func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
 	s.empty()
 }
 
-// An operator cancels a provider's entity while its peering is being made: the peering goes on.
+// An operator cancels a provider's entity while its peering is being made: the peering goes on, and whoever waits for
+// it asks again.
 func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
-	t.Parallel()
+	asking(t)
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	s.grow(1)
@@ -165,7 +166,7 @@ func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 
 // groupLostWhilePeering is a scene whose group loses its history while its one instance waits for a peering that hangs.
 func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
-	s = newHubScene(t, 1).work()
+	s = newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	name = s.grow(1).Instances[0].Name
 	s.allIn(fleet.Peering, 1)

@@ -101,6 +101,23 @@ func TestSaysFindsWhatIsPacked(t *testing.T) {
 	require.False(t, says(text, "s3cr3t-2"))
 }
 
+// oneTimer wants the run to have one timer at most at any time: one that nobody waits for any more is cancelled, or it
+// would be an event of each wait in a long life.
+func (s *scene) oneTimer(id string, h *history.History) {
+	open := map[int64]bool{}
+	for _, e := range h.GetEvents() {
+		switch e.GetEventType() {
+		case enums.EVENT_TYPE_TIMER_STARTED:
+			open[e.GetEventId()] = true
+		case enums.EVENT_TYPE_TIMER_FIRED:
+			delete(open, e.GetTimerFiredEventAttributes().GetStartedEventId())
+		case enums.EVENT_TYPE_TIMER_CANCELED:
+			delete(open, e.GetTimerCanceledEventAttributes().GetStartedEventId())
+		}
+		require.LessOrEqual(s.t, len(open), 1, "%s has more than one timer at event %d", id, e.GetEventId())
+	}
+}
+
 // keptRuns is how many histories of one kind of workflow a scene leaves: the newest.
 const keptRuns = 2
 
@@ -167,6 +184,7 @@ func (s *scene) replayRun(replayer sdkworker.WorkflowReplayer, id, run string) {
 		h.Events = append(h.Events, e)
 	}
 	s.secretless(id, &h)
+	s.oneTimer(id, &h)
 	if len(h.Events) < fewestEvents {
 		return
 	}
