@@ -69,7 +69,7 @@ test-ci: temporal $(BIN)/gotestsum # every test once; the last lines say how man
 	$(BIN)/gotestsum --format pkgname --packages '$(PACKAGES)' -- $(TESTFLAGS)
 
 .PHONY: everything
-everything: check verify test-all chaos deploy-check e2e-all ## all there is to run; some two and a half hours
+everything: check verify test-all defects chaos deploy-check e2e-all ## checks, tests, chaos and every suite of e2e; some two and a half hours
 	@$(MAKE) chaos SUITE=crash
 	@$(MAKE) chaos SUITE=soak
 
@@ -171,6 +171,10 @@ recording: ## record docs/images anew, with asciinema, npm and chromium; needs t
 N ?= 150
 mutate: ## change the code at random, and list what no fast test notices: N=150 SEED=n
 	@go run ./internal/tools/mutate -n $(N) -seed $(SEED)
+
+.PHONY: defects
+defects: ## make the mistakes of workflows/fleet/testdata/defects one at a time: the explorer must find each
+	go test ./workflows/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -timeout 1h -v
 
 .PHONY: lines
 lines: ## count the lines of code, without tests, and in workflows the arrows between files
