@@ -38,6 +38,9 @@ func (s *stack) describe(ctx context.Context, workflow string) (described, error
 	return d, nil
 }
 
+// cancelledByHand is what an attempt says that waited for a peering when that was cancelled.
+const cancelledByHand = "was cancelled by an operator"
+
 // cancel is what an operator does to a workflow.
 func (s *stack) cancel(ctx context.Context, workflow string) error {
 	_, err := s.cli(ctx, "workflow", "cancel", "-w", hub+"/"+workflow)

@@ -32,6 +32,7 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.cancel(ctx, "peering/"+first.name))
 	r.done("peering cancelled")
 	ids := r.readyOnSecond(ctx)
+	require.NoError(t, r.named(ids[0], cancelledByHand), "not because the peering's time is over")
 	r.until(ctx, "taking back waits for the finalizer", time.Minute, func(ctx context.Context) error {
 		words, err := s.waitsFor(ctx, "unpeering/"+first.name)
 		if err != nil {

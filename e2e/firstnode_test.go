@@ -181,6 +181,7 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.cancel(ctx, "peering/"+s.providers[0].name))
 	r.done("peering cancelled")
 	ids := r.scaledOut(ctx, 1)
+	require.NoError(t, r.named(ids[0], cancelledByHand), "not because the peering's time is over")
 	require.NoError(t, s.providers[1].count(ctx, resourceSlices, 1))
 	require.NoError(t, thaw(s.lab, s.providers[0]))
 	firstClean := func(ctx context.Context) error { return clean(ctx, s.providers[0]) }
