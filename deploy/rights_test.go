@@ -123,7 +123,7 @@ var needs = map[string][]right{
 
 	"divided.go divided p.local.List": on("cluster", "list", virtual, "offloading.liqo.io/namespaceoffloadings"),
 
-	"drain.go disown mergePatch": on("cluster", "patch", "/pods"),
+	"drain.go unlabelEndedPods mergePatch": on("cluster", "patch", "/pods"),
 
 	"events.go heard provider.List": on("tenant", "list", "/events"),
 

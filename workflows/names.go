@@ -112,8 +112,8 @@ func (h Hub) TaskQueue(name string) string {
 	return name
 }
 
-// here makes one of the ids above that of the hub of the workflow that asks.
-func here(ctx workflow.Context, id string) string {
+// inHub makes one of the ids above that of the hub of the workflow that asks.
+func inHub(ctx workflow.Context, id string) string {
 	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // hub, kind and name, or kind and name
 	if len(own) == 3 {
 		return Hub(own[0]).ID(id)

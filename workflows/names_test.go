@@ -32,7 +32,7 @@ func TestIDsWithinAHub(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
 		env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: own})
-		env.ExecuteWorkflow(func(ctx workflow.Context) (string, error) { return here(ctx, PeeringID("milan")), nil })
+		env.ExecuteWorkflow(func(ctx workflow.Context) (string, error) { return inHub(ctx, PeeringID("milan")), nil })
 		var got string
 		require.NoError(t, env.GetWorkflowResult(&got))
 		require.Equal(t, want, got, own)

@@ -138,7 +138,7 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandUndo:
 		t.Start = g.undo(*cmd.Attempt)
 	case fleet.CommandOrder:
-		t.Signal = &activities.Signal{ID: here(g.ctx, DriverID(cmd.Driver, cmd.Instance)), Name: SignalOrder,
+		t.Signal = &activities.Signal{ID: inHub(g.ctx, DriverID(cmd.Driver, cmd.Instance)), Name: SignalOrder,
 			Order: cmd.Order}
 	case fleet.CommandCheck:
 		t.Drivers = g.drivers(cmd)
@@ -161,7 +161,7 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activities.Start {
 	name := in.Instance.Name
 	s := &activities.Start{
-		Type: TypeScaleOut, ID: here(g.ctx, DriverID(kind, name)), Queue: queue(g.ctx, LaneDrivers), Driver: in,
+		Type: TypeScaleOut, ID: inHub(g.ctx, DriverID(kind, name)), Queue: queue(g.ctx, LaneDrivers), Driver: in,
 		Summary: "scale out " + name, Bound: forgottenAfter, Trace: in.Instance.Trace,
 		Attributes: map[string]string{AttributeGroup: in.Spec.ID, AttributeInstance: name},
 	}
@@ -174,7 +174,7 @@ func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activi
 
 func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
 	s := &activities.Start{
-		Type: TypeUndo, ID: here(g.ctx, UndoID(at.Instance, at.Number)), Queue: queue(g.ctx, LaneDrivers),
+		Type: TypeUndo, ID: inHub(g.ctx, UndoID(at.Instance, at.Number)), Queue: queue(g.ctx, LaneDrivers),
 		Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo " + at.ObjectName() + " on " + at.Provider.ID, Again: true,
 		Attributes: map[string]string{
 			AttributeGroup: at.Group, AttributeInstance: at.Instance, AttributeProvider: at.Provider.ID,
@@ -190,7 +190,7 @@ func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
 func (g *nodeGroup) drivers(cmd fleet.Command) (names []activities.DriverName) {
 	for _, name := range cmd.Instances {
 		if e := g.ledger.Find(name); e != nil && e.Driver.Kind != "" {
-			id := here(g.ctx, DriverID(e.Driver.Kind, name))
+			id := inHub(g.ctx, DriverID(e.Driver.Kind, name))
 			names = append(names, activities.DriverName{Instance: name, WorkflowID: id})
 		}
 	}

@@ -67,20 +67,20 @@ func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 	t := activities.Task{ID: cmd.ID, Kind: cmd.Kind, Provider: p.provider.ID}
 	switch cmd.Kind {
 	case fleet.CommandAnswer:
-		t.Signal = &activities.Signal{ID: here(p.ctx, ScaleOutID(cmd.Instance)), Name: SignalAnswer, Answer: cmd.Answer}
+		t.Signal = &activities.Signal{ID: inHub(p.ctx, ScaleOutID(cmd.Instance)), Name: SignalAnswer, Answer: cmd.Answer}
 	case fleet.CommandPeering:
 		t.Start = p.start(TypePeering, PeeringID(p.provider.ID))
 		t.Start.Trace = p.provider.Trace()
 	case fleet.CommandUnpeering:
 		t.Start = p.start(TypeUnpeering, UnpeeringID(p.provider.ID))
 	case fleet.CommandCancel:
-		t.Cancel = here(p.ctx, UnpeeringID(p.provider.ID))
+		t.Cancel = inHub(p.ctx, UnpeeringID(p.provider.ID))
 	case fleet.CommandAsk:
 		offer := p.provider.Offer
 		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: offer.Credentials, Network: offer.Network}
 	case fleet.CommandRecover:
 		if p.provider.Phase.Row().Runs != fleet.CommandUnpeering {
-			t.After = here(p.ctx, UnpeeringID(p.provider.ID))
+			t.After = inHub(p.ctx, UnpeeringID(p.provider.ID))
 		}
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandCheck, fleet.CommandObserve,
 		fleet.CommandHold, fleet.CommandStandby:
@@ -93,7 +93,7 @@ func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 func (p *providerRun) start(workflowType, id string) *activities.Start {
 	in := p.provider.PeeringInput()
 	return &activities.Start{
-		Type: workflowType, ID: here(p.ctx, id), Queue: queue(p.ctx, LaneDrivers), Peering: &in,
+		Type: workflowType, ID: inHub(p.ctx, id), Queue: queue(p.ctx, LaneDrivers), Peering: &in,
 		Summary: workflowType + " " + in.Provider.ID, Again: true,
 		Attributes: map[string]string{AttributeProvider: in.Provider.ID},
 	}

@@ -93,7 +93,7 @@ func (f Findings) cut() Findings {
 		f.Left[n].What = brief(f.Left[n].What)
 	}
 	for n := range f.Pods {
-		f.Pods[n].Labels, f.Pods[n].Fits = few(f.Pods[n].Labels), few(f.Pods[n].Fits)
+		f.Pods[n].Labels, f.Pods[n].Fits = firstOf(f.Pods[n].Labels), firstOf(f.Pods[n].Fits)
 	}
 	for f.size() > maxFindingsBytes {
 		switch nodes, pods, left := len(f.Nodes), len(f.Pods), len(f.Left); {
@@ -120,7 +120,7 @@ func brief(text string) string {
 	return text
 }
 
-func few(names []string) []string {
+func firstOf(names []string) []string {
 	if len(names) > maxNames {
 		return append(names[:maxNames:maxNames], "…")
 	}

@@ -18,7 +18,7 @@ func (l *Ledger) take(v View, now time.Time) {
 	case e == nil && l.takesBack(v):
 		l.takeBack(v, now)
 	case e == nil:
-		l.disown(v)
+		l.stopUnknown(v)
 	case e.wentOn(v):
 		l.goesOn(e, v, now)
 	case v.Generation == e.Driver.Generation:
@@ -173,9 +173,9 @@ func (l *Ledger) beginsAgain(e *Entry) {
 	}
 }
 
-// disown answers the driver of an instance that the group does not know. What its attempt may have made is left to the
-// comparison, which adopts what is finished: a driver that was reset does not know how far it came.
-func (l *Ledger) disown(v View) {
+// stopUnknown answers the driver of an instance that the group does not know. What its attempt may have made is left to
+// the comparison, which adopts what is finished: a driver that was reset does not know how far it came.
+func (l *Ledger) stopUnknown(v View) {
 	if v.End == EndNone {
 		l.stop(v)
 		return

@@ -13,7 +13,7 @@ func (s *suite) testUnpeerInUse(t *testing.T) {
 	s.joined(t, a)
 	before, uid := s.objects(t, a.Provider), s.node(t, a).UID
 	require.ErrorIs(t, s.Backend.RemovePeering(s.prompt(t), a.Provider, nil), backend.ErrInUse)
-	require.Equal(t, before, s.objects(t, a.Provider), "a refused Unpeer changes nothing")
+	require.Equal(t, before, s.objects(t, a.Provider), "a refused RemovePeering changes nothing")
 	require.Equal(t, uid, s.node(t, a).UID)
 	require.True(t, isReady(s.node(t, a)))
 }
@@ -33,7 +33,7 @@ func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	s.undoLater(t, "PutSlice", undo)
 	before := s.objects(t, p)
 	require.ErrorIs(t, s.Backend.RemovePeering(s.prompt(t), p, nil), backend.ErrInUse)
-	require.Equal(t, before, s.objects(t, p), "a refused Unpeer changes nothing")
+	require.Equal(t, before, s.objects(t, p), "a refused RemovePeering changes nothing")
 	require.NoError(t, undo(s.ctx(t)))
 }
 
@@ -53,7 +53,7 @@ func (s *suite) testUnpeer(t *testing.T) {
 	}
 }
 
-// While the provider is cut off, Unpeer keeps trying; another process finishes it.
+// While the provider is cut off, RemovePeering keeps trying; another process finishes it.
 func (s *suite) testUnpeerWhileCut(t *testing.T) {
 	p := s.second()
 	s.established(t, p)

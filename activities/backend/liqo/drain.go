@@ -50,10 +50,10 @@ func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, erro
 	return nodes.Empty(ctx, a.local, a.name(), force)
 }
 
-// disown removes Liqo's own label from the pods that are over. Liqo finds the pods it waits for by that label, one
-// virtual node after the other and without a timeout, so one dead finalizer would keep every virtual node of the
-// cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet labels no pod that terminates.
-func (a *attempt) disown(ctx context.Context) (bool, string, error) {
+// unlabelEndedPods removes Liqo's own label from the pods that are over. Liqo finds the pods it waits for by that
+// label, one virtual node after the other and without a timeout, so one dead finalizer would keep every virtual node of
+// the cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet labels no pod that terminates.
+func (a *attempt) unlabelEndedPods(ctx context.Context) (bool, string, error) {
 	pods, err := nodes.Pods(ctx, a.local, a.name())
 	if err != nil {
 		return false, "", err

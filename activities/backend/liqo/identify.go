@@ -29,7 +29,7 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	if err != nil {
 		return "", fmt.Errorf("identify provider: %w", err)
 	}
-	var refusing since
+	var refusing stopwatch
 	for {
 		found, err := b.identify(modest(ctx), provider)
 		if err == nil {

@@ -32,10 +32,10 @@ type join struct {
 	allowedAt time.Time                  // when it was last seen that a virtual node may be made of it
 	network   fleet.NetworkMode          // of that virtual node; gateway stands for any
 
-	starting since // the virtual kubelet has not registered the Node
-	waiting  since // the slice has no answer
-	reminded bool  // and crd-replicator was reminded of it
-	denied   since // its authentication is denied
+	starting stopwatch // the virtual kubelet has not registered the Node
+	waiting  stopwatch // the slice has no answer
+	reminded bool      // and crd-replicator was reminded of it
+	denied   stopwatch // its authentication is denied
 }
 
 // wonderAfter is how long Join waits for others before it asks why that takes so long: on a warm cluster it mostly does

@@ -63,11 +63,11 @@ func terminating(object client.Object, longer time.Duration) bool {
 	return at != nil && time.Since(at.Time) > longer
 }
 
-// since is how long something has lasted, from the first time it was asked. It is for verbs that are not called in
+// stopwatch is how long something has lasted, from the first time it was asked. It is for verbs that are not called in
 // passes.
-type since struct{ began time.Time }
+type stopwatch struct{ began time.Time }
 
-func (s *since) longerThan(d time.Duration) bool {
+func (s *stopwatch) longerThan(d time.Duration) bool {
 	if s.began.IsZero() {
 		s.began = time.Now()
 	}

@@ -41,7 +41,7 @@ func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
 	if done, message, err := a.drainStep(ctx, a.lasts(a.config.ForceAfter)); !done || err != nil {
 		return false, message, err
 	}
-	return a.disown(ctx)
+	return a.unlabelEndedPods(ctx)
 }
 
 // nodeGoneStep deletes the virtual node and is done when it and its Node are gone. Liqo removes the Node with the

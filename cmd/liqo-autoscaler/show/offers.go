@@ -241,5 +241,5 @@ func labels(of map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, key+"="+of[key])
 	}
-	return or(strings.Join(parts, ","))
+	return orNone(strings.Join(parts, ","))
 }

@@ -178,8 +178,8 @@ func ChangeHeader(out io.Writer) error {
 
 // Row prints one change.
 func (c Change) Row(out io.Writer, look Look) error {
-	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(), or(string(c.Phase)),
-		strconv.Itoa(c.Target), or(oneLine(c.Provider)), c.attempt(), oneLine(or(look.cut(c.why()))))
+	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(), orNone(string(c.Phase)),
+		strconv.Itoa(c.Target), orNone(oneLine(c.Provider)), c.attempt(), oneLine(orNone(look.cut(c.why()))))
 	return err
 }
 

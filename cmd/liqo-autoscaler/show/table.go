@@ -32,7 +32,7 @@ func table(out io.Writer, header []string, rows [][]string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
 		for i := range row {
-			row[i] = or(oneLine(row[i]))
+			row[i] = orNone(oneLine(row[i]))
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (l Look) age(t time.Time) string {
 // none fills cells that have nothing to say, so that columns can be told apart by spaces.
 const none = "-"
 
-func or(text string) string {
+func orNone(text string) string {
 	if text == "" {
 		return none
 	}
@@ -101,5 +101,5 @@ func (l Look) resources(list corev1.ResourceList) string {
 			add(name)
 		}
 	}
-	return or(strings.Join(parts, ","))
+	return orNone(strings.Join(parts, ","))
 }
