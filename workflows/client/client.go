@@ -119,7 +119,7 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
-// whole is the context of a read that may take all the time there is: the SDK gives a call half of the time until its
+// whole is the context of a call that may take all the time there is: the SDK gives a call half of the time until its
 // context's deadline, and makes it once.
 func whole(ctx context.Context) (context.Context, context.CancelFunc) {
 	free, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -164,12 +164,16 @@ func decodeMemo(payload *common.Payload, out any) error {
 
 // signal tells a workflow that runs.
 func (b *base) signal(ctx context.Context, id, name string, arg any) error {
+	ctx, done := whole(ctx)
+	defer done()
 	return b.fromTemporal(id, b.temporal.SignalWorkflow(ctx, id, "", name, arg))
 }
 
 // signalProvider tells a provider, whose entity it starts when that does not run.
 func (b *base) signalProvider(ctx context.Context, provider, name string, arg any) error {
 	id := b.provider(provider)
+	ctx, done := whole(ctx)
+	defer done()
 	_, err := b.temporal.SignalWithStartWorkflow(ctx, id, name, arg, *b.entity(id, "provider "+provider),
 		workflows.TypeProvider, workflows.EntityInput{Name: provider})
 	return b.fromTemporal(id, err)

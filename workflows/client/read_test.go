@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -81,8 +82,8 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 	require.Equal(t, "gpu", s.Group)
 }
 
-// A read has all the time that its caller has: the SDK would end it after half of it. It ends with its caller.
-func TestAReadTakesAllTheTimeThereIs(t *testing.T) {
+// A call has all the time that its caller has: the SDK would end it after half of it. It ends with its caller.
+func TestACallTakesAllTheTimeThereIs(t *testing.T) {
 	var left time.Duration
 	waits := make(chan struct{})
 	answer := func(ctx context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker,
@@ -103,20 +104,26 @@ func TestAReadTakesAllTheTimeThereIs(t *testing.T) {
 			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(answer)}}})
 	require.NoError(t, err)
 	defer c.Close()
-	g := NewGroups(c, "", "")
-	for name, read := range map[string]func(ctx context.Context) error{
+	g, single := NewGroups(c, "", ""), NewSingle(c, "", "", nil)
+	for name, do := range map[string]func(ctx context.Context) error{
 		"describe": func(ctx context.Context) error { _, err := g.Snapshot(ctx, "gpu"); return err },
 		"list":     func(ctx context.Context) error { _, err := g.Running(ctx); return err },
+		"signal":   func(ctx context.Context) error { return single.Signal(ctx, activities.Signal{ID: "a"}) },
+		"holds":    func(ctx context.Context) error { return g.signalProvider(ctx, "milan", "holds", nil) },
+		"start": func(ctx context.Context) error {
+			_, err := single.Start(ctx, activities.Start{ID: "a", Type: "b", Queue: "c"})
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 			waits = nil
-			_ = read(ctx)
+			_ = do(ctx)
 			require.Greater(t, left, 6*time.Second)
 
 			waits = make(chan struct{})
 			go func() { <-waits; cancel() }()
-			require.ErrorIs(t, read(ctx), fleet.ErrUnavailable)
+			require.Error(t, do(ctx))
 		})
 	}
 }
