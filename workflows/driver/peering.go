@@ -10,8 +10,9 @@ import (
 // How a driver's wait for its provider ends: by an answer, or without one.
 
 // answered takes the provider's answer, if the attempt waits for it. A grant for an attempt that was left is given
-// back, and one that came early, before its Select failed; any other for a later attempt, which this driver forgot when
-// it was reset, is the undo's to give back.
+// back, and one of a provider that a Select chose which ran once more and then chose another, and one that came early,
+// before its Select failed; any other for a later attempt, which this driver forgot when it was reset, is the undo's to
+// give back.
 func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
 	if a.State == fleet.HoldWaiting { // it is asked again, and is not silent
@@ -24,7 +25,7 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 		d.early = &a
 		return nil
 	}
-	if a.Key != at.ObjectName() {
+	if elsewhere := at.Provider.ID != "" && a.From != at.Provider.ID; elsewhere || a.Key != at.ObjectName() {
 		return d.returns(a, early)
 	}
 	if d.Instance.Phase != fleet.Peering || d.Ending != "" {
@@ -50,11 +51,11 @@ func meaning(a fleet.Answer) fleet.EventKind {
 	}
 }
 
-// returns gives back a grant for another attempt than the present one: see answered.
+// returns gives back a grant for another attempt than the present one, or of another provider: see answered.
 func (d *Driver) returns(a fleet.Answer, early bool) []Action {
 	at := d.Instance.AttemptRef()
 	at.Number, at.Provider = fleet.AttemptOfKey(a.Key), fleet.Provider{ID: a.From}
-	if a.State != fleet.HoldGranted || at.Number >= d.Instance.Attempt && !early {
+	if a.State != fleet.HoldGranted || at.Number > d.Instance.Attempt && !early {
 		return nil
 	}
 	return []Action{{Release: &at}}
