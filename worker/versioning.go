@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // maxVersionName bounds deployment names and build ids, in bytes.
@@ -65,10 +67,8 @@ func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient
 		if err == nil {
 			told = is
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, lookAtVersion) {
 			return
-		case <-time.After(lookAtVersion):
 		}
 	}
 }

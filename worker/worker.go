@@ -173,8 +173,8 @@ func Run(parent context.Context, o Options) error {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	for _, w := range lanes(o, attributes.Registered) {
-		if err := start(ctx, w, logger); err != nil {
-			return err
+		if err := try(ctx, logger, w.Start); err != nil {
+			return fmt.Errorf("start worker: %w", err)
 		}
 		defer w.Stop()
 	}
@@ -221,15 +221,7 @@ func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error 
 	return err
 }
 
-// start starts the worker, however long Temporal takes to answer.
-func start(ctx context.Context, w worker.Worker, logger *slog.Logger) error {
-	if err := try(ctx, logger, w.Start); err != nil {
-		return fmt.Errorf("start worker: %w", err)
-	}
-	return nil
-}
-
-// try does something until it succeeds or the context ends.
+// try does something until it succeeds or the context ends, however long Temporal takes to answer.
 func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 	for {
 		err := do()
@@ -237,10 +229,8 @@ func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 			return nil
 		}
 		logger.Warn("Temporal does not answer; trying again", "error", err)
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, 2*time.Second) {
 			return err
-		case <-time.After(2 * time.Second):
 		}
 	}
 }

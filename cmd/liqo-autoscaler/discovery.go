@@ -21,6 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/postgres"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
@@ -154,15 +155,8 @@ func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error 
 
 // watchWriters logs when the writers file breaks, because the server then refuses everybody, and when it is repaired.
 func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for wait.For(ctx, every) {
 		switch err := s.writers.Err(); {
 		case err != nil && err.Error() != said:
 			said = err.Error()

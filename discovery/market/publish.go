@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -42,10 +43,8 @@ type Publisher struct {
 
 // Run publishes until ctx ends. What fails is logged and tried again.
 func (p Publisher) Run(ctx context.Context) {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
 	last, lastError := Market{}, ""
-	for {
+	for ok := true; ok; ok = wait.For(ctx, lookEvery) {
 		next, err := p.publish(ctx, last)
 		switch {
 		case ctx.Err() != nil:
@@ -55,11 +54,6 @@ func (p Publisher) Run(ctx context.Context) {
 			lastError = err.Error()
 		case err == nil:
 			last, lastError = next, ""
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

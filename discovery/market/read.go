@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Times of a Reader.
@@ -34,10 +36,8 @@ func NewReader(store Store, log *slog.Logger) *Reader { return &Reader{store: st
 
 // Run reads until ctx ends.
 func (r *Reader) Run(ctx context.Context) {
-	ticker := time.NewTicker(readEvery)
-	defer ticker.Stop()
 	lastError := ""
-	for {
+	for ok := true; ok; ok = wait.For(ctx, readEvery) {
 		err := r.Read(ctx)
 		if ctx.Err() != nil {
 			return
@@ -47,11 +47,6 @@ func (r *Reader) Run(ctx context.Context) {
 			lastError = err.Error()
 		} else if err == nil {
 			lastError = ""
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Serve answers on the listener over HTTPS until ctx ends, then lets requests under way finish for at most 5 s. It
@@ -26,11 +28,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates 
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var sweeping sync.WaitGroup
-	sweeping.Add(1)
-	go func() {
-		defer sweeping.Done()
-		s.sweep(ctx)
-	}()
+	sweeping.Go(func() { s.sweep(ctx) })
 	failed := make(chan error, 1)
 	go func() { failed <- web.ServeTLS(listener, "", "") }()
 	var err error
@@ -53,23 +51,16 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates 
 }
 
 func (s *Server) sweep(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			now, err := s.options.Store.Now(ctx)
-			n := 0
-			if err == nil {
-				n, err = s.options.Store.Sweep(ctx, now)
-			}
-			if err != nil {
-				s.options.Log.Error("expired offers cannot be removed", "error", err)
-			} else if n > 0 {
-				s.options.Log.Info("expired offers removed", "offers", n)
-			}
+	for wait.For(ctx, time.Minute) {
+		now, err := s.options.Store.Now(ctx)
+		n := 0
+		if err == nil {
+			n, err = s.options.Store.Sweep(ctx, now)
+		}
+		if err != nil {
+			s.options.Log.Error("expired offers cannot be removed", "error", err)
+		} else if n > 0 {
+			s.options.Log.Info("expired offers removed", "offers", n)
 		}
 	}
 }

@@ -133,14 +133,7 @@ func (g *Gate) Watch(ctx context.Context) {
 	if g.o.Mode == Off {
 		return
 	}
-	tick := time.NewTicker(g.o.Every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for wait.For(ctx, g.o.Every) {
 		found, err := look(ctx, g.o.Temporal, g.o.Namespace)
 		if err != nil {
 			g.o.Logger.Debug("look up search attributes", "error", err)
