@@ -32,12 +32,8 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	answers := make([]answer, len(m))
 	var all sync.WaitGroup
 	for i, c := range m {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			a := &answers[i]
-			a.claims, a.problems, a.err = claimsOf(ctx, c)
-		}()
+		a := &answers[i]
+		all.Go(func() { a.claims, a.problems, a.err = claimsOf(ctx, c) })
 	}
 	all.Wait()
 

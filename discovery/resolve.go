@@ -139,13 +139,11 @@ func (r *Resolved) identifyAll(ctx context.Context, offers []fleet.Offer) ([]str
 	ids, errs := make([]string, len(offers)), make([]error, len(offers))
 	var all sync.WaitGroup
 	for i, o := range offers {
-		all.Add(1)
-		go func() {
-			defer all.Done()
+		all.Go(func() {
 			if ids[i], errs[i] = r.ids.of(ctx, o.Credentials); errs[i] == nil && o.Measured {
 				errs[i] = r.measured.complete(ctx, &offers[i])
 			}
-		}()
+		})
 	}
 	all.Wait()
 	return ids, errs

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
@@ -106,7 +107,7 @@ func addGroups(ctx context.Context, c *common, t client.Client, w *explain.World
 	waits := map[string]string{}
 	for _, s := range w.Groups {
 		found := make([]string, len(s.Instances))
-		askSteps(len(s.Instances), func(n int) {
+		workqueue.ParallelizeUntil(context.Background(), stepsAtOnce, len(s.Instances), func(n int) {
 			s.Instances[n].Phase, found[n] = underWay(ctx, groups, s.Instances[n])
 		})
 		for n, i := range s.Instances {

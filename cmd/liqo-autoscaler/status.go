@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
@@ -112,7 +112,7 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 
 // waits fills in what instances have under way.
 func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) {
-	askSteps(len(instances), func(n int) {
+	workqueue.ParallelizeUntil(context.Background(), stepsAtOnce, len(instances), func(n int) {
 		i := &instances[n]
 		phase, waits := underWay(ctx, groups, fleet.InstanceView{Name: i.Name, Phase: i.Phase, Provider: i.Provider})
 		if i.Phase = phase; waits != "" {
@@ -157,15 +157,9 @@ const readParallel = 8
 // listed says that the names are from Temporal's index, which lags behind: what does not run any more is left out.
 func readAll[T any](names []string, listed bool, read func(name string) (T, error)) ([]T, error) {
 	results, errs := make([]T, len(names)), make([]error, len(names))
-	var readers errgroup.Group
-	readers.SetLimit(readParallel)
-	for i, name := range names {
-		readers.Go(func() error {
-			results[i], errs[i] = read(name)
-			return nil
-		})
-	}
-	_ = readers.Wait()
+	workqueue.ParallelizeUntil(context.Background(), readParallel, len(names), func(i int) {
+		results[i], errs[i] = read(names[i])
+	})
 	var out []T
 	for i := range names {
 		switch {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -25,17 +23,4 @@ func underWay(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) (f
 	default:
 		return i.Phase, w.String()
 	}
-}
-
-// askSteps calls ask for each of n instances, some at a time, and returns when all calls have.
-func askSteps(n int, ask func(n int)) {
-	var readers errgroup.Group
-	readers.SetLimit(stepsAtOnce)
-	for n := range n {
-		readers.Go(func() error {
-			ask(n)
-			return nil
-		})
-	}
-	_ = readers.Wait()
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,13 +65,10 @@ func New(options Options) (*Agent, error) {
 // Run works while this is the agent with the Lease, until ctx ends; the offers are withdrawn then, or when the Lease is
 // lost: what nobody measures is not offered.
 func (a *Agent) Run(ctx context.Context) {
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		a.cluster.Run(ctx)
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { a.cluster.Run(ctx) })
 	lead.Run(ctx, a.options.Kube, a.options.Namespace, Lease, a.options.Log, a.Work)
-	<-watched
+	watching.Wait()
 }
 
 // Work advertises until ctx ends, and then withdraws, without regard to other agents. Run calls it.
@@ -81,17 +79,14 @@ func (a *Agent) Work(ctx context.Context) {
 		}
 	}
 	a.options.Log.Info("this agent is the leader and publishes offers", "grantsSlices", a.options.GrantsSlices)
-	granted := make(chan struct{})
-	go func() {
-		defer close(granted)
-		if a.options.GrantsSlices {
-			g := &granter{objects: a.options.Objects, config: a.config, world: a.cluster.World, log: a.options.Log,
-				metrics: a.options.Metrics}
-			g.run(ctx, a.cluster.SliceChanged())
-		}
-	}()
+	var granting sync.WaitGroup
+	if a.options.GrantsSlices {
+		g := &granter{objects: a.options.Objects, config: a.config, world: a.cluster.World, log: a.options.Log,
+			metrics: a.options.Metrics}
+		granting.Go(func() { g.run(ctx, a.cluster.SliceChanged()) })
+	}
 	a.advertiser.Run(ctx)
-	<-granted
+	granting.Wait()
 }
 
 func (a *Agent) config() Config {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,16 +68,11 @@ func (c *Cluster) SliceChanged() <-chan struct{} { return c.sliced }
 
 // Run watches until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
-	ended := make(chan struct{})
+	var watching sync.WaitGroup
 	for _, informer := range c.informers() {
-		go func() {
-			informer.Run(ctx.Done())
-			ended <- struct{}{}
-		}()
+		watching.Go(func() { informer.Run(ctx.Done()) })
 	}
-	for range c.informers() {
-		<-ended
-	}
+	watching.Wait()
 }
 
 // Synced says what has not been listed yet.

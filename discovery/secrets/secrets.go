@@ -108,13 +108,11 @@ func New(client kubernetes.Interface, options Options) (*Source, error) {
 // Run watches until ctx ends. Call it once.
 func (s *Source) Run(ctx context.Context) error {
 	var both sync.WaitGroup
-	both.Add(1)
-	go func() {
-		defer both.Done()
+	both.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced) {
 			close(s.synced)
 		}
-	}()
+	})
 	s.informer.RunWithContext(ctx)
 	both.Wait()
 	return nil
