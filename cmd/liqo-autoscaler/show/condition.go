@@ -1,7 +1,6 @@
 package show
 
 import (
-	"io"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -54,12 +53,4 @@ func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 		}
 	}
 	return s
-}
-
-func (s Status) conditionTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, c := range s.Conditions {
-		rows = append(rows, []string{c.Provider, c.Name, look.age(c.Since), look.cut(c.Message)})
-	}
-	return table(out, []string{"PROVIDER", "CONDITION", "SINCE", "WHY"}, rows)
 }

@@ -27,15 +27,14 @@ func (c Conformance) Count(verdict conformance.Verdict) (n int) {
 // Table prints a line for each rule, and below them what to do about those that fail.
 func (c Conformance) Table(out io.Writer, look Look) error {
 	header := []string{"RULE", "VERDICT", "SEEN"}
+	rows := rowsOf(c.Rules, func(r conformance.Result) []string {
+		return []string{r.ID, string(r.Verdict), look.cut(r.Seen)}
+	})
 	if look.Wide {
 		header = []string{"RULE", "VERDICT", "DEMANDS", "SEEN"}
-	}
-	rows := make([][]string, len(c.Rules))
-	for i, r := range c.Rules {
-		rows[i] = []string{r.ID, string(r.Verdict), look.cut(r.Seen)}
-		if look.Wide {
-			rows[i] = []string{r.ID, string(r.Verdict), r.Demands, r.Seen}
-		}
+		rows = rowsOf(c.Rules, func(r conformance.Result) []string {
+			return []string{r.ID, string(r.Verdict), r.Demands, r.Seen}
+		})
 	}
 	if err := table(out, header, rows); err != nil {
 		return err

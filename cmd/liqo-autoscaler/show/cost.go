@@ -2,7 +2,6 @@ package show
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -92,31 +91,16 @@ func inCurrency(amount float64, currency string) string {
 	return fmt.Sprintf("%.2f %s", amount, currency)
 }
 
-// costTable is what each group's nodes cost on each provider.
-func (s Status) costTable(out io.Writer, _ Look) error {
-	var rows [][]string
+// costs are what each group's nodes cost on each provider, for a wide table.
+func (s Status) costs(look Look) (rows [][]string) {
 	for _, g := range s.Groups {
-		for _, p := range g.providerCosts() {
+		if g.Cost == nil || !look.Wide {
+			continue
+		}
+		for _, p := range g.Cost.Providers {
 			rows = append(rows, []string{g.Name, p.Provider, perHour(p.PerHour, p.Unpriced, g.Cost.Currency),
 				sum(p.Today, p.Unpriced, g.Cost.Currency), sum(p.SoFar, p.Unpriced, g.Cost.Currency),
 				g.Cost.Since.Format(time.RFC3339)})
-		}
-	}
-	return table(out, []string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, rows)
-}
-
-func (g Group) providerCosts() []ProviderCost {
-	if g.Cost == nil {
-		return nil
-	}
-	return g.Cost.Providers
-}
-
-// costs is how many rows the table of costs has, which is for a wide one.
-func (s Status) costs(look Look) (rows int) {
-	for _, g := range s.Groups {
-		if look.Wide {
-			rows += len(g.providerCosts())
 		}
 	}
 	return rows

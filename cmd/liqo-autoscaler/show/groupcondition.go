@@ -1,7 +1,6 @@
 package show
 
 import (
-	"io"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
@@ -34,9 +33,4 @@ func (s Status) groupConditions() (rows [][]string) {
 		}
 	}
 	return rows
-}
-
-// groupConditionTable cuts no text: its end says what to do.
-func (s Status) groupConditionTable(out io.Writer, _ Look) error {
-	return table(out, []string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions())
 }

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"io"
 	"maps"
 	"slices"
@@ -92,10 +93,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		byProvider[offer.Provider] = o
 	}
 	all := slices.SortedFunc(maps.Values(byProvider), func(a, b Offer) int {
-		if c := natural.Compare(a.Name, b.Name); c != 0 {
-			return c
-		}
-		return natural.Compare(a.Provider, b.Provider)
+		return cmp.Or(natural.Compare(a.Name, b.Name), natural.Compare(a.Provider, b.Provider))
 	})
 	if all == nil {
 		all = []Offer{}
@@ -152,8 +150,7 @@ func (o Offers) Table(out io.Writer, look Look) error {
 	if look.Wide {
 		header = append(header, "EXPIRES", "LABELS", "WHY")
 	}
-	var rows [][]string
-	for _, p := range o.Offers {
+	return table(out, header, rowsOf(o.Offers, func(p Offer) []string {
 		row := []string{p.Name, p.Provider, look.resources(p.Lendable), p.nodes(), look.resources(p.Held),
 			p.price(), p.peering(), look.age(p.Since)}
 		if asked {
@@ -162,18 +159,16 @@ func (o Offers) Table(out io.Writer, look Look) error {
 		if look.Wide {
 			row = append(row, p.expires(look), labels(p.Labels), p.why())
 		}
-		rows = append(rows, row)
-	}
-	return table(out, header, rows)
+		return row
+	}))
 }
 
 func (o Offers) narrowTable(out io.Writer, look Look) error {
-	rows := make([][]string, len(o.Offers))
-	for i, p := range o.Offers {
-		rows[i] = []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held),
-			look.resources(p.Lendable), p.price()}
-	}
-	return table(out, []string{"OFFER", "PROVIDER", "PEERING", "NODES", "HELD", "LENDABLE", "PRICE"}, rows)
+	header := []string{"OFFER", "PROVIDER", "PEERING", "NODES", "HELD", "LENDABLE", "PRICE"}
+	return table(out, header, rowsOf(o.Offers, func(p Offer) []string {
+		return []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held), look.resources(p.Lendable),
+			p.price()}
+	}))
 }
 
 // nodes is how many nodes are held, of how many at most when there is such a bound.
@@ -241,5 +236,5 @@ func labels(of map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, key+"="+of[key])
 	}
-	return orNone(strings.Join(parts, ","))
+	return strings.Join(parts, ",")
 }

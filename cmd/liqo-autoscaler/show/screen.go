@@ -2,6 +2,7 @@ package show
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -59,17 +60,13 @@ func (s Screen) Draw(out io.Writer, look Look, width, height int) error {
 
 // BusyFirst puts the instances that are Ready, with nothing the matter, behind the others.
 func (s *Status) BusyFirst() {
-	quiet := func(i Instance) bool { return i.Phase == fleet.Ready && i.Why() == "" }
-	slices.SortStableFunc(s.Instances, func(a, b Instance) int {
-		switch {
-		case quiet(a) == quiet(b):
-			return 0
-		case quiet(b):
-			return -1
-		default:
+	place := func(i Instance) int {
+		if i.Phase == fleet.Ready && i.Why() == "" {
 			return 1
 		}
-	})
+		return 0
+	}
+	slices.SortStableFunc(s.Instances, func(a, b Instance) int { return cmp.Compare(place(a), place(b)) })
 }
 
 // tables are the tables' lines, each with its header; the last one is that of the changes.
@@ -89,12 +86,11 @@ func (s Screen) tables(look Look) (tables [][]string, err error) {
 }
 
 func (s Screen) changeTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, c := range s.Changes {
-		rows = append(rows, []string{c.At.In(look.Now.Location()).Format("15:04:05"), c.what(), string(c.Phase),
-			c.Provider, c.attempt(), look.cut(c.why())})
-	}
-	return table(out, []string{"CHANGED AT", "INSTANCE", "PHASE", "PROVIDER", "ATTEMPT", "WHY"}, rows)
+	header := []string{"CHANGED AT", "INSTANCE", "PHASE", "PROVIDER", "ATTEMPT", "WHY"}
+	return table(out, header, rowsOf(s.Changes, func(c Change) []string {
+		return []string{c.At.In(look.Now.Location()).Format("15:04:05"), c.what(), string(c.Phase), c.Provider, c.attempt(),
+			look.cut(c.why())}
+	}))
 }
 
 // share deals out rows, one to each who wants more, in turn.

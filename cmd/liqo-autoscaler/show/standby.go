@@ -1,7 +1,6 @@
 package show
 
 import (
-	"io"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -13,12 +12,4 @@ type Standby struct {
 	Group    string          `json:"group"`
 	State    fleet.HoldState `json:"state"`
 	Since    time.Time       `json:"since"`
-}
-
-func (s Status) standbyTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, h := range s.Standby {
-		rows = append(rows, []string{h.Provider, h.Group, string(h.State), look.age(h.Since)})
-	}
-	return table(out, []string{"STANDBY", "GROUP", "STATE", "SINCE"}, rows)
 }

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -8,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -23,8 +23,7 @@ func (s Status) Table(out io.Writer, look Look) error {
 	if look.Wide {
 		header = append(header, "NOTREADY", "SHAPE", "PAUSED", "EPOCH", "COST/H", "THIS MONTH", "REACHED")
 	}
-	var rows [][]string
-	for _, g := range s.Groups {
+	rows := rowsOf(s.Groups, func(g Group) []string {
 		row := []string{g.Name}
 		for _, n := range []int{g.Min, g.Max, g.Target, g.Ready, g.Creating, g.Deleting, g.Failed} {
 			row = append(row, strconv.Itoa(n))
@@ -34,76 +33,74 @@ func (s Status) Table(out io.Writer, look Look) error {
 			row = append(row, strconv.Itoa(g.NotReady), look.resources(g.Shape), strconv.FormatBool(g.Paused), g.Epoch)
 			row = append(row, g.Cost.cells()...)
 		}
-		rows = append(rows, row)
-	}
+		return row
+	})
 	if err := table(out, header, rows); err != nil {
 		return err
 	}
-	for _, more := range []struct {
-		rows  int
-		print func(io.Writer, Look) error
-	}{{len(s.groupConditions()), s.groupConditionTable}, {s.costs(look), s.costTable}, {len(s.Standby), s.standbyTable},
-		{len(s.Conditions), s.conditionTable}, {len(s.Instances), s.instanceTable}, {len(s.Refusing), s.refusingTable},
-		{len(s.Findings.Nodes), s.differentTable}, {len(s.Findings.Pods), s.misjudgedTable},
-		{len(s.Findings.Left), s.leftTable}} {
-		if more.rows == 0 {
+	for _, t := range s.sections(look) {
+		if len(t.rows) == 0 {
 			continue
 		}
 		if _, err := fmt.Fprintln(out); err != nil {
 			return err
 		}
-		if err := more.print(out, look); err != nil {
+		if err := table(out, t.header, t.rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s Status) refusingTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, r := range s.Refusing {
-		until := "it lifts that"
-		if !r.Until.IsZero() {
-			until = r.Until.UTC().Format(time.RFC3339)
-		}
-		rows = append(rows, []string{r.Provider, string(r.Kind), look.age(r.Since), until, look.cut(r.Reason)})
-	}
-	return table(out, []string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, rows)
+// section is a table that is left out when it has no rows.
+type section struct {
+	header []string
+	rows   [][]string
 }
 
-func (s Status) differentTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, n := range s.Findings.Nodes {
-		rows = append(rows, []string{n.Node, n.Group, look.cut(n.Differs)})
+// sections are the tables below that of the groups. The text of a group's condition is not cut: its end says what to do.
+func (s Status) sections(look Look) []section {
+	return []section{
+		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
+		{[]string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, s.costs(look)},
+		{[]string{"STANDBY", "GROUP", "STATE", "SINCE"}, rowsOf(s.Standby, func(h Standby) []string {
+			return []string{h.Provider, h.Group, string(h.State), look.age(h.Since)}
+		})},
+		{[]string{"PROVIDER", "CONDITION", "SINCE", "WHY"}, rowsOf(s.Conditions, func(c Condition) []string {
+			return []string{c.Provider, c.Name, look.age(c.Since), look.cut(c.Message)}
+		})},
+		s.instances(look),
+		{[]string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, rowsOf(s.Refusing, func(r Refusing) []string {
+			until := "it lifts that"
+			if !r.Until.IsZero() {
+				until = r.Until.UTC().Format(time.RFC3339)
+			}
+			return []string{r.Provider, string(r.Kind), look.age(r.Since), until, look.cut(r.Reason)}
+		})},
+		{[]string{"DIFFERENT NODE", "GROUP", "HOW"}, andMore(s.Findings.MoreNodes,
+			rowsOf(s.Findings.Nodes, func(n market.DifferentNode) []string {
+				return []string{n.Node, n.Group, look.cut(n.Differs)}
+			}))},
+		{[]string{"MISJUDGED POD", "GROUP", "SELECTS BY", "FITS ONLY ON"}, andMore(s.Findings.MorePods,
+			rowsOf(s.Findings.Pods, func(p market.MisjudgedPod) []string {
+				return []string{p.Pod, p.Group, look.cut(strings.Join(p.Labels, ",")), look.cut(strings.Join(p.Fits, ","))}
+			}))},
+		{[]string{"LEFT ON", "SINCE", "WHAT", "STAYS BECAUSE"}, andMore(s.Findings.MoreLeft,
+			rowsOf(s.Findings.Left, func(l market.Left) []string {
+				return []string{l.Provider, look.age(l.Since), look.cut(l.What), look.cut(l.Kept)}
+			}))},
 	}
-	return tableAndMore(out, []string{"DIFFERENT NODE", "GROUP", "HOW"}, rows, s.Findings.MoreNodes)
 }
 
-func (s Status) misjudgedTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, p := range s.Findings.Pods {
-		rows = append(rows, []string{p.Pod, p.Group, look.cut(strings.Join(p.Labels, ",")),
-			look.cut(strings.Join(p.Fits, ","))})
+// andMore adds to rows how many were left out.
+func andMore(more int, rows [][]string) [][]string {
+	if more == 0 || len(rows) == 0 {
+		return rows
 	}
-	return tableAndMore(out, []string{"MISJUDGED POD", "GROUP", "SELECTS BY", "FITS ONLY ON"}, rows, s.Findings.MorePods)
+	return append(rows, append([]string{fmt.Sprintf("and %d more", more)}, make([]string, len(rows[0])-1)...))
 }
 
-func (s Status) leftTable(out io.Writer, look Look) error {
-	var rows [][]string
-	for _, l := range s.Findings.Left {
-		rows = append(rows, []string{l.Provider, look.age(l.Since), look.cut(l.What), look.cut(l.Kept)})
-	}
-	return tableAndMore(out, []string{"LEFT ON", "SINCE", "WHAT", "STAYS BECAUSE"}, rows, s.Findings.MoreLeft)
-}
-
-func tableAndMore(out io.Writer, header []string, rows [][]string, more int) error {
-	if more > 0 {
-		rows = append(rows, append([]string{fmt.Sprintf("and %d more", more)}, make([]string, len(header)-1)...))
-	}
-	return table(out, header, rows)
-}
-
-func (s Status) instanceTable(out io.Writer, look Look) error {
+func (s Status) instances(look Look) section {
 	header := []string{"INSTANCE", "GROUP", "PHASE", "PROVIDER", "ATTEMPT", "SINCE", "WHY"}
 	switch {
 	case look.Narrow:
@@ -111,8 +108,7 @@ func (s Status) instanceTable(out io.Writer, look Look) error {
 	case look.Wide:
 		header = []string{"INSTANCE", "GROUP", "PHASE", "STATE", "PROVIDER", "ATTEMPT", "NODE", "SINCE", "WHY"}
 	}
-	var rows [][]string
-	for _, i := range s.Instances {
+	return section{header, rowsOf(s.Instances, func(i Instance) []string {
 		row := []string{
 			i.Name, i.Group, string(i.Phase), i.Provider, strconv.Itoa(i.Attempt), look.age(i.Since),
 			look.cut(i.Why()),
@@ -124,9 +120,8 @@ func (s Status) instanceTable(out io.Writer, look Look) error {
 			row = slices.Insert(row, 5, i.Node)
 			row = slices.Insert(row, 3, string(i.State))
 		}
-		rows = append(rows, row)
-	}
-	return table(out, header, rows)
+		return row
+	})}
 }
 
 // Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase
@@ -178,16 +173,8 @@ func ChangeHeader(out io.Writer) error {
 
 // Row prints one change.
 func (c Change) Row(out io.Writer, look Look) error {
-	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(), orNone(string(c.Phase)),
-		strconv.Itoa(c.Target), orNone(oneLine(c.Provider)), c.attempt(), oneLine(orNone(look.cut(c.why()))))
+	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(),
+		cmp.Or(string(c.Phase), none), strconv.Itoa(c.Target), cmp.Or(oneLine(c.Provider), none), c.attempt(),
+		oneLine(cmp.Or(look.cut(c.why()), none)))
 	return err
-}
-
-func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
-	var names []corev1.ResourceName
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -1,8 +1,11 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,13 +35,21 @@ func table(out io.Writer, header []string, rows [][]string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
 		for i := range row {
-			row[i] = orNone(oneLine(row[i]))
+			row[i] = cmp.Or(oneLine(row[i]), none)
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
+}
+
+// rowsOf are a row for each item.
+func rowsOf[T any](items []T, row func(item T) []string) (rows [][]string) {
+	for _, item := range items {
+		rows = append(rows, row(item))
+	}
+	return rows
 }
 
 // oneLine keeps a cell from breaking the table or the terminal.
@@ -69,13 +80,6 @@ func (l Look) age(t time.Time) string {
 // none fills cells that have nothing to say, so that columns can be told apart by spaces.
 const none = "-"
 
-func orNone(text string) string {
-	if text == "" {
-		return none
-	}
-	return text
-}
-
 // shown are the resources in tables, when not Wide.
 var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
@@ -95,11 +99,11 @@ func (l Look) resources(list corev1.ResourceList) string {
 	for _, name := range shown {
 		add(name)
 	}
-	for _, name := range sortedNames(list) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
 		plain := name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
 		if l.Wide || !plain {
 			add(name)
 		}
 	}
-	return orNone(strings.Join(parts, ","))
+	return cmp.Or(strings.Join(parts, ","), none)
 }
