@@ -25,7 +25,7 @@ func (o *observer) observeExpiry(b backend.Backend) (func(context.Context), erro
 	if !ok {
 		return func(context.Context) {}, nil
 	}
-	_, err := metrics.NewExpiry(o.registry, e.CredentialsEnd)
+	err := metrics.NewExpiry(o.registry, e.CredentialsEnd)
 	return func(ctx context.Context) {
 		warned := map[string]time.Time{}
 		for {

@@ -129,12 +129,9 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 			return nil, err
 		}
 		o.conditions = &activities.Conditions{}
-		if _, err := metrics.NewConditions(o.registry, o.conditions.Of, o.conditions.Orphans); err != nil {
-			return nil, err
-		}
 		o.differing, o.pods = &nodewatch.Differing{}, &podwatch.Watch{Logger: o.log}
-		if err := errors.Join(metrics.NewDiffering(o.registry, o.differing.Of),
-			metrics.NewMisjudged(o.registry, o.pods.Of)); err != nil {
+		if err := errors.Join(metrics.NewConditions(o.registry, o.conditions.Of, o.conditions.Orphans),
+			metrics.NewDiffering(o.registry, o.differing.Of), metrics.NewMisjudged(o.registry, o.pods.Of)); err != nil {
 			return nil, err
 		}
 	}

@@ -6,11 +6,35 @@
 package metrics
 
 import (
+	"maps"
 	"runtime"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
+
+// collector is a prometheus.Collector of metrics that are computed when they are asked for.
+type collector struct {
+	descs   []*prometheus.Desc
+	collect func(out chan<- prometheus.Metric)
+}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range c.descs {
+		out <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) { c.collect(out) }
+
+// toldApart are the first MaxProviders of the providers, in order.
+func toldApart[T any](of map[string]T) []string {
+	providers := slices.Sorted(maps.Keys(of))
+	return providers[:min(len(providers), MaxProviders)]
+}
 
 // Namespace is the first part of the names of all our metrics.
 const Namespace = "liqo_autoscaler"
