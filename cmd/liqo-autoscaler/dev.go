@@ -183,11 +183,7 @@ func serveDev(
 	seen *observer, up func(),
 ) error {
 	hub := workflows.Hub(p.settings.Hub)
-	measured, err := seen.temporal(true)
-	if err != nil {
-		return err
-	}
-	t, target, err := c.dial(logger, measured)
+	t, target, err := c.dialMeasured(logger, seen, true)
 	if err != nil {
 		return err
 	}

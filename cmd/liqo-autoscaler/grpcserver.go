@@ -47,11 +47,7 @@ invalid version is logged, and the previous one stays in force.`,
 				return err
 			}
 			defer seen.close()
-			measured, err := seen.temporal(false)
-			if err != nil {
-				return err
-			}
-			t, temporal, err := c.dial(logger, measured)
+			t, temporal, err := c.dialMeasured(logger, seen, false)
 			if err != nil {
 				return err
 			}

@@ -123,11 +123,16 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 	if err != nil {
 		return nil, err
 	}
-	var measure *metrics.Steps
+	interceptors, err := o.trace()
+	if err != nil {
+		return nil, err
+	}
 	if steps {
-		if measure, err = metrics.NewSteps(o.registry); err != nil {
+		measure, err := metrics.NewSteps(o.registry)
+		if err != nil {
 			return nil, err
 		}
+		interceptors = append(interceptors, measure)
 		o.conditions = &activities.Conditions{}
 		o.differing, o.pods = &nodewatch.Differing{}, &podwatch.Watch{Logger: o.log}
 		if err := errors.Join(metrics.NewConditions(o.registry, o.conditions.Of, o.conditions.Orphans),
@@ -135,16 +140,9 @@ func (o *observer) temporal(steps bool) (func(*client.Options), error) {
 			return nil, err
 		}
 	}
-	tracing, err := o.trace()
-	if err != nil {
-		return nil, err
-	}
 	return func(options *client.Options) {
 		options.MetricsHandler = handler
-		options.Interceptors = append(options.Interceptors, tracing...)
-		if measure != nil {
-			options.Interceptors = append(options.Interceptors, measure)
-		}
+		options.Interceptors = append(options.Interceptors, interceptors...)
 	}, nil
 }
 

@@ -113,9 +113,9 @@ func isTerminal(out io.Writer) bool {
 // memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
 const memoWarning = 512 << 10
 
-// dialMeasured is dial for a worker: the metrics of its client are served with all others.
-func (c *common) dialMeasured(logger *slog.Logger, seen *observer) (client.Client, *connect.Target, error) {
-	measured, err := seen.temporal(true)
+// dialMeasured is dial for a server or, with steps, for a worker: the metrics of its client are served with all others.
+func (c *common) dialMeasured(logger *slog.Logger, seen *observer, steps bool) (client.Client, *connect.Target, error) {
+	measured, err := seen.temporal(steps)
 	if err != nil {
 		return nil, nil, err
 	}

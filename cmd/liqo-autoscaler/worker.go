@@ -117,7 +117,7 @@ func runWorker(ctx context.Context, c *common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	t, temporal, err := c.dialMeasured(logger, seen)
+	t, temporal, err := c.dialMeasured(logger, seen, true)
 	if err != nil {
 		return err
 	}
