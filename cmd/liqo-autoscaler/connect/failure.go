@@ -75,40 +75,10 @@ func (t *Target) noNamespace() *Failure {
 		"name another with --temporal-namespace or TEMPORAL_NAMESPACE", t.Address, t.Namespace)
 }
 
-// codeOf is the gRPC code of the first error in the chain that has one.
+// codeOf is the gRPC code of an error, or of one that it wraps.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded
 	}
-	for each := range chain(err) {
-		if code := serviceerror.ToStatus(each).Code(); code != codes.Unknown {
-			return code
-		}
-	}
-	return codes.Unknown
-}
-
-// chain goes through an error and all that it wraps.
-func chain(err error) func(yield func(error) bool) {
-	return func(yield func(error) bool) { walk(err, yield) }
-}
-
-func walk(err error, yield func(error) bool) bool {
-	if err == nil {
-		return true
-	}
-	if !yield(err) {
-		return false
-	}
-	switch e := err.(type) { //nolint:errorlint // this is what walks the chain
-	case interface{ Unwrap() error }:
-		return walk(e.Unwrap(), yield)
-	case interface{ Unwrap() []error }:
-		for _, each := range e.Unwrap() {
-			if !walk(each, yield) {
-				return false
-			}
-		}
-	}
-	return true
+	return serviceerror.ToStatus(err).Code()
 }
