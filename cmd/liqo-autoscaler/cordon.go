@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -41,23 +42,16 @@ func cordonCommand(c *common, on bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-		defer cancel()
-		return c.ask(ctx, func(t client.Client) error {
-			s, err := flow.NewEntities(t, c.hub, c.taskQueue).Cordon(ctx, args[1], on)
-			if err != nil {
-				return fmt.Errorf("provider %s does not say so yet, does a worker run? %w", args[1], err)
-			}
-			state := "not cordoned"
-			if !s.Cordoned.IsZero() {
-				state = "cordoned"
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "provider %s is %s, %d held, peering %s\n", args[1], state, len(s.Holds),
-				s.Phase)
-			return err
-		})
-	}
-	c.registerHub(cmd)
-	return cmd
+	return c.asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+		s, err := flow.NewEntities(t, c.hub, c.taskQueue).Cordon(ctx, args[1], on)
+		if err != nil {
+			return fmt.Errorf("provider %s does not say so yet, does a worker run? %w", args[1], err)
+		}
+		state := "not cordoned"
+		if !s.Cordoned.IsZero() {
+			state = "cordoned"
+		}
+		_, err = fmt.Fprintf(out, "provider %s is %s, %d held, peering %s\n", args[1], state, len(s.Holds), s.Phase)
+		return err
+	})
 }

@@ -43,12 +43,7 @@ kubeconfig you name. It changes nothing, and reads certificates, never keys. It 
 exits with 1 if it finds an error; warnings alone exit with 0.`,
 		Example: "  liqo-autoscaler doctor\n  liqo-autoscaler doctor --provider-kubeconfig milan.kubeconfig -o json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkExplained(f.output); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			in, err := f.read(ctx, c)
 			if err != nil {
 				return err
@@ -61,7 +56,7 @@ exits with 1 if it finds an error; warnings alone exit with 0.`,
 				return fmt.Errorf("this installation has errors")
 			}
 			return nil
-		},
+		}),
 	}
 	registerKubeconfig(cmd, &f.kubeconfig)
 	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "check only Temporal and the providers")

@@ -44,13 +44,12 @@ func printExplained(out io.Writer, format string, e explained) error {
 
 func registerExplained(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVarP(format, "output", "o", "text", "what to print: text or json")
-}
-
-func checkExplained(format string) error {
-	if format != "text" && format != "json" {
-		return fmt.Errorf("--output %q: use text or json", format)
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *format != "text" && *format != "json" {
+			return fmt.Errorf("--output %q: use text or json", *format)
+		}
+		return nil
 	}
-	return nil
 }
 
 func newExplainPod(c *common) *cobra.Command {
@@ -77,12 +76,7 @@ With --file it says what the node groups would do with a pod that need not exist
 			}
 			return errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkExplained(f.output); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			world, err := f.world(ctx, string(c.hub), args)
 			if err != nil {
 				return err
@@ -92,7 +86,7 @@ With --file it says what the node groups would do with a pod that need not exist
 				return err
 			}
 			return printExplained(cmd.OutOrStdout(), f.output, explain.OfPod(world))
-		},
+		}),
 	}
 	f.register(cmd)
 	c.registerHub(cmd)
@@ -151,23 +145,14 @@ func (c *common) explains(cmd *cobra.Command,
 	read func(ctx context.Context, t client.Client, name string) (explained, error)) *cobra.Command {
 	var output string
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkExplained(output); err != nil {
+	registerExplained(cmd, &output)
+	return c.asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+		found, err := read(ctx, t, args[0])
+		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-		defer cancel()
-		return c.ask(ctx, func(t client.Client) error {
-			found, err := read(ctx, t, args[0])
-			if err != nil {
-				return err
-			}
-			return printExplained(cmd.OutOrStdout(), output, found)
-		})
-	}
-	c.registerHub(cmd)
-	registerExplained(cmd, &output)
-	return cmd
+		return printExplained(out, output, found)
+	})
 }
 
 // explainInstance reads what its group shows and what its workflows have recorded.

@@ -32,18 +32,16 @@ instead, as the worker does.`,
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
 			"-o wide",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(show.CheckFormat(output), f.checkKind()); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
 			document, err := f.lent(ctx, c, from, cmd.ErrOrStderr())
 			if err != nil && len(document.Offers) == 0 {
 				return err
 			}
 			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
-		},
+		}),
 	}
 	cmd.AddCommand(append(newOffersWrite(), newOffersRepin(c))...)
 	f.register(cmd)

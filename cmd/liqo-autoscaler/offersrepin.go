@@ -25,9 +25,7 @@ id. A peering pins the certificate authorities that it was created with, and ref
 other authorities. Make sure that it really is the provider.`,
 		Example: "  liqo-autoscaler offers repin milan --kubeconfig consumer.kubeconfig",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			logger, err := c.logger(cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -49,7 +47,7 @@ other authorities. Make sure that it really is the provider.`,
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Provider %s is accepted with the certificate authority that it has now.\n",
 				provider)
 			return err
-		},
+		}),
 	}
 	f.register(cmd)
 	c.registerHub(cmd)

@@ -56,12 +56,10 @@ func newOffersDelete() *cobra.Command {
 func onServer(cmd *cobra.Command, do func(context.Context, *client.Client, string) (string, error)) *cobra.Command {
 	var to client.Options
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := checkDiscovery(to); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-		defer cancel()
 		connection, err := client.New(to)
 		if err != nil {
 			return err
@@ -71,7 +69,7 @@ func onServer(cmd *cobra.Command, do func(context.Context, *client.Client, strin
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 		}
 		return err
-	}
+	})
 	registerDiscovery(cmd, &to, "the discovery server, https://host:port (required)")
 	_ = cmd.MarkFlagRequired("discovery-url")
 	return cmd
@@ -130,9 +128,7 @@ workers with --offer-secrets-namespace; without it an offer elsewhere refers to 
 else made is left as it is.`,
 		Example: "  liqo-autoscaler offers add milan --provider-kubeconfig milan.kubeconfig",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			data := map[string][]byte{}
 			for key, path := range map[string]string{credentialsKey: access, secrets.KeyInfo: info} {
 				raw, err := os.ReadFile(path)
@@ -156,7 +152,7 @@ else made is left as it is.`,
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Secret %s/%s is stored\n", namespace, args[0])
 			return err
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&access, "provider-kubeconfig", "",

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -37,24 +38,17 @@ func pauseCommand(c *common, paused bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-		defer cancel()
-		return c.ask(ctx, func(t client.Client) error {
-			groups := flow.NewGroups(t, c.hub, c.taskQueue)
-			change, err := groups.Pause(ctx, args[1], paused)
-			if err != nil {
-				return groups.Unknown(ctx, args[1], err)
-			}
-			state := "not paused"
-			if change.Snapshot.Paused {
-				state = "paused"
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "node group %s is %s, target size %d\n", args[1], state,
-				change.Snapshot.Target)
-			return err
-		})
-	}
-	c.registerHub(cmd)
-	return cmd
+	return c.asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+		groups := flow.NewGroups(t, c.hub, c.taskQueue)
+		change, err := groups.Pause(ctx, args[1], paused)
+		if err != nil {
+			return groups.Unknown(ctx, args[1], err)
+		}
+		state := "not paused"
+		if change.Snapshot.Paused {
+			state = "paused"
+		}
+		_, err = fmt.Fprintf(out, "node group %s is %s, target size %d\n", args[1], state, change.Snapshot.Target)
+		return err
+	})
 }

@@ -38,7 +38,7 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 		Example: "  liqo-autoscaler provider-access kubeconfig --consumer-id munich " +
 			"--server https://milan.example.com:6443 > milan.kubeconfig",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -49,8 +49,6 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
 			text, end, err := accountKubeconfig(ctx, admin, f.id, server, lasts)
 			if err != nil {
 				return err
@@ -59,7 +57,7 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 				end.UTC().Format(time.RFC3339))
 			_, err = cmd.OutOrStdout().Write(text)
 			return err
-		},
+		}),
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "access to the provider's cluster (default: as kubectl finds it)")

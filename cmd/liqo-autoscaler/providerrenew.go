@@ -40,16 +40,14 @@ provider-access kubeconfig. Run this by hand or on a schedule.`,
 		Example: "  liqo-autoscaler provider-access renew --secret liqo-autoscaler/milan\n" +
 			"  liqo-autoscaler provider-access renew --file milan.kubeconfig --duration 720h",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			end, err := r.run(ctx)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s has a token until %s\n", r.file+r.secret, end.UTC().Format(time.RFC3339))
 			return nil
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.file, "file", "", "the provider's kubeconfig")

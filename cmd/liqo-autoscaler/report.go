@@ -30,7 +30,7 @@ worker and no cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv\n" +
 			"  liqo-autoscaler report --since 90d -o svg > cost.svg",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			now := time.Now()
 			from, err := sinceDay(since, now)
 			if err != nil {
@@ -39,8 +39,6 @@ worker and no cluster.`,
 			if !slices.Contains(show.ReportFormats, f.output) {
 				return fmt.Errorf("--output %q: use %s", f.output, strings.Join(show.ReportFormats, ", "))
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
-			defer cancel()
 			return c.ask(ctx, func(t client.Client) error {
 				groups, err := f.costs(ctx, flow.NewGroups(t, c.hub, c.taskQueue))
 				if len(groups) == 0 && err != nil {
@@ -53,7 +51,7 @@ worker and no cluster.`,
 				}[f.output]
 				return errors.Join(write(show.ReportOf(from, now, groups)), err)
 			})
-		},
+		}),
 	}
 	c.registerHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")

@@ -152,6 +152,25 @@ func (c *common) ask(ctx context.Context, do func(t client.Client) error) error 
 	return c.askAt(ctx, func(t client.Client, _ *connect.Target) error { return do(t) })
 }
 
+// brief is what runs a command that is over soon: its context ends after readTimeout.
+func brief(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
+		defer cancel()
+		return run(ctx, cmd, args)
+	}
+}
+
+// asks completes a command that asks no more than Temporal.
+func (c *common) asks(cmd *cobra.Command,
+	do func(ctx context.Context, t client.Client, out io.Writer, args []string) error) *cobra.Command {
+	cmd.RunE = brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		return c.ask(ctx, func(t client.Client) error { return do(ctx, t, cmd.OutOrStdout(), args) })
+	})
+	c.registerHub(cmd)
+	return cmd
+}
+
 // askAt is ask for those who want to know whom.
 func (c *common) askAt(ctx context.Context, do func(t client.Client, target *connect.Target) error) error {
 	t, target, err := c.dial(slog.New(slog.DiscardHandler))
