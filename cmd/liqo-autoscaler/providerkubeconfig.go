@@ -69,13 +69,7 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 
 // administrator is a cluster as kubectl finds it.
 func administrator(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find a kubeconfig: %w", err)
-	}
-	return access, nil
+	return asKubectl(kubeconfig, "find a kubeconfig")
 }
 
 // accountKubeconfig asks for a token of the consumer's account, and writes the kubeconfig around it.

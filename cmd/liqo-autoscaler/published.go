@@ -39,11 +39,16 @@ func registerKubeconfig(cmd *cobra.Command, path *string) {
 
 // personal is the access of the person who runs the command.
 func personal(kubeconfig string) (*rest.Config, error) {
+	return asKubectl(kubeconfig, "access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
+}
+
+// asKubectl is the access that kubectl would use. An error begins with what it is for.
+func asKubectl(kubeconfig, what string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config): %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return access, nil
 }
