@@ -82,21 +82,26 @@ func setup(ctx context.Context, c *common, f setupFlags, out, errOut io.Writer) 
 	return nil
 }
 
-// reached waits until Temporal answers anything, and says once what it waits for.
+// reached waits until Temporal answers anything.
 func reached(ctx context.Context, t client.Client, target *connect.Target, limit time.Duration,
 	errOut io.Writer) error {
-	end := time.Now().Add(limit)
-	var told string
-	for {
-		err := target.Check(ctx, t)
-		switch connect.ExitCode(err) {
-		case connect.ExitUnreachable:
-		case connect.ExitNamespace:
-			return nil
-		default:
-			return err
+	return patiently(ctx, limit, errOut, func() (again bool, err error) {
+		err = target.Check(ctx, t)
+		code := connect.ExitCode(err)
+		if code == connect.ExitNamespace {
+			return false, nil
 		}
-		if !time.Now().Before(end) {
+		return code == connect.ExitUnreachable, err
+	})
+}
+
+// patiently tries until that succeeds or is not to be done again, the limit is over or ctx ends, and says on errOut what
+// it waits for, each reason once.
+func patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
+	end, told := time.Now().Add(limit), ""
+	for {
+		again, err := try()
+		if err == nil || !again || !time.Now().Before(end) {
 			return err
 		}
 		if told != err.Error() {

@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/client"
 	sdkworker "go.temporal.io/sdk/worker"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
@@ -100,27 +99,12 @@ under way stay pinned to their version; its workers must stay until it is draine
 // setCurrent makes a version the current one once its workers poll every lane; "" are workers without versioning.
 func setCurrent(ctx context.Context, d client.WorkerDeploymentHandle, build, queue string, limit time.Duration,
 	errOut io.Writer) error {
-	end := time.Now().Add(limit)
-	told := ""
-	for {
-		err := polls(ctx, d, build, queue)
-		if err == nil {
+	return patiently(ctx, limit, errOut, func() (again bool, err error) {
+		if err = polls(ctx, d, build, queue); err == nil {
 			_, err = d.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
 		}
-		if err == nil {
-			return nil
-		}
-		if !time.Now().Before(end) {
-			return err
-		}
-		if told != err.Error() {
-			told = err.Error()
-			fmt.Fprintln(errOut, "waiting:", told)
-		}
-		if !wait.For(ctx, time.Second) {
-			return err
-		}
-	}
+		return true, err
+	})
 }
 
 // polls fails while a version has not polled every lane. Nobody can tell that of workers without versioning.
