@@ -82,62 +82,34 @@ type Document struct {
 // field, such as "offers[1].lendable.cpu". Unknown keys are refused.
 func Parse(document []byte) (Document, error) {
 	var doc Document
-	if err := parse(document, &doc); err != nil {
+	tree, faults, err := strictyaml.Read(document)
+	if err != nil || tree == nil {
+		_, _, err = strictyaml.Unmarshal(document, &doc)
+		return Document{}, err // nothing was decoded: that everything is missing as well would only distract
+	}
+	if err := strictyaml.OtherFile(tree, "offers"); err != nil {
+		return Document{}, err
+	}
+	var measured []int
+	offers, _ := tree["offers"].([]any)
+	for i, offer := range offers {
+		if o, ok := offer.(map[string]any); ok && o["lendable"] == "measured" {
+			delete(o, "lendable")
+			measured = append(measured, i)
+		}
+	}
+	faults = faults.And(strictyaml.Decode(tree, &doc))
+	for _, i := range measured {
+		doc.Offers[i].Measured = true
+	}
+	if err := faults.And(doc.check()).Locate(document).Err(); err != nil {
 		return Document{}, err
 	}
 	return doc, nil
 }
 
-// ParseOffer reads one offer, YAML or JSON, and reports like Parse.
-func ParseOffer(document []byte) (Spec, error) {
-	var spec Spec
-	if err := parse(document, &spec); err != nil {
-		return Spec{}, err
-	}
-	return spec, nil
-}
-
 // Check validates an offer that was made by a program; the error lists all faults by path.
 func (s *Spec) Check() error { return s.check().Locate(nil).Err() }
-
-func parse(document []byte, target interface {
-	check() strictyaml.Faults
-	measure(i int)
-}) error {
-	tree, faults, err := strictyaml.Read(document)
-	if err != nil || tree == nil {
-		_, _, err = strictyaml.Unmarshal(document, target)
-		return err // nothing was decoded: that everything is missing as well would only distract
-	}
-	if err := strictyaml.OtherFile(tree, "offers"); err != nil {
-		return err
-	}
-	var found []int
-	offers, isDocument := tree["offers"].([]any)
-	if !isDocument {
-		offers = []any{tree}
-	}
-	for i, offer := range offers {
-		if o, ok := offer.(map[string]any); ok && o["lendable"] == "measured" {
-			delete(o, "lendable")
-			found = append(found, i)
-		}
-	}
-	faults = faults.And(strictyaml.Decode(tree, target))
-	for _, i := range found {
-		target.measure(i)
-	}
-	return faults.And(target.check()).Locate(document).Err()
-}
-
-// measure notes of an offer that it says "lendable: measured".
-func (d *Document) measure(i int) {
-	if i < len(d.Offers) {
-		d.Offers[i].Measured = true
-	}
-}
-
-func (s *Spec) measure(int) { s.Measured = true }
 
 // Offer is the offer as the domain knows it, its provider and epoch still unknown.
 func (s Spec) Offer() fleet.Offer {
