@@ -11,22 +11,18 @@ import (
 func CopyOffer(o fleet.Offer) fleet.Offer {
 	o.Lendable = o.Lendable.DeepCopy()
 	o.Labels, o.Prices = maps.Clone(o.Labels), maps.Clone(o.Prices)
-	if o.Credentials.SecretRef != nil {
-		ref := *o.Credentials.SecretRef
-		o.Credentials.SecretRef = &ref
-	}
-	if o.LingerSeconds != nil {
-		linger := *o.LingerSeconds
-		o.LingerSeconds = &linger
-	}
+	o.Credentials.SecretRef, o.LingerSeconds = copied(o.Credentials.SecretRef), copied(o.LingerSeconds)
+	o.Network, o.Expires = copied(o.Network), copied(o.Expires)
 	if o.Network != nil {
-		network := *o.Network
-		network.Options = slices.Clone(network.Options)
-		o.Network = &network
-	}
-	if o.Expires != nil {
-		expires := *o.Expires
-		o.Expires = &expires
+		o.Network.Options = slices.Clone(o.Network.Options)
 	}
 	return o
+}
+
+func copied[T any](what *T) *T {
+	if what == nil {
+		return nil
+	}
+	another := *what
+	return &another
 }
