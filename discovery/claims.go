@@ -3,11 +3,9 @@ package discovery
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -36,8 +34,7 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	if twice && peered != nil {
 		var err error
 		if peers, err = peered(ctx); err != nil { // then only a declaration counts
-			said := shorten.To(fmt.Sprintf("peerings cannot be listed: %v", err), maxMessage)
-			problems = append(problems, Problem{Message: said})
+			problems = append(problems, NewProblem("", "", "peerings cannot be listed: %v", err))
 		}
 	}
 	var kept []fleet.Offer
@@ -48,11 +45,12 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 			case len(same) == 1 || c == holder:
 				kept = append(kept, c.offer)
 			case holder != nil:
-				problems = append(problems, c.problem("is of provider %s, of which offer %s serves, %s", c.offer.Provider, holder,
-					why))
+				problems = append(problems, NewProblem(c.source, c.offer.Name,
+					"is of provider %s, of which offer %s serves, %s", c.offer.Provider, holder, why))
 			default:
-				problems = append(problems, c.problem("is of provider %s, and so is %s: none serves until one declares "+
-					"provider: %s", c.offer.Provider, others(c, same), c.offer.Provider))
+				problems = append(problems, NewProblem(c.source, c.offer.Name,
+					"is of provider %s, and so is %s: none serves until one declares provider: %s", c.offer.Provider,
+					others(c, same), c.offer.Provider))
 			}
 		}
 	}
@@ -92,8 +90,4 @@ func others(c *claim, same []*claim) string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
-}
-
-func (c *claim) problem(format string, args ...any) Problem {
-	return Problem{Source: c.source, Offer: c.offer.Name, Message: shorten.To(fmt.Sprintf(format, args...), maxMessage)}
 }

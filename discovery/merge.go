@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -44,7 +43,7 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 		problems = append(problems, a.problems...)
 		if a.err != nil {
 			failed = append(failed, a.err)
-			problems = append(problems, Problem{Source: m[i].Name(), Message: shorten.To(a.err.Error(), maxMessage)})
+			problems = append(problems, NewProblem(m[i].Name(), "", "%v", a.err))
 			continue
 		}
 		claims = append(claims, a.claims...)

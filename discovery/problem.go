@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,6 +21,12 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
+// NewProblem is a Problem that is cut to what is kept.
+func NewProblem(source, offer, format string, args ...any) Problem {
+	return Problem{Source: source, Offer: shorten.To(offer, maxMessage),
+		Message: shorten.To(fmt.Sprintf(format, args...), maxMessage)}
+}
+
 // String is "source: offer: message".
 func (p Problem) String() string {
 	parts := make([]string, 0, 3)
@@ -30,12 +37,6 @@ func (p Problem) String() string {
 		parts = append(parts, "offer "+p.Offer)
 	}
 	return strings.Join(append(parts, p.Message), ": ")
-}
-
-// Cut shortens the message to what is kept.
-func (p Problem) Cut() Problem {
-	p.Offer, p.Message = shorten.To(p.Offer, maxMessage), shorten.To(p.Message, maxMessage)
-	return p
 }
 
 const maxMessage = 500

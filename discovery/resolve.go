@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -85,13 +84,11 @@ func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	if err != nil {
 		return nil, problems, fmt.Errorf("list offers of %s: %w", r.source.Name(), err)
 	}
-	problem := func(o fleet.Offer, format string, args ...any) Problem {
-		return Problem{Source: r.source.Name(), Offer: o.Name, Message: shorten.To(fmt.Sprintf(format, args...), maxMessage)}
-	}
 	now, current := r.options.Now(), listed[:0:0]
 	for _, o := range listed {
 		if o.Expires != nil && !now.Before(*o.Expires) {
-			problems = append(problems, problem(o, "expired at %s; renew or remove it", o.Expires.UTC().Format(time.RFC3339)))
+			problems = append(problems, NewProblem(r.source.Name(), o.Name, "expired at %s; renew or remove it",
+				o.Expires.UTC().Format(time.RFC3339)))
 			continue
 		}
 		current = append(current, o)
@@ -105,7 +102,7 @@ func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	var claims []claim
 	for i, o := range current {
 		if err := identified(o, ids[i], errs[i]); err != nil {
-			problems = append(problems, problem(o, "%v", err))
+			problems = append(problems, NewProblem(r.source.Name(), o.Name, "%v", err))
 			continue
 		}
 		declared := declares && o.Provider != ""

@@ -72,7 +72,8 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	}
 	problems := slices.Clone(s.problems)
 	if err != nil {
-		problems = append(problems, s.problem("", "the list of %s serves: %v", s.listed.UTC().Format(time.RFC3339), err))
+		problems = append(problems, discovery.NewProblem(s.Name(), "", "the list of %s serves: %v",
+			s.listed.UTC().Format(time.RFC3339), err))
 	}
 	return offers, problems, nil
 }
@@ -111,36 +112,13 @@ func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {
 	ends := map[string]end{}
 	for i, raw := range items {
-		var posted answered
-		var head struct {
-			Name     string                     `json:"name"`
-			Lendable map[string]json.RawMessage `json:"lendable"`
-		}
-		_ = json.Unmarshal(raw, &head) // for the name in a Problem, as far as it can be read
-		name := cmp.Or(strings.Map(printable, head.Name), "number "+strconv.Itoa(i+1))
-		err := amounts(head.Lendable) // before they are parsed
-		if err == nil {
-			err = json.Unmarshal(raw, &posted)
+		name, posted, err := s.client.read(raw)
+		if _, seen := ends[posted.Name]; err == nil && seen {
+			err = errors.New("is listed twice")
 		}
 		if err != nil {
-			problems = append(problems, s.problem(name, "cannot be read: %v", err))
-			continue
-		}
-		if err := posted.Check(); err != nil {
-			problems = append(problems, s.problem(name, "%v", err))
-			continue
-		}
-		if ns := posted.Credentials.SecretRef.Namespace; !slices.Contains(s.client.options.SecretNamespaces, ns) {
-			problems = append(problems, s.problem(name, "refers to a Secret in namespace %s; allowed: %s",
-				ns, strings.Join(s.client.options.SecretNamespaces, ", ")))
-			continue
-		}
-		if err := s.client.mayDial(posted.Network); err != nil {
-			problems = append(problems, s.problem(name, "%v", err))
-			continue
-		}
-		if _, seen := ends[posted.Name]; seen {
-			problems = append(problems, s.problem(name, "is listed twice"))
+			name = cmp.Or(name, "number "+strconv.Itoa(i+1))
+			problems = append(problems, discovery.NewProblem(s.Name(), name, "%v", err))
 			continue
 		}
 		offer := posted.Offer()
@@ -151,6 +129,30 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 	s.ends = ends
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	return offers, problems
+}
+
+// read reads an item of a list, and says why it is not taken. The name is for a Problem, as far as it can be read.
+func (c *Client) read(raw json.RawMessage) (name string, posted answered, err error) {
+	var head struct {
+		Name     string                     `json:"name"`
+		Lendable map[string]json.RawMessage `json:"lendable"`
+	}
+	_ = json.Unmarshal(raw, &head)
+	name = strings.Map(printable, head.Name)
+	if err = amounts(head.Lendable); err == nil { // before they are parsed
+		err = json.Unmarshal(raw, &posted)
+	}
+	if err != nil {
+		return name, posted, fmt.Errorf("cannot be read: %w", err)
+	}
+	if err := posted.Check(); err != nil {
+		return name, posted, err
+	}
+	if ns := posted.Credentials.SecretRef.Namespace; !slices.Contains(c.options.SecretNamespaces, ns) {
+		return name, posted, fmt.Errorf("refers to a Secret in namespace %s; allowed: %s", ns,
+			strings.Join(c.options.SecretNamespaces, ", "))
+	}
+	return name, posted, c.mayDial(posted.Network)
 }
 
 // mayDial is an error when the network names an address that does not lie in NetworkCIDRs, or a name, which could lead
@@ -192,9 +194,4 @@ func amounts(lendable map[string]json.RawMessage) error {
 		}
 	}
 	return nil
-}
-
-func (s *Source) problem(offer, format string, args ...any) discovery.Problem {
-	p := discovery.Problem{Source: s.Name(), Offer: offer, Message: fmt.Sprintf(format, args...)}
-	return p.Cut()
 }
