@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,14 @@ const (
 	typeReplay  = "urn:liqo-autoscaler:problem:write-replayed"
 )
 
+var titles = map[string]string{
+	typeInvalid:     "The offer is invalid",
+	typeOwned:       "The offer belongs to another writer",
+	typeFull:        "Too many offers",
+	typeReplay:      "The write is replayed",
+	api.TypeSession: "The session is over",
+}
+
 type problemError struct{ api.Problem }
 
 func (p *problemError) Error() string {
@@ -31,23 +40,8 @@ func (p *problemError) Error() string {
 }
 
 func problem(status int, kind, format string, args ...any) *problemError {
-	p := &problemError{api.Problem{Type: kind, Title: http.StatusText(status), Status: status,
-		Detail: fmt.Sprintf(format, args...)}}
-	switch kind {
-	case "":
-		p.Type = "about:blank"
-	case typeInvalid:
-		p.Title = "The offer is invalid"
-	case typeOwned:
-		p.Title = "The offer belongs to another writer"
-	case typeFull:
-		p.Title = "Too many offers"
-	case typeReplay:
-		p.Title = "The write is replayed"
-	case api.TypeSession:
-		p.Title = "The session is over"
-	}
-	return p
+	return &problemError{api.Problem{Type: cmp.Or(kind, "about:blank"), Status: status,
+		Title: cmp.Or(titles[kind], http.StatusText(status)), Detail: fmt.Sprintf(format, args...)}}
 }
 
 // translate is the one place where errors become statuses.
