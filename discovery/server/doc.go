@@ -2,6 +2,6 @@
 // put the offers that workers list. The API is described in openapi.yaml, which the server also serves.
 //
 // Writers carry a bearer token each; only its SHA-256 is kept. An offer belongs to the writer who put it, and every
-// offer ends: without an expiry of its own after Options.DefaultTTL. Nothing secret is stored: credentials are
-// references to Secrets of the consumer cluster.
+// offer ends: without an expiry of its own after a day. Nothing secret is stored: credentials are references to Secrets
+// of the consumer cluster.
 package server

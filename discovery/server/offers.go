@@ -35,7 +35,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did st
 	if err != nil {
 		return "", err
 	}
-	posted, err := s.decode(r, who, now)
+	posted, err := decode(r, who, now)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +118,7 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) (did
 func nameable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
 // decode reads and checks the body, and fills in what it leaves out.
-func (s *Server) decode(r *http.Request, who Writer, now time.Time) (api.Posted, error) {
+func decode(r *http.Request, who Writer, now time.Time) (api.Posted, error) {
 	body, err := readJSON(r)
 	if err != nil {
 		return api.Posted{}, err
@@ -136,7 +136,7 @@ func (s *Server) decode(r *http.Request, who Writer, now time.Time) (api.Posted,
 	if err := who.allow(posted); err != nil {
 		return api.Posted{}, err
 	}
-	err = s.expire(&posted, now)
+	err = expire(&posted, now)
 	return posted, err
 }
 
@@ -173,12 +173,18 @@ func (w Writer) allow(posted api.Posted) error {
 	return nil
 }
 
+// The life of an offer: what it is without expires, and at most.
+const (
+	defaultTTL = 24 * time.Hour
+	maxTTL     = 30 * 24 * time.Hour
+)
+
 // expire sets the default expiry and checks the bounds. What is stored is always a time of the store's clock.
-func (s *Server) expire(posted *api.Posted, now time.Time) error {
-	end, path := now.Add(s.options.DefaultTTL).Truncate(time.Second), "expires"
+func expire(posted *api.Posted, now time.Time) error {
+	end, path := now.Add(defaultTTL).Truncate(time.Second), "expires"
 	switch {
-	case posted.TTLSeconds > int64(s.options.MaxTTL/time.Second): // also what no Duration can hold
-		end, path = now.Add(s.options.MaxTTL+time.Minute), "ttlSeconds"
+	case posted.TTLSeconds > int64(maxTTL/time.Second): // also what no Duration can hold
+		end, path = now.Add(maxTTL+time.Minute), "ttlSeconds"
 	case posted.TTLSeconds > 0:
 		end = now.Add(time.Duration(posted.TTLSeconds) * time.Second)
 	case posted.Expires != nil:
@@ -189,8 +195,8 @@ func (s *Server) expire(posted *api.Posted, now time.Time) error {
 	switch {
 	case !now.Before(end):
 		return invalid(api.FieldError{Path: path, Detail: "is not in the future"})
-	case end.Sub(now) > s.options.MaxTTL:
-		return invalid(api.FieldError{Path: path, Detail: "is more than " + s.options.MaxTTL.String() + " away"})
+	case end.Sub(now) > maxTTL:
+		return invalid(api.FieldError{Path: path, Detail: "is more than " + maxTTL.String() + " away"})
 	}
 	return nil
 }

@@ -24,10 +24,6 @@ type Options struct {
 	Writers Authenticator
 	// ClientAuthorities sign the certificates of clients; nil: clients have tokens.
 	ClientAuthorities *Authorities
-	// DefaultTTL is the life of an offer put without expires. Default 24h.
-	DefaultTTL time.Duration
-	// MaxTTL bounds the life of an offer. Default 30 days.
-	MaxTTL time.Duration
 	// Log receives one line for each write, taken or refused, and for each read that fails. Default slog.Default().
 	Log *slog.Logger
 	// Rate bounds the requests of each writer, and those of each address that are not authenticated, in one second; ten
@@ -54,8 +50,6 @@ func New(options Options) (*Server, error) {
 	if options.Rate < 0 {
 		return nil, fmt.Errorf("make discovery server: %v requests a second are less than none", options.Rate)
 	}
-	options.DefaultTTL = cmp.Or(options.DefaultTTL, 24*time.Hour)
-	options.MaxTTL = cmp.Or(options.MaxTTL, 30*24*time.Hour)
 	options.Log = cmp.Or(options.Log, slog.Default())
 	s := &Server{options: options, mux: http.NewServeMux(), answered: newMetrics(options.Namespace, options.Registry)}
 	s.limits.rate, s.strangers.rate, s.strangers.most = rate.Limit(options.Rate), rate.Limit(options.Rate), maxStrangers
