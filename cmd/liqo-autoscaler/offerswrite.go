@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apiv1 "k8s.io/api/core/v1"
@@ -169,8 +168,7 @@ else made is left as it is.`,
 func addOffer(ctx context.Context, kube kubernetes.Interface, namespace, name string, data map[string][]byte) error {
 	secret := corev1.Secret(name, namespace).WithData(data).WithType(apiv1.SecretTypeOpaque)
 	if _, offers := data[secrets.KeyInfo]; offers {
-		key, value, _ := strings.Cut(secrets.DefaultSelector, "=")
-		secret.WithLabels(map[string]string{key: value})
+		secret.WithLabels(secrets.Label)
 	}
 	if err := secrets.Check(namespace, name, data); err != nil {
 		return err

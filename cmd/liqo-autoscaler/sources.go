@@ -30,7 +30,7 @@ func (s *sources) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&s.files, "offers", nil, "source of offers: a YAML file; may be repeated")
 	f.StringVar(&s.secretsNamespace, "offer-secrets-namespace", "",
-		"source of offers: Secrets labelled "+secrets.DefaultSelector+" in this namespace of the consumer cluster")
+		"source of offers: Secrets labelled "+secrets.Label.String()+" in this namespace of the consumer cluster")
 	registerDiscovery(cmd, &s.server, "source of offers: the discovery server, https://host:port")
 	f.StringSliceVar(&s.server.SecretNamespaces, "discovery-secret-namespaces", nil,
 		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")

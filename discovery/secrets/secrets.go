@@ -44,15 +44,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// DefaultSelector finds the Secrets.
-const DefaultSelector = "autoscaling=true"
+// Label is on the Secrets.
+var Label = labels.Set{"autoscaling": "true"}
 
 // Options tune New.
 type Options struct {
 	// Namespace is where the Secrets are; required, so that the rights to read Secrets end there.
 	Namespace string
-	// Selector is a label selector; default DefaultSelector.
-	Selector string
 	// SyncWait bounds how long List waits for the first list of Secrets. Default 10s.
 	SyncWait time.Duration
 }
@@ -60,7 +58,6 @@ type Options struct {
 // Source is the watched Secrets. Run must run for List to answer.
 type Source struct {
 	options  Options
-	selector labels.Selector
 	store    cache.Store
 	informer cache.Controller
 	synced   chan struct{} // closed after the first list
@@ -75,24 +72,19 @@ func New(client kubernetes.Interface, options Options) (*Source, error) {
 	if options.Namespace == "" {
 		return nil, errors.New("watch offer secrets: the namespace is missing")
 	}
-	options.Selector = cmp.Or(options.Selector, DefaultSelector)
 	options.SyncWait = cmp.Or(options.SyncWait, 10*time.Second)
-	selector, err := labels.Parse(options.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("watch offer secrets: selector %q: %w", options.Selector, err)
-	}
-	s := &Source{options: options, selector: selector, synced: make(chan struct{})}
+	s := &Source{options: options, synced: make(chan struct{})}
 	secrets := client.CoreV1().Secrets(options.Namespace)
 	s.store, s.informer = cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = options.Selector
+				o.LabelSelector = Label.String()
 				list, err := secrets.List(ctx, o)
 				s.note(err)
 				return list, err
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = options.Selector
+				o.LabelSelector = Label.String()
 				w, err := secrets.Watch(ctx, o)
 				s.note(err)
 				return w, err
@@ -130,7 +122,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	case <-wait.Done():
 		_, why := s.trouble()
 		return nil, nil, fmt.Errorf("list secrets %s in namespace %s: not done yet: %w",
-			s.options.Selector, s.options.Namespace, cmp.Or(why, context.Cause(wait)))
+			Label, s.options.Namespace, cmp.Or(why, context.Cause(wait)))
 	}
 	var offers []fleet.Offer
 	var problems []discovery.Problem
@@ -141,7 +133,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	}
 	for _, item := range s.store.List() {
 		r, ok := item.(*record)
-		if !ok || !s.selector.Matches(labels.Set(r.Labels)) {
+		if !ok || !Label.AsSelector().Matches(labels.Set(r.Labels)) {
 			continue
 		}
 		if r.err != nil {

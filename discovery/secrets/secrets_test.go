@@ -353,8 +353,6 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	_, err := secrets.New(fake.NewClientset(), secrets.Options{})
 	require.ErrorContains(t, err, "the namespace is missing")
-	_, err = secrets.New(fake.NewClientset(), secrets.Options{Namespace: "n", Selector: "a=b=c"})
-	require.ErrorContains(t, err, `selector "a=b=c"`)
 }
 
 // byServer identifies a cluster by what the Secret's kubeconfig says now, as the real backend does.
@@ -400,7 +398,7 @@ func TestOnlyLabelledSecretsAreAskedForAndKept(t *testing.T) {
 	watching := func() bool {
 		for _, action := range client.Actions() {
 			if w, ok := action.(clienttesting.WatchAction); ok {
-				return w.GetWatchRestrictions().Labels.String() == secrets.DefaultSelector
+				return w.GetWatchRestrictions().Labels.String() == secrets.Label.String()
 			}
 		}
 		return false
@@ -408,7 +406,7 @@ func TestOnlyLabelledSecretsAreAskedForAndKept(t *testing.T) {
 	eventually(t, watching)
 	for _, action := range client.Actions() {
 		if l, ok := action.(clienttesting.ListAction); ok {
-			require.Equal(t, secrets.DefaultSelector, l.GetListRestrictions().Labels.String())
+			require.Equal(t, secrets.Label.String(), l.GetListRestrictions().Labels.String())
 			require.Equal(t, namespace, l.GetNamespace())
 		}
 	}
