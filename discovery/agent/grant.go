@@ -52,7 +52,7 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
 		return Verdict{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
 	}
 	asks := s.Spec.Resources
-	for _, name := range sortedNames(asks) {
+	for _, name := range slices.Sorted(maps.Keys(asks)) {
 		if amount := asks[name]; amount.Sign() < 0 {
 			return Verdict{Reason: reasonInvalid, Message: fmt.Sprintf("%s must not be negative", name)}
 		}
@@ -78,19 +78,11 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
 // lacking says what of the asks there is not, as "cpu 1 of 2"; "" when there is all.
 func lacking(has, asks corev1.ResourceList) string {
 	var missing []string
-	for _, name := range sortedNames(asks) {
+	for _, name := range slices.Sorted(maps.Keys(asks)) {
 		want, is := asks[name], has[name]
 		if is.Cmp(want) < 0 {
 			missing = append(missing, fmt.Sprintf("%s %s of %s", name, is.String(), want.String()))
 		}
 	}
 	return strings.Join(missing, ", ")
-}
-
-func sortedNames(amounts corev1.ResourceList) (names []corev1.ResourceName) {
-	for name := range amounts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -1,10 +1,10 @@
 package doctor
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	nodeutil "k8s.io/component-helpers/node/util"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
@@ -26,7 +26,8 @@ func (r *Report) nodes(in Installation, c *cluster) {
 		node := &c.nodes[n]
 		group, _, ours := fleet.ParseInstanceID(node.Spec.ProviderID)
 		spec, known := specs[group]
-		if !ours || !known || !isReady(node) {
+		_, ready := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady)
+		if !ours || !known || ready == nil || ready.Status != corev1.ConditionTrue {
 			continue
 		}
 		compared++
@@ -36,10 +37,4 @@ func (r *Report) nodes(in Installation, c *cluster) {
 		}
 	}
 	r.examined("%d virtual nodes against their templates", compared)
-}
-
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
