@@ -76,16 +76,9 @@ const (
 
 // cut keeps the first findings, and what is short of each.
 func (f Findings) cut() Findings {
-	if n := len(f.Nodes); n > maxFindings {
-		f.Nodes, f.MoreNodes = f.Nodes[:maxFindings], n-maxFindings
-	}
-	if n := len(f.Pods); n > maxFindings {
-		f.Pods, f.MorePods = f.Pods[:maxFindings], n-maxFindings
-	}
-	if n := len(f.Left); n > maxFindings {
-		f.Left, f.MoreLeft = f.Left[:maxFindings], n-maxFindings
-	}
-	f.Nodes, f.Pods, f.Left = slices.Clone(f.Nodes), slices.Clone(f.Pods), slices.Clone(f.Left) // they are the finders'
+	f.Nodes, f.MoreNodes = first(f.Nodes)
+	f.Pods, f.MorePods = first(f.Pods)
+	f.Left, f.MoreLeft = first(f.Left)
 	for n := range f.Nodes {
 		f.Nodes[n].Differs = brief(f.Nodes[n].Differs)
 	}
@@ -106,6 +99,12 @@ func (f Findings) cut() Findings {
 		}
 	}
 	return f
+}
+
+// first are a copy of the first findings, which are the finders', and how many there are more.
+func first[T any](findings []T) (kept []T, more int) {
+	n := min(len(findings), maxFindings)
+	return slices.Clone(findings[:n]), len(findings) - n
 }
 
 func (f Findings) size() int {

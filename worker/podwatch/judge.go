@@ -16,10 +16,7 @@ import (
 // misjudged are the pods that would fit on nodes of some of a group's providers, and not on those of others.
 func misjudged(pods []*corev1.Pod, groups []fleet.Snapshot, offers []market.Offer,
 	now time.Time) (found []market.MisjudgedPod) {
-	candidates := make([]choice.Candidate, len(offers))
-	for n, o := range offers {
-		candidates[n] = o.Candidate()
-	}
+	candidates := market.Market{Offers: offers}.Candidates()
 	var spans []span
 	for _, g := range groups {
 		if g.Spec != nil {

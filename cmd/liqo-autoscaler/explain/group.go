@@ -96,9 +96,8 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 			own[i.Provider]++
 		}
 	}
-	spec, candidates := *s.Spec, make([]choice.Candidate, len(w.Market.Offers))
+	spec, candidates := *s.Spec, w.Market.Candidates()
 	for n, o := range w.Market.Offers {
-		candidates[n] = o.Candidate()
 		candidates[n].Own = own[o.Provider]
 	}
 	g.Offers = choice.Choose(spec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Verdicts
