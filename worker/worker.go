@@ -102,17 +102,13 @@ func lanes(o Options, registered func() bool) []worker.Worker {
 }
 
 func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
-	stop := o.StopTimeout
-	if stop <= 0 {
-		stop = 10 * time.Second
-	}
 	options := worker.Options{
 		StickyScheduleToStartTimeout: 5 * time.Second,
 		DeadlockDetectionTimeout:     deadlockAfter(),
 		// A cancelled step must hear of it soon; the SDK otherwise holds heartbeats back for most of their timeout.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
-		WorkerStopTimeout:                stop,
+		WorkerStopTimeout:                cmp.Or(o.StopTimeout, 10*time.Second),
 		WorkflowTaskPollerBehavior:       pollers(),
 		ActivityTaskPollerBehavior:       pollers(),
 		DisableRegistrationAliasing:      true,
@@ -163,10 +159,7 @@ func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
 	o.onFatal = end
-	logger := o.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
+	logger := cmp.Or(o.Logger, slog.Default())
 	attributes, err := searchattr.Open(ctx, searchattr.Options{Temporal: o.Temporal, Namespace: o.Namespace,
 		Mode: o.SearchAttributes, Logger: logger})
 	if err != nil {

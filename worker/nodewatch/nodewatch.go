@@ -1,6 +1,7 @@
 package nodewatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -48,27 +49,15 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Parallel <= 0 {
-		o.Parallel = 4
-	}
-	if o.Bound <= 0 {
-		o.Bound = 10 * time.Second
-	}
-	if o.CallEvery <= 0 {
-		o.CallEvery = 15 * time.Second
-	}
-	if o.RetryFirst <= 0 {
-		o.RetryFirst = 100 * time.Millisecond
-	}
-	if o.RetryMax <= 0 {
-		o.RetryMax = 30 * time.Second
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	o.Parallel = cmp.Or(o.Parallel, 4)
+	o.Bound = cmp.Or(o.Bound, 10*time.Second)
+	o.CallEvery = cmp.Or(o.CallEvery, 15*time.Second)
+	o.RetryFirst = cmp.Or(o.RetryFirst, 100*time.Millisecond)
+	o.RetryMax = cmp.Or(o.RetryMax, 30*time.Second)
 	return o
 }
 

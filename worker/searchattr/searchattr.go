@@ -6,6 +6,7 @@
 package searchattr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,15 +79,9 @@ func Open(ctx context.Context, o Options) (*Gate, error) {
 		return nil, err
 	}
 	o.Mode = mode
-	if o.Namespace == "" {
-		o.Namespace = "default"
-	}
-	if o.Every <= 0 {
-		o.Every = time.Minute
-	}
-	if o.Retry <= 0 {
-		o.Retry = 2 * time.Second
-	}
+	o.Namespace = cmp.Or(o.Namespace, "default")
+	o.Every = cmp.Or(o.Every, time.Minute)
+	o.Retry = cmp.Or(o.Retry, 2*time.Second)
 	g := &Gate{o: o}
 	if mode == Off {
 		return g, nil
