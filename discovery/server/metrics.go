@@ -3,8 +3,8 @@ package server
 import (
 	"net/http"
 	"strconv"
-	"time"
 
+	"github.com/felixge/httpsnoop"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -24,22 +24,7 @@ func newMetrics(namespace string, registry prometheus.Registerer) *prometheus.Hi
 // measured is the route's handler.
 func (s *Server) measured(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
-		began, head := time.Now(), &head{ResponseWriter: w, status: http.StatusOK}
-		r.handle(head, request)
-		s.answered.WithLabelValues(r.name, strconv.Itoa(head.status)).Observe(time.Since(began).Seconds())
+		m := httpsnoop.CaptureMetrics(r.handle, w, request)
+		s.answered.WithLabelValues(r.name, strconv.Itoa(m.Code)).Observe(m.Duration.Seconds())
 	}
 }
-
-// head remembers the status.
-type head struct {
-	http.ResponseWriter
-	status int
-}
-
-func (h *head) WriteHeader(status int) {
-	h.status = status
-	h.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for http.ResponseController.
-func (h *head) Unwrap() http.ResponseWriter { return h.ResponseWriter }
