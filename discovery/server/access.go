@@ -97,7 +97,7 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 			"no writer has a URI of the client certificate, which are %v; was the writer removed?", uris)
 	}
 	if strings.EqualFold(scheme, "Bearer") && token != "" {
-		if who, ok := s.options.Writers.Authenticate(strings.TrimSpace(token)); ok {
+		if who, ok := s.options.Writers.Current().Authenticate(strings.TrimSpace(token)); ok {
 			return who, nil
 		}
 	}

@@ -92,8 +92,6 @@ type changing struct {
 
 func (c *changing) Current() Writers { c.mu.Lock(); defer c.mu.Unlock(); return c.ws }
 
-func (c *changing) Authenticate(token string) (Writer, bool) { return c.Current().Authenticate(token) }
-
 // set parses the rows of a writers file.
 func (c *changing) set(t *testing.T, rows ...string) {
 	t.Helper()

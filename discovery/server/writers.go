@@ -42,8 +42,6 @@ type Writer struct {
 
 // Authenticator knows who may come in.
 type Authenticator interface {
-	// Authenticate returns the writer of a token.
-	Authenticate(token string) (Writer, bool)
 	// Current are all writers.
 	Current() Writers
 }
@@ -51,7 +49,7 @@ type Authenticator interface {
 // Writers are an Authenticator.
 type Writers []Writer
 
-// Authenticate takes the same time for every writer and for unknown tokens.
+// Authenticate returns the writer of a token. It takes the same time for every writer and for unknown tokens.
 func (ws Writers) Authenticate(token string) (Writer, bool) {
 	sum := sha256.Sum256([]byte(token))
 	found := -1
@@ -193,11 +191,6 @@ func OpenWriters(path string) (*WritersFile, error) {
 		return nil, fmt.Errorf("open writers file %s: %w", path, err)
 	}
 	return &WritersFile{files}, nil
-}
-
-// Authenticate implements Authenticator.
-func (f *WritersFile) Authenticate(token string) (Writer, bool) {
-	return f.Current().Authenticate(token)
 }
 
 // Current implements Authenticator; of a file with a fault it is nobody.

@@ -37,7 +37,7 @@ func TestParseWritersRefuses(t *testing.T) {
 func TestWritersFileFollowsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "writers.yaml")
 	write := func(content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o600)) }
-	in := func(f *WritersFile, token string) bool { _, ok := f.Authenticate(token); return ok }
+	in := func(f *WritersFile, token string) bool { _, ok := f.Current().Authenticate(token); return ok }
 	_, err := OpenWriters(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
 
