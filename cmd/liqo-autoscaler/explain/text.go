@@ -5,20 +5,15 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // page collects lines; what providers and pods wrote cannot break the terminal.
 type page struct{ strings.Builder }
 
 func (p *page) line(depth int, format string, args ...any) {
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, fmt.Sprintf(format, args...))
-	p.WriteString(strings.Repeat("  ", depth) + text + "\n")
+	p.WriteString(strings.Repeat("  ", depth) + shorten.OneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
 func (p *page) to(out io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Conformance is how a provider keeps to what Cluster Autoscaler takes for granted.
@@ -41,7 +42,8 @@ func (c Conformance) Table(out io.Writer, look Look) error {
 	}
 	for _, r := range c.Rules {
 		if r.Verdict == conformance.Failed {
-			fmt.Fprintf(out, "\n%s: %s\n  seen: %s\n  why:  %s\n  fix:  %s\n", r.ID, r.Demands, oneLine(r.Seen), r.Source, r.Fix)
+			fmt.Fprintf(out, "\n%s: %s\n  seen: %s\n  why:  %s\n  fix:  %s\n", r.ID, r.Demands,
+				shorten.OneLine(r.Seen), r.Source, r.Fix)
 		}
 	}
 	fmt.Fprintf(out, "\n%d rules: %d passed, %d failed, %d skipped\n", len(c.Rules), c.Count(conformance.Passed),

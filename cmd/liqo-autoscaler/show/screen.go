@@ -52,7 +52,7 @@ func (s Screen) Draw(out io.Writer, look Look, width, height int) error {
 	}
 	lines = lines[:min(len(lines), height)]
 	for n := range lines {
-		lines[n] = shorten.To(oneLine(lines[n]), width)
+		lines[n] = shorten.To(shorten.OneLine(lines[n]), width)
 	}
 	_, err = io.WriteString(out, strings.Join(lines, "\n"))
 	return err

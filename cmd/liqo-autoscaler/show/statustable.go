@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -58,7 +59,8 @@ type section struct {
 	rows   [][]string
 }
 
-// sections are the tables below that of the groups. The text of a group's condition is not cut: its end says what to do.
+// sections are the tables below that of the groups. The text of a group's condition is not cut: its end says what to
+// do.
 func (s Status) sections(look Look) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
@@ -174,7 +176,7 @@ func ChangeHeader(out io.Writer) error {
 // Row prints one change.
 func (c Change) Row(out io.Writer, look Look) error {
 	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(),
-		cmp.Or(string(c.Phase), none), strconv.Itoa(c.Target), cmp.Or(oneLine(c.Provider), none), c.attempt(),
-		oneLine(cmp.Or(look.cut(c.why()), none)))
+		cmp.Or(string(c.Phase), none), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), none), c.attempt(),
+		shorten.OneLine(cmp.Or(look.cut(c.why()), none)))
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -35,7 +34,7 @@ func table(out io.Writer, header []string, rows [][]string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
 		for i := range row {
-			row[i] = cmp.Or(oneLine(row[i]), none)
+			row[i] = cmp.Or(shorten.OneLine(row[i]), none)
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
@@ -50,16 +49,6 @@ func rowsOf[T any](items []T, row func(item T) []string) (rows [][]string) {
 		rows = append(rows, row(item))
 	}
 	return rows
-}
-
-// oneLine keeps a cell from breaking the table or the terminal.
-func oneLine(cell string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, cell)
 }
 
 func (l Look) cut(text string) string {
