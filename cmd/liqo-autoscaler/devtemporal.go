@@ -175,7 +175,7 @@ func answers(ctx context.Context, target *connect.Target) error {
 		return err
 	}
 	defer t.Close()
-	_, err = t.CountWorkflow(ctx, countRequest(target.Namespace))
+	_, err = t.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: target.Namespace})
 	return err
 }
 
@@ -192,8 +192,4 @@ func (d *devTemporal) stop() {
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
 		<-d.ended
 	}
-}
-
-func countRequest(namespace string) *workflowservice.CountWorkflowExecutionsRequest {
-	return &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace}
 }

@@ -43,7 +43,7 @@ instead, as the worker does.`,
 			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
 		}),
 	}
-	cmd.AddCommand(append(newOffersWrite(), newOffersRepin(c))...)
+	cmd.AddCommand(newOffersAdd(), newOffersPut(), newOffersDelete(), newOffersValidate(), newOffersRepin(c))
 	f.register(cmd)
 	from.register(cmd)
 	c.registerHub(cmd)

@@ -19,11 +19,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 )
 
-// newOffersWrite are the commands that change or check offers.
-func newOffersWrite() []*cobra.Command {
-	return []*cobra.Command{newOffersAdd(), newOffersPut(), newOffersDelete(), newOffersValidate()}
-}
-
 func newOffersPut() *cobra.Command {
 	return onServer(&cobra.Command{
 		Use:   "put FILE",

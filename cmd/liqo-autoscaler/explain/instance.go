@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,7 +40,9 @@ func OfInstance(name, group string, view *fleet.InstanceView, waits string, reco
 			i.Node = fleet.ObjectName(name, v.Attempt)
 		}
 	}
-	slices.SortStableFunc(i.Records, ByTime)
+	slices.SortStableFunc(i.Records, func(a, b Record) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Workflow, b.Workflow))
+	})
 	if len(i.Records) > 0 {
 		i.DataFrom = i.Records[0].At
 	} else {

@@ -1,8 +1,6 @@
 package explain
 
 import (
-	"errors"
-	"strings"
 	"time"
 
 	"go.temporal.io/api/common/v1"
@@ -163,17 +161,6 @@ func (r *reader) add(e *history.HistoryEvent, what string, f *fleet.Failure) {
 
 // decode reads the first of the payloads; false when it is not such a thing.
 func decode(from *common.Payloads, out any) bool {
-	err := errors.New("there is none")
-	if len(from.GetPayloads()) > 0 {
-		err = converter.GetDefaultDataConverter().FromPayload(from.GetPayloads()[0], out)
-	}
-	return err == nil
-}
-
-// ByTime reports whether a is of before b, for sorting.
-func ByTime(a, b Record) int {
-	if c := a.At.Compare(b.At); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Workflow, b.Workflow)
+	payloads := from.GetPayloads()
+	return len(payloads) > 0 && converter.GetDefaultDataConverter().FromPayload(payloads[0], out) == nil
 }
