@@ -70,36 +70,29 @@ type cluster struct {
 // readCluster reads what the checks share. What cannot be read is noted in the report.
 func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	c := &cluster{kube: in.Kube, offloaded: -1}
-	if v, err := in.Kube.Discovery().ServerVersion(); err != nil {
-		r.skipped("version of the consumer's Kubernetes", err)
-	} else if c.version, err = version.ParseGeneric(v.GitVersion); err != nil {
-		r.skipped("version of the consumer's Kubernetes", err)
+	v, err := in.Kube.Discovery().ServerVersion()
+	if err == nil {
+		c.version, err = version.ParseGeneric(v.GitVersion)
 	}
-	if list, err := in.Kube.Discovery().ServerGroups(); err != nil {
-		r.skipped("APIs of the consumer cluster", err)
-	} else {
+	r.skipped("version of the consumer's Kubernetes", err)
+	if list, err := in.Kube.Discovery().ServerGroups(); !r.skipped("APIs of the consumer cluster", err) {
 		for _, g := range list.Groups {
 			c.groups = append(c.groups, g.Name)
 		}
 	}
-	if list, err := in.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{}); err != nil {
-		r.skipped("Deployments", err)
-	} else {
+	list, err := in.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+	if !r.skipped("Deployments", err) {
 		c.deployments = true
 		for n := range list.Items {
 			c.sort(&list.Items[n])
 		}
 	}
 	virtual := metav1.ListOptions{LabelSelector: "liqo.io/type=virtual-node"}
-	if list, err := in.Kube.CoreV1().Nodes().List(ctx, virtual); err != nil {
-		r.skipped("Nodes", err)
-	} else {
+	if list, err := in.Kube.CoreV1().Nodes().List(ctx, virtual); !r.skipped("Nodes", err) {
 		c.nodes = list.Items
 	}
 	offloaded := metav1.ListOptions{LabelSelector: "liqo.io/scheduling-enabled=true"}
-	if list, err := in.Kube.CoreV1().Namespaces().List(ctx, offloaded); err != nil {
-		r.skipped("Namespaces", err)
-	} else {
+	if list, err := in.Kube.CoreV1().Namespaces().List(ctx, offloaded); !r.skipped("Namespaces", err) {
 		c.offloaded = len(list.Items)
 	}
 	return c

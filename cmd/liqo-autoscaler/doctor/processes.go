@@ -66,8 +66,7 @@ func (r *Report) rights(ctx context.Context, c *cluster) {
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: right.Verb, Group: right.Group,
 					Resource: resource, Subresource: sub}}}
 			got, err := c.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			if err != nil {
-				r.skipped("permissions of "+user, err)
+			if r.skipped("permissions of "+user, err) {
 				return
 			}
 			if !got.Status.Allowed {

@@ -43,8 +43,7 @@ func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, no
 		r.add("provider-kubernetes-too-old", where, "its version is %s", parsed)
 	}
 	list, err := p.Kube.Discovery().ServerGroups()
-	if err != nil {
-		r.skipped("APIs of "+where, err)
+	if r.skipped("APIs of "+where, err) {
 		return
 	}
 	if !slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == "authentication.liqo.io" }) {
@@ -64,8 +63,7 @@ func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, no
 // versions judges the versions of Liqo on both sides, the provider's in the namespace of the consumer's.
 func (r *Report) versions(ctx context.Context, p Provider, here *appsv1.Deployment, where string) {
 	there, err := p.Kube.AppsV1().Deployments(here.Namespace).Get(ctx, liqoversion.Deployment, metav1.GetOptions{})
-	if err != nil {
-		r.skipped("the version of Liqo at "+where, err)
+	if r.skipped("the version of Liqo at "+where, err) {
 		return
 	}
 	r.examined("%s: Liqo %s", where, liqoversion.Of(there))
@@ -87,8 +85,7 @@ func (r *Report) providerMay(ctx context.Context, p Provider, where string) {
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "liqo-tenant-" + p.ConsumerID,
 				Verb: right.Verb, Group: right.Group, Resource: right.Resource}}}
 		got, err := p.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			r.skipped("permissions at "+where, err)
+		if r.skipped("permissions at "+where, err) {
 			return
 		}
 		if !got.Status.Allowed {

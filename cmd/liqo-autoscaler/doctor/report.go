@@ -43,8 +43,12 @@ func (r *Report) examined(format string, args ...any) {
 	r.Examined = append(r.Examined, fmt.Sprintf(format, args...))
 }
 
-func (r *Report) skipped(what string, err error) {
-	r.NotExamined = append(r.NotExamined, fmt.Sprintf("%s: %v", what, err))
+// skipped reports whether something could not be read, and notes that.
+func (r *Report) skipped(what string, err error) bool {
+	if err != nil {
+		r.NotExamined = append(r.NotExamined, fmt.Sprintf("%s: %v", what, err))
+	}
+	return err != nil
 }
 
 // Text writes the report for people, errors first.
