@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
@@ -99,16 +100,12 @@ func (r Report) Text(out io.Writer) error {
 		_, err := fmt.Fprintln(out, "No node groups run.")
 		return err
 	}
-	_, err := fmt.Fprintf(out, "Cost from %s to %s, UTC\n\n", r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
-	if err != nil {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Cost from %s to %s, UTC\n\n", r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
+	if err := table(&b, []string{"GROUP", "PROVIDER", "COST", "PER HOUR NOW"}, r.sums()); err != nil {
 		return err
 	}
-	if err := table(out, []string{"GROUP", "PROVIDER", "COST", "PER HOUR NOW"}, r.sums()); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(out); err != nil {
-		return err
-	}
+	b.WriteByte('\n')
 	for _, g := range r.Groups {
 		text := "has no data yet"
 		if !g.Since.IsZero() {
@@ -117,11 +114,10 @@ func (r Report) Text(out io.Writer) error {
 		if g.Unpriced > 0 {
 			text += fmt.Sprintf("; %.1f hours of nodes are not in the sums: their offers had no price", g.Unpriced.Hours())
 		}
-		if _, err := fmt.Fprintf(out, "%s %s\n", g.Name, text); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "%s %s\n", g.Name, text)
 	}
-	return nil
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // sums are the rows of the text: each group's providers, and all of a currency.
