@@ -17,15 +17,9 @@ import (
 )
 
 func newConfig() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check and show the node-group config, and generate Cluster Autoscaler's",
-		Args:  cobra.NoArgs,
-		// or cobra lets a misspelt command pass
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRun: endAtOnce,
-	}
-	cmd.AddCommand(newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
+	cmd := parent("config", "Check and show the node-group config, and generate Cluster Autoscaler's",
+		newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
+	cmd.PersistentPreRun = endAtOnce
 	return cmd
 }
 

@@ -177,13 +177,7 @@ func addOffer(ctx context.Context, kube kubernetes.Interface, namespace, name st
 }
 
 func newWriters() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "writers",
-		Short: "Check the discovery server's writers file",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(&cobra.Command{
+	return parent("writers", "Check the discovery server's writers file", &cobra.Command{
 		Use:    "validate FILE",
 		Short:  "Check a writers file; fails with all errors, one per line",
 		Args:   cobra.ExactArgs(1),
@@ -201,5 +195,4 @@ func newWriters() *cobra.Command {
 			return err
 		},
 	})
-	return cmd
 }

@@ -48,6 +48,15 @@ func newRoot() *cobra.Command {
 	return root
 }
 
+// parent makes a command that only has others below it; alone it prints its help. Without RunE cobra would let a
+// misspelt command pass.
+func parent(use, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 func (c *common) registerHub(cmd *cobra.Command) {
 	c.hub = fleet.DefaultHub
 	cmd.Flags().Var((*hubFlag)(&c.hub), "hub", "name of this installation, as in the file of the node groups")

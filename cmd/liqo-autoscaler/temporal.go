@@ -23,14 +23,8 @@ import (
 )
 
 func newTemporal(c *common) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "temporal",
-		Short: "Prepare a Temporal service for liqo-autoscaler, and set the workers' current version",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTemporalSetup(c), newSetCurrentVersion(c))
-	return cmd
+	return parent("temporal", "Prepare a Temporal service for liqo-autoscaler, and set the workers' current version",
+		newTemporalSetup(c), newSetCurrentVersion(c))
 }
 
 type setupFlags struct{ retention, wait time.Duration }
