@@ -17,14 +17,11 @@ var sdkSeconds = []float64{.005, .01, .025, .1, .5, 1, 5, 15, 60, 300, 900}
 
 // Temporal makes the handler for client.Options.MetricsHandler and registers what it measures: the SDK's own metrics
 // under their documented names, temporal_*, counters with _total and latencies in seconds. onError hears of a metric
-// that cannot be made, which is then left out; nil means nobody does.
+// that cannot be made, which is then left out.
 func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHandler, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(reg), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
 		return nil, fmt.Errorf("make metrics of the Temporal SDK: %w", err)
-	}
-	if onError == nil {
-		onError = func(error) {} // the handler's own default panics
 	}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithView(sdkView))
 	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{

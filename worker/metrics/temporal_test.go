@@ -53,7 +53,7 @@ func TestTemporalMetricsAreExported(t *testing.T) {
 func TestNothingIsGlobal(t *testing.T) {
 	for range 2 {
 		reg := metrics.NewRegistry("v")
-		_, err := metrics.Temporal(reg, nil)
+		_, err := metrics.Temporal(reg, func(error) {})
 		require.NoError(t, err)
 		_, err = metrics.NewSteps(reg)
 		require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 )
 
-// Differing knows the Nodes that are not as Cluster Autoscaler was told. The zero value is ready for use, many may use
-// it at once, and nil counts nothing.
+// Differing knows the Nodes that are not as Cluster Autoscaler was told. The zero value is ready for use, and many may
+// use it at once.
 type Differing struct {
 	mu    sync.Mutex
 	nodes map[string]compared // by name
@@ -29,11 +29,7 @@ func (d *Differing) Of() map[string]int {
 	defer d.mu.Unlock()
 	of := map[string]int{}
 	for _, n := range d.nodes {
-		if len(n.differs) > 0 {
-			of[n.group]++
-		} else {
-			of[n.group] += 0
-		}
+		of[n.group] += min(len(n.differs), 1)
 	}
 	return of
 }
@@ -50,11 +46,8 @@ func (d *Differing) Nodes() (nodes []market.DifferentNode) {
 	return nodes
 }
 
-// Set counts the Node, by its name; on nil it does nothing.
+// Set counts the Node, by its name.
 func (d *Differing) Set(node, group string, differs []string) {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.nodes == nil {
@@ -64,9 +57,6 @@ func (d *Differing) Set(node, group string, differs []string) {
 }
 
 func (d *Differing) drop(node string) {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.nodes, node)

@@ -53,6 +53,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
+	o.Differing = cmp.Or(o.Differing, &Differing{})
 	o.Parallel = cmp.Or(o.Parallel, 4)
 	o.Bound = cmp.Or(o.Bound, 10*time.Second)
 	o.CallEvery = cmp.Or(o.CallEvery, 15*time.Second)

@@ -28,7 +28,7 @@ const (
 )
 
 // Watch looks at the pending pods now and then. The fields are set before its first Look, and then it may be used by
-// many at once. On nil it finds nothing.
+// many at once.
 type Watch struct {
 	Pods   typed.PodsGetter // nil: there are none
 	Groups func(ctx context.Context) ([]fleet.Snapshot, error)
@@ -42,12 +42,9 @@ type Watch struct {
 
 // Of is how many pods each node group is misjudged for; a group with none is absent.
 func (w *Watch) Of() map[string]int {
-	of := map[string]int{}
-	if w == nil {
-		return of
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	of := map[string]int{}
 	for _, p := range w.found {
 		of[p.Group]++
 	}
@@ -60,7 +57,7 @@ func (w *Watch) Forget() { w.keep(time.Time{}, nil, nil) }
 // Look returns the misjudged pods by namespace and name, as they were at most half a minute ago. While pods or groups
 // cannot be read there are none, which is logged.
 func (w *Watch) Look(ctx context.Context, offers []market.Offer) []market.MisjudgedPod {
-	if w == nil || w.Pods == nil {
+	if w.Pods == nil {
 		return nil
 	}
 	now := time.Now()

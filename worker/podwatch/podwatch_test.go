@@ -189,7 +189,4 @@ func TestLooksNowAndThen(t *testing.T) {
 
 func TestWithoutAClusterThereAreNoPods(t *testing.T) {
 	require.Empty(t, (&podwatch.Watch{}).Look(t.Context(), newScene().offers))
-	var none *podwatch.Watch
-	require.Empty(t, none.Look(t.Context(), nil))
-	require.Empty(t, none.Of())
 }
