@@ -22,7 +22,7 @@ import (
 // devTemporal is the Temporal dev server beside this process; without cmd it is one that was running before, and stays.
 type devTemporal struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed once cmd has ended
+	ended context.Context // ends with cmd
 }
 
 // temporalScript runs a Temporal dev server; it is in the repository's root.
@@ -32,7 +32,7 @@ const temporalScript = "temporal-dev.sh"
 // answers. A Temporal that answers at the address already is used as it is.
 func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out io.Writer) (*devTemporal, error) {
 	if answers(ctx, target) == nil {
-		return &devTemporal{}, nil
+		return &devTemporal{ended: context.Background()}, nil
 	}
 	host, port, err := net.SplitHostPort(target.Address)
 	if err != nil {
@@ -57,19 +57,14 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
 	}
-	d := &devTemporal{cmd: cmd, ended: make(chan struct{})}
-	go func() { _ = cmd.Wait(); close(d.ended) }()
+	ended, end := context.WithCancel(context.Background())
+	d := &devTemporal{cmd: cmd, ended: ended}
+	go func() { _ = cmd.Wait(); end() }()
 	waiting, enough := context.WithCancel(ctx)
 	defer enough()
-	go func() {
-		select {
-		case <-d.ended:
-			enough()
-		case <-waiting.Done():
-		}
-	}()
+	defer context.AfterFunc(ended, enough)()
 	err = waitFor(waiting, 10*time.Minute, func() error { return answers(waiting, target) })
-	if err != nil && d.hasEnded() {
+	if err != nil && ended.Err() != nil {
 		return nil, fmt.Errorf("the Temporal dev server did not start (ports: --temporal-address, --temporal-ui-port): %s",
 			lastLine(logFile.Name()))
 	}
@@ -112,15 +107,6 @@ func findScript(folders ...string) (string, error) {
 		temporalScript, strings.Join(folders, " or "))
 }
 
-func (d *devTemporal) hasEnded() bool {
-	select {
-	case <-d.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // note says that Ctrl-C will leave the server alone, which people do not expect of one that an earlier run left behind.
 func (d *devTemporal) note() string {
 	if d.cmd == nil {
@@ -132,7 +118,7 @@ func (d *devTemporal) note() string {
 // mourn says so when the server ends by itself; all else waits for one to come back.
 func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
-	case <-d.ended:
+	case <-d.ended.Done():
 		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: "+
 			"work in progress continues then")
 	case <-ctx.Done():
@@ -181,15 +167,15 @@ func answers(ctx context.Context, target *connect.Target) error {
 
 // stop ends the server as Ctrl-C would, and kills it when it does not.
 func (d *devTemporal) stop() {
-	if d.cmd == nil || d.hasEnded() {
+	if d.cmd == nil || d.ended.Err() != nil {
 		return
 	}
 	pid := d.cmd.Process.Pid
 	_ = syscall.Kill(-pid, syscall.SIGINT)
 	select {
-	case <-d.ended:
+	case <-d.ended.Done():
 	case <-time.After(10 * time.Second):
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
-		<-d.ended
+		<-d.ended.Done()
 	}
 }
