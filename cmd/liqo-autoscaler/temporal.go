@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -92,15 +93,15 @@ func reached(ctx context.Context, t client.Client, target *connect.Target, limit
 // patiently tries until that succeeds or is not to be done again, the limit is over or ctx ends, and says on errOut what
 // it waits for, each reason once.
 func patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
-	end, told := time.Now().Add(limit), ""
+	end := time.Now().Add(limit)
+	var told told.Once
 	for {
 		again, err := try()
 		if err == nil || !again || !time.Now().Before(end) {
 			return err
 		}
-		if told != err.Error() {
-			told = err.Error()
-			fmt.Fprintln(errOut, "waiting:", told)
+		if told.IsNew(err) {
+			fmt.Fprintln(errOut, "waiting:", err)
 		}
 		if !wait.For(ctx, time.Second) {
 			return err

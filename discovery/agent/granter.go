@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -46,17 +47,14 @@ const roundWithin = 10 * time.Second
 // run answers until ctx ends. waits has a value when a slice may have come.
 func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	g.unsure = map[types.UID]bool{}
-	said := ""
+	var told told.Once
 	for ctx.Err() == nil {
 		again, err := g.round(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil && err.Error() != said:
-			said = err.Error()
+		}
+		if told.IsNew(err) {
 			g.log.Warn("ResourceSlices cannot be answered", "error", err)
-		case err == nil:
-			said = ""
 		}
 		if again || err != nil {
 			wait.For(ctx, jitter(writeEvery))

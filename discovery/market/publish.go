@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -43,18 +44,17 @@ type Publisher struct {
 
 // Run publishes until ctx ends. What fails is logged and tried again.
 func (p Publisher) Run(ctx context.Context) {
-	last, lastError := Market{}, ""
+	var last Market
+	var told told.Once
 	for ok := true; ok; ok = wait.For(ctx, lookEvery) {
 		next, err := p.publish(ctx, last)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil && err.Error() != lastError:
-			p.Logger.Warn("the market cannot be published", "error", err)
-			lastError = err.Error()
-		case err == nil:
-			last, lastError = next, ""
 		}
+		if told.IsNew(err) {
+			p.Logger.Warn("the market cannot be published", "error", err)
+		}
+		last = next
 	}
 }
 

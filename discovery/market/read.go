@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -36,17 +37,14 @@ func NewReader(store Store, log *slog.Logger) *Reader { return &Reader{store: st
 
 // Run reads until ctx ends.
 func (r *Reader) Run(ctx context.Context) {
-	lastError := ""
+	var told told.Once
 	for ok := true; ok; ok = wait.For(ctx, readEvery) {
 		err := r.Read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && err.Error() != lastError {
+		if told.IsNew(err) {
 			r.log.Warn("the market cannot be read: each node group appears to have room for one more node", "error", err)
-			lastError = err.Error()
-		} else if err == nil {
-			lastError = ""
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 )
 
 const maxBytes = 4 << 20
@@ -29,7 +31,7 @@ type Files[T any] struct {
 	version string // of the value
 	read    string // the version read last, good or not; "" when the files could not be read
 	err     error
-	logged  string // the error logged last
+	logged  told.Once
 }
 
 // Open reads the files for the first time; they must be good. parse gets their contents in the order of the paths.
@@ -70,16 +72,11 @@ func (f *Files[T]) look() {
 // Latest is Get for callers that cannot return an error: each new one is logged once.
 func (f *Files[T]) Latest(log *slog.Logger, message string) T {
 	value, _, err := f.Get()
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if text != f.logged && text != "" {
-		log.Error(message, "error", text)
+	if f.logged.IsNew(err) {
+		log.Error(message, "error", err)
 	}
-	f.logged = text
 	return value
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -37,7 +38,7 @@ type Watch struct {
 	mu     sync.Mutex // guards what follows
 	looked time.Time
 	found  []market.MisjudgedPod
-	failed string // the last error, told once
+	told   told.Once
 }
 
 // Of is how many pods each node group is misjudged for; a group with none is absent.
@@ -81,11 +82,7 @@ func (w *Watch) keep(looked time.Time, found []market.MisjudgedPod, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looked, w.found = looked, found
-	switch {
-	case err == nil:
-		w.failed = ""
-	case w.failed != err.Error():
-		w.failed = err.Error()
+	if w.told.IsNew(err) {
 		w.Logger.Warn("pending pods cannot be judged", "error", err)
 	}
 }

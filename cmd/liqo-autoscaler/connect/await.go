@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -38,7 +39,7 @@ func (t *Target) Await(ctx context.Context, c client.Client, log *slog.Logger) e
 }
 
 func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
-	var told string
+	var told told.Once
 	var refused time.Time // since when
 	for ctx.Err() == nil {
 		err := t.Check(ctx, c)
@@ -54,9 +55,8 @@ func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, p
 		case time.Since(refused) >= patience:
 			return err
 		}
-		if text := err.Error(); text != told && ctx.Err() == nil {
-			log.Warn("waiting for Temporal", "address", t.Address, "namespace", t.Namespace, "error", text)
-			told = text
+		if told.IsNew(err) && ctx.Err() == nil {
+			log.Warn("waiting for Temporal", "address", t.Address, "namespace", t.Namespace, "error", err)
 		}
 		wait.For(ctx, askEvery)
 	}
