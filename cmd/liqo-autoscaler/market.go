@@ -113,17 +113,14 @@ func serverOptions(ctx context.Context, file *config.File, cfg config.Config, of
 		return grpcserver.Options{}, errors.New("a node group has `per`: say with --market-namespace or --market-file " +
 			"where the worker publishes the offers")
 	}
-	o := grpcserver.Options{
-		Logger: log, Version: file.Hash(), Limits: cfg.Limits, Specs: cfg.NodeGroups, Reload: reload(file),
-	}
 	groups := &derive.Groups{Log: log, Max: offered.maxDerived}
+	o := grpcserver.Options{Logger: log, Version: file.Hash(), Limits: cfg.Limits, Derived: groups}
 	if offered.Reader != nil {
 		if err := offered.Read(ctx); err != nil {
 			log.Info("the market cannot be read yet", "why", err)
 		}
 		o.Market, groups.Market = offered.Current, offered.Current
 	}
-	o.Derived = groups
 	o.Specs, o.Reload = groups.Follow(grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits}, reload(file))
 	return o, nil
 }
