@@ -6,16 +6,15 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // sources say where offers come from. At least one is needed; several are merged: of a provider that two declare, the
@@ -64,38 +63,26 @@ func (s sources) check() error {
 // offers are the catalog of all sources, and what keeps it current.
 type offers struct {
 	discovery.Catalog
-	watches []func(context.Context) error
+	// watch blocks until ctx ends; meanwhile the catalog can answer.
+	watch func(ctx context.Context) error
 }
 
-// watch blocks until ctx ends; meanwhile the catalog can answer.
-func (o *offers) watch(ctx context.Context) error {
-	g, run := errgroup.WithContext(ctx)
-	for _, watch := range o.watches {
-		g.Go(func() error { return watch(run) })
-	}
-	g.Go(func() error {
-		<-run.Done()
-		return nil
-	})
-	return g.Wait()
-}
-
-// open makes the catalog of all sources, each provider identified by identifier. consumer is the access to the consumer
+// open makes the catalog of all sources, each provider identified by the backend. consumer is the access to the consumer
 // cluster, nil when there is none.
-func (s sources) open(identifier discovery.Identifier, consumer *rest.Config, hub workflows.Hub) (*offers, error) {
+func (s sources) open(b backend.Backend, consumer *rest.Config, hub workflows.Hub) (*offers, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	var all []discovery.Source
-	out := &offers{}
-	options := discovery.Options{Peered: peered(identifier), Hub: string(hub)}
+	out := &offers{watch: func(ctx context.Context) error { <-ctx.Done(); return nil }}
+	options := discovery.Options{Peered: b.Peers, Hub: string(hub)}
 	if s.secretsNamespace != "" {
 		source, err := s.secrets(consumer)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, source)
-		out.watches = append(out.watches, source.Run)
+		out.watch = source.Run
 		options.SecretVersion = source.Version
 	}
 	for _, path := range s.files {
@@ -103,11 +90,10 @@ func (s sources) open(identifier discovery.Identifier, consumer *rest.Config, hu
 		if err != nil {
 			return nil, err
 		}
-		if len(s.files) == 1 {
-			all = append(all, source)
-		} else {
-			all = append(all, renamed{source, "file " + path})
+		if len(s.files) > 1 {
+			source.Rename("file " + path)
 		}
+		all = append(all, source)
 	}
 	if s.server.URL != "" {
 		connection, err := client.New(s.server)
@@ -122,7 +108,7 @@ func (s sources) open(identifier discovery.Identifier, consumer *rest.Config, hu
 	}
 	var catalogs []discovery.NamedCatalog
 	for _, source := range all {
-		catalogs = append(catalogs, discovery.Resolve(source, identifier, options))
+		catalogs = append(catalogs, discovery.Resolve(source, b, options))
 	}
 	out.Catalog = catalogs[0]
 	if len(catalogs) > 1 {
@@ -140,41 +126,4 @@ func (s sources) secrets(consumer *rest.Config) (*secrets.Source, error) {
 		return nil, fmt.Errorf("open consumer cluster for offer secrets: %w", err)
 	}
 	return secrets.New(access, secrets.Options{Namespace: s.secretsNamespace})
-}
-
-// peerLister lists our peerings. backend.Inventory is one.
-type peerLister interface {
-	Peers(ctx context.Context) ([]fleet.Provider, error)
-}
-
-// peered is the way to list our peerings; nil when there is none.
-func peered(identifier discovery.Identifier) func(context.Context) ([]fleet.Provider, error) {
-	if lists, ok := identifier.(peerLister); ok {
-		return lists.Peers
-	}
-	return nil
-}
-
-// renamed tells sources of one kind apart in Problems.
-type renamed struct {
-	discovery.Source
-	name string
-}
-
-// Claims implements discovery.Claimant, as the source in it does.
-func (r renamed) Claims() bool {
-	c, ok := r.Source.(discovery.Claimant)
-	return ok && c.Claims()
-}
-
-// Name implements discovery.Source.
-func (r renamed) Name() string { return r.name }
-
-// List implements discovery.Source.
-func (r renamed) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
-	offers, problems, err := r.Source.List(ctx)
-	for i := range problems {
-		problems[i].Source = r.name
-	}
-	return offers, problems, err
 }

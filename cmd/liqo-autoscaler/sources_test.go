@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -29,18 +30,20 @@ func TestSourcesCheck(t *testing.T) {
 		"needs --discovery-secret-namespaces": {server: client.Options{URL: "https://there", TokenFile: "token"}},
 	} {
 		require.ErrorContains(t, s.check(), says)
-		_, err := s.open(nil, nil, "")
+		_, err := s.open(bySecret{}, nil, "")
 		require.ErrorContains(t, err, says)
 	}
 	require.NoError(t, sources{files: []string{"a", "b"}, secretsNamespace: "lend", server: server}.check())
-	_, err := sources{secretsNamespace: "lend"}.open(nil, nil, "")
+	_, err := sources{secretsNamespace: "lend"}.open(bySecret{}, nil, "")
 	require.ErrorContains(t, err, "use --backend liqo")
-	_, err = sources{files: []string{"missing.yaml"}}.open(nil, nil, "")
+	_, err = sources{files: []string{"missing.yaml"}}.open(bySecret{}, nil, "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // bySecret takes a Secret's name for the provider's id.
-type bySecret struct{}
+type bySecret struct{ backend.Backend }
+
+func (bySecret) Peers(context.Context) ([]fleet.Provider, error) { return nil, nil }
 
 func (bySecret) Identify(_ context.Context, c fleet.Credentials) (string, error) {
 	return c.SecretRef.Name, nil

@@ -33,8 +33,8 @@ import (
 
 // Source is the file.
 type Source struct {
-	path  string
-	files *reload.Files[[]fleet.Offer]
+	name, path string
+	files      *reload.Files[[]fleet.Offer]
 }
 
 // Open reads the file for the first time. A fault is an error here: there is no last good version yet.
@@ -48,11 +48,14 @@ func Open(path string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open offers file %s:\n%w", path, err)
 	}
-	return &Source{path: abs, files: files}, nil
+	return &Source{name: "file", path: abs, files: files}, nil
 }
 
 // Name implements discovery.Source.
-func (s *Source) Name() string { return "file" }
+func (s *Source) Name() string { return s.name }
+
+// Rename tells the source apart from others of its kind. Not while it is in use.
+func (s *Source) Rename(name string) { s.name = name }
 
 // List implements discovery.Source. It never fails: see the package comment.
 func (s *Source) List(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
