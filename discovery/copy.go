@@ -23,6 +23,5 @@ func copied[T any](what *T) *T {
 	if what == nil {
 		return nil
 	}
-	another := *what
-	return &another
+	return new(*what)
 }

@@ -14,8 +14,7 @@ import (
 func Epoch(o fleet.Offer) string {
 	o.Epoch, o.ReadAt = "", time.Time{}
 	if o.Expires != nil {
-		utc := o.Expires.UTC()
-		o.Expires = &utc
+		o.Expires = new(o.Expires.UTC())
 	}
 	b, err := json.Marshal(o) // an Offer holds nothing that cannot be marshalled, but a price could be no number
 	if err != nil {

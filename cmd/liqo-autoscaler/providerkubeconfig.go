@@ -102,10 +102,9 @@ func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server
 // newToken asks the API server for a token of an account.
 func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account string,
 	lasts time.Duration) (token string, end time.Time, err error) {
-	seconds := int64(lasts.Seconds())
 	made, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}},
-		metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: new(int64(lasts.Seconds()))}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", end, fmt.Errorf("ask for a token of ServiceAccount %s/%s: %w", namespace, account, err)
 	}

@@ -71,13 +71,11 @@ type Hold struct {
 func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *fleet.GroupSpec) Offers {
 	byProvider := map[string]Offer{}
 	for _, p := range providers {
-		byProvider[p.ID] = providerOf(p)
-	}
-	if offered != nil {
-		for id, o := range byProvider {
-			o.Current = new(bool)
-			byProvider[id] = o
+		o := providerOf(p)
+		if offered != nil {
+			o.Current = new(false)
 		}
+		byProvider[p.ID] = o
 	}
 	for _, offer := range offered {
 		o, known := byProvider[offer.Provider]
@@ -88,8 +86,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		if group != nil {
 			o.Unused = choice.Incomparable(*group, offer)
 		}
-		current := true
-		o.Current = &current
+		o.Current = new(true)
 		byProvider[offer.Provider] = o
 	}
 	all := slices.SortedFunc(maps.Values(byProvider), func(a, b Offer) int {
