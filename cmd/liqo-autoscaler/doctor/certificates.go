@@ -23,21 +23,16 @@ func (r *Report) certificates(ctx context.Context, in Installation, c *cluster) 
 		if _, plaintext := server.flag("insecure-plaintext"); plaintext {
 			continue
 		}
-		own := r.certificate(ctx, in.Now, c, server, "tls-cert")
+		name, _ := server.flag("tls-cert")
+		own := r.certificate(ctx, in.Now, c, server, name)
 		for _, ca := range c.autoscalers {
 			r.dials(ctx, in.Now, c, ca, server, own)
 		}
 	}
 }
 
-// certificate reads the one that a flag names, nil when it cannot be read.
+// certificate reads the one in a file of the process, nil when it cannot be read.
 func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p process,
-	flag string) *x509.Certificate {
-	name, _ := p.flag(flag)
-	return r.certificateFile(ctx, now, c, p, name)
-}
-
-func (r *Report) certificateFile(ctx context.Context, now time.Time, c *cluster, p process,
 	name string) *x509.Certificate {
 	content, err := c.file(ctx, p, name)
 	if err != nil {
@@ -97,7 +92,7 @@ func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, serve
 		r.add("certificate-name", server.where(), "its certificate is of %s, and Cluster Autoscaler calls %s",
 			strings.Join(own.DNSNames, ", "), host)
 	}
-	if client := r.certificateFile(ctx, now, c, ca, config.Cert); client != nil {
+	if client := r.certificate(ctx, now, c, ca, config.Cert); client != nil {
 		r.letIn(ctx, now, c, server, client)
 	}
 }

@@ -62,7 +62,9 @@ func (r *reader) read(e *history.HistoryEvent) {
 	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		r.steps[e.GetEventId()] = e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-		r.done(e, r.steps[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()])
+		if what := done[r.steps[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()]]; what != "" {
+			r.add(e, what, nil)
+		}
 	case enums.EVENT_TYPE_ACTIVITY_TASK_FAILED:
 		a := e.GetActivityTaskFailedEventAttributes()
 		err := temporal.GetDefaultFailureConverter().FailureToError(a.GetFailure())
@@ -76,6 +78,13 @@ func (r *reader) read(e *history.HistoryEvent) {
 			r.add(e, what, nil)
 		}
 	}
+}
+
+// done are the ends of the steps that say something.
+var done = map[string]string{
+	activities.NameJoin:   "the node is Ready",
+	activities.NameDrain:  "the node is drained",
+	activities.NameReturn: "the slice is returned",
 }
 
 // ends are the ends of a run.
@@ -133,18 +142,6 @@ func ordered(o fleet.Order) string {
 		return "its group has it ask the provider again"
 	}
 	return "its group has it try again"
-}
-
-// done notes the end of the steps that say something.
-func (r *reader) done(e *history.HistoryEvent, name string) {
-	switch name {
-	case activities.NameJoin:
-		r.add(e, "the node is Ready", nil)
-	case activities.NameDrain:
-		r.add(e, "the node is drained", nil)
-	case activities.NameReturn:
-		r.add(e, "the slice is returned", nil)
-	}
 }
 
 func step(name string) string {
