@@ -6,19 +6,16 @@ import (
 
 	"github.com/felixge/httpsnoop"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 func newMetrics(namespace string, registry prometheus.Registerer) *prometheus.HistogramVec {
-	answered := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return promauto.With(registry).NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "discovery_request_seconds",
 		Help: "Time to answer a request, by operation and HTTP status; 429 is the limit of a writer's requests, 503 a " +
 			"store that does not answer.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
 	}, []string{"operation", "status"})
-	if registry != nil {
-		registry.MustRegister(answered)
-	}
-	return answered
 }
 
 // measured is the route's handler.
