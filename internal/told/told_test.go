@@ -1,0 +1,28 @@
+package told_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+)
+
+func TestOnce(t *testing.T) {
+	var o told.Once
+	for i, c := range []struct {
+		err   error
+		isNew bool
+	}{
+		{nil, false},
+		{errors.New("away"), true},
+		{errors.New("away"), false},
+		{errors.New("refused"), true},
+		{errors.New("away"), true},
+		{nil, false},
+		{errors.New("away"), true},
+	} {
+		require.Equal(t, c.isNew, o.IsNew(c.err), "step %d", i)
+	}
+}
