@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,18 +80,12 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 		return fmt.Errorf("its provider's agent has not renewed it for %d s: is it running?", s.offer.TTLSeconds)
 	}
 	p := s.offer.Spec.Offer()
-	o.Lendable = p.Lendable
-	if o.MaxNodes == 0 {
-		o.MaxNodes = p.MaxNodes
-	}
+	o.Lendable, o.MaxNodes, o.Class = p.Lendable, cmp.Or(o.MaxNodes, p.MaxNodes), cmp.Or(o.Class, p.Class)
 	if o.Labels == nil {
 		o.Labels = p.Labels
 	}
 	if o.Price == 0 && len(o.Prices) == 0 {
 		o.Price, o.Prices, o.Currency = p.Price, p.Prices, p.Currency
-	}
-	if o.Class == "" {
-		o.Class = p.Class
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -76,9 +77,7 @@ func Parse(document []byte) (Config, error) {
 		return Config{}, err
 	}
 	for i := range c.Offers {
-		if c.Offers[i].Hub == "" {
-			c.Offers[i].Hub = "default"
-		}
+		c.Offers[i].Hub = cmp.Or(c.Offers[i].Hub, fleet.DefaultHub)
 	}
 	return c, nil
 }

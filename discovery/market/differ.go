@@ -1,6 +1,7 @@
 package market
 
 import (
+	"math"
 	"reflect"
 	"slices"
 
@@ -42,10 +43,7 @@ func moved(old, now, whole corev1.ResourceList, groups []fleet.GroupSpec) bool {
 		if !ok {
 			return true
 		}
-		change := quantity.AsApproximateFloat64() - was.AsApproximateFloat64()
-		if change < 0 {
-			change = -change
-		}
+		change := math.Abs(quantity.AsApproximateFloat64() - was.AsApproximateFloat64())
 		all := whole[name]
 		if change > smallShare*all.AsApproximateFloat64() {
 			return true

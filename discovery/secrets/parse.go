@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,9 +133,7 @@ func (in info) network() *discovery.NetworkSpec {
 	if in.HasNat == nil || !*in.HasNat {
 		return n
 	}
-	if n == nil {
-		n = &discovery.NetworkSpec{}
-	}
+	n = cmp.Or(n, &discovery.NetworkSpec{})
 	if n.ServerLocation == "" && (n.Mode == "" || n.Mode == fleet.NetworkGateway) {
 		n.ServerLocation = "consumer"
 	}

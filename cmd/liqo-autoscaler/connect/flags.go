@@ -7,6 +7,7 @@
 package connect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -82,8 +83,8 @@ func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
 	if err != nil {
 		return p, fmt.Errorf("settings for Temporal (file, profile and TEMPORAL_* variables): %w", err)
 	}
-	over(&p.Address, f.Address, DefaultAddress)
-	over(&p.Namespace, f.Namespace, DefaultNamespace)
+	p.Address = cmp.Or(f.Address, p.Address, DefaultAddress)
+	p.Namespace = cmp.Or(f.Namespace, p.Namespace, DefaultNamespace)
 	f.overTLS(&p)
 	return p, nil
 }
@@ -93,9 +94,7 @@ func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
 	if f.TLS == "" && f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == "" {
 		return
 	}
-	if p.TLS == nil {
-		p.TLS = &envconfig.ClientConfigTLS{}
-	}
+	p.TLS = cmp.Or(p.TLS, &envconfig.ClientConfigTLS{})
 	if f.TLS != "" {
 		p.TLS.Disabled = f.TLS == "false"
 	}
@@ -108,7 +107,7 @@ func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
 	if f.Key != "" {
 		p.TLS.ClientKeyPath, p.TLS.ClientKeyData = f.Key, nil
 	}
-	over(&p.TLS.ServerName, f.ServerName, "")
+	p.TLS.ServerName = cmp.Or(f.ServerName, p.TLS.ServerName)
 }
 
 // fileExists refuses a config file that was named and is not there; the temporal CLI would ask another Temporal
@@ -128,22 +127,10 @@ func (f *Flags) fileExists() error {
 
 // nobodyMeansAFile reports whether there is only the CLI's usual place for one, and none that we can see.
 func (f *Flags) nobodyMeansAFile() bool {
-	for _, named := range []string{f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"),
-		os.Getenv("TEMPORAL_PROFILE")} {
-		if named != "" {
-			return false
-		}
+	named := cmp.Or(f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"), os.Getenv("TEMPORAL_PROFILE"))
+	if named != "" {
+		return false
 	}
 	_, err := os.Stat(envconfig.DefaultConfigFilePath())
 	return err != nil
-}
-
-// over puts the flag's value, or else the default, where it belongs.
-func over(value *string, flag, otherwise string) {
-	switch {
-	case flag != "":
-		*value = flag
-	case *value == "":
-		*value = otherwise
-	}
 }

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -125,9 +126,7 @@ func greet(conn net.Conn) (byte, error) {
 func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error {
 	config := t.tls.latest().Clone()
 	config.NextProtos = []string{"h2"}
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
+	config.ServerName = cmp.Or(config.ServerName, host)
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return t.noHandshake(err, config.ServerName)

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -33,9 +34,7 @@ func (s source) given() bool { return s.path != "" || len(s.data) > 0 }
 
 // newFollower reads what the settings name; nil settings trust the system's authorities and show no certificate.
 func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, error) {
-	if s == nil {
-		s = &envconfig.ClientConfigTLS{}
-	}
+	s = cmp.Or(s, &envconfig.ClientConfigTLS{})
 	ca := source{s.ServerCACertPath, s.ServerCACertData, "authority"}
 	cert := source{s.ClientCertPath, s.ClientCertData, "client certificate"}
 	key := source{s.ClientKeyPath, s.ClientKeyData, "client key"}

@@ -65,7 +65,10 @@ func ReportOf(from, now time.Time, groups []GroupDays) Report {
 			}
 			of.Unpriced += time.Duration(day.Unpriced) * time.Second
 			for id, amount := range day.Providers {
-				r.Rows = append(r.Rows, ReportRow{day.Date, of.Name, providerName(id), cost.Currency, amount.Float()})
+				if id == money.OtherProviders {
+					id = others
+				}
+				r.Rows = append(r.Rows, ReportRow{day.Date, of.Name, id, cost.Currency, amount.Float()})
 			}
 		}
 		r.Groups = append(r.Groups, of)
@@ -74,13 +77,6 @@ func ReportOf(from, now time.Time, groups []GroupDays) Report {
 		return natural.Compare(a.Date+"/"+a.Group+"/"+a.Provider, b.Date+"/"+b.Group+"/"+b.Provider)
 	})
 	return r
-}
-
-func providerName(id string) string {
-	if id == money.OtherProviders {
-		return others
-	}
-	return id
 }
 
 // CSV prints the rows, amounts to the millionth.
