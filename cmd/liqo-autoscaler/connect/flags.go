@@ -113,14 +113,12 @@ func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
 // fileExists refuses a config file that was named and is not there; the temporal CLI would ask another Temporal
 // without a word.
 func (f *Flags) fileExists() error {
-	for name, path := range map[string]string{"--temporal-config-file": f.ConfigFile,
-		"TEMPORAL_CONFIG_FILE": os.Getenv("TEMPORAL_CONFIG_FILE")} {
-		if path == "" || name == "TEMPORAL_CONFIG_FILE" && f.ConfigFile != "" {
-			continue
-		}
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	name, path := "--temporal-config-file", f.ConfigFile
+	if path == "" {
+		name, path = "TEMPORAL_CONFIG_FILE", os.Getenv("TEMPORAL_CONFIG_FILE")
+	}
+	if _, err := os.Stat(path); path != "" && err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
