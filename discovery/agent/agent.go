@@ -57,7 +57,7 @@ func New(options Options) (*Agent, error) {
 	if options.Sink == nil {
 		options.Sink = &Tenants{Kube: options.Kube, Config: a.config}
 	}
-	a.advertiser = &Advertiser{Sink: options.Sink, Offers: a.offers, Changed: cluster.Changed(), Metrics: options.Metrics,
+	a.advertiser = &Advertiser{Sink: options.Sink, Offers: a.offers, Changed: cluster.changed, Metrics: options.Metrics,
 		Log: options.Log}
 	return a, nil
 }
@@ -83,7 +83,7 @@ func (a *Agent) Work(ctx context.Context) {
 	if a.options.GrantsSlices {
 		g := &granter{objects: a.options.Objects, config: a.config, world: a.cluster.World, log: a.options.Log,
 			metrics: a.options.Metrics}
-		granting.Go(func() { g.run(ctx, a.cluster.SliceChanged()) })
+		granting.Go(func() { g.run(ctx, a.cluster.sliced) })
 	}
 	a.advertiser.Run(ctx)
 	granting.Wait()

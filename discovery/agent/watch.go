@@ -20,8 +20,9 @@ import (
 // Cluster watches what World is made of. Make it with Watch.
 type Cluster struct {
 	nodes, pods, slices cache.SharedIndexInformer
-	changed, sliced     chan struct{}
-	log                 *slog.Logger
+	// changed has a value when something may have changed since it was last received from, and sliced when a slice has.
+	changed, sliced chan struct{}
+	log             *slog.Logger
 }
 
 // Watch makes a Cluster; Run makes it work.
@@ -58,13 +59,6 @@ func on(informer cache.SharedIndexInformer, word chan struct{}) error {
 func (c *Cluster) informers() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{c.nodes, c.pods, c.slices}
 }
-
-// Changed has a value when something may have changed since it was last received from, and SliceChanged when a slice
-// has.
-func (c *Cluster) Changed() <-chan struct{} { return c.changed }
-
-// SliceChanged is described at Changed.
-func (c *Cluster) SliceChanged() <-chan struct{} { return c.sliced }
 
 // Run watches until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {

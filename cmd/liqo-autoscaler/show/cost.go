@@ -70,13 +70,10 @@ func (c *Cost) cells() []string {
 
 // perHour says what is unknown, which is not nothing.
 func perHour(rate float64, unpriced int, currency string) string {
-	switch {
-	case unpriced > 0 && rate == 0:
-		return "unknown"
-	case unpriced > 0:
+	if unpriced > 0 && rate != 0 {
 		return fmt.Sprintf("%s and %d unknown", inCurrency(rate, currency), unpriced)
 	}
-	return inCurrency(rate, currency)
+	return sum(rate, unpriced, currency)
 }
 
 // sum is an amount that is not known to be nothing as long as there are unpriced nodes.

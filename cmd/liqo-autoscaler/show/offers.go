@@ -209,23 +209,21 @@ func (o Offer) expires(look Look) string {
 }
 
 func (o Offer) why() string {
-	if o.Refusing != nil {
+	switch {
+	case o.Refusing != nil:
 		text := "refuses this cluster"
 		if !o.Refusing.Until.IsZero() {
 			text += " until " + o.Refusing.Until.UTC().Format(time.RFC3339)
 		}
 		return text + ": " + o.Refusing.Reason
-	}
-	if o.Unused != "" {
+	case o.Unused != "":
 		return "not used: " + o.Unused
-	}
-	if o.Condition != nil {
+	case o.Condition != nil:
 		return o.Condition.Name + ": " + o.Condition.Message
+	case o.Failure != nil:
+		return string(o.Failure.Code) + ": " + o.Failure.Message
 	}
-	if o.Failure == nil {
-		return ""
-	}
-	return string(o.Failure.Code) + ": " + o.Failure.Message
+	return ""
 }
 
 func labels(of map[string]string) string {
