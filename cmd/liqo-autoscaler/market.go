@@ -8,13 +8,17 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/notices"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 // marketFlags say where the worker writes what is offered, and the gRPC server reads it. At most one is given.
@@ -84,6 +88,22 @@ func (o offered) run(ctx context.Context) {
 	if o.Reader != nil {
 		o.Run(ctx)
 	}
+}
+
+// publishes opens what a worker shows others: the market, and what its steps do, as Events until ctx ends. Each is nil
+// where there is none: a consumer that is simulated has no Events.
+func (f workerFlags) publishes(ctx context.Context, hub workflows.Hub,
+	consumer *rest.Config) (market.Store, activities.Notices, error) {
+	store, err := f.market.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
+	if err != nil || consumer == nil {
+		return store, nil, err
+	}
+	client, err := notices.NewClient(consumer)
+	if err != nil {
+		return nil, nil, err
+	}
+	about := types.NamespacedName{Namespace: f.market.namespace, Name: market.ConfigMapName(string(hub))}
+	return store, notices.New(ctx, client, about), nil
 }
 
 // publish writes the market, and what the worker has found, until ctx ends; in a cluster only while this process holds

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -119,6 +120,23 @@ func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) 
 			i.Waits = "waiting for " + waits
 		}
 	})
+}
+
+// stepsAtOnce is how many instances are asked at a time what they have under way.
+const stepsAtOnce = 20
+
+// underWay is where an instance is by the step that it has under way, and what that waits for, as far as it can be
+// told: steps come and go. A group does not publish Joining.
+func underWay(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) (fleet.Phase, string) {
+	w, err := groups.Waits(ctx, i)
+	switch {
+	case err != nil:
+		return i.Phase, ""
+	case i.Phase == fleet.Peering && w.Step == activities.NameJoin:
+		return fleet.Joining, w.String()
+	default:
+		return i.Phase, w.String()
+	}
 }
 
 // snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.

@@ -26,6 +26,14 @@ type Status struct {
 	Findings market.Findings `json:"findings,omitzero"`
 }
 
+// Standby is a peering that a group keeps ready: waiting is one that is being made.
+type Standby struct {
+	Provider string          `json:"provider"`
+	Group    string          `json:"group"`
+	State    fleet.HoldState `json:"state"`
+	Since    time.Time       `json:"since"`
+}
+
 // Refusing is a provider that refuses this cluster.
 type Refusing struct {
 	Provider string    `json:"provider"`
