@@ -108,8 +108,11 @@ func Parse(document []byte) (Document, error) {
 	return doc, nil
 }
 
-// Check validates an offer that was made by a program; the error lists all faults by path.
-func (s *Spec) Check() error { return s.check().Locate(nil).Err() }
+// Faults are what is wrong with an offer that was made by a program, by path.
+func (s *Spec) Faults() strictyaml.Faults { return s.check().Locate(nil) }
+
+// Check is Faults as an error.
+func (s *Spec) Check() error { return s.Faults().Err() }
 
 // Offer is the offer as the domain knows it, its provider and epoch still unknown.
 func (s Spec) Offer() fleet.Offer {

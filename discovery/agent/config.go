@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -147,12 +146,9 @@ func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 	}
 	negative(&faults, path+"cap", o.Cap)
 	posted := o.Post(provider, nothing())
-	var wrong strictyaml.Faults
-	if errors.As(posted.Check(), &wrong) {
-		for _, f := range wrong {
-			if f.Path != "provider" {
-				faults.Add(path+f.Path, "%s", f.Message)
-			}
+	for _, f := range posted.Faults() {
+		if f.Path != "provider" {
+			faults.Add(path+f.Path, "%s", f.Message)
 		}
 	}
 	return faults

@@ -102,26 +102,22 @@ const (
 func Decode(body []byte) (Posted, error) {
 	var p Posted
 	_, faults, err := strictyaml.Unmarshal(body, &p)
+	if err == nil {
+		err = faults.And(p.Faults()).Locate(body).Err()
+	}
 	if err != nil {
-		return Posted{}, err
-	}
-	var wrong strictyaml.Faults
-	if err := p.Check(); err != nil && !errors.As(err, &wrong) {
-		return Posted{}, err
-	}
-	if err := faults.And(wrong).Locate(body).Err(); err != nil {
 		return Posted{}, err
 	}
 	return p, nil
 }
 
-// Check validates the fields; the error can be split with FieldErrors. Credentials must be a secretRef: a file name
-// means nothing on another machine, and must not be anybody's way to have a worker open its files.
-func (p *Posted) Check() error {
-	var faults strictyaml.Faults
-	if err := p.Spec.Check(); err != nil && !errors.As(err, &faults) {
-		return err
-	}
+// Check is Faults as an error, which can be split with FieldErrors.
+func (p *Posted) Check() error { return p.Faults().Err() }
+
+// Faults are what is wrong with the fields, by path. Credentials must be a secretRef: a file name means nothing on
+// another machine, and must not be anybody's way to have a worker open its files.
+func (p *Posted) Faults() strictyaml.Faults {
+	faults := p.Spec.Faults()
 	switch {
 	case p.TTLSeconds < 0:
 		faults.Add("ttlSeconds", "is %d: give at least 1", p.TTLSeconds)
@@ -138,7 +134,7 @@ func (p *Posted) Check() error {
 	if p.VirtualKubelet != "" {
 		faults.Add("virtualKubelet", "is not accepted over the network; only the consumer's own offers may name one")
 	}
-	return faults.Err()
+	return faults
 }
 
 // FieldErrors splits an error of Decode or Check; nil for any other error.

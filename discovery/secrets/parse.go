@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -85,12 +84,7 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		LatencyMilliseconds: in.Latency, Class: in.Class, Network: in.network(),
 		VirtualKubelet: in.Kubelet,
 	}
-	if err := spec.Check(); errors.As(err, &wrong) {
-		faults = append(faults, under(KeyInfo, wrong)...)
-	} else if err != nil {
-		return discovery.Spec{}, fmt.Errorf("check offer: %w", err)
-	}
-	return spec, faults.Err()
+	return spec, append(faults, under(KeyInfo, spec.Faults())...).Err()
 }
 
 // Check says what is wrong with the data of a Secret that is to hold credentials, and with KeyInfo an offer. The error
