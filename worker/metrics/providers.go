@@ -19,9 +19,9 @@ var descLeft = prometheus.NewDesc(Namespace+"_provider_leftovers",
 		"Exported by the worker that ran the last round of the comparison.",
 	[]string{"provider", "kind"}, nil)
 
-// NewConditions registers the metrics of what is wrong with providers, "" for nothing, and of what is left there: as the
-// last round of the comparison has it that this worker has run; nil when others have run the last ones. Known conditions
-// that do not hold are exported as 0; of a provider that has nothing left there is no series.
+// NewConditions registers the metrics of what is wrong with providers, "" for nothing, and of what is left there: as
+// the last round of the comparison has it that this worker has run; nil when others have run the last ones. Known
+// conditions that do not hold are exported as 0; of a provider that has nothing left there is no series.
 func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {
 	return reg.Register(collector{[]*prometheus.Desc{descCondition, descLeft}, func(out chan<- prometheus.Metric) {
@@ -58,4 +58,18 @@ func collectLeft(out chan<- prometheus.Metric, left []fleet.Orphan) {
 	for s, n := range counts {
 		out <- prometheus.MustNewConstMetric(descLeft, prometheus.GaugeValue, float64(n), s.provider, s.kind)
 	}
+}
+
+var descExpiry = prometheus.NewDesc(Namespace+"_provider_credentials_expiry_timestamp_seconds",
+	"When the token or client certificate expires with which this worker has reached the provider within the last hour; "+
+		"absent when they name no expiry.", []string{"provider"}, nil)
+
+// NewExpiry registers the metric of when the credentials of providers end.
+func NewExpiry(reg prometheus.Registerer, of func() map[string]time.Time) error {
+	return reg.Register(collector{[]*prometheus.Desc{descExpiry}, func(out chan<- prometheus.Metric) {
+		ends := of()
+		for _, provider := range toldApart(ends) {
+			out <- prometheus.MustNewConstMetric(descExpiry, prometheus.GaugeValue, float64(ends[provider].Unix()), provider)
+		}
+	}})
 }
