@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/lru"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -27,9 +27,7 @@ type identities struct {
 	options    Options
 	slots      chan struct{}
 	flights    singleflight.Group
-
-	mu    sync.Mutex
-	known map[string]identity // by reference
+	known      *lru.Cache // identity by reference
 }
 
 type identity struct {
@@ -44,7 +42,7 @@ func newIdentities(identifier Identifier, options Options) *identities {
 		identifier: identifier,
 		options:    options,
 		slots:      make(chan struct{}, options.Parallel),
-		known:      map[string]identity{},
+		known:      lru.New(maxKnown),
 	}
 }
 
@@ -99,9 +97,8 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 
 // remembered is the last answer for this version, if there was one, and whether it is believed without asking again.
 func (i *identities) remembered(reference, version string) (last identity, fresh bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	last = i.known[reference]
+	found, _ := i.known.Get(reference)
+	last, _ = found.(identity)
 	if last.version != version {
 		return identity{}, false
 	}
@@ -115,20 +112,7 @@ func (i *identities) remember(reference, version, id string, err error) {
 	if err != nil {
 		keep = i.options.KeepFailure
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	now := i.options.Now()
-	if len(i.known) >= maxKnown {
-		for r, k := range i.known {
-			if !now.Before(k.until) {
-				delete(i.known, r)
-			}
-		}
-	}
-	if len(i.known) >= maxKnown { // more live references than we care to remember: start over
-		clear(i.known)
-	}
-	i.known[reference] = identity{version: version, id: id, err: err, until: now.Add(keep)}
+	i.known.Add(reference, identity{version: version, id: id, err: err, until: i.options.Now().Add(keep)})
 }
 
 // version tells contents of credentials apart without keeping them.
