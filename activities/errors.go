@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -105,10 +106,21 @@ func stopping(ctx context.Context) bool {
 	}
 }
 
-// VerdictOf reads what an activity's own code said, for drivers: Refused, or GaveUp when the step's budget is used up.
-// Anything else than a typed answer is GaveUp of our own machinery.
+// CalledOff reports whether an activity ended because its workflow cancelled it. A pass that had not heard of that when
+// it ended, and would have come again, is not tried again: that is no end of its own either.
+func CalledOff(err error) bool {
+	var of *temporal.ActivityError
+	return temporal.IsCanceledError(err) ||
+		errors.As(err, &of) && of.RetryState() == enums.RETRY_STATE_CANCEL_REQUESTED
+}
+
+// VerdictOf reads how an activity ended, for drivers: Cancelled, or what its own code said: Refused, or GaveUp when the
+// step's budget is used up. Anything else than a typed answer is GaveUp of our own machinery.
 func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
 	f := FailureOf(err, provider)
+	if CalledOff(err) {
+		return fleet.Cancelled, f
+	}
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || !app.NonRetryable() || f.Code == fleet.CodeInternal {
 		return fleet.GaveUp, f

@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -125,27 +124,10 @@ func (d *driverRun) run(step fleet.Step) {
 	d.stop = cancel
 	view := d.View()
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		d.outcome(&ev, d.steps[step](ctx, d.Driver, view, &ev))
+		if err := d.steps[step](ctx, d.Driver, view, &ev); err != nil {
+			ev.Kind, ev.Failure = activities.VerdictOf(err, d.Instance.Provider())
+		}
 		d.stop = nil
 		d.events = append(d.events, driver.Event{Ended: &ev})
 	})
-}
-
-// isCalledOff reports whether an activity ended because it was cancelled. A pass that had not heard of that when it
-// ended, and would have come again, is not tried again: that is no end of its own either.
-func isCalledOff(err error) bool {
-	var of *temporal.ActivityError
-	return temporal.IsCanceledError(err) ||
-		errors.As(err, &of) && of.RetryState() == enums.RETRY_STATE_CANCEL_REQUESTED
-}
-
-// outcome makes an event of a step's end. Only an answer of the activity's own code, typed, is a no of the provider.
-func (d *driverRun) outcome(ev *fleet.Event, err error) {
-	switch {
-	case err == nil:
-	case isCalledOff(err):
-		ev.Kind, ev.Failure = fleet.Cancelled, activities.FailureOf(err, d.Instance.Provider())
-	default:
-		ev.Kind, ev.Failure = activities.VerdictOf(err, d.Instance.Provider())
-	}
 }

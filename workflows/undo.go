@@ -13,7 +13,7 @@ import (
 func Undo(ctx workflow.Context, in fleet.UndoInput) error {
 	options := removing(ctx, "undo "+in.Attempt.ObjectName())
 	err := run(options, activities.NameReturn, activities.ReturnInput{Attempt: in.Attempt}, nil)
-	if isCalledOff(err) {
+	if activities.CalledOff(err) {
 		return temporal.NewCanceledError()
 	}
 	return err
