@@ -37,43 +37,25 @@ func deletingRules() []Rule {
 	}
 }
 
-func deleteLowers(ctx context.Context, p *provider) outcome {
-	ids, was, err := p.grow(ctx, 1)
-	if err != nil {
-		return unable(err)
+func deleteLowers(ctx context.Context, p *provider) {
+	ids, was := p.made(ctx, 1)
+	failOn(p.remove(ctx, p.Group, ids...))
+	if now := p.now(ctx); now.target != was.target-1 || slices.Contains(now.counted(), ids[0]) {
+		fail("%v before, %v after it", was, now)
 	}
-	if err := p.remove(ctx, p.Group, ids...); err != nil {
-		return failed("%v", err)
-	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case now.target != was.target-1 || slices.Contains(now.counted(), ids[0]):
-		return failed("%v before, %v after it", was, now)
-	}
-	return passed("")
 }
 
-func deleteAgain(ctx context.Context, p *provider) outcome {
-	ids, was, err := p.grow(ctx, 2)
-	if err != nil {
-		return unable(err)
-	}
+func deleteAgain(ctx context.Context, p *provider) {
+	ids, was := p.made(ctx, 2)
 	for n, batch := range [][]string{ids[:1], ids[:1], {ids[1], ids[0], ids[1]}} {
 		if err := p.remove(ctx, p.Group, batch...); err != nil {
-			return failed("call %d, of %v: %v", n+1, batch, err)
+			fail("call %d, of %v: %v", n+1, batch, err)
 		}
-		now, err := p.look(ctx, p.Group)
 		left := was.target - 1 - n/2
-		switch {
-		case err != nil:
-			return skipped("%v", err)
-		case now.target != left || len(now.counted()) != left:
-			return failed("target size %d at first; after call %d, of %v: %v", was.target, n+1, batch, now)
+		if now := p.now(ctx); now.target != left || len(now.counted()) != left {
+			fail("target size %d at first; after call %d, of %v: %v", was.target, n+1, batch, now)
 		}
 	}
-	return passed("")
 }
 
 // stranger is an instance of another group, or of nobody when no other group has any.
@@ -91,41 +73,30 @@ func (p *provider) stranger(ctx context.Context) (id string) {
 	return foreignNodes["of another cloud"].GetProviderID()
 }
 
-func deleteAllOrNone(ctx context.Context, p *provider) outcome {
-	ids, was, err := p.grow(ctx, 1)
-	if err != nil {
-		return unable(err)
-	}
+func deleteAllOrNone(ctx context.Context, p *provider) {
+	ids, was := p.made(ctx, 1)
 	stranger := p.stranger(ctx)
 	refused := p.remove(ctx, p.Group, ids[0], stranger)
 	if refused == nil && stranger == foreignNodes["of another cloud"].GetProviderID() {
-		return skipped("%s is deleted without a word, and no other node group has an instance", stranger)
+		skip("%s is deleted without a word, and no other node group has an instance", stranger)
 	}
-	return p.refused(ctx, was, "DeleteNodes of "+ids[0]+" and "+stranger, refused)
+	p.refused(ctx, was, "DeleteNodes of "+ids[0]+" and "+stranger, refused)
 }
 
-func deleteOtherGroup(ctx context.Context, p *provider) outcome {
+func deleteOtherGroup(ctx context.Context, p *provider) {
 	list, err := p.groups(ctx)
-	if err != nil {
-		return skipped("%v", err)
-	}
+	skipOn(err)
 	at := slices.IndexFunc(list, func(g *protos.NodeGroup) bool { return g.GetId() != p.Group })
 	if at < 0 {
-		return skipped("there is one node group only")
+		skip("there is one node group only")
 	}
 	other := list[at].GetId()
-	ids, was, err := p.grow(ctx, 1)
-	if err != nil {
-		return unable(err)
-	}
-	return p.refused(ctx, was, "DeleteNodes("+other+") of "+ids[0], p.remove(ctx, other, ids...))
+	ids, was := p.made(ctx, 1)
+	p.refused(ctx, was, "DeleteNodes("+other+") of "+ids[0], p.remove(ctx, other, ids...))
 }
 
-func deleteTogether(ctx context.Context, p *provider) outcome {
-	ids, was, err := p.grow(ctx, leastRoom)
-	if err != nil {
-		return unable(err)
-	}
+func deleteTogether(ctx context.Context, p *provider) {
+	ids, was := p.made(ctx, leastRoom)
 	errs := make([]error, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
@@ -133,47 +104,33 @@ func deleteTogether(ctx context.Context, p *provider) outcome {
 	}
 	wg.Wait()
 	for _, err := range errs {
-		if err != nil {
-			return failed("%v", err)
-		}
+		failOn(err)
 	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case now.target != was.target-len(ids):
-		return failed("%v before, %v after %d calls", was, now, len(ids))
+	if now := p.now(ctx); now.target != was.target-len(ids) {
+		fail("%v before, %v after %d calls", was, now, len(ids))
 	}
-	return passed("")
 }
 
-func unknownGroupChanges(ctx context.Context, p *provider) outcome {
+func unknownGroupChanges(ctx context.Context, p *provider) {
 	for what, err := range map[string]error{
 		"IncreaseSize":       p.increase(ctx, unknownID, 1),
 		"DecreaseTargetSize": p.decrease(ctx, unknownID, -1),
 		"DeleteNodes":        p.remove(ctx, unknownID, foreignNodes["of another cloud"].GetProviderID()),
 	} {
 		if err == nil {
-			return failed("%s of node group %s is answered OK", what, unknownID)
+			fail("%s of node group %s is answered OK", what, unknownID)
 		}
 	}
-	return passed("")
 }
 
-func cleanup(ctx context.Context, p *provider) outcome {
-	_, was, err := p.grow(ctx, 1)
-	if err != nil {
-		return unable(err)
-	}
-	if _, err := call(ctx, p, "Cleanup", p.client.Cleanup, &protos.CleanupRequest{}); err != nil {
-		return failed("%v", err)
-	}
-	return p.unchanged(ctx, was)
+func cleanup(ctx context.Context, p *provider) {
+	_, was := p.made(ctx, 1)
+	_, err := call(ctx, p, "Cleanup", p.client.Cleanup, &protos.CleanupRequest{})
+	failOn(err)
+	p.unchanged(ctx, was)
 }
 
-func givesBack(ctx context.Context, p *provider) outcome {
-	if err := p.refresh(ctx); err != nil {
-		return skipped("%v", err)
-	}
-	return p.unchanged(ctx, p.before)
+func givesBack(ctx context.Context, p *provider) {
+	skipOn(p.refresh(ctx))
+	p.unchanged(ctx, p.before)
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -53,11 +54,11 @@ func describingRules() []Rule {
 		{ID: "node-price", Demands: "PricingNodePrice is finite, and alike in both wire generations, or Unimplemented.",
 			Source: "expander/price/price.go: CA leaves out a group without a price, and grows nothing when all are",
 			Fix:    "price by a label of the group, with a finite default; read the times from the fields 2, 3 and 4, 5",
-			check:  again(nodePrice)},
+			check:  nodePrice, again: true},
 		{ID: "pod-price", Demands: "PricingPodPrice is finite, and alike in both wire generations, or Unimplemented.",
 			Source: "expander/price/price.go: CA leaves out a group with a pod that has no price",
 			Fix:    "read the pod from field 1 or as bytes from 4, the times from the fields 2, 3 or 5, 6",
-			check:  again(podPrice)},
+			check:  podPrice, again: true},
 	}
 }
 
@@ -77,113 +78,100 @@ func (p *provider) template(ctx context.Context, group string) (first, second *c
 	return resp.GetNodeInfo(), second, nil
 }
 
-func templateInBoth(ctx context.Context, p *provider) outcome {
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+func templateInBoth(ctx context.Context, p *provider) {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		first, second, err := p.template(ctx, g.GetId())
 		switch {
 		case err != nil:
-			return failed("node group %s: %v", g.GetId(), err)
+			fail("node group %s: %v", g.GetId(), err)
 		case first == nil || second == nil:
-			return failed("node group %s: field 1 is there: %t, field 2: %t", g.GetId(), first != nil, second != nil)
+			fail("node group %s: field 1 is there: %t, field 2: %t", g.GetId(), first != nil, second != nil)
 		}
 		one, err1 := first.Marshal()
 		two, err2 := second.Marshal()
 		if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
-			return failed("node group %s: the Nodes in the fields 1 and 2 differ", g.GetId())
+			fail("node group %s: the Nodes in the fields 1 and 2 differ", g.GetId())
 		}
-		return passed("")
 	})
 }
 
-// eachTemplate is the first outcome that is not passed.
-func (p *provider) eachTemplate(ctx context.Context, check func(*corev1.Node) outcome) outcome {
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+// eachTemplate checks the template of each group.
+func (p *provider) eachTemplate(ctx context.Context, check func(*corev1.Node)) {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		first, second, err := p.template(ctx, g.GetId())
-		if first == nil {
-			first = second
+		template := cmp.Or(first, second)
+		if err != nil || template == nil {
+			skip("node group %s has no template", g.GetId())
 		}
-		if err != nil || first == nil {
-			return skipped("node group %s has no template", g.GetId())
+		if seen := p.judge(func() { check(template) }); seen.verdict != Passed {
+			end(seen.verdict, "node group %s: %s", g.GetId(), seen.text)
 		}
-		if seen := check(first); seen.verdict != Passed {
-			return outcome{seen.verdict, fmt.Sprintf("node group %s: %s", g.GetId(), seen.text)}
-		}
-		return passed("")
 	})
 }
 
-func templateResources(ctx context.Context, p *provider) outcome {
-	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+func templateResources(ctx context.Context, p *provider) {
+	p.eachTemplate(ctx, func(n *corev1.Node) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 			capacity, allocatable := n.Status.Capacity[name], n.Status.Allocatable[name]
 			if capacity.Sign() <= 0 || allocatable.Sign() <= 0 || allocatable.Cmp(capacity) > 0 {
-				return failed("%s: capacity %s, allocatable %s", name, capacity.String(), allocatable.String())
+				fail("%s: capacity %s, allocatable %s", name, capacity.String(), allocatable.String())
 			}
 		}
-		return passed("")
 	})
 }
 
-func templateLabels(ctx context.Context, p *provider) outcome {
-	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+func templateLabels(ctx context.Context, p *provider) {
+	p.eachTemplate(ctx, func(n *corev1.Node) {
 		for key, value := range n.Labels {
 			if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-				return failed("%q=%q is no label", key, value)
+				fail("%q=%q is no label", key, value)
 			}
 		}
 		for _, key := range []string{corev1.LabelOSStable, corev1.LabelArchStable} {
 			if n.Labels[key] == "" {
-				return failed("there is no label %s", key)
+				fail("there is no label %s", key)
 			}
 		}
-		return passed("")
 	})
 }
 
-func templateIsCounted(ctx context.Context, p *provider) outcome {
-	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+func templateIsCounted(ctx context.Context, p *provider) {
+	p.eachTemplate(ctx, func(n *corev1.Node) {
 		if n.Labels["type"] == "virtual-kubelet" {
-			return failed("it has the label")
+			fail("it has the label")
 		}
-		return passed("")
 	})
 }
 
-func gpuLabel(ctx context.Context, p *provider) outcome {
+func gpuLabel(ctx context.Context, p *provider) {
 	resp, err := call(ctx, p, "GPULabel", p.client.GPULabel, &protos.GPULabelRequest{})
-	if err != nil {
-		return failed("%v", err)
-	}
-	return passed("%q", resp.GetLabel())
+	failOn(err)
+	p.says("%q", resp.GetLabel())
 }
 
-func gpuTypes(ctx context.Context, p *provider) outcome {
+func gpuTypes(ctx context.Context, p *provider) {
 	resp, err := call(ctx, p, "GetAvailableGPUTypes", p.client.GetAvailableGPUTypes, &protos.GetAvailableGPUTypesRequest{})
-	if err != nil {
-		return failed("%v", err)
-	}
-	return passed("%d types", len(resp.GetGpuTypes()))
+	failOn(err)
+	p.says("%d types", len(resp.GetGpuTypes()))
 }
 
 // gpus are the resources that CA 1.36 takes for GPUs.
 var gpus = []corev1.ResourceName{"nvidia.com/gpu", "microsoft.com/directx", "amd.com/gpu", "gpu.intel.com/xe",
 	"habana.ai/gaudi"}
 
-func gpuLabelMeansGPU(ctx context.Context, p *provider) outcome {
+func gpuLabelMeansGPU(ctx context.Context, p *provider) {
 	resp, err := call(ctx, p, "GPULabel", p.client.GPULabel, &protos.GPULabelRequest{})
-	if err != nil {
-		return skipped("%v", err)
-	}
-	return p.eachTemplate(ctx, func(n *corev1.Node) outcome {
+	skipOn(err)
+	p.eachTemplate(ctx, func(n *corev1.Node) {
 		if _, labelled := n.Labels[resp.GetLabel()]; !labelled {
-			return passed("")
+			return
 		}
 		for _, name := range gpus {
 			if amount := n.Status.Allocatable[name]; amount.Sign() > 0 {
-				return passed("")
+				return
 			}
 		}
-		return failed("it has the label %s and none of %v", resp.GetLabel(), gpus)
+		fail("it has the label %s and none of %v", resp.GetLabel(), gpus)
 	})
 }
 
@@ -198,31 +186,27 @@ func (p *provider) options(ctx context.Context, group string,
 	return resp.GetNodeGroupAutoscalingOptions(), err
 }
 
-func optionsComplete(ctx context.Context, p *provider) outcome {
+func optionsComplete(ctx context.Context, p *provider) {
 	quarter := &metav1.Duration{Duration: 15 * time.Minute}
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		got, err := p.options(ctx, g.GetId(), &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.5,
 			ScaleDownGpuUtilizationThreshold: 0.5, ScaleDownUnneededTime: quarter, ScaleDownUnreadyTime: quarter,
 			MaxNodeProvisionTime: quarter})
 		switch {
 		case err != nil:
-			return failed("node group %s: %v", g.GetId(), err)
+			fail("node group %s: %v", g.GetId(), err)
 		case got == nil:
-			return passed("")
 		case got.GetScaleDownUnneededTime() == nil, got.GetScaleDownUnreadyTime() == nil,
 			got.GetMaxNodeProvisionTime() == nil || got.GetMaxNodeProvisionTime().Duration <= 0:
-			return failed("node group %s: one of the durations is missing in %v", g.GetId(), got)
+			fail("node group %s: one of the durations is missing in %v", g.GetId(), got)
 		}
-		return passed("")
 	})
 }
 
-func optionsNone(ctx context.Context, p *provider) outcome {
+func optionsNone(ctx context.Context, p *provider) {
 	quarter, err := proto.Marshal(durationpb.New(15 * time.Minute))
-	if err != nil {
-		return skipped("%v", err)
-	}
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+	skipOn(err)
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		defaults := &protos.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: 0.5,
 			ScaleDownGpuUtilizationThreshold: 0.5}
 		wire.Append(defaults, 8, quarter)
@@ -230,8 +214,7 @@ func optionsNone(ctx context.Context, p *provider) outcome {
 		wire.Append(defaults, 10, quarter)
 		got, err := p.options(ctx, g.GetId(), defaults)
 		if err != nil || got != nil {
-			return failed("node group %s: options %v, error %v", g.GetId(), got, err)
+			fail("node group %s: options %v, error %v", g.GetId(), got, err)
 		}
-		return passed("")
 	})
 }

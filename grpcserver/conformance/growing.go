@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // bookedWithin is how long IncreaseSize may take. It books and does not wait for Nodes; CA gives up after 5 s.
@@ -48,36 +50,21 @@ func growingRules() []Rule {
 	}
 }
 
-// unable is why a rule cannot be checked that needs instances to begin with.
-func unable(err error) outcome { return skipped("no instance to try it on: %v", err) }
-
-func increaseInTarget(ctx context.Context, p *provider) outcome {
+func increaseInTarget(ctx context.Context, p *provider) {
 	was, err := p.target(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
-	if err := p.increase(ctx, p.Group, 2); err != nil {
-		return failed("%v", err)
-	}
+	skipOn(err)
+	failOn(p.increase(ctx, p.Group, 2))
 	now, err := p.target(ctx, p.Group)
 	if err != nil || now != was+2 {
-		return failed("target size %d, and after IncreaseSize(2) %d, error %v", was, now, err)
+		fail("target size %d, and after IncreaseSize(2) %d, error %v", was, now, err)
 	}
-	return passed("")
 }
 
-func increaseInNodes(ctx context.Context, p *provider) outcome {
-	was, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
-	if err := p.increase(ctx, p.Group, 2); err != nil {
-		return skipped("%v", err)
-	}
+func increaseInNodes(ctx context.Context, p *provider) {
+	was := p.now(ctx)
+	skipOn(p.increase(ctx, p.Group, 2))
 	now, err := p.look(ctx, p.Group)
-	if err != nil {
-		return failed("%v", err)
-	}
+	failOn(err)
 	added := 0
 	for _, i := range now.list {
 		if slices.Contains(was.counted(), i.GetId()) || i.GetStatus().GetInstanceState() == deleting {
@@ -85,119 +72,91 @@ func increaseInNodes(ctx context.Context, p *provider) outcome {
 		}
 		added++
 		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" {
-			return skipped("the new instance failed at once: %s", code)
+			skip("the new instance failed at once: %s", code)
 		}
 	}
 	if added != 2 {
-		return failed("%d new instances are listed after IncreaseSize(2)", added)
+		fail("%d new instances are listed after IncreaseSize(2)", added)
 	}
-	return passed("")
 }
 
-func increaseResolves(ctx context.Context, p *provider) outcome {
-	ids, _, err := p.grow(ctx, 1)
-	if err != nil {
-		return unable(err)
-	}
+func increaseResolves(ctx context.Context, p *provider) {
+	ids, _ := p.made(ctx, 1)
 	got, err := p.groupOf(ctx, fake(ids[0]))
 	if err != nil || got.GetId() != p.Group {
-		return failed("instance %s: %s", ids[0], answered(got, err))
+		fail("instance %s: %s", ids[0], answered(got, err))
 	}
-	return passed("")
 }
 
-func increaseAtOnce(ctx context.Context, p *provider) outcome {
+func increaseAtOnce(ctx context.Context, p *provider) {
 	began := p.Clock()
 	err := p.increase(ctx, p.Group, 1)
 	took := p.Clock().Sub(began)
-	switch {
-	case err != nil && status.Code(err) != codes.DeadlineExceeded:
-		return unable(err)
-	case err != nil || took > bookedWithin:
-		return failed("it took %s, error %v", took.Round(time.Millisecond), err)
+	if status.Code(err) != codes.DeadlineExceeded {
+		unableOn(err)
 	}
-	return passed("%s", took.Round(time.Millisecond))
+	if err != nil || took > bookedWithin {
+		fail("it took %s, error %v", took.Round(time.Millisecond), err)
+	}
+	p.says("%s", took.Round(time.Millisecond))
 }
 
 // unchanged judges what must have changed nothing.
-func (p *provider) unchanged(ctx context.Context, was picture) outcome {
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case !now.sameAs(was):
-		return failed("%v before, %v after it", was, now)
+func (p *provider) unchanged(ctx context.Context, was picture) {
+	if now := p.now(ctx); !now.sameAs(was) {
+		fail("%v before, %v after it", was, now)
 	}
-	return passed("")
 }
 
 // refused judges a call that must change nothing.
-func (p *provider) refused(ctx context.Context, was picture, what string, err error) outcome {
-	now, unread := p.look(ctx, p.Group)
+func (p *provider) refused(ctx context.Context, was picture, what string, err error) {
+	now := p.now(ctx)
 	switch {
-	case unread != nil:
-		return skipped("%v", unread)
 	case err == nil && now.sameAs(was):
-		return failed("%s is answered OK, as if it had done something", what)
+		fail("%s is answered OK, as if it had done something", what)
 	case err == nil:
-		return failed("%s is answered OK: %v before, %v after it", what, was, now)
+		fail("%s is answered OK: %v before, %v after it", what, was, now)
 	case !now.sameAs(was):
-		return failed("%s is refused, and yet: %v before, %v after it", what, was, now)
+		fail("%s is refused, and yet: %v before, %v after it", what, was, now)
 	}
-	return passed("%s", status.Code(err))
+	p.says("%s", status.Code(err))
 }
 
-func increaseOfNothing(ctx context.Context, p *provider) outcome {
-	was, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
-	return firstOf(p.refused(ctx, was, "IncreaseSize(0)", p.increase(ctx, p.Group, 0)),
-		p.refused(ctx, was, "IncreaseSize(-1)", p.increase(ctx, p.Group, -1)))
+func increaseOfNothing(ctx context.Context, p *provider) {
+	was := p.now(ctx)
+	p.refused(ctx, was, "IncreaseSize(0)", p.increase(ctx, p.Group, 0))
+	p.refused(ctx, was, "IncreaseSize(-1)", p.increase(ctx, p.Group, -1))
 }
 
-func increaseOverMax(ctx context.Context, p *provider) outcome {
-	was, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
+func increaseOverMax(ctx context.Context, p *provider) {
+	was := p.now(ctx)
 	g, err := p.group(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
+	skipOn(err)
 	delta := int(g.GetMaxSize()) - was.target + 1
 	if err := p.increase(ctx, p.Group, delta); err != nil {
-		return p.refused(ctx, was, "IncreaseSize over max", err)
+		p.refused(ctx, was, "IncreaseSize over max", err)
+		return
 	}
-	return p.withinMax(ctx, was.target+delta)
+	p.withinMax(ctx, was.target+delta)
 }
 
 // withinMax looks whether the target is as wanted and CA is told a max that allows it.
-func (p *provider) withinMax(ctx context.Context, wanted int) outcome {
-	if err := p.refresh(ctx); err != nil {
-		return skipped("%v", err)
-	}
-	now, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
+func (p *provider) withinMax(ctx context.Context, wanted int) {
+	skipOn(p.refresh(ctx))
+	now := p.now(ctx)
 	g, err := p.group(ctx, p.Group)
+	skipOn(err)
 	switch {
-	case err != nil:
-		return skipped("%v", err)
 	case now.target != wanted:
-		return failed("the target size is %d, and %d by what was answered", now.target, wanted)
+		fail("the target size is %d, and %d by what was answered", now.target, wanted)
 	case now.target > int(g.GetMaxSize()):
-		return failed("the target size is %d with max %d", now.target, g.GetMaxSize())
+		fail("the target size is %d with max %d", now.target, g.GetMaxSize())
 	}
-	return passed("max rose to %d", g.GetMaxSize())
+	p.says("max rose to %d", g.GetMaxSize())
 }
 
-func increaseTogether(ctx context.Context, p *provider) outcome {
-	was, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
+func increaseTogether(ctx context.Context, p *provider) {
+	was := p.now(ctx)
 	delta := p.room/2 + 1
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
@@ -211,17 +170,12 @@ func increaseTogether(ctx context.Context, p *provider) outcome {
 			wanted += delta
 		}
 	}
-	if seen := p.withinMax(ctx, wanted); seen.verdict != Passed {
-		return seen
-	}
-	return passed("%d of 2 were booked", (wanted-was.target)/delta)
+	p.withinMax(ctx, wanted)
+	p.says("%d of 2 were booked", (wanted-was.target)/delta)
 }
 
-func increaseGivenUp(ctx context.Context, p *provider) outcome {
-	was, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
+func increaseGivenUp(ctx context.Context, p *provider) {
+	was := p.now(ctx)
 	wanted, late := was.target, 0
 	for _, patience := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		impatient, cancel := context.WithTimeout(ctx, patience)
@@ -233,25 +187,17 @@ func increaseGivenUp(ctx context.Context, p *provider) outcome {
 			late++
 		}
 	}
-	if err := p.settled(ctx); err != nil {
-		return skipped("%v", err)
+	skipOn(p.settled(ctx))
+	if now := p.now(ctx); now.target != wanted || len(now.counted()) != wanted {
+		fail("%d of 3 calls were given up, the target size should be %d: %v", late, wanted, now)
 	}
-	now, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case now.target != wanted || len(now.counted()) != wanted:
-		return failed("%d of 3 calls were given up, the target size should be %d: %v", late, wanted, now)
-	}
-	return passed("%d of 3 calls were given up", late)
+	p.says("%d of 3 calls were given up", late)
 }
 
 // settled waits until the provider knows what became of calls that were given up.
 func (p *provider) settled(ctx context.Context) (err error) {
 	for range 30 {
-		select {
-		case <-time.After(p.Settle):
-		case <-ctx.Done():
+		if !wait.For(ctx, p.Settle) {
 			return context.Cause(ctx)
 		}
 		if err = p.refresh(ctx); err == nil {
@@ -261,32 +207,17 @@ func (p *provider) settled(ctx context.Context) (err error) {
 	return err
 }
 
-func refreshKeeps(ctx context.Context, p *provider) outcome {
-	_, was, err := p.grow(ctx, 2)
-	if err != nil {
-		return unable(err)
-	}
-	if err := p.refresh(ctx); err != nil {
-		return skipped("%v", err)
-	}
-	return p.unchanged(ctx, was)
+func refreshKeeps(ctx context.Context, p *provider) {
+	_, was := p.made(ctx, 2)
+	skipOn(p.refresh(ctx))
+	p.unchanged(ctx, was)
 }
 
-func idsNotReused(ctx context.Context, p *provider) outcome {
-	ids, _, err := p.grow(ctx, 1)
-	if err == nil {
-		err = p.remove(ctx, p.Group, ids[0])
-	}
-	if err != nil {
-		return unable(err)
-	}
+func idsNotReused(ctx context.Context, p *provider) {
+	ids, _ := p.made(ctx, 1)
+	unableOn(p.remove(ctx, p.Group, ids[0]))
 	used := len(p.used)
-	again, _, err := p.grow(ctx, 1)
-	switch {
-	case err != nil:
-		return unable(err)
-	case len(p.used) == used:
-		return failed("%s was used before", again[0])
+	if again, _ := p.made(ctx, 1); len(p.used) == used {
+		fail("%s was used before", again[0])
 	}
-	return passed("")
 }

@@ -19,7 +19,7 @@ func instanceRules() []Rule {
 		{ID: "instance-ids", Demands: "Instance ids are unique over all groups and have the form of a providerID.",
 			Source: "clusterstate/clusterstate.go getNotRegisteredNodes: CA finds the Node by id = spec.providerID",
 			Fix:    "use an id <scheme>://<name> for one instance ever, and set it as spec.providerID of its Node",
-			check:  again(instanceIDs)},
+			check:  instanceIDs, again: true},
 		{ID: "instance-states", Demands: "Each instance has a state, and an errorInfo only while it is creating.",
 			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go, clusterstate/clusterstate.go: else it is ignored",
 			Fix:    "say creating, running or deleting; report an error with creating and an errorCode",
@@ -30,10 +30,10 @@ func instanceRules() []Rule {
 		{ID: "node-of-instance", Demands: "NodeGroupForNode finds each instance's group by providerID alone.",
 			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: an instance without a Node has a fake one",
 			Fix:    "look up spec.providerID; a fake has it as its name too, and neither labels nor a Node",
-			check:  again(nodeOfInstance)},
+			check:  nodeOfInstance, again: true},
 		{ID: "node-bounds", Demands: "NodeGroupForNode tells the min and max that NodeGroups tells.",
 			Source: "core/scaledown/unneeded/nodes.go: CA scales in below a min that is missing here",
-			Fix:    "fill in minSize and maxSize in this answer, too", check: again(nodeBounds)},
+			Fix:    "fill in minSize and maxSize in this answer, too", check: nodeBounds, again: true},
 	}
 	for i := range rules {
 		rules[i].ofInstances = true
@@ -41,83 +41,69 @@ func instanceRules() []Rule {
 	return rules
 }
 
-// eachInstance is the first outcome that is not passed; at most so many instances of a group are looked at.
-func (p *provider) eachInstance(ctx context.Context, most int,
-	check func(*protos.NodeGroup, *protos.Instance) outcome) outcome {
+// eachInstance checks the instances of each group, at most so many of one.
+func (p *provider) eachInstance(ctx context.Context, most int, check func(*protos.NodeGroup, *protos.Instance)) {
 	n := 0
-	seen := p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		list, err := p.nodes(ctx, g.GetId())
-		if err != nil {
-			return skipped("%v", err)
-		}
+		skipOn(err)
 		for _, i := range list[:min(len(list), most)] {
 			n++
-			if seen := check(g, i); seen.verdict != Passed {
-				return seen
-			}
+			check(g, i)
 		}
-		return passed("")
 	})
-	switch {
-	case seen.verdict != Passed:
-		return seen
-	case n == 0:
-		return skipped("no instances are listed")
-	default:
-		return passed("%d instances", n)
+	if n == 0 {
+		skip("no instances are listed")
 	}
+	p.says("%d instances", n)
 }
 
-func instanceIDs(ctx context.Context, p *provider) outcome {
+func instanceIDs(ctx context.Context, p *provider) {
 	owner := map[string]string{}
-	return p.eachInstance(ctx, 1<<30, func(g *protos.NodeGroup, i *protos.Instance) outcome {
+	p.eachInstance(ctx, 1<<30, func(g *protos.NodeGroup, i *protos.Instance) {
 		scheme, name, ok := strings.Cut(i.GetId(), "://")
 		if !ok || scheme == "" || name == "" {
-			return failed("node group %s has an instance %q", g.GetId(), i.GetId())
+			fail("node group %s has an instance %q", g.GetId(), i.GetId())
 		}
 		if other, twice := owner[i.GetId()]; twice {
-			return failed("instance %s is in node group %s and in %s", i.GetId(), other, g.GetId())
+			fail("instance %s is in node group %s and in %s", i.GetId(), other, g.GetId())
 		}
 		owner[i.GetId()] = g.GetId()
-		return passed("")
 	})
 }
 
-func instanceStates(ctx context.Context, p *provider) outcome {
-	return p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) outcome {
+func instanceStates(ctx context.Context, p *provider) {
+	p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) {
 		state, broken := i.GetStatus().GetInstanceState(), i.GetStatus().GetErrorInfo()
 		switch {
 		case state != creating && state != running && state != deleting:
-			return failed("instance %s has the state %v", i.GetId(), state)
+			fail("instance %s has the state %v", i.GetId(), state)
 		case broken != nil && (state != creating || broken.GetErrorCode() == ""):
-			return failed("instance %s has an errorInfo with code %q in state %v", i.GetId(), broken.GetErrorCode(), state)
+			fail("instance %s has an errorInfo with code %q in state %v", i.GetId(), broken.GetErrorCode(), state)
 		}
-		return passed("")
 	})
 }
 
-func errorCodes(ctx context.Context, p *provider) outcome {
-	return p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) outcome {
+func errorCodes(ctx context.Context, p *provider) {
+	p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) {
 		code := i.GetStatus().GetErrorInfo().GetErrorCode()
 		if len(code) > mostCode || strings.ContainsAny(code, " \t\n") {
-			return failed("instance %s has the code %q", i.GetId(), code)
+			fail("instance %s has the code %q", i.GetId(), code)
 		}
-		return passed("")
 	})
 }
 
-func nodeOfInstance(ctx context.Context, p *provider) outcome {
-	return p.eachInstance(ctx, mostInstances, func(g *protos.NodeGroup, i *protos.Instance) outcome {
+func nodeOfInstance(ctx context.Context, p *provider) {
+	p.eachInstance(ctx, mostInstances, func(g *protos.NodeGroup, i *protos.Instance) {
 		if i.GetStatus().GetInstanceState() == deleting {
-			return passed("")
+			return
 		}
 		for what, node := range nodesOf(g.GetId(), i.GetId()) {
 			got, err := p.groupOf(ctx, node)
 			if err != nil || got.GetId() != g.GetId() {
-				return failed("%s with providerID %s: %s", what, i.GetId(), answered(got, err))
+				fail("%s with providerID %s: %s", what, i.GetId(), answered(got, err))
 			}
 		}
-		return passed("")
 	})
 }
 
@@ -139,16 +125,15 @@ func answered(g *protos.NodeGroup, err error) string {
 	return fmt.Sprintf("node group %q", g.GetId())
 }
 
-func nodeBounds(ctx context.Context, p *provider) outcome {
-	return p.eachInstance(ctx, 1, func(g *protos.NodeGroup, i *protos.Instance) outcome {
+func nodeBounds(ctx context.Context, p *provider) {
+	p.eachInstance(ctx, 1, func(g *protos.NodeGroup, i *protos.Instance) {
 		got, err := p.groupOf(ctx, fake(i.GetId()))
 		if err != nil || got.GetId() != g.GetId() {
-			return passed("") // node-of-instance tells
+			return // node-of-instance tells
 		}
 		if got.GetMinSize() != g.GetMinSize() || got.GetMaxSize() != g.GetMaxSize() {
-			return failed("node group %s has min %d and max %d, and by its instance %s %d and %d", g.GetId(), g.GetMinSize(),
+			fail("node group %s has min %d and max %d, and by its instance %s %d and %d", g.GetId(), g.GetMinSize(),
 				g.GetMaxSize(), i.GetId(), got.GetMinSize(), got.GetMaxSize())
 		}
-		return passed("")
 	})
 }

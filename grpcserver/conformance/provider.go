@@ -26,6 +26,7 @@ type provider struct {
 	room   int             // of the group, when the check began
 	before picture         // of the group, then
 	used   map[string]bool // ids that were ever listed in the group
+	said   string          // by the check that is running
 }
 
 // picture is a node group as one look shows it.
@@ -56,6 +57,11 @@ func (p picture) in(state protos.InstanceStatus_InstanceState) (n int) {
 
 func (p picture) String() string {
 	return fmt.Sprintf("target %d, %d listed, %d of them deleting", p.target, len(p.list), p.in(deleting))
+}
+
+// beyond are the counted instances that another picture does not count.
+func (p picture) beyond(other picture) []string {
+	return slices.DeleteFunc(p.counted(), func(id string) bool { return slices.Contains(other.counted(), id) })
 }
 
 // sameAs reports whether target and counted instances are alike; their states may differ.
@@ -112,12 +118,7 @@ func (p *provider) giveBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("what was made in node group %s cannot be listed, delete it yourself: %w", p.Group, err)
 	}
-	var made []string
-	for _, id := range now.counted() {
-		if !slices.Contains(p.before.counted(), id) {
-			made = append(made, id)
-		}
-	}
+	made := now.beyond(p.before)
 	if len(made) == 0 {
 		return nil
 	}
@@ -154,13 +155,29 @@ func (p *provider) grow(ctx context.Context, n int) (ids []string, now picture, 
 	if err != nil {
 		return nil, now, err
 	}
-	for _, id := range now.counted() {
-		if !slices.Contains(was.counted(), id) {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) != n {
+	if ids = now.beyond(was); len(ids) != n {
 		return nil, now, fmt.Errorf("IncreaseSize(%d) added %d instances", n, len(ids))
 	}
 	return ids, now, nil
+}
+
+// now is look at the group, for checks.
+func (p *provider) now(ctx context.Context) picture {
+	now, err := p.look(ctx, p.Group)
+	skipOn(err)
+	return now
+}
+
+// made is grow, for checks that need instances to begin with.
+func (p *provider) made(ctx context.Context, n int) (ids []string, now picture) {
+	ids, now, err := p.grow(ctx, n)
+	unableOn(err)
+	return ids, now
+}
+
+// unableOn skips for the want of instances, if there is an error.
+func unableOn(err error) {
+	if err != nil {
+		skip("no instance to try it on: %v", err)
+	}
 }

@@ -12,9 +12,6 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// looks is how often a rule looks at what may change meanwhile.
-const looks = 3
-
 // readAtOnce is how long a read may take: CA asks for the group of every Node of the cluster, one after the other,
 // several times a loop.
 const readAtOnce = 50 * time.Millisecond
@@ -32,7 +29,7 @@ func readingRules() []Rule {
 		{ID: "groups-stable", Demands: "The ids of the groups are the same after a Refresh.",
 			Source: "processors/nodeinfosprovider/mixed_nodeinfos_processor.go: CA drops what it knows of a missing group",
 			Fix:    "keep a group listed until it is empty, and name it by its configuration",
-			check:  again(groupsStable)},
+			check:  groupsStable, again: true},
 		{ID: "group-bounds", Demands: "0 <= min <= max of each group.",
 			Source: "core/scaledown/unneeded/nodes.go, core/scaleup/orchestrator/orchestrator.go",
 			Fix:    "fill in minSize and maxSize of each group", check: groupBounds},
@@ -41,11 +38,11 @@ func readingRules() []Rule {
 			Fix:    "answer from the last state known, also for a group that is about to go", check: groupsAnswer},
 		{ID: "target-bounds", Demands: "0 <= target <= max of each group.",
 			Source: "core/scaleup/orchestrator/orchestrator.go, estimator/sng_capacity_threshold.go",
-			Fix:    "list a max that is at least the target size", check: again(targetBounds)},
+			Fix:    "list a max that is at least the target size", check: targetBounds, again: true},
 		{ID: "target-counts", Demands: "The target size is the number of instances that are not being deleted.",
 			Source: "clusterstate/clusterstate.go updateIncorrectNodeGroupSizes: CA corrects the difference or stops",
 			Fix:    "count the target size from the list of instances; give each unit an instance when it is booked",
-			check:  again(targetCounts)},
+			check:  targetCounts, again: true},
 		{ID: "unknown-group", Demands: "NodeGroupTargetSize and NodeGroupNodes of an unknown group are NotFound.",
 			Source: "clusterstate/clusterstate.go UpdateNodes: an empty answer would look like a group of size 0",
 			Fix:    "refuse ids that are no group's with NotFound", check: unknownGroup},
@@ -58,137 +55,95 @@ func readingRules() []Rule {
 	}
 }
 
-// again gives a check that compares several answers as many looks as it takes for nothing to change meanwhile.
-func again(check func(context.Context, *provider) outcome) func(context.Context, *provider) outcome {
-	return func(ctx context.Context, p *provider) (last outcome) {
-		for range looks {
-			if last = check(ctx, p); last.verdict != Failed {
-				return last
-			}
-		}
-		return last
-	}
-}
-
-// eachGroup is the first outcome that is not passed.
-func (p *provider) eachGroup(ctx context.Context, check func(*protos.NodeGroup) outcome) outcome {
+// eachGroup checks each group.
+func (p *provider) eachGroup(ctx context.Context, check func(*protos.NodeGroup)) {
 	list, err := p.groups(ctx)
-	if err != nil {
-		return skipped("%v", err)
-	}
+	skipOn(err)
 	for _, g := range list {
-		if seen := check(g); seen.verdict != Passed {
-			return seen
-		}
+		check(g)
 	}
 	if len(list) == 0 {
-		return skipped("no node groups are listed")
+		skip("no node groups are listed")
 	}
-	return passed("%d node groups", len(list))
+	p.says("%d node groups", len(list))
 }
 
-func refreshes(ctx context.Context, p *provider) outcome {
-	if err := p.refresh(ctx); err != nil {
-		return failed("%v", err)
-	}
-	return passed("")
-}
+func refreshes(ctx context.Context, p *provider) { failOn(p.refresh(ctx)) }
 
-func groupsListed(ctx context.Context, p *provider) outcome {
+func groupsListed(ctx context.Context, p *provider) {
 	list, err := p.groups(ctx)
-	if err != nil {
-		return failed("%v", err)
-	}
+	failOn(err)
 	seen := map[string]bool{}
 	for _, g := range list {
 		if g.GetId() == "" || seen[g.GetId()] {
-			return failed("the id %q is empty or there twice", g.GetId())
+			fail("the id %q is empty or there twice", g.GetId())
 		}
 		seen[g.GetId()] = true
 	}
-	return passed("%s", strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
+	p.says("%s", strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
 }
 
-func groupsStable(ctx context.Context, p *provider) outcome {
-	ids := func() (out []string, err error) {
+func groupsStable(ctx context.Context, p *provider) {
+	ids := func() (out []string) {
 		list, err := p.groups(ctx)
+		skipOn(err)
 		for _, g := range list {
 			out = append(out, g.GetId())
 		}
-		return out, err
+		slices.Sort(out)
+		return out
 	}
-	was, err := ids()
-	if err != nil {
-		return skipped("%v", err)
+	was := ids()
+	skipOn(p.refresh(ctx))
+	if now := ids(); !slices.Equal(was, now) {
+		fail("%v before a Refresh, %v after it", was, now)
 	}
-	if err := p.refresh(ctx); err != nil {
-		return skipped("%v", err)
-	}
-	now, err := ids()
-	if err != nil {
-		return skipped("%v", err)
-	}
-	slices.Sort(was)
-	slices.Sort(now)
-	if !slices.Equal(was, now) {
-		return failed("%v before a Refresh, %v after it", was, now)
-	}
-	return passed("")
 }
 
-func groupBounds(ctx context.Context, p *provider) outcome {
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+func groupBounds(ctx context.Context, p *provider) {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		if g.GetMinSize() < 0 || g.GetMaxSize() < g.GetMinSize() {
-			return failed("node group %s has min %d and max %d", g.GetId(), g.GetMinSize(), g.GetMaxSize())
+			fail("node group %s has min %d and max %d", g.GetId(), g.GetMinSize(), g.GetMaxSize())
 		}
-		return passed("")
 	})
 }
 
-func groupsAnswer(ctx context.Context, p *provider) outcome {
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+func groupsAnswer(ctx context.Context, p *provider) {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		if _, err := p.look(ctx, g.GetId()); err != nil {
-			return failed("node group %s: %v", g.GetId(), err)
+			fail("node group %s: %v", g.GetId(), err)
 		}
-		return passed("")
 	})
 }
 
-func targetBounds(ctx context.Context, p *provider) outcome {
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+func targetBounds(ctx context.Context, p *provider) {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		target, err := p.target(ctx, g.GetId())
-		switch {
-		case err != nil:
-			return skipped("%v", err)
-		case target < 0 || target > int(g.GetMaxSize()):
-			return failed("node group %s has target size %d and max %d", g.GetId(), target, g.GetMaxSize())
+		skipOn(err)
+		if target < 0 || target > int(g.GetMaxSize()) {
+			fail("node group %s has target size %d and max %d", g.GetId(), target, g.GetMaxSize())
 		}
-		return passed("")
 	})
 }
 
-func targetCounts(ctx context.Context, p *provider) outcome {
-	return p.eachGroup(ctx, func(g *protos.NodeGroup) outcome {
+func targetCounts(ctx context.Context, p *provider) {
+	p.eachGroup(ctx, func(g *protos.NodeGroup) {
 		now, err := p.look(ctx, g.GetId())
-		switch {
-		case err != nil:
-			return skipped("%v", err)
-		case now.target != len(now.counted()):
-			return failed("node group %s: %v", g.GetId(), now)
+		skipOn(err)
+		if now.target != len(now.counted()) {
+			fail("node group %s: %v", g.GetId(), now)
 		}
-		return passed("")
 	})
 }
 
-func unknownGroup(ctx context.Context, p *provider) outcome {
+func unknownGroup(ctx context.Context, p *provider) {
 	_, target := p.target(ctx, unknownID)
 	_, nodes := p.nodes(ctx, unknownID)
 	for call, err := range map[string]error{"NodeGroupTargetSize": target, "NodeGroupNodes": nodes} {
 		if status.Code(err) != codes.NotFound {
-			return failed("%s of node group %s answers %s", call, unknownID, status.Code(err))
+			fail("%s of node group %s answers %s", call, unknownID, status.Code(err))
 		}
 	}
-	return passed("")
 }
 
 // unknownID is nobody's.
@@ -204,28 +159,27 @@ var foreignNodes = map[string]*protos.ExternalGrpcNode{
 	"that has nothing at all": {},
 }
 
-func foreignNode(ctx context.Context, p *provider) outcome {
+func foreignNode(ctx context.Context, p *provider) {
 	for what, node := range foreignNodes {
 		got, err := p.groupOf(ctx, node)
 		if err != nil || got.GetId() != "" {
-			return failed("a Node %s: %s", what, answered(got, err))
+			fail("a Node %s: %s", what, answered(got, err))
 		}
 	}
-	return passed("")
 }
 
-func nodeAtOnce(ctx context.Context, p *provider) outcome {
+func nodeAtOnce(ctx context.Context, p *provider) {
 	var took []time.Duration
 	for range 10 {
 		began := p.Clock()
-		if _, err := p.groupOf(ctx, foreignNodes["of another cloud"]); err != nil {
-			return skipped("%v", err)
-		}
+		_, err := p.groupOf(ctx, foreignNodes["of another cloud"])
+		skipOn(err)
 		took = append(took, p.Clock().Sub(began))
 	}
 	slices.Sort(took)
-	if middle := took[len(took)/2]; middle > readAtOnce {
-		return failed("half of the calls took %s or more", middle.Round(time.Millisecond))
+	middle := took[len(took)/2]
+	if middle > readAtOnce {
+		fail("half of the calls took %s or more", middle.Round(time.Millisecond))
 	}
-	return passed("%s", took[len(took)/2].Round(10*time.Microsecond))
+	p.says("%s", middle.Round(10*time.Microsecond))
 }

@@ -33,7 +33,9 @@ type Rule struct {
 	Changes bool `json:"changes"`
 
 	ofInstances bool // without instances there is nothing to see
-	check       func(ctx context.Context, p *provider) outcome
+	again       bool // it compares several answers, between which something may change
+	// check looks at the provider. Like a test it ends where fail or skip is called, and passes otherwise.
+	check func(ctx context.Context, p *provider)
 }
 
 // Result is what was seen of a rule.
@@ -110,12 +112,12 @@ func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([
 // try checks a rule. Its error says that something is left of what that made.
 func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error) {
 	p.began(rule.ID)
-	seen = rule.check(ctx, p)
+	seen = p.seen(ctx, rule)
 	made := rule.Changes
 	if rule.ofInstances && seen.verdict == Skipped && p.Group != "" {
 		made = true
 		if _, _, err := p.grow(ctx, 1); err == nil {
-			seen = rule.check(ctx, p)
+			seen = p.seen(ctx, rule)
 		}
 	}
 	p.began("")
@@ -125,24 +127,62 @@ func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error
 	return seen, left
 }
 
+// looks is how often a rule looks at what may change meanwhile.
+const looks = 3
+
+// seen is what a check of the rule sees.
+func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
+	for range looks {
+		seen = p.judge(func() { rule.check(ctx, p) })
+		if seen.verdict != Failed || !rule.again {
+			break
+		}
+	}
+	return seen
+}
+
 // outcome is what a check has seen.
 type outcome struct {
 	verdict Verdict
 	text    string
 }
 
-func passed(format string, args ...any) outcome { return outcome{Passed, fmt.Sprintf(format, args...)} }
-func failed(format string, args ...any) outcome { return outcome{Failed, fmt.Sprintf(format, args...)} }
-func skipped(format string, args ...any) outcome {
-	return outcome{Skipped, fmt.Sprintf(format, args...)}
+// judge runs a check until it ends.
+func (p *provider) judge(check func()) (seen outcome) {
+	defer func() {
+		cause := recover()
+		if ended, ok := cause.(outcome); ok {
+			seen = ended
+		} else if cause != nil {
+			panic(cause)
+		}
+	}()
+	p.said = ""
+	check()
+	return outcome{Passed, p.said}
 }
 
-// firstOf is the first that is not passed, or else the last.
-func firstOf(outcomes ...outcome) (last outcome) {
-	for _, last = range outcomes {
-		if last.verdict != Passed {
-			return last
-		}
+// says notes what is to be told of a check that passes.
+func (p *provider) says(format string, args ...any) { p.said = fmt.Sprintf(format, args...) }
+
+// end ends the check that is running, see judge.
+func end(verdict Verdict, format string, args ...any) {
+	panic(outcome{verdict, fmt.Sprintf(format, args...)})
+}
+
+func fail(format string, args ...any) { end(Failed, format, args...) }
+func skip(format string, args ...any) { end(Skipped, format, args...) }
+
+// failOn fails for an error, if there is one.
+func failOn(err error) {
+	if err != nil {
+		fail("%v", err)
 	}
-	return last
+}
+
+// skipOn skips for an error, if there is one.
+func skipOn(err error) {
+	if err != nil {
+		skip("%v", err)
+	}
 }

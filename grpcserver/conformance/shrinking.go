@@ -3,8 +3,6 @@ package conformance
 import (
 	"context"
 	"slices"
-
-	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
 func shrinkingRules() []Rule {
@@ -28,100 +26,63 @@ func shrinkingRules() []Rule {
 	}
 }
 
-func decreaseSign(ctx context.Context, p *provider) outcome {
-	_, was, err := p.grow(ctx, 1)
-	if err != nil {
-		return unable(err)
-	}
-	return firstOf(p.refused(ctx, was, "DecreaseTargetSize(0)", p.decrease(ctx, p.Group, 0)),
-		p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1)))
+func decreaseSign(ctx context.Context, p *provider) {
+	_, was := p.made(ctx, 1)
+	p.refused(ctx, was, "DecreaseTargetSize(0)", p.decrease(ctx, p.Group, 0))
+	p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1))
 }
 
 // cancel calls DecreaseTargetSize and looks. It is refused rightly when all instances have their Nodes meanwhile.
-func (p *provider) cancel(ctx context.Context, delta int) (picture, outcome) {
+func (p *provider) cancel(ctx context.Context, delta int) picture {
 	refused := p.decrease(ctx, p.Group, delta)
-	now, err := p.look(ctx, p.Group)
+	now := p.now(ctx)
 	switch {
-	case err != nil:
-		return now, skipped("%v", err)
 	case refused != nil && now.in(creating) == 0:
-		return now, skipped("the Nodes came too soon")
+		skip("the Nodes came too soon")
 	case refused != nil:
-		return now, failed("%d instances are on their way: %v", now.in(creating), refused)
+		fail("%d instances are on their way: %v", now.in(creating), refused)
 	}
-	return now, passed("")
+	return now
 }
 
-func decreasePending(ctx context.Context, p *provider) outcome {
-	_, was, err := p.grow(ctx, 2)
-	if err != nil {
-		return unable(err)
+func decreasePending(ctx context.Context, p *provider) {
+	_, was := p.made(ctx, 2)
+	if now := p.cancel(ctx, -1); now.target != was.target-1 || len(now.counted()) != now.target {
+		fail("%v before, %v after it", was, now)
 	}
-	now, seen := p.cancel(ctx, -1)
-	switch {
-	case seen.verdict != Passed:
-		return seen
-	case now.target != was.target-1 || len(now.counted()) != now.target:
-		return failed("%v before, %v after it", was, now)
-	}
-	return passed("")
 }
 
-func decreaseClamped(ctx context.Context, p *provider) outcome {
-	_, was, err := p.grow(ctx, 2)
-	if err != nil {
-		return unable(err)
+func decreaseClamped(ctx context.Context, p *provider) {
+	_, was := p.made(ctx, 2)
+	now := p.cancel(ctx, -(was.target + 2))
+	if now.target < was.in(running) || now.target >= was.target || now.in(creating) > 0 {
+		fail("%v before, with %d running; %v after it", was, was.in(running), now)
 	}
-	now, seen := p.cancel(ctx, -(was.target + 2))
-	switch {
-	case seen.verdict != Passed:
-		return seen
-	case now.target < was.in(running) || now.target >= was.target || now.in(creating) > 0:
-		return failed("%v before, with %d running; %v after it", was, was.in(running), now)
-	}
-	return p.stillThere(now, was)
-}
-
-// stillThere looks whether what was running is counted.
-func (p *provider) stillThere(now, was picture) outcome {
 	for _, i := range was.list {
-		if i.GetStatus().GetInstanceState() == protos.InstanceStatus_instanceRunning &&
-			!slices.Contains(now.counted(), i.GetId()) {
-			return failed("instance %s was running, and is not counted any longer", i.GetId())
+		if i.GetStatus().GetInstanceState() == running && !slices.Contains(now.counted(), i.GetId()) {
+			fail("instance %s was running, and is not counted any longer", i.GetId())
 		}
 	}
-	return passed("")
 }
 
-func decreaseNothing(ctx context.Context, p *provider) outcome {
-	was, err := p.look(ctx, p.Group)
-	switch {
-	case err != nil:
-		return skipped("%v", err)
-	case was.in(creating) > 0:
-		return skipped("%d instances are on their way", was.in(creating))
+func decreaseNothing(ctx context.Context, p *provider) {
+	was := p.now(ctx)
+	if was.in(creating) > 0 {
+		skip("%d instances are on their way", was.in(creating))
 	}
-	return p.refused(ctx, was, "DecreaseTargetSize(-1) with nothing on its way", p.decrease(ctx, p.Group, -1))
+	p.refused(ctx, was, "DecreaseTargetSize(-1) with nothing on its way", p.decrease(ctx, p.Group, -1))
 }
 
-func decreaseThenDelete(ctx context.Context, p *provider) outcome {
-	ids, _, err := p.grow(ctx, 2)
-	if err != nil {
-		return unable(err)
-	}
-	if err := p.decrease(ctx, p.Group, -1); err != nil {
-		return skipped("%v", err)
-	}
-	was, err := p.look(ctx, p.Group)
-	if err != nil {
-		return skipped("%v", err)
-	}
+func decreaseThenDelete(ctx context.Context, p *provider) {
+	ids, _ := p.made(ctx, 2)
+	skipOn(p.decrease(ctx, p.Group, -1))
+	was := p.now(ctx)
 	cancelled := slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(was.counted(), id) })
 	if len(cancelled) != 1 {
-		return skipped("no instance was cancelled")
+		skip("no instance was cancelled")
 	}
 	if err := p.remove(ctx, p.Group, cancelled...); err != nil {
-		return failed("instance %s: %v", cancelled[0], err)
+		fail("instance %s: %v", cancelled[0], err)
 	}
-	return p.unchanged(ctx, was)
+	p.unchanged(ctx, was)
 }
