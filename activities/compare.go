@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -112,18 +112,12 @@ func differs(ctx context.Context, round *Round, last Round, name string, d fleet
 
 // cordon cordons these Nodes, or uncordons them; what fails the next round tries again.
 func (a *Activities) cordon(ctx context.Context, found []fleet.Found) {
-	var cordoning errgroup.Group
-	cordoning.SetLimit(fanOut)
-	for _, f := range found {
-		cordoning.Go(func() error {
-			if err := a.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
-				activity.GetLogger(ctx).Warn("node cannot be cordoned or uncordoned; the next round tries again", "node",
-					f.Attempt.ObjectName(), "error", err)
-			}
-			return nil
-		})
-	}
-	_ = cordoning.Wait()
+	wait.ForAll(found, fanOut, func(_ int, f fleet.Found) {
+		if err := a.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
+			activity.GetLogger(ctx).Warn("node cannot be cordoned or uncordoned; the next round tries again", "node",
+				f.Attempt.ObjectName(), "error", err)
+		}
+	})
 }
 
 // ensure has a provider entity for each of our peerings and slices: one that somebody terminated, or that Temporal

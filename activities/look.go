@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -153,8 +154,6 @@ func (a *Activities) closedFirst(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
 	}
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
 	for end := a.now().Add(closedBound); ; {
 		s, err := a.Workflows.Status(ctx, id)
 		if err != nil {
@@ -168,10 +167,8 @@ func (a *Activities) closedFirst(ctx context.Context, id string) error {
 				"workflow", id)
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, 200*time.Millisecond) {
 			return context.Cause(ctx)
-		case <-tick.C:
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -82,19 +82,12 @@ func (a *Activities) anyAnswers(ctx context.Context, providers []fleet.Provider)
 	bounded, cancel := context.WithTimeout(ctx, observeBound)
 	defer cancel()
 	var answers atomic.Bool
-	var asking errgroup.Group
-	asking.SetLimit(askAtOnce)
-	for _, p := range providers {
-		asking.Go(func() error {
-			_, err := a.Backend.Identify(bounded, p.Credentials)
-			if err == nil {
-				answers.Store(true)
-				cancel()
-			}
-			return nil
-		})
-	}
-	_ = asking.Wait()
+	wait.ForAll(providers, askAtOnce, func(_ int, p fleet.Provider) {
+		if _, err := a.Backend.Identify(bounded, p.Credentials); err == nil {
+			answers.Store(true)
+			cancel()
+		}
+	})
 	return answers.Load()
 }
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -55,24 +55,18 @@ func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offe
 		defer mu.Unlock()
 		a.removed(ctx, now, o, err)
 	}
-	var removing errgroup.Group
-	removing.SetLimit(sweepAtOnce)
 	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // what is removed is taken out of now meanwhile
-	for _, p := range asked {
+	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
 		slicesLeft, peering := before.Removable(p.ID)
-		removing.Go(func() error {
-			for _, o := range slicesLeft {
-				done(o, sweeper.RemoveLeftover(bounded, o))
-			}
-			if peering != nil {
-				n := slices.IndexFunc(offers, func(o fleet.Offer) bool { return o.Provider == p.ID })
-				request := fleet.HoldRequest{Kind: fleet.HoldLeft, Offer: &offers[n]}
-				done(*peering, a.Messages.Holds(bounded, p.ID, request))
-			}
-			return nil
-		})
-	}
-	_ = removing.Wait()
+		for _, o := range slicesLeft {
+			done(o, sweeper.RemoveLeftover(bounded, o))
+		}
+		if peering != nil {
+			n := slices.IndexFunc(offers, func(o fleet.Offer) bool { return o.Provider == p.ID })
+			request := fleet.HoldRequest{Kind: fleet.HoldLeft, Offer: &offers[n]}
+			done(*peering, a.Messages.Holds(bounded, p.ID, request))
+		}
+	})
 }
 
 // hubNow reads what the sweep is to know of the hub, and the peerings.
@@ -101,23 +95,17 @@ func (a *Activities) leftovers(ctx context.Context, sweeper backend.Leftovers, a
 	defer cancel()
 	var mu sync.Mutex
 	var all []fleet.Orphan
-	var asking errgroup.Group
-	asking.SetLimit(sweepAtOnce)
-	for _, p := range asked {
-		asking.Go(func() error {
-			left, err := sweeper.Leftovers(bounded, a.current(bounded, p))
-			if err != nil {
-				activity.GetLogger(ctx).Info("provider cannot be asked for what is left there", "provider", p.ID, "error",
-					shorten.To(err.Error(), maxError))
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, left...)
-			return nil
-		})
-	}
-	_ = asking.Wait()
+	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
+		left, err := sweeper.Leftovers(bounded, a.current(bounded, p))
+		if err != nil {
+			activity.GetLogger(ctx).Info("provider cannot be asked for what is left there", "provider", p.ID, "error",
+				shorten.To(err.Error(), maxError))
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, left...)
+	})
 	slices.SortFunc(all, fleet.Orphan.Compare)
 	return all
 }

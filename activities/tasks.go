@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -132,15 +131,7 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	defer cancel()
 	turn, over := context.WithTimeout(ctx, beginFor)
 	defer over()
-	var workers errgroup.Group
-	workers.SetLimit(fanOut)
-	for n, t := range batch {
-		workers.Go(func() error {
-			results[n] = a.deliver(ctx, turn, t)
-			return nil
-		})
-	}
-	_ = workers.Wait()
+	wait.ForAll(batch, fanOut, func(n int, t Task) { results[n] = a.deliver(ctx, turn, t) })
 	return results, nil
 }
 

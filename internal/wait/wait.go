@@ -4,7 +4,22 @@ package wait
 import (
 	"context"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// ForAll calls do with each of all, and its index, at most so many at once, and waits until all calls have returned.
+func ForAll[T any](all []T, most int, do func(i int, of T)) {
+	var calls errgroup.Group
+	calls.SetLimit(most)
+	for i, of := range all {
+		calls.Go(func() error {
+			do(i, of)
+			return nil
+		})
+	}
+	_ = calls.Wait()
+}
 
 // For waits for a time; false means that the context ended before.
 func For(ctx context.Context, d time.Duration) bool {

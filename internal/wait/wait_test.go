@@ -23,3 +23,16 @@ func TestFor(t *testing.T) {
 		require.False(t, wait.For(ctx, 0))
 	})
 }
+
+func TestForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, seen := []string{"a", "b", "c", "d", "e"}, make([]string, 5)
+		began := time.Now()
+		wait.ForAll(all, 2, func(i int, of string) {
+			time.Sleep(time.Minute) // the bubble's clock
+			seen[i] = of
+		})
+		require.Equal(t, all, seen)
+		require.Equal(t, 3*time.Minute, time.Since(began), "two at once")
+	})
+}
