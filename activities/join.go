@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -105,13 +106,7 @@ func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	found, _, err := a.of(look, at.Group, []string{at.Instance})
-	if err != nil {
-		return false
-	}
-	for _, f := range found {
-		if f.Attempt.Number == at.Number {
-			return f.Marked && f.Stamped && f.Ready && !f.Starting && !f.Terminating
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(found, func(f fleet.Found) bool {
+		return f.Attempt.Number == at.Number && f.Marked && f.Stamped && f.Ready && !f.Starting && !f.Terminating
+	})
 }

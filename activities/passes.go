@@ -80,9 +80,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
 	var over <-chan time.Time
 	if most > 0 {
-		timer := time.NewTimer(most)
-		over = timer.C
-		c.wait.Go(func() { <-c.done; timer.Stop() })
+		over = time.After(most)
 	}
 	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies again and again comes to its end
 		c.record(parent)
