@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -98,7 +99,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 	seen fleet.Position) (fleet.Change, error) {
 	var slow time.Duration
 	f.set(func(f *fakeGroups) { f.calls["configure"]++; slow = f.slow })
-	if slow > 0 && !pause(ctx, slow) {
+	if slow > 0 && !wait.For(ctx, slow) {
 		return fleet.Change{}, fmt.Errorf("configure %s: %w: %w", spec.ID, fleet.ErrOutcomeUnknown, ctx.Err())
 	}
 	return f.retry(ctx, func() (fleet.Change, error) {
@@ -136,7 +137,7 @@ func (f *fakeGroups) Snapshot(ctx context.Context, group string) (fleet.Snapshot
 	g.recover()
 	snap, slow := g.snap, f.slowRead
 	f.mu.Unlock()
-	pause(ctx, slow)
+	wait.For(ctx, slow)
 	f.mu.Lock()
 	return snap, nil
 }

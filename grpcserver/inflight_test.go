@@ -45,13 +45,13 @@ func TestGroupRemovedBeforeItGrows(t *testing.T) {
 		require.NoError(t, d.increase(time.Second, 1))
 
 		g := s.roster.Load().byID["cpu"]
-		<-g.turn // somebody else's mutation
+		require.True(t, g.turn.TryAcquire(1)) // somebody else's mutation
 		waiting := make(chan error, 1)
 		go func() { waiting <- d.increase(5*time.Second, 1) }()
 		synctest.Wait()
 		config.write("v2", specs("gpu")...)
 		require.NoError(t, d.refresh())
-		g.giveTurn()
+		g.turn.Release(1)
 		requireCode(t, codes.FailedPrecondition, <-waiting)
 		require.Equal(t, 1, f.target("cpu"))
 	})

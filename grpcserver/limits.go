@@ -23,12 +23,10 @@ func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(),
 		}
 		s.unlimited.Add(-1)
 	}
-	select {
-	case <-s.growing:
-	case <-ctx.Done():
-		return nil, toStatus(increase, g.id, ctx.Err())
+	if err := s.growing.Acquire(ctx, 1); err != nil {
+		return nil, toStatus(increase, g.id, err)
 	}
-	done = func() { s.growing <- struct{}{} }
+	done = func() { s.growing.Release(1) }
 	if err := s.checkLimits(g, delta); err != nil {
 		done()
 		return nil, err

@@ -2,11 +2,13 @@ package grpcserver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -59,12 +61,7 @@ func (m mutation) shows(before, after *picture) bool {
 		}
 		return added == m.delta
 	case deleteNodes:
-		for _, name := range m.names {
-			if after.counts(name) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(m.names, after.counts)
 	default:
 		return false
 	}
@@ -79,10 +76,10 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	if err != nil {
 		return err
 	}
-	if err := g.takeTurn(ctx); err != nil {
+	if err := g.turn.Acquire(ctx, 1); err != nil {
 		return toStatus(m.verb, id, err)
 	}
-	defer g.giveTurn()
+	defer g.turn.Release(1)
 	if p := g.unusable.Load(); p != nil {
 		return status.Errorf(codes.Unavailable,
 			"%s node group %s: the last Refresh failed for this group: %v", m.verb, id, p)
@@ -146,7 +143,7 @@ func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *p
 	}
 	ctx, cancel := early(ctx)
 	defer cancel()
-	for pause(ctx, lookEvery) {
+	for wait.For(ctx, lookEvery) {
 		if _, err := s.read(ctx, g); err == nil && m.shows(before, g.picture.Load()) {
 			g.found()
 			return true

@@ -29,12 +29,10 @@ func (s *Server) notify(ctx context.Context, g *group) {
 	if p == nil || p.SpecHash != t.hash || p.Notice == t.notice() || g.isDirty() {
 		return
 	}
-	select {
-	case <-g.turn:
-		defer g.giveTurn()
-	default:
+	if !g.turn.TryAcquire(1) {
 		return
 	}
+	defer g.turn.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
 	defer cancel()
 	began := time.Now()

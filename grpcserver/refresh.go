@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -60,12 +60,12 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	errs, configure := make([]error, len(list)), make([]bool, len(list))
 	reading, stop := context.WithTimeout(ctx, readTimeout)
 	defer stop()
-	inParallel(len(list), func(i int) { configure[i], errs[i] = s.readGroup(reading, list[i], byCA) })
-	inParallel(len(list), func(i int) {
+	wait.ForAll(list, refreshParallel, func(i int, g *group) { configure[i], errs[i] = s.readGroup(reading, g, byCA) })
+	wait.ForAll(list, refreshParallel, func(i int, g *group) {
 		if configure[i] {
-			errs[i] = s.configure(ctx, list[i], errs[i])
+			errs[i] = s.configure(ctx, g, errs[i])
 		} else if byCA && errs[i] == nil {
-			s.notify(ctx, list[i])
+			s.notify(ctx, g)
 		}
 	})
 	away := !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, fleet.ErrTemporal) })
@@ -89,18 +89,6 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 			return nil
 		}
 	}
-}
-
-func inParallel(n int, do func(i int)) {
-	var workers errgroup.Group
-	workers.SetLimit(refreshParallel)
-	for i := range n {
-		workers.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = workers.Wait()
 }
 
 // readGroup brings the group's picture up to date and reports whether the group is to be configured: when it does not
@@ -132,10 +120,10 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 // more than one reads at a time. first: the group had not been read before.
 func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snapshot, first bool, err error) {
 	came := time.Now()
-	if err := take(ctx, g.reading); err != nil {
+	if err := g.reading.Acquire(ctx, 1); err != nil {
 		return fleet.Snapshot{}, g.picture.Load() == nil, fmt.Errorf("wait for another read of the group: %w", err)
 	}
-	defer func() { g.reading <- struct{}{} }()
+	defer g.reading.Release(1)
 	if g.readSince(came) {
 		return g.picture.Load().Snapshot, false, nil
 	}
@@ -208,10 +196,10 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 			err = fmt.Errorf("configure: %w", err)
 		}
 	}()
-	if err := g.takeTurn(ctx); err != nil {
+	if err := g.turn.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer g.giveTurn()
+	defer g.turn.Release(1)
 	began, t := time.Now(), g.terms.Load()
 	change, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
 	if err != nil {

@@ -199,7 +199,7 @@ func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		d := direct{t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))}
-		<-d.s.roster.Load().byID["cpu"].reading // somebody reads
+		require.True(t, d.s.roster.Load().byID["cpu"].reading.TryAcquire(1)) // somebody reads
 		_, err := f.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
 		require.NoError(t, err)
 		began := time.Now()

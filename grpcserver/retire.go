@@ -44,13 +44,11 @@ func (s *Server) takeEmpty() []*group {
 	defer s.reloading.Unlock()
 	r := s.roster.Load()
 	list := slices.DeleteFunc(slices.Clone(r.list), func(g *group) bool {
-		select {
-		case <-g.turn: // not while something is booked there
-			defer g.giveTurn()
-			return g.isGone()
-		default:
+		if !g.turn.TryAcquire(1) { // something is being booked there
 			return false
 		}
+		defer g.turn.Release(1)
+		return g.isGone()
 	})
 	if len(list) == len(r.list) {
 		return nil

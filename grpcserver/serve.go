@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/grpc/stats"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 	expanderprotos "k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Times of connections.
@@ -60,12 +63,8 @@ func (o ServeOptions) largestRequest() int {
 // keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the view is fresh. It returns
 // nil when ctx ended it.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
-	if o.Credentials == nil {
-		o.Credentials = insecure.NewCredentials()
-	}
-	if o.StopGrace <= 0 {
-		o.StopGrace = DefaultStopGrace
-	}
+	o.Credentials = cmp.Or(o.Credentials, insecure.NewCredentials())
+	o.StopGrace = cmp.Or(o.StopGrace, DefaultStopGrace)
 	chain := append([]grpc.UnaryServerInterceptor{}, o.Interceptors...)
 	var options []grpc.ServerOption
 	if o.Calls != nil {
@@ -94,7 +93,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	background.Go(func() {
 		<-ctx.Done()
 		status.Shutdown() // load balancers look elsewhere first
-		pause(context.WithoutCancel(ctx), o.LameDuck)
+		wait.For(context.WithoutCancel(ctx), o.LameDuck)
 		stop(server, o.StopGrace)
 	})
 	s.log.Info("serving Cluster Autoscaler", "address", listener.Addr().String())
@@ -118,17 +117,7 @@ func tell(status *health.Server, fresh bool) {
 
 // stop waits for running RPCs, but not for ever.
 func stop(server *grpc.Server, grace time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		server.GracefulStop()
-		close(done)
-	}()
-	timer := time.NewTimer(grace)
+	timer := time.AfterFunc(grace, server.Stop)
 	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		server.Stop()
-		<-done
-	}
+	server.GracefulStop()
 }

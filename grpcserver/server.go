@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
@@ -64,8 +66,8 @@ type Server struct {
 	log       *slog.Logger
 	roster    atomic.Pointer[roster]    // what is served now; never nil
 	found     atomic.Bool               // groups that run but are not configured have been looked for, see findRetired
-	growing   chan struct{}             // only the holder of the token may grow a group while limits bind all
-	unlimited atomic.Int64              // groups that grow without the token: there were no limits when they began
+	growing   *semaphore.Weighted       // only who holds it may grow a group while limits bind all
+	unlimited atomic.Int64              // groups that grow without it: there were no limits when they began
 	madeAt    time.Time                 // see loading
 	loaded    chan struct{}             // closed by the first good refresh
 	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
@@ -93,14 +95,10 @@ func New(o Options) (*Server, error) {
 	if o.Groups == nil {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
-	s := &Server{groups: o.Groups, log: o.Logger, growing: make(chan struct{}, 1),
+	s := &Server{groups: o.Groups, log: cmp.Or(o.Logger, slog.Default()), growing: semaphore.NewWeighted(1),
 		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig,
 		market: o.Market}
-	s.growing <- struct{}{}
 	s.calledAt.Store(time.Now().UnixNano())
-	if s.log == nil {
-		s.log = slog.Default()
-	}
 	all, err := s.termsOf(o.Specs)
 	if err != nil {
 		return nil, fmt.Errorf("make grpc server: %w", err)

@@ -1,12 +1,14 @@
 package grpcserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -16,10 +18,10 @@ type group struct {
 	id    string
 	terms atomic.Pointer[terms] // never nil; replaced as the config changes
 
-	// turn serialises the group's mutations: only the holder of the token sends one.
-	turn chan struct{}
+	// turn serialises the group's mutations: only who holds it sends one.
+	turn *semaphore.Weighted
 	// reading does so with the reads of Refresh: whoever waited for one that began later than he came does without.
-	reading chan struct{}
+	reading *semaphore.Weighted
 
 	picture  atomic.Pointer[picture]   // nil until the first snapshot
 	readAt   atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
@@ -50,10 +52,8 @@ var errWentBack = errors.New("the history of the group's workflow went back (a r
 	"backup): the group rebuilds its state from what exists")
 
 func newGroup(t *terms) *group {
-	g := &group{id: t.spec.ID, turn: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
+	g := &group{id: t.spec.ID, turn: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1)}
 	g.terms.Store(t)
-	g.turn <- struct{}{}
-	g.reading <- struct{}{}
 	return g
 }
 
@@ -82,23 +82,6 @@ func (p *picture) counts(name string) bool {
 	_, ok := p.counting[name]
 	return ok
 }
-
-// takeTurn waits for the group's other mutations; nothing was changed when it returns an error.
-func (g *group) takeTurn(ctx context.Context) error { return take(ctx, g.turn) }
-
-func take(ctx context.Context, token <-chan struct{}) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case <-token:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (g *group) giveTurn() { g.turn <- struct{}{} }
 
 // readSince reports whether the picture holds by a read or an operation that began after the time.
 func (g *group) readSince(t time.Time) bool {
@@ -199,10 +182,5 @@ func (g *group) isDirty() bool {
 
 // lists reports whether the snapshot lists the instance, counting or not.
 func (p *picture) lists(name string) bool {
-	for _, i := range p.Instances {
-		if i.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Instances, func(i fleet.InstanceView) bool { return i.Name == name })
 }

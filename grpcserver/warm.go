@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Times of keeping the view warm.
@@ -21,13 +23,13 @@ const (
 
 // Start loads the view: it refreshes until that works, and returns an error only when ctx ends first.
 func (s *Server) Start(ctx context.Context) error {
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+	for next := retryFirst; ; next = min(2*next, retryMost) {
 		err := s.refreshInTime(ctx)
 		if err == nil {
 			return nil
 		}
-		s.log.Warn("node groups cannot be read yet", "error", err, "retry", wait)
-		if !pause(ctx, wait) {
+		s.log.Warn("node groups cannot be read yet", "error", err, "retry", next)
+		if !wait.For(ctx, next) {
 			return fmt.Errorf("load node groups: %w (last: %w)", context.Cause(ctx), err)
 		}
 	}
@@ -35,7 +37,7 @@ func (s *Server) Start(ctx context.Context) error {
 
 // KeepWarm loads the view and refreshes it until ctx ends. after, if not nil, is called after each try.
 func (s *Server) KeepWarm(ctx context.Context, after func()) {
-	wait := retryFirst
+	retry := retryFirst
 	s.beat()
 	for {
 		if s.standby() { // CA may change over in the middle of a loop, and must find its groups
@@ -48,14 +50,14 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 		}
 		next := refreshEvery
 		if err == nil && s.allUsable() {
-			wait = retryFirst
+			retry = retryFirst
 		} else {
-			next, wait = wait, min(2*wait, retryMost)
+			next, retry = retry, min(2*retry, retryMost)
 		}
 		if err != nil {
 			s.log.Warn("node groups cannot be read", "error", err, "retry", next)
 		}
-		if !pause(ctx, next) {
+		if !wait.For(ctx, next) {
 			return
 		}
 	}
@@ -98,16 +100,4 @@ func (s *Server) refreshInTime(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	return s.refresh(ctx, false)
-}
-
-// pause waits; false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
