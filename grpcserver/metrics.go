@@ -117,10 +117,9 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	m.rpcs.Collect(out)
 	gauge(descFresh, bit(m.server.Fresh()))
-	if c := m.server.told.Load(); c != nil {
-		gauge(descBroken, bit(c.Broken != ""))
-		gauge(descConfigAt, seconds(c.Since))
-	}
+	config := m.server.config.Load()
+	gauge(descBroken, bit(config.broken != ""))
+	gauge(descConfigAt, seconds(config.since))
 	gauge(descForeign, float64(m.server.foreign.Load()))
 	if d := m.server.derived; d != nil {
 		gauge(descNotDerived, float64(len(d.Refused())))

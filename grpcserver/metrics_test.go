@@ -152,7 +152,7 @@ func TestMetricsTellOfTheConfig(t *testing.T) {
 	m := NewMetrics(s)
 	require.NoError(t, c.increase("cpu", 1))
 
-	since := func() time.Time { return s.Config().Since }
+	since := func() time.Time { return s.config.Load().since }
 	at := func() string {
 		return fmt.Sprintf("config_in_force_timestamp_seconds %v", float64(since().UnixNano())/1e9)
 	}

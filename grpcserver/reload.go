@@ -8,48 +8,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// ConfigState is what became of the config, for status and metrics.
-type ConfigState struct {
-	// Version is the one in force, Since when it was put in force.
-	Version string
-	Since   time.Time
-	// Broken is what is wrong with a newer version, which is not in force; "" when there is none.
-	Broken string
-	// Kept says by group why its configured shape, labels or taints are not in force.
-	Kept map[string]string
-	// Retired are the groups that are no longer configured and served until they are empty.
-	Retired []string
-}
-
-// Config tells what became of the config.
-func (s *Server) Config() ConfigState {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	return s.configState()
-}
-
-func (s *Server) configState() ConfigState {
-	state := s.state
-	state.Kept = map[string]string{}
-	for _, g := range s.roster.Load().list {
-		t := g.terms.Load()
-		if t.kept != "" {
-			state.Kept[g.id] = t.kept
-		}
-		if t.retired {
-			state.Retired = append(state.Retired, g.id)
-		}
-	}
-	return state
-}
-
-// tellConfig is called with the lock held, after each change.
-func (s *Server) tellConfig() {
-	state := s.configState()
-	s.told.Store(&state)
-	if s.onConfig != nil {
-		s.onConfig(state)
-	}
+// configState is what became of the config. It is never changed once stored.
+type configState struct {
+	// version is the one in force, since when it was put in force.
+	version string
+	since   time.Time
+	// broken is what is wrong with a newer version, which is not in force; "" when there is none.
+	broken string
 }
 
 // reread takes a new version of the config. A broken one leaves the old one in force and fails nothing. It is for CA's
@@ -61,21 +26,22 @@ func (s *Server) reread() {
 	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
+	state := *s.config.Load()
 	settings, changed, err := s.reload()
 	if err == nil && changed {
-		err = s.adopt(settings)
+		if err = s.adopt(settings); err == nil {
+			state.version, state.since = settings.Version, time.Now()
+		}
 	}
-	switch was := s.state.Broken; {
-	case err != nil && err.Error() != was:
-		s.log.Error("the new config has errors; the previous one stays in force", "error", err, "version", s.state.Version)
-		s.state.Broken = err.Error()
-	case err == nil && was != "":
-		s.state.Broken = ""
-		s.log.Info("the config has no errors any more", "version", s.state.Version)
-	case !changed:
-		return
+	switch {
+	case err != nil && err.Error() != state.broken:
+		s.log.Error("the new config has errors; the previous one stays in force", "error", err, "version", state.version)
+		state.broken = err.Error()
+	case err == nil && state.broken != "":
+		state.broken = ""
+		s.log.Info("the config has no errors any more", "version", state.version)
 	}
-	s.tellConfig()
+	s.config.Store(&state)
 }
 
 // adopt makes the settings the ones in force, all or nothing.
@@ -106,7 +72,6 @@ func (s *Server) adopt(settings Settings) error {
 	}
 	s.roster.Store(newRoster(list, settings.Limits))
 	s.found.Store(false) // another replica may have served groups that were in the config meanwhile
-	s.state.Version, s.state.Since = settings.Version, time.Now()
 	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
 	return nil
 }
@@ -176,7 +141,6 @@ func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 		if err := s.replace(g, *first.Spec, configured); err != nil {
 			s.log.Error("template in force cannot be kept", "group", g.id, "error", err)
 		}
-		s.tellConfig()
 		return
 	}
 	kept, err := newTerms(configured.spec.WithTemplateOf(*first.Spec))
@@ -187,5 +151,4 @@ func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	kept.kept = advice(*first.Spec, configured.spec)
 	s.log.Warn("changed template of a node group is not put in force", "group", g.id, "why", kept.kept)
 	g.terms.Store(kept)
-	s.tellConfig()
 }

@@ -30,7 +30,6 @@ type fakeConfig struct {
 	next  *Settings
 	err   error
 	asked int
-	told  []ConfigState
 }
 
 func (c *fakeConfig) reload() (Settings, bool, error) {
@@ -45,17 +44,25 @@ func (c *fakeConfig) reload() (Settings, bool, error) {
 	return next, true, nil
 }
 
-func (c *fakeConfig) tell(s ConfigState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.told = append(c.told, s)
+// retired are the groups that are no longer configured and served until they are empty.
+func retired(s *Server) (ids []string) {
+	for _, g := range s.roster.Load().list {
+		if g.terms.Load().retired {
+			ids = append(ids, g.id)
+		}
+	}
+	return ids
 }
 
-// seen is how often the config was asked for, and what was told of it.
-func (c *fakeConfig) seen() (asked int, told []ConfigState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.asked, slices.Clone(c.told)
+// kept says by group why its configured shape, labels or taints are not in force.
+func kept(s *Server) map[string]string {
+	why := map[string]string{}
+	for _, g := range s.roster.Load().list {
+		if t := g.terms.Load(); t.kept != "" {
+			why[g.id] = t.kept
+		}
+	}
+	return why
 }
 
 func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
@@ -70,8 +77,7 @@ func (c *fakeConfig) set(s Settings, err error) {
 }
 
 func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
-	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload,
-		OnConfig: c.tell, Logger: quiet}
+	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload, Logger: quiet}
 }
 
 // reloading is a loaded server whose config a test changes, and CA's view of it.
@@ -105,13 +111,10 @@ func (c client) template(group string) *corev1.Node {
 func TestReloadChangesAndAdds(t *testing.T) {
 	f := newFake()
 	c, s, config := reloading(t, f, spec("cpu", 0, 5))
-	asked, _ := config.seen()
-	require.Zero(t, asked, "only CA's Refresh asks: within a loop CA counts on what it was told")
+	require.Zero(t, config.asked, "only CA's Refresh asks: within a loop CA counts on what it was told")
 	require.NoError(t, c.increase("cpu", 3))
 	require.NoError(t, c.refresh())
-	require.Equal(t, "v1", s.Config().Version)
-	_, told := config.seen()
-	require.Empty(t, told)
+	require.Equal(t, "v1", s.config.Load().version)
 
 	changed := spec("cpu", 1, 7)
 	changed.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}
@@ -128,9 +131,7 @@ func TestReloadChangesAndAdds(t *testing.T) {
 	require.NoError(t, c.increase("cpu", 4))
 	requireCode(t, codes.OutOfRange, c.increase("cpu", 1))
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash, "brought in force")
-	_, told = config.seen()
-	require.Len(t, told, 1)
-	require.Equal(t, "v2", told[0].Version)
+	require.Equal(t, "v2", s.config.Load().version)
 
 	configured := f.called("configure")
 	require.NoError(t, c.refresh())
@@ -159,9 +160,9 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 		}
 		require.EqualValues(t, 5, c.groups()["cpu"].GetMaxSize())
 		require.NoError(t, c.increase("cpu", 1))
-		require.Equal(t, "v1", s.Config().Version)
+		require.Equal(t, "v1", s.config.Load().version)
 		if broken.err != nil { // it stays broken
-			require.Equal(t, broken.err.Error(), s.Config().Broken)
+			require.Equal(t, broken.err.Error(), s.config.Load().broken)
 			require.Equal(t, 1, strings.Count(logs.String(), "the new config has errors"), "said once")
 		}
 		require.Contains(t, logs.String(), "the new config has errors")
@@ -169,9 +170,8 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 	config.write("v3", spec("cpu", 0, 9))
 	require.NoError(t, c.refresh())
 	require.EqualValues(t, 9, c.groups()["cpu"].GetMaxSize())
-	require.Empty(t, s.Config().Broken)
-	_, told := config.seen()
-	require.Equal(t, "v3", told[len(told)-1].Version)
+	require.Empty(t, s.config.Load().broken)
+	require.Equal(t, "v3", s.config.Load().version)
 }
 
 // Shape, labels and taints do not change under one id once CA may have learnt them; all else does.
@@ -199,10 +199,10 @@ func TestChangedTemplateIsKept(t *testing.T) {
 			require.Equal(t, template, c.template("cpu").String())
 			require.EqualValues(t, 8, c.groups()["cpu"].GetMaxSize(), "the rest applies")
 			require.Equal(t, cpu.WithTemplateOf(spec("cpu", 0, 5)).Hash(), f.published("cpu").SpecHash)
-			require.Equal(t, []string{"cpu"}, slices.Collect(maps.Keys(s.Config().Kept)))
-			require.Contains(t, s.Config().Kept["cpu"], name+" changed, but")
-			require.Contains(t, s.Config().Kept["cpu"], "give the changed group a new id")
-			require.Equal(t, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: s.Config().Kept["cpu"]},
+			require.Equal(t, []string{"cpu"}, slices.Collect(maps.Keys(kept(s))))
+			require.Contains(t, kept(s)["cpu"], name+" changed, but")
+			require.Contains(t, kept(s)["cpu"], "give the changed group a new id")
+			require.Equal(t, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: kept(s)["cpu"]},
 				f.published("cpu").Notice, "status tells it")
 			require.Equal(t, idle.Hash(), f.published("idle").SpecHash, "nobody has ever seen one of its nodes")
 
@@ -215,7 +215,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 
 			config.write("v4", spec("cpu", 0, 8))
 			require.NoError(t, c.refresh())
-			require.Empty(t, s.Config().Kept)
+			require.Empty(t, kept(s))
 			require.Empty(t, f.published("cpu").Notice)
 		})
 	}
@@ -230,15 +230,13 @@ func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 
 	cpu, idle := spec("cpu", 0, 8), spec("idle", 0, 8)
 	cpu.Labels, idle.Labels = map[string]string{"tier": "burst"}, map[string]string{"tier": "burst"}
-	again, s, config := reloading(t, f, cpu, idle)
+	again, s, _ := reloading(t, f, cpu, idle)
 	require.Equal(t, template, again.template("cpu").String())
 	require.EqualValues(t, 8, again.groups()["cpu"].GetMaxSize())
-	require.Contains(t, s.Config().Kept["cpu"], "labels changed")
+	require.Contains(t, kept(s)["cpu"], "labels changed")
 	require.Contains(t, f.published("cpu").Notice.Message, "labels changed")
-	require.NotContains(t, s.Config().Kept, "idle")
+	require.NotContains(t, kept(s), "idle")
 	require.Contains(t, again.template("idle").GetLabels(), "tier")
-	_, told := config.seen()
-	require.Len(t, told, 1)
 }
 
 // requireRetired checks that CA sees the group, with its size as max, and can only shrink it.
@@ -266,7 +264,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.Equal(t, []string{"idle"}, f.ended())
 	requireRetired(t, c, "gpu", 3)
 	require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())
-	require.Equal(t, []string{"gpu"}, s.Config().Retired)
+	require.Equal(t, []string{"gpu"}, retired(s))
 	require.Equal(t, fleet.BlockRetired, f.published("gpu").Notice.Name, "status tells it")
 	require.Equal(t, f.published("gpu").Notice, s.roster.Load().byID["gpu"].picture.Load().Notice)
 	require.Contains(t, f.published("gpu").Notice.Message, "no longer in the config")
@@ -282,10 +280,8 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	f.drop("gpu")
 	require.NoError(t, c.refresh())
 	require.NotContains(t, c.groups(), "gpu")
-	require.Empty(t, s.Config().Retired)
+	require.Empty(t, retired(s))
 	require.Equal(t, []string{"idle", "gpu"}, f.ended())
-	_, told := config.seen()
-	require.Empty(t, told[len(told)-1].Retired)
 	requireCode(t, codes.NotFound, c.increase("gpu", 1))
 
 	// Once gone, the id may come back with another shape: CA has forgotten it.
@@ -336,7 +332,7 @@ func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
 	config.write("v3", spec("gpu", 0, 4), spec("cpu", 0, 5))
 	require.NoError(t, c.refresh())
 	require.EqualValues(t, 4, c.groups()["gpu"].GetMaxSize())
-	require.Empty(t, s.Config().Retired)
+	require.Empty(t, retired(s))
 	require.Empty(t, f.published("gpu").Notice)
 	require.NoError(t, c.increase("gpu", 3))
 }
@@ -349,12 +345,10 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	f.ready("gpu", 2)
 	template := c.template("gpu").String()
 
-	again, s, config := reloading(t, f, spec("cpu", 0, 5))
+	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
 	requireRetired(t, again, "gpu", 2)
-	_, told := config.seen()
-	require.Equal(t, []string{"gpu"}, told[len(told)-1].Retired, "as status and metrics have it")
 	require.Equal(t, template, again.template("gpu").String())
-	require.Equal(t, []string{"gpu"}, s.Config().Retired, "the empty one is not")
+	require.Equal(t, []string{"gpu"}, retired(s), "the empty one is not")
 	require.NoError(t, again.remove("gpu", again.ids("gpu")...))
 	f.drop("gpu")
 	require.NoError(t, again.refresh())
@@ -412,7 +406,7 @@ func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
 	m.set(func() { m.unknown = false })
 	config.write("v2", spec("cpu", 0, 5), spec("l-milan", 0, 5))
 	require.NoError(t, c.refresh())
-	require.Empty(t, s.Config().Retired)
+	require.Empty(t, retired(s))
 	require.Empty(t, f.ended())
 
 	config.write("v3", spec("cpu", 0, 5))
@@ -430,11 +424,9 @@ func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 		f.groups["ended"] = &fakeGroup{}
 		f.failing["ended"] = fmt.Errorf("nodegroup/ended: %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	})
-	again, s, config := reloading(t, f, spec("cpu", 0, 5))
+	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
 	requireRetired(t, again, "gpu", 2)
-	_, told := config.seen()
-	require.Equal(t, []string{"gpu"}, told[len(told)-1].Retired, "as status and metrics have it")
-	require.Equal(t, []string{"gpu"}, s.Config().Retired)
+	require.Equal(t, []string{"gpu"}, retired(s))
 }
 
 // When it cannot be told which groups run, the configured ones are served all the same; but limits cannot be kept.

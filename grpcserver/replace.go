@@ -45,7 +45,6 @@ func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
 	defer s.reloading.Unlock()
 	if next := waits(); next != nil {
 		g.terms.Store(next)
-		s.tellConfig()
 	}
 }
 

@@ -38,7 +38,7 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 
 	_, err := other.Refresh(t.Context(), nil) // it takes over
 	require.NoError(t, err)
-	require.Equal(t, "v2", other.Config().Version)
+	require.Equal(t, "v2", other.config.Load().version)
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
 }
 
@@ -98,7 +98,7 @@ func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	require.NoError(t, again.refresh())
 	require.Equal(t, template, again.template("cpu").String())
 	require.Equal(t, larger.Hash(), f.published("cpu").SpecHash)
-	require.Empty(t, other.Config().Kept)
+	require.Empty(t, kept(other))
 }
 
 // A new replica starts what does not run, also before CA calls it: it is not ready otherwise.
@@ -144,8 +144,8 @@ func TestStandbyTakesAChangedConfig(t *testing.T) {
 		require.NoError(t, err)
 		config.write("v3", specs("cpu", "gpu", "disk")...)
 		pass(standbyAfter - time.Second)
-		require.Equal(t, "v2", s.Config().Version)
+		require.Equal(t, "v2", s.config.Load().version)
 		pass(2 * refreshEvery)
-		require.Equal(t, "v3", s.Config().Version)
+		require.Equal(t, "v3", s.config.Load().version)
 	})
 }

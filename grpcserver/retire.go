@@ -54,7 +54,6 @@ func (s *Server) takeEmpty() []*group {
 		return nil
 	}
 	s.roster.Store(newRoster(list, r.limits))
-	s.tellConfig()
 	var gone []*group
 	for _, g := range r.list {
 		if !slices.Contains(list, g) {
@@ -122,7 +121,6 @@ func (s *Server) addRetired(ctx context.Context) error {
 	}
 	if len(list) > len(r.list) {
 		s.roster.Store(newRoster(list, r.limits))
-		s.tellConfig()
 	}
 	return nil
 }

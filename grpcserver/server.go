@@ -51,8 +51,6 @@ type Options struct {
 	// Reload, if any, is asked at each Refresh of CA: true with a new version of the config, false when nothing is new,
 	// an error as long as the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
-	// OnConfig, if any, is told each change of Config, one after the other. It must not block, nor call the Server.
-	OnConfig func(ConfigState)
 	// Logger is where the server logs; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -82,10 +80,8 @@ type Server struct {
 
 	derived   Derived
 	reload    func() (Settings, bool, error)
-	onConfig  func(ConfigState)
-	reloading sync.Mutex // guards every change of the roster and of terms, and what follows
-	state     ConfigState
-	told      atomic.Pointer[ConfigState] // as it was told last, to be read without the lock
+	reloading sync.Mutex                  // guards every change of the roster and of terms, and what follows
+	config    atomic.Pointer[configState] // never nil
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -96,8 +92,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
 	s := &Server{groups: o.Groups, log: cmp.Or(o.Logger, slog.Default()), growing: semaphore.NewWeighted(1),
-		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, onConfig: o.OnConfig,
-		market: o.Market}
+		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, market: o.Market}
 	s.calledAt.Store(time.Now().UnixNano())
 	all, err := s.termsOf(o.Specs)
 	if err != nil {
@@ -108,8 +103,7 @@ func New(o Options) (*Server, error) {
 		list[i] = newGroup(t)
 	}
 	s.roster.Store(newRoster(list, o.Limits))
-	s.state = ConfigState{Version: o.Version, Since: time.Now()}
-	s.told.Store(&ConfigState{Version: s.state.Version, Since: s.state.Since})
+	s.config.Store(&configState{version: o.Version, since: time.Now()})
 	return s, nil
 }
 
