@@ -26,7 +26,10 @@ func codeOf(err error) codes.Code {
 	case errors.Is(err, fleet.ErrOutcomeUnknown), errors.Is(err, fleet.ErrUnavailable):
 		return codes.Unavailable
 	case errors.As(err, &refusal):
-		return codeOfRefusal(refusal.Kind)
+		if code, known := refusalCodes[refusal.Kind]; known {
+			return code
+		}
+		return codes.FailedPrecondition // a kind from a newer worker: still a no that changed nothing
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
@@ -36,23 +39,14 @@ func codeOf(err error) codes.Code {
 	}
 }
 
-func codeOfRefusal(kind fleet.RefusalKind) codes.Code {
-	switch kind {
-	case fleet.RefusedInvalid:
-		return codes.InvalidArgument
-	case fleet.RefusedMax:
-		return codes.OutOfRange
-	case fleet.RefusedSpending:
-		return codes.ResourceExhausted
-	case fleet.RefusedPrecondition:
-		return codes.FailedPrecondition
-	case fleet.RefusedExpired:
-		return codes.DeadlineExceeded
-	case fleet.RefusedNotInitialised:
-		return codes.Unavailable
-	default: // a kind from a newer worker: still a no that changed nothing
-		return codes.FailedPrecondition
-	}
+// refusalCodes are what CA is told of refusals.
+var refusalCodes = map[fleet.RefusalKind]codes.Code{
+	fleet.RefusedInvalid:        codes.InvalidArgument,
+	fleet.RefusedMax:            codes.OutOfRange,
+	fleet.RefusedSpending:       codes.ResourceExhausted,
+	fleet.RefusedPrecondition:   codes.FailedPrecondition,
+	fleet.RefusedExpired:        codes.DeadlineExceeded,
+	fleet.RefusedNotInitialised: codes.Unavailable,
 }
 
 // nothingChanged reports whether a mutation that failed with err is known to have changed nothing. After any other

@@ -50,8 +50,13 @@ func (m *Metrics) Interceptor() grpc.UnaryServerInterceptor {
 	}
 }
 
+// descs are all that desc has made.
+var descs []*prometheus.Desc
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", name), help, labels, nil)
+	d := prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", name), help, labels, nil)
+	descs = append(descs, d)
+	return d
 }
 
 var (
@@ -99,12 +104,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descMin, descMax, descOffered, descTarget, descInstances, descStuck, descNotReady, descFailed, descProvider, descAge,
-		descDirty, descPaused, descFailing, descStandby, descRetired, descKept, descUnavailable, descGivenUp, descFresh,
-		descBroken, descConfigAt, descNotDerived, descForeign,
-		descCostRate, descCostTotal, descCostMonth, descUnpriced, descSpending, descSpendReached,
-	} {
+	for _, d := range descs {
 		out <- d
 	}
 	m.rpcs.Describe(out)

@@ -18,11 +18,8 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 		return nil, status.Errorf(codes.InvalidArgument, "increase node group %s: delta is %d: give more than 0", req.GetId(),
 			delta)
 	}
-	err := s.mutate(ctx, req.GetId(), mutation{verb: increase, delta: delta})
-	if err != nil {
-		return nil, err
-	}
-	return &protos.NodeGroupIncreaseSizeResponse{}, nil
+	return &protos.NodeGroupIncreaseSizeResponse{},
+		s.mutate(ctx, req.GetId(), mutation{verb: increase, delta: delta})
 }
 
 // NodeGroupDeleteNodes gives instances back: on return they no longer count, and their removal is booked. All ids are
@@ -34,11 +31,8 @@ func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	err = s.mutate(ctx, req.GetId(), mutation{verb: deleteNodes, names: names})
-	if err != nil {
-		return nil, err
-	}
-	return &protos.NodeGroupDeleteNodesResponse{}, nil
+	return &protos.NodeGroupDeleteNodesResponse{},
+		s.mutate(ctx, req.GetId(), mutation{verb: deleteNodes, names: names})
 }
 
 // NodeGroupDecreaseTargetSize cancels min(|delta|, counted and not registered) instances, youngest first. CA calls it
@@ -51,11 +45,8 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context,
 		return nil, status.Errorf(codes.InvalidArgument, "decrease node group %s: delta is %d: give less than 0", req.GetId(),
 			-delta)
 	}
-	err := s.mutate(ctx, req.GetId(), mutation{verb: decrease, delta: delta})
-	if err != nil {
-		return nil, err
-	}
-	return &protos.NodeGroupDecreaseTargetSizeResponse{}, nil
+	return &protos.NodeGroupDecreaseTargetSizeResponse{},
+		s.mutate(ctx, req.GetId(), mutation{verb: decrease, delta: delta})
 }
 
 // instanceNames parses every node's providerID; one that is not an instance of the group refuses the whole request.

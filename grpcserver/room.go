@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
@@ -43,7 +44,7 @@ func (s *Server) measure() {
 	candidates := subtract(m, list)
 	s.countForeign(list, m)
 	for _, g := range list { // what waits takes its places first, each by its own shape
-		choice.Place(g.spec, g.waiting(), candidates, now)
+		choice.Place(g.spec, g.seen.waiting, candidates, now)
 	}
 	left := make(map[string]map[string]int, len(list)) // by group and provider
 	for _, g := range list {
@@ -54,7 +55,7 @@ func (s *Server) measure() {
 		peered[o.Provider] = o.Peered
 	}
 	for _, g := range list {
-		if g.seen == nil {
+		if !g.read {
 			continue
 		}
 		f := figure{ceiling: g.seen.Target + room[g.id]}
@@ -90,31 +91,17 @@ func (s *Server) countForeign(list []stand, m market.Market) {
 type stand struct {
 	*group
 	spec fleet.GroupSpec
-	seen *picture // nil until the first snapshot
+	seen *picture // an empty one until the first snapshot
+	read bool     // there was one
 }
 
 func stands(list []*group) []stand {
 	out := make([]stand, len(list))
 	for i, g := range list {
-		out[i] = stand{g, g.terms.Load().spec, g.picture.Load()}
+		p := g.picture.Load()
+		out[i] = stand{g, g.terms.Load().spec, cmp.Or(p, &picture{}), p != nil}
 	}
 	return out
-}
-
-// waiting is how many of the group's instances wait for a place.
-func (s stand) waiting() int {
-	if s.seen == nil {
-		return 0
-	}
-	return s.seen.waiting
-}
-
-// on is how many of its instances a provider has.
-func (s stand) on(provider string) int {
-	if s.seen == nil {
-		return 0
-	}
-	return s.seen.on[provider]
 }
 
 // figure is what the market said of a group at the last refresh; false without a market.
@@ -137,7 +124,7 @@ func rooms(list []stand, places map[string]map[string]int) map[string]int {
 			free += n
 		}
 		for _, other := range list {
-			competes := other.waiting() > 0 || balance(g.group, other.group)
+			competes := other.seen.waiting > 0 || balance(g.group, other.group)
 			if other.group != g.group && competes && overlap(places[g.id], places[other.id]) {
 				sharers++
 			}
@@ -180,7 +167,7 @@ func subtract(m market.Market, list []stand) []choice.Candidate {
 	for i, o := range m.Offers {
 		c, left := o.Candidate(), choice.Candidate{Offer: fleet.Offer{Lendable: o.Lendable}}
 		for _, g := range list {
-			left.Take(g.on(o.Provider), g.spec.Shape)
+			left.Take(g.seen.on[o.Provider], g.spec.Shape)
 		}
 		c.Nodes = max(c.Nodes, left.Nodes)
 		if c.Free == nil {
