@@ -51,9 +51,6 @@ const (
 	ManagedBy = "liqo-autoscaler"
 )
 
-// Progress receives the stage a verb is waiting for and a sentence about it.
-type Progress func(stage Stage, message string)
-
 // NodeSpec is what Join makes: exactly Shape, with Labels and Taints from the Node's first version on.
 type NodeSpec struct {
 	Attempt fleet.Attempt       `json:"attempt"`

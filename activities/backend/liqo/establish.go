@@ -27,7 +27,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 		return err == nil, "", err
 	})
 	if warning != "" {
-		w.tell(backend.StageAPIServer, warning)
+		progress.Tell(backend.StageAPIServer, warning)
 	}
 	// The network first: a node on a peering that gets one later is not Ready meanwhile.
 	if err == nil {
@@ -84,55 +84,47 @@ func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string,
 // make makes the peering, or what is missing of it.
 func (p *peering) make(ctx context.Context, w *waiter) error {
 	var h handshake
-	err := w.until(ctx, backend.StageNonce, func(ctx context.Context) (done bool, message string, err error) {
-		if err := p.forgotten(ctx); err != nil {
-			return false, "", err
-		}
-		// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.
-		if message, err = p.ensureOwnNamespace(ctx); err != nil || message != "" {
-			return false, message, err
-		}
-		if h, err = p.readKeys(ctx); err != nil {
-			return false, "", err
-		}
-		h.nonce, message, err = p.ensureNonce(ctx)
-		return err == nil && len(h.nonce) > 0, message, err
-	})
-	if err != nil {
-		return err
-	}
-	err = w.until(ctx, backend.StageSignedNonce, func(ctx context.Context) (done bool, message string, err error) {
-		h.signature, message, err = p.ensureSignedNonce(ctx, h)
-		return err == nil && h.signature != nil, message, err
-	})
-	if err != nil {
-		return err
-	}
 	var tenant *authv1beta1.Tenant
-	err = w.until(ctx, backend.StageTenant, func(ctx context.Context) (done bool, message string, err error) {
-		tenant, message, err = p.ensureTenant(ctx, h)
-		return err == nil && tenant != nil, message, err
-	})
-	if err != nil {
-		return err
-	}
-	return w.until(ctx, backend.StageIdentity, func(ctx context.Context) (bool, string, error) {
-		return p.ensureIdentity(ctx, tenant, h)
+	return backend.Through(ctx, w.until, []backend.Step{
+		{Stage: backend.StageNonce, Look: func(ctx context.Context) (done bool, message string, err error) {
+			if err := p.forgotten(ctx); err != nil {
+				return false, "", err
+			}
+			// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.
+			if message, err = p.ensureOwnNamespace(ctx); err != nil || message != "" {
+				return false, message, err
+			}
+			if h, err = p.readKeys(ctx); err != nil {
+				return false, "", err
+			}
+			h.nonce, message, err = p.ensureNonce(ctx)
+			return err == nil && len(h.nonce) > 0, message, err
+		}},
+		{Stage: backend.StageSignedNonce, Look: func(ctx context.Context) (done bool, message string, err error) {
+			h.signature, message, err = p.ensureSignedNonce(ctx, h)
+			return err == nil && h.signature != nil, message, err
+		}},
+		{Stage: backend.StageTenant, Look: func(ctx context.Context) (done bool, message string, err error) {
+			tenant, message, err = p.ensureTenant(ctx, h)
+			return err == nil && tenant != nil, message, err
+		}},
+		{Stage: backend.StageIdentity, Look: func(ctx context.Context) (bool, string, error) {
+			return p.ensureIdentity(ctx, tenant, h)
+		}},
 	})
 }
 
 // useAsItIs adopts a peering that is not ours, without writing anything.
 func (p *peering) useAsItIs(ctx context.Context, w *waiter) error {
-	err := w.until(ctx, backend.StageTenant, func(ctx context.Context) (bool, string, error) {
-		tenant, err := p.tenant(ctx)
-		if err != nil {
-			return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
-		}
-		err = willing(tenant)
-		return err == nil, "", err
+	return backend.Through(ctx, w.until, []backend.Step{
+		{Stage: backend.StageTenant, Look: func(ctx context.Context) (bool, string, error) {
+			tenant, err := p.tenant(ctx)
+			if err != nil {
+				return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+			}
+			err = willing(tenant)
+			return err == nil, "", err
+		}},
+		{Stage: backend.StageIdentity, Look: p.foreignIdentity},
 	})
-	if err != nil {
-		return err
-	}
-	return w.until(ctx, backend.StageIdentity, p.foreignIdentity)
 }

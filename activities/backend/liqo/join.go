@@ -52,22 +52,17 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	if b.changes.watched() {
 		w.first = toldLook
 	}
-	steps := []struct {
-		stage backend.Stage
-		look  look
-	}{
-		{backend.StageSliceAuth, j.peered},
-		{backend.StageSliceAuth, j.authenticated},
-		{backend.StageResources, j.grantStep},
-		{backend.StageVirtualKubelet, j.virtualNodeStep},
-		{backend.StageNode, j.registered},
-		{backend.StageReady, j.ready},
-		{backend.StageStamp, j.stampStep},
-	}
-	for _, step := range steps {
-		if err := w.until(ctx, step.stage, step.look); err != nil {
-			return backend.Node{}, fmt.Errorf("join node %s of %s: %w", spec.Attempt.ObjectName(), spec.Attempt.Provider.ID, err)
-		}
+	err := backend.Through(ctx, w.until, []backend.Step{
+		{Stage: backend.StageSliceAuth, Look: j.peered},
+		{Stage: backend.StageSliceAuth, Look: j.authenticated},
+		{Stage: backend.StageResources, Look: j.grantStep},
+		{Stage: backend.StageVirtualKubelet, Look: j.virtualNodeStep},
+		{Stage: backend.StageNode, Look: j.registered},
+		{Stage: backend.StageReady, Look: j.ready},
+		{Stage: backend.StageStamp, Look: j.stampStep},
+	})
+	if err != nil {
+		return backend.Node{}, fmt.Errorf("join node %s of %s: %w", spec.Attempt.ObjectName(), spec.Attempt.Provider.ID, err)
 	}
 	return backend.Node{Name: j.node.Name, UID: string(j.node.UID)}, nil
 }

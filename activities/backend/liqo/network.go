@@ -28,7 +28,7 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	n := &network{peering: p}
 	var err error
 	if n.mode, n.options, err = readNetwork(p.provider.Network); err != nil {
-		return verdictOf(backend.StageNetworkConfig, sight{message: words(err), err: err})
+		return verdictOf(backend.StageNetworkConfig, sightOf("", err))
 	}
 	settled := false
 	err = w.until(ctx, backend.StageNetworkConfig, func(ctx context.Context) (bool, string, error) {
@@ -39,21 +39,13 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	if err != nil || settled {
 		return err
 	}
-	for _, step := range []struct {
-		stage backend.Stage
-		look  look
-	}{
-		{backend.StageNetworkConfig, n.configured},
-		{backend.StageGatewayServer, n.served},
-		{backend.StageGatewayClient, n.dialing},
-		{backend.StageGatewayKeys, n.keysShared},
-		{backend.StageConnection, n.connected},
-	} {
-		if err := w.until(ctx, step.stage, step.look); err != nil {
-			return err
-		}
-	}
-	return nil
+	return backend.Through(ctx, w.until, []backend.Step{
+		{Stage: backend.StageNetworkConfig, Look: n.configured},
+		{Stage: backend.StageGatewayServer, Look: n.served},
+		{Stage: backend.StageGatewayClient, Look: n.dialing},
+		{Stage: backend.StageGatewayKeys, Look: n.keysShared},
+		{Stage: backend.StageConnection, Look: n.connected},
+	})
 }
 
 // settled reports whether the network is as it will be: it works, or there is none and none is made. It is an error

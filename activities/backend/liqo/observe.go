@@ -179,7 +179,8 @@ func (p *peering) notConnected(ctx context.Context, here, there *half, seen *bac
 	if gateway := cmp.Or(here.objects[kindServer], here.objects[kindClient]); gateway != nil {
 		trouble, err := here.running(ctx, gateway)
 		if errors.Is(err, backend.ErrNoRoom) {
-			trouble, err = words(err), nil
+			trouble, _ = backend.Said(err)
+			err = nil
 		}
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ const (
 
 // refuse is the error of a provider that refuses.
 func refuse(r fleet.ProviderRefusal) error {
-	return &verdict{kind: &backend.RefusingError{ProviderRefusal: r}, message: shorten.To(r.Reason, maxWords)}
+	return &verdict{Kind: &backend.RefusingError{ProviderRefusal: r}, Message: shorten.To(r.Reason, maxWords)}
 }
 
 // Refusal reads whether the provider refuses this cluster now.

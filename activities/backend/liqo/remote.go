@@ -81,7 +81,7 @@ func access(what string, err error) error {
 		return err
 	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
 		said := shorten.To(fmt.Sprintf("cannot %s: %v", what, err), maxWords)
-		return &verdict{kind: backend.ErrDenied, message: said, forbidden: true}
+		return &verdict{Kind: backend.ErrDenied, Message: said, Forbidden: true}
 	case apierrors.IsUnauthorized(err):
 		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
 	case errors.As(err, &status) && !isOverloaded(err), meta.IsNoMatchError(err):

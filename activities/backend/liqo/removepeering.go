@@ -30,24 +30,18 @@ func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, pr
 
 func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 	s := &survey{peering: p}
-	steps := []struct {
-		stage backend.Stage
-		look  look
-	}{
-		{backend.StageIdentityGone, s.done},
-		{backend.StageIdentityGone, p.replicatedGone},
-		{backend.StageIdentityGone, p.identityGone},
-		{backend.StageTenantGone, s.tenantGone},
-		{backend.StageNetworkGone, s.networkGone},
-		{backend.StageNamespacesGone, s.leftoversGone},
+	err := w.until(ctx, backend.StageIdentityGone, s.done)
+	if err == nil && !s.nothing {
+		err = backend.Through(ctx, w.until, []backend.Step{
+			{Stage: backend.StageIdentityGone, Look: p.replicatedGone},
+			{Stage: backend.StageIdentityGone, Look: p.identityGone},
+			{Stage: backend.StageTenantGone, Look: s.tenantGone},
+			{Stage: backend.StageNetworkGone, Look: s.networkGone},
+			{Stage: backend.StageNamespacesGone, Look: s.leftoversGone},
+		})
 	}
-	for _, step := range steps {
-		if err := w.until(ctx, step.stage, step.look); err != nil {
-			return err
-		}
-		if s.nothing {
-			break
-		}
+	if err != nil {
+		return err
 	}
 	if s.kept == nil {
 		return w.until(ctx, backend.StageNamespacesGone, func(ctx context.Context) (bool, string, error) {

@@ -21,13 +21,11 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 	a := b.attempt(of)
 	a.begun = backend.Begun(ctx)
 	w := &waiter{progress: progress, stubborn: true}
-	err := w.until(ctx, backend.StageDrain, a.emptied)
-	if err == nil {
-		err = w.until(ctx, backend.StageNodeGone, a.nodeGoneStep)
-	}
-	if err == nil {
-		err = w.until(ctx, backend.StageSliceGone, a.sliceGone)
-	}
+	err := backend.Through(ctx, w.until, []backend.Step{
+		{Stage: backend.StageDrain, Look: a.emptied},
+		{Stage: backend.StageNodeGone, Look: a.nodeGoneStep},
+		{Stage: backend.StageSliceGone, Look: a.sliceGone},
+	})
 	if err != nil {
 		return fmt.Errorf("take back node %s of %s: %w", of.ObjectName(), of.Provider.ID, err)
 	}

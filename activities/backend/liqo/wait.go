@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +17,6 @@ const (
 	firstLook  = 50 * time.Millisecond
 	toldLook   = 300 * time.Millisecond // the first one, where a Watch tells what changes
 	seldomLook = 750 * time.Millisecond
-	tellEvery  = time.Second
 )
 
 // noAnswer is how long a request has to be pending for its cancellation to mean that nobody answers it.
@@ -29,9 +25,8 @@ const noAnswer = time.Second
 // beginning is the message of a stage that has not been polled yet.
 const beginning = "looking"
 
-// look takes the next step towards a stage, if one is due, and reports whether the stage is reached; if not, message
-// says what it waits for. An error is retried unless it is a verdict.
-type look func(ctx context.Context) (reached bool, message string, err error)
+// look is a step towards a stage. An error is retried unless it is a verdict.
+type look = backend.Look
 
 // waiter is how one verb waits.
 type waiter struct {
@@ -56,32 +51,22 @@ func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter
 	}
 }
 
-// verdict is an error of one of the port's kinds, with a message of its own.
-type verdict struct {
-	kind      error
-	message   string
-	forbidden bool // an API server said 403
-}
+type verdict = backend.Verdict
 
-func (v *verdict) Error() string { return v.message + ": " + v.kind.Error() }
-func (v *verdict) Unwrap() error { return v.kind }
-
-// say makes a verdict, of at most maxWords. The kind is one of the port's sentinels.
-func say(kind error, format string, args ...any) error {
-	return &verdict{kind: kind, message: shorten.To(fmt.Sprintf(format, args...), maxWords)}
-}
+func say(kind error, format string, args ...any) error { return backend.Say(kind, format, args...) }
 
 // until polls until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
 func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) error {
 	var seen sight // the last look that the context's end did not spoil
 	past := history{onlyRefused: true}
-	w.tell(stage, beginning)
+	w.progress.Tell(stage, beginning)
 	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, seldomLook) {
 		asked := time.Now()
-		now := w.look(ctx, stage, seen, look)
-		if now.reached {
+		reached, message, err := look.Take(ctx, w.progress, stage, cmp.Or(seen.message, beginning))
+		if reached {
 			return nil
 		}
+		now := sightOf(message, err)
 		if ctx.Err() != nil {
 			if errors.Is(now.err, backend.ErrUnreachable) && time.Since(asked) > noAnswer {
 				seen = now // no answer is what was seen
@@ -93,7 +78,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 			return err
 		}
 		if now.message != seen.message {
-			w.tell(stage, now.message)
+			w.progress.Tell(stage, now.message)
 		}
 		seen = now
 		if !w.pause(ctx, delay, stage, seen.message) {
@@ -144,60 +129,35 @@ func (w *waiter) givesUp(stage backend.Stage, now sight, past *history) error {
 }
 
 // ended returns the error of a stage that the context's end cut short: the refusal if a whole pass met nothing else,
-// otherwise stopped.
+// otherwise backend.Stopped.
 func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
 	refused := onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal
 	if refused && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return verdictOf(stage, seen)
 	}
-	return stopped(ctx, stage, seen)
+	var met error
+	if v := (*verdict)(nil); errors.As(seen.err, &v) {
+		met = v.Kind
+	}
+	return backend.Stopped(ctx, stage, seen.message, met)
 }
 
 func verdictOf(stage backend.Stage, seen sight) error {
-	return &backend.StageError{Stage: stage, Message: seen.message, Err: kindOf(seen.err)}
+	_, kind := backend.Said(seen.err)
+	return &backend.StageError{Stage: stage, Message: seen.message, Err: kind}
 }
 
-// sight is the outcome of one look.
+// sight is the outcome of a look that has not reached its stage.
 type sight struct {
-	reached bool
 	message string
 	err     error
-	fault   error // what the look panicked with
 }
 
-// look runs one poll in its own goroutine, so that progress is still reported while a request hangs. It returns only
-// after the poll has. A panic of the poll is raised again here, where the verb's caller can recover it.
-func (w *waiter) look(ctx context.Context, stage backend.Stage, before sight, look look) sight {
-	result := make(chan sight, 1)
-	go func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				result <- sight{fault: fmt.Errorf("look for %s: %v\n%s", stage, cause, debug.Stack())}
-			}
-		}()
-		reached, message, err := look(ctx)
-		if err != nil {
-			message = words(err)
-		}
-		result <- sight{reached: reached && err == nil, message: shorten.To(message, maxWords), err: err}
-	}()
-	message := before.message
-	if message == "" {
-		message = beginning
+func sightOf(message string, err error) sight {
+	if err != nil {
+		message, _ = backend.Said(err)
 	}
-	ticks := time.NewTicker(tellEvery)
-	defer ticks.Stop()
-	for {
-		select {
-		case now := <-result:
-			if now.fault != nil {
-				panic(now.fault)
-			}
-			return now
-		case <-ticks.C:
-			w.tell(stage, message)
-		}
-	}
+	return sight{message: shorten.To(message, maxWords), err: err}
 }
 
 // pause waits between two polls, or until something has changed; it returns false when the context ends.
@@ -212,72 +172,22 @@ func (w *waiter) pause(ctx context.Context, delay time.Duration, stage backend.S
 	if ctx.Err() != nil {
 		return false
 	}
-	if delay >= tellEvery/2 {
-		w.tell(stage, message)
+	if delay >= time.Second/2 {
+		w.progress.Tell(stage, message)
 	}
 	return true
 }
 
-func (w *waiter) tell(stage backend.Stage, message string) {
-	if w.progress != nil {
-		w.progress(stage, message)
-	}
-}
-
 // final reports whether waiting longer cannot help.
 func (w *waiter) final(err error) bool {
-	if errors.Is(err, backend.ErrInUse) {
-		return true
-	}
 	if w.stubborn {
-		return false
+		return errors.Is(err, backend.ErrInUse)
 	}
-	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrFull,
-		backend.ErrConflict, backend.ErrNotPeered} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return backend.IsFinal(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // forbidden reports whether an API server refused a request for lack of permission.
 func forbidden(err error) bool {
 	var v *verdict
-	return apierrors.IsForbidden(err) || errors.As(err, &v) && v.forbidden
-}
-
-// stopped returns the error of a stage that the context's end cut short. It matches the context's error, its cause, and
-// the kind of the last verdict. A request that was under way gives the cause for its own error: that is said once.
-func stopped(ctx context.Context, stage backend.Stage, seen sight) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	message := strings.ReplaceAll(seen.message, cause.Error(), "no answer")
-	if !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	var v *verdict
-	if errors.As(seen.err, &v) {
-		err = fmt.Errorf("%w (%w)", err, v.kind)
-	}
-	if message == "" {
-		message = "no answer in time"
-	}
-	return &backend.StageError{Stage: stage, Message: message, Err: err}
-}
-
-// words is the error's text without the kind, which the StageError repeats.
-func words(err error) string {
-	var v *verdict
-	if errors.As(err, &v) {
-		return v.message
-	}
-	return err.Error()
-}
-
-func kindOf(err error) error {
-	var v *verdict
-	if errors.As(err, &v) {
-		return v.kind
-	}
-	return err
+	return apierrors.IsForbidden(err) || errors.As(err, &v) && v.Forbidden
 }

@@ -33,19 +33,15 @@ type join struct {
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{Backend: b, Attempt: spec.Attempt, spec: spec}
 	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
-	for _, step := range []struct {
-		stage backend.Stage
-		look  look
-	}{
-		{backend.StageResources, j.peered},
-		{backend.StageResources, j.grantStep},
-		{backend.StageNode, j.registered},
-		{backend.StageReady, j.ready},
-		{backend.StageStamp, j.stampStep},
-	} {
-		if err := w.until(ctx, step.stage, step.look); err != nil {
-			return backend.Node{}, fmt.Errorf("join node %s of %s: %w", j.ObjectName(), j.Provider.ID, err)
-		}
+	err := backend.Through(ctx, w.until, []backend.Step{
+		{Stage: backend.StageResources, Look: j.peered},
+		{Stage: backend.StageResources, Look: j.grantStep},
+		{Stage: backend.StageNode, Look: j.registered},
+		{Stage: backend.StageReady, Look: j.ready},
+		{Stage: backend.StageStamp, Look: j.stampStep},
+	})
+	if err != nil {
+		return backend.Node{}, fmt.Errorf("join node %s of %s: %w", j.ObjectName(), j.Provider.ID, err)
 	}
 	return backend.Node{Name: j.seen.Name, UID: string(j.seen.UID)}, nil
 }

@@ -56,20 +56,18 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 
 // Return removes the Node and then the machine. The record goes last: it says that there may be one.
 func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
-	w, begun := waiter{progress: progress}, backend.Begun(ctx)
-	err := w.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
-		return b.drainStep(ctx, a, time.Since(begun) > b.config.ForceAfter)
-	})
-	if err == nil {
-		err = w.until(ctx, backend.StageNodeGone, func(ctx context.Context) (bool, string, error) {
+	begun := backend.Begun(ctx)
+	err := backend.Through(ctx, waiter{progress: progress}.until, []backend.Step{
+		{Stage: backend.StageDrain, Look: func(ctx context.Context) (bool, string, error) {
+			return b.drainStep(ctx, a, time.Since(begun) > b.config.ForceAfter)
+		}},
+		{Stage: backend.StageNodeGone, Look: func(ctx context.Context) (bool, string, error) {
 			return b.nodeGoneStep(ctx, a)
-		})
-	}
-	if err == nil {
-		err = w.until(ctx, backend.StageSliceGone, func(ctx context.Context) (bool, string, error) {
+		}},
+		{Stage: backend.StageSliceGone, Look: func(ctx context.Context) (bool, string, error) {
 			return b.machineGone(ctx, a)
-		})
-	}
+		}},
+	})
 	if err != nil {
 		return fmt.Errorf("take back node %s of %s: %w", a.ObjectName(), a.Provider.ID, err)
 	}

@@ -58,9 +58,6 @@ type step func(s *State, now time.Time) (*waiting, error)
 func (b *Backend) drive(
 	ctx context.Context, keys func(*State) []string, first backend.Stage, progress backend.Progress, do step,
 ) error {
-	if progress == nil {
-		progress = func(backend.Stage, string) {}
-	}
 	w := &waiting{stage: first, message: "not begun"}
 	for {
 		if ctx.Err() != nil {
@@ -83,7 +80,7 @@ func (b *Backend) drive(
 			return verdict
 		}
 		w = next
-		progress(w.stage, w.message)
+		progress.Tell(w.stage, w.message)
 		if err := b.wait(ctx, w, seen, append(touched, w.on), progress); err != nil {
 			return err
 		}
@@ -120,7 +117,7 @@ func (b *Backend) wait(ctx context.Context, w *waiting, seen int64, keys []strin
 			return nil
 		case <-woken:
 		case <-report.C:
-			progress(w.stage, w.message)
+			progress.Tell(w.stage, w.message)
 		}
 	}
 }
