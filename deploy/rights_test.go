@@ -114,16 +114,16 @@ var needs = map[string][]right{
 
 	"attempt.go node a.local.Get":         on("cluster", "get", "/nodes"),
 	"attempt.go slice a.local.List":       on("cluster", "list", slice),
-	"attempt.go unmark a.local.Patch":     on("cluster", "patch", virtual),
+	"attempt.go unmark MergePatch":        on("cluster", "patch", virtual),
 	"attempt.go virtualNode a.local.List": on("cluster", "list", virtual),
 
-	"callback.go callBack mergePatch": on("cluster", "patch", virtual),
+	"callback.go callBack MergePatch": on("cluster", "patch", virtual),
 
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
 	"divided.go divided p.local.List": on("cluster", "list", virtual, "offloading.liqo.io/namespaceoffloadings"),
 
-	"drain.go unlabelEndedPods mergePatch": on("cluster", "patch", "/pods"),
+	"drain.go unlabelEndedPods MergePatch": on("cluster", "patch", "/pods"),
 
 	"events.go heard provider.List": on("tenant", "list", "/events"),
 
@@ -136,17 +136,17 @@ var needs = map[string][]right{
 	"identity.go patchIfChanged cluster.Patch":  nil,
 	"inuse.go inUse p.local.List":               on("cluster", "list", slice, virtual, tenant),
 	"identify.go clusterUID cluster.List":       on("cluster", "list", "/namespaces"),
-	"inuse.go inUseRemotely deleteThis":         on("tenant", "delete", slice),
+	"inuse.go inUseRemotely DeleteThis":         on("tenant", "delete", slice),
 	"inuse.go inUseRemotely provider.List":      on("tenant", "list", slice),
 	"inventory.go List b.local.List":            on("cluster", "list", slice, virtual, "/nodes"),
 	"inventory.go findCredentials b.local.List": on("cluster", "list", ident),
 	"inventory.go Peers b.local.List":           on("cluster", "list", "/namespaces", ident),
 	"inventory.go addReminders b.local.List":    on("here", "list", "/secrets"),
 	"published.go Published provider.Get":       named("tenant", "get", "/configmaps", discovery.PublishedName),
-	"return.go removeLeftNode deleteThis":       on("cluster", "delete", "/nodes"),
+	"return.go removeLeftNode DeleteThis":       on("cluster", "delete", "/nodes"),
 	"return.go kubelet a.local.List":            on("cluster", "list", "/pods"),
-	"return.go removeVirtualNode deleteThis":    on("cluster", "delete", virtual),
-	"return.go deleteSlice deleteThis":          on("cluster", "delete", slice),
+	"return.go removeVirtualNode DeleteThis":    on("cluster", "delete", virtual),
+	"return.go deleteSlice DeleteThis":          on("cluster", "delete", slice),
 	"leftovers.go leftSlices provider.List":     on("tenant", "list", slice),
 	"leftovers.go allHere p.local.List":         on("cluster", "list", slice),
 	"leftovers.go sliceHere p.local.Get":        on("cluster", "get", slice),
@@ -157,7 +157,7 @@ var needs = map[string][]right{
 	"netneeded.go virtualThere p.local.List":    on("cluster", "list", virtual),
 	"nonce.go ensureNonce provider.Create":      on("tenant", "create", "/secrets"),
 	"nonce.go ensureSignedNonce p.local.Create": on("here", "create", "/secrets"),
-	"nonce.go ensureSignedNonce p.local.Patch":  on("here", "patch", "/secrets"),
+	"nonce.go ensureSignedNonce MergePatch":     on("here", "patch", "/secrets"),
 	"nonce.go nonceSecret cluster.List": and(on("here", "list", "/secrets"), on("tenant", "list",
 		"/secrets")),
 	"nonce.go readKeys GetClusterKeys": {{where: "liqo", verb: "get", resource: "/secrets",
@@ -172,7 +172,7 @@ var needs = map[string][]right{
 	"peering.go controlPlaneSecrets p.local.List": on("here", "list", "/secrets"),
 	"peering.go tenant provider.List":             on("tenant", "list", tenant),
 	"pin.go Repin b.local.List":                   on("cluster", "list", ident),
-	"pin.go Repin mergePatch":                     on("cluster", "patch", ident),
+	"pin.go Repin MergePatch":                     on("cluster", "patch", ident),
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
@@ -180,8 +180,8 @@ var needs = map[string][]right{
 	"netobjects.go listOf cluster.List": and(both("list", conf, gwServer, gwClient, gwKey, connection),
 		on("liqo", "list", addresses), on("provider liqo", "list", addresses)),
 	"netobjects.go make cluster.Create":          both("create", conf, gwServer, gwClient, gwKey),
-	"netobjects.go repair mergePatch":            both("patch", conf, gwClient, gwKey),
-	"netremove.go remove deleteThis":             both("delete", conf, gwServer, gwClient, gwKey),
+	"netobjects.go repair MergePatch":            both("patch", conf, gwClient, gwKey),
+	"netremove.go remove DeleteThis":             both("delete", conf, gwServer, gwClient, gwKey),
 	"netgateways.go publicKey cluster.List":      and(on("here", "list", "/secrets"), on("tenant", "list", "/secrets")),
 	"netgateways.go interval cluster.Get":        both("get", "apps/deployments"),
 	"netgateways.go running cluster.Get":         both("get", "apps/deployments"),
@@ -196,14 +196,14 @@ var needs = map[string][]right{
 	// The note that a provider has thrown us out.
 	"refusal.go note p.local.Get":        named("here", "get", "/configmaps", refusedNote),
 	"refusal.go remember p.local.Create": on("here", "create", "/configmaps"),
-	"refusal.go remember mergePatch":     named("here", "patch", "/configmaps", refusedNote),
-	"refusal.go forgotten deleteThis":    named("here", "delete", "/configmaps", refusedNote),
+	"refusal.go remember MergePatch":     named("here", "patch", "/configmaps", refusedNote),
+	"refusal.go forgotten DeleteThis":    named("here", "delete", "/configmaps", refusedNote),
 	// Our namespace there, which rbac.yaml makes, is not ours to mark.
-	"refusal.go keep mergePatch": and(on("tenant", "patch", tenant),
+	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
 	// Takes crd-replicator's finalizers off whatever it holds.
-	"release.go release mergePatch": and(on("cluster", "patch", slice, nsMap, renew), on("here", "patch", "/secrets")),
+	"release.go release MergePatch": and(on("cluster", "patch", slice, nsMap, renew), on("here", "patch", "/secrets")),
 
 	// The rights "here".
 	"rights.go admit p.local.Create": and(on("cluster", "create", "rbac.authorization.k8s.io/rolebindings"),
@@ -214,20 +214,19 @@ var needs = map[string][]right{
 	"remoteslice.go deleteCertificates provider.List":  on("tenant", "list", "/secrets"),
 	"remoteslice.go deleteCertificate provider.Delete": on("tenant", "delete", "/secrets"),
 	"remoteslice.go removeRemote provider.Get":         on("tenant", "get", slice),
-	"remoteslice.go removeRemote deleteThis":           on("tenant", "delete", slice),
+	"remoteslice.go removeRemote DeleteThis":           on("tenant", "delete", slice),
 
-	"restamp.go retag mergePatch":       on("cluster", "patch", virtual),
+	"restamp.go retag MergePatch":       on("cluster", "patch", virtual),
 	"restamp.go isStamped a.local.List": on("cluster", "list", "/nodes"),
 	"stamp.go stamp a.local.Get":        on("cluster", "get", "/nodes"),
-	"stamp.go stamp mergePatch":         on("cluster", "patch", "/nodes"),
+	"stamp.go stamp MergePatch":         on("cluster", "patch", "/nodes"),
 
-	"slice.go remind mergePatch":             on("cluster", "patch", slice),
+	"slice.go remind MergePatch":             on("cluster", "patch", slice),
 	"slice.go createSlice j.local.Create":    on("cluster", "create", slice),
 	"stamp.go otherAttempt j.local.List":     on("cluster", "list", "/nodes", virtual),
-	"stamp.go mergePatch cluster.Patch":      nil,
-	"stamp.go settle mergePatch":             on("cluster", "patch", virtual),
+	"stamp.go settle MergePatch":             on("cluster", "patch", virtual),
 	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
-	"tenant.go refreshTenant provider.Patch": on("tenant", "patch", tenant),
+	"tenant.go refreshTenant patchIfChanged": on("tenant", "patch", tenant),
 
 	// A provider's account may not list or make namespaces: it gets its own, which rbac.yaml makes, by name.
 	"tenantns.go tenantNamespace cluster.List": on("cluster", "list", "/namespaces"),
@@ -235,13 +234,12 @@ var needs = map[string][]right{
 		name: "liqo-tenant-munich"}},
 	"tenantns.go ensureTenantNamespace cluster.Create": on("cluster", "create", "/namespaces"),
 
-	"removepeering.go deleteThis cluster.Delete": nil,
-	"removepeering.go deleteIdentity deleteThis": on("cluster", "delete", ident),
+	"removepeering.go deleteIdentity DeleteThis": on("cluster", "delete", ident),
 	"removepeering.go identityRest p.local.List": on("cluster", "list", renew),
-	"removepeering.go leftoverGone deleteThis": and(on("tenant", "delete", "/secrets"),
+	"removepeering.go leftoverGone DeleteThis": and(on("tenant", "delete", "/secrets"),
 		named("here", "delete", "/secrets", signedNonce)),
-	"removepeering.go namespaceGone deleteThis":    on("cluster", "delete", "/namespaces"),
-	"removepeering.go removeMap deleteThis":        on("cluster", "delete", nsMap),
+	"removepeering.go namespaceGone DeleteThis":    on("cluster", "delete", "/namespaces"),
+	"removepeering.go removeMap DeleteThis":        on("cluster", "delete", nsMap),
 	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
 	"removepeering.go tenantGone deleteAsRead":     on("tenant", "delete", tenant),
 	"removepeering.go deleteAsRead cluster.Delete": nil,
@@ -269,6 +267,8 @@ var needs = map[string][]right{
 
 // needsOfNodes is the same of activities/backend/nodes, which all backends use.
 var needsOfNodes = map[string][]right{
+	"objects.go MergePatch cluster.Patch":                     nil,
+	"objects.go DeleteThis cluster.Delete":                    nil,
 	"pods.go Cordon cluster.Patch":                            on("cluster", "patch", "/nodes"),
 	"pods.go Pods cluster.List":                               on("cluster", "list", "/pods"),
 	"pods.go Remove cluster.Delete":                           on("cluster", "delete", "/pods"),
@@ -282,14 +282,17 @@ var needsOfMachines = map[string][]right{
 	"inventory.go find b.local.List":      on("cluster", "list", "/nodes"),
 	"join.go carriers b.local.List":       on("cluster", "list", "/nodes"),
 	"join.go ensureRecord j.local.Get":    on("cluster", "get", "/nodes"),
-	"records.go merge b.local.Patch":      and(on("cluster", "patch", "/nodes"), on("machines", "patch", "/configmaps")),
+	"join.go stamp MergePatch":            on("cluster", "patch", "/nodes"),
+	"peering.go RemovePeering DeleteThis": on("machines", "delete", "/configmaps"),
+	"records.go annotate MergePatch":      and(on("cluster", "patch", "/nodes"), on("machines", "patch", "/configmaps")),
 	"records.go newRecord b.local.Create": on("machines", "create", "/configmaps"),
 	"records.go node b.local.Get":         on("cluster", "get", "/nodes"),
 	"records.go record b.local.Get":       on("machines", "get", "/configmaps"),
 	"records.go records b.local.List":     on("machines", "list", "/configmaps"),
-	"records.go removeThis b.local.Delete": and(on("cluster", "delete", "/nodes"),
+	"return.go Cordon b.local.Patch":      on("cluster", "patch", "/nodes"),
+	"return.go machineGone MergePatch":    on("machines", "patch", "/configmaps"),
+	"return.go nodeGoneStep DeleteThis": and(on("cluster", "delete", "/nodes"),
 		on("machines", "delete", "/configmaps")),
-	"return.go Cordon b.local.Patch": on("cluster", "patch", "/nodes"),
 }
 
 // needsOfOffers is the same of discovery/secrets.

@@ -17,7 +17,7 @@ import (
 // are handed a client and use it.
 var (
 	verbs    = []string{"Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "DeleteAllOf"}
-	wrappers = []string{"deleteThis", "deleteAsRead", "mergePatch", "patchIfChanged", "GetClusterKeys",
+	wrappers = []string{"DeleteThis", "deleteAsRead", "MergePatch", "patchIfChanged", "GetClusterKeys",
 		"MutateVirtualNode"}
 )
 

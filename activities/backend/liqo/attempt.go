@@ -9,10 +9,10 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -28,9 +28,9 @@ func (b *Backend) attempt(of fleet.Attempt) *attempt {
 
 func (a *attempt) name() string { return a.ObjectName() }
 
-func (a *attempt) labels() map[string]string { return a.attemptLabels(a.self.id, a.Attempt) }
+func (a *attempt) labels() map[string]string { return backend.TagsOf(a.Attempt, a.peering.labels()) }
 
-func (a *attempt) mine(object client.Object) bool { return carries(tags(object), a.labels()) }
+func (a *attempt) mine(object client.Object) bool { return backend.Carries(tags(object), a.labels()) }
 
 // slice finds this attempt's slice, wherever it lies; NotFound when there is none.
 func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
@@ -79,9 +79,10 @@ func (a *attempt) unmark(ctx context.Context, virtual *offloadingv1beta1.Virtual
 	if _, marked := virtual.Annotations[backend.AnnotationStamp]; !marked {
 		return nil
 	}
-	patch := client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+backend.AnnotationStamp+`":null}}}`))
-	if err := client.IgnoreNotFound(a.local.Patch(ctx, virtual, patch)); err != nil {
+	err := nodes.MergePatch(ctx, a.local, virtual, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{backend.AnnotationStamp: nil}},
+	})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("take the mark off virtual node %s: %w", virtual.Name, err)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // annotationCalled is on a virtual node: when its missing Node was last called back.
@@ -19,7 +21,7 @@ const annotationCalled = "liqo-autoscaler.io/called-back"
 // VirtualNode changes, so that is changed, in nothing that matters.
 func (a *attempt) callBack(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
-	err := client.IgnoreNotFound(mergePatch(ctx, a.local, virtual, map[string]any{
+	err := client.IgnoreNotFound(nodes.MergePatch(ctx, a.local, virtual, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{annotationCalled: now}},
 	}))
 	if err != nil {

@@ -62,7 +62,7 @@ func (a *attempt) unlabelEndedPods(ctx context.Context) (bool, string, error) {
 		if _, waited := pods[i].Labels[consts.LocalPodLabelKey]; !waited || !nodes.Over(pods[i]) {
 			continue
 		}
-		err := mergePatch(ctx, a.local, &pods[i], map[string]any{
+		err := nodes.MergePatch(ctx, a.local, &pods[i], map[string]any{
 			"metadata": map[string]any{"uid": pods[i].UID, "labels": map[string]any{consts.LocalPodLabelKey: nil}},
 		})
 		if client.IgnoreNotFound(err) != nil {

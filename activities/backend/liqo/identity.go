@@ -19,10 +19,7 @@ import (
 // ensureIdentity gives the Tenant's answer to our own Liqo and is done once Liqo has made a kubeconfig of it.
 func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant,
 	h handshake) (done bool, message string, err error) {
-	annotations, err := p.annotations()
-	if err != nil {
-		return false, "", err
-	}
+	annotations := p.annotations()
 	if p.remote.authorities != "" {
 		annotations[annotationPin] = p.remote.authorities
 	}

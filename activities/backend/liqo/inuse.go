@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // inUse is ErrInUse while anything of anyone needs the peering: a slice or a virtual node on the provider, or the other
@@ -77,7 +78,7 @@ func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 			}
 		}
 		for i := range slices.Items {
-			if err := deleteThis(ctx, provider, &slices.Items[i]); err != nil {
+			if err := nodes.DeleteThis(ctx, provider, &slices.Items[i]); err != nil {
 				return err
 			}
 		}

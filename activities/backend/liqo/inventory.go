@@ -3,24 +3,23 @@ package liqo
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // List finds the attempts of this hub by the labels of their slices and virtual nodes on the consumer, and the
@@ -34,27 +33,24 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	if group != "" {
 		which[backend.LabelGroup] = group
 	}
-	var slicesFound authv1beta1.ResourceSliceList
-	var virtualFound offloadingv1beta1.VirtualNodeList
-	var nodesFound corev1.NodeList
+	found := findings{}
 	for _, kind := range []struct {
 		list  client.ObjectList
 		which client.ListOption
-	}{{&slicesFound, which}, {&virtualFound, which}, {&nodesFound, nodesOf(group)}} {
-		if err := b.local.List(ctx, kind.list, kind.which); err != nil {
-			return nil, fmt.Errorf("list attempts: %w", err)
+	}{
+		{&authv1beta1.ResourceSliceList{}, which},
+		{&offloadingv1beta1.VirtualNodeList{}, which},
+		{&corev1.NodeList{}, nodesOf(group)},
+	} {
+		err := b.local.List(ctx, kind.list, kind.which)
+		if err == nil {
+			err = meta.EachListItem(kind.list, func(object runtime.Object) error {
+				found.add(object.(client.Object), b.ours(self.id))
+				return nil
+			})
 		}
-	}
-	found := findings{}
-	for i := range slicesFound.Items {
-		found.slice(&slicesFound.Items[i])
-	}
-	for i := range virtualFound.Items {
-		found.virtual(&virtualFound.Items[i])
-	}
-	for i := range nodesFound.Items {
-		if b.isOurs(self.id, &nodesFound.Items[i]) {
-			found.node(&nodesFound.Items[i])
+		if err != nil {
+			return nil, fmt.Errorf("list attempts: %w", err)
 		}
 	}
 	if err := b.findCredentials(ctx, self, found); err != nil {
@@ -79,7 +75,7 @@ func (b *Backend) findCredentials(ctx context.Context, self identity, found find
 		}
 		for i := range identities.Items {
 			if identities.Items[i].Labels[consts.RemoteClusterID] == entry.Attempt.Provider.ID {
-				entry.Attempt.Provider.Credentials = credentialsOf(&identities.Items[i])
+				entry.Attempt.Provider.Credentials = backend.CredentialsOf(identities.Items[i].Annotations)
 			}
 		}
 	}
@@ -90,38 +86,12 @@ func (b *Backend) findCredentials(ctx context.Context, self identity, found find
 // Nodes, which are compared with what was booked.
 type findings map[string]*fleet.Found
 
-func (f findings) slice(slice *authv1beta1.ResourceSlice) {
-	if entry := f.of(slice); entry != nil {
-		entry.Slice = true
-	}
-}
-
-func (f findings) virtual(virtual *offloadingv1beta1.VirtualNode) {
-	if entry := f.of(virtual); entry != nil {
-		entry.Virtual = true
-		entry.Booking = bookingOf(virtual)
-		entry.Attempt.Provider.Credentials = credentialsOf(virtual)
-		entry.Marked = virtual.Annotations[backend.AnnotationStamp] == entry.Attempt.InstanceID()
-	}
-}
-
-func (f findings) node(node *corev1.Node) {
-	if entry := f.of(node); entry != nil {
-		entry.Node = true
-		entry.Ready, _ = nodes.Ready(node)
-		entry.Starting = nodes.Starting(node)
-		entry.Cordoned = backend.IsCordoned(node)
-		entry.Stamped = node.Spec.ProviderID == entry.Attempt.InstanceID()
-		template.Compare(entry, node)
-	}
-}
-
-// of returns the entry that the object belongs to, or nil when the object's name does not match its tags: then it is
-// not owned by us.
-func (f findings) of(object client.Object) *fleet.Found {
+// add takes up one of them, unless it does not carry the tags of ours, or others than its name says: then it is not
+// owned by us.
+func (f findings) add(object client.Object, ours map[string]string) {
 	attempt, ok := attemptOf(object)
-	if !ok {
-		return nil
+	if !ok || !backend.Carries(tags(object), ours) {
+		return
 	}
 	entry := f[object.GetName()]
 	if entry == nil {
@@ -129,19 +99,23 @@ func (f findings) of(object client.Object) *fleet.Found {
 		f[object.GetName()] = entry
 	}
 	entry.Terminating = entry.Terminating || object.GetDeletionTimestamp() != nil
-	return entry
+	switch object := object.(type) {
+	case *authv1beta1.ResourceSlice:
+		entry.Slice = true
+	case *offloadingv1beta1.VirtualNode:
+		entry.Virtual = true
+		entry.Booking = backend.BookingOf(object.Annotations)
+		entry.Attempt.Provider.Credentials = backend.CredentialsOf(object.Annotations)
+		entry.Marked = object.Annotations[backend.AnnotationStamp] == entry.Attempt.InstanceID()
+	case *corev1.Node:
+		nodes.Describe(entry, object)
+	}
 }
 
 func attemptOf(object client.Object) (fleet.Attempt, bool) {
-	has := tags(object)
-	number, err := strconv.Atoi(has[backend.LabelAttempt])
-	attempt := fleet.Attempt{
-		Group:    has[backend.LabelGroup],
-		Instance: has[backend.LabelInstance],
-		Number:   number,
-		Provider: fleet.Provider{ID: object.GetLabels()[consts.RemoteClusterID]},
-	}
-	return attempt, err == nil && attempt.ObjectName() == object.GetName()
+	attempt, ok := backend.AttemptOf(tags(object))
+	attempt.Provider.ID = object.GetLabels()[consts.RemoteClusterID]
+	return attempt, ok && attempt.ObjectName() == object.GetName()
 }
 
 func (f findings) sorted() []fleet.Found {
@@ -150,21 +124,6 @@ func (f findings) sorted() []fleet.Found {
 		all = append(all, *f[name])
 	}
 	return all
-}
-
-func bookingOf(object client.Object) *fleet.Booking {
-	var booking fleet.Booking
-	if json.Unmarshal([]byte(object.GetAnnotations()[backend.AnnotationBooking]), &booking) != nil {
-		return nil
-	}
-	return &booking
-}
-
-func credentialsOf(object client.Object) (credentials fleet.Credentials) {
-	if json.Unmarshal([]byte(object.GetAnnotations()[backend.AnnotationCredentials]), &credentials) != nil {
-		return fleet.Credentials{}
-	}
-	return credentials
 }
 
 // Peers finds our peerings by their objects on the consumer, including peerings that are half made or half removed. It
@@ -222,11 +181,8 @@ func (p peers) add(object client.Object) {
 	if id == "" || namespace != "" && p.tenants[namespace] != id {
 		return
 	}
-	peer := fleet.Provider{ID: id, Credentials: credentialsOf(object), Refusing: p.byID[id].Refusing}
-	if peer.Credentials == (fleet.Credentials{}) {
-		peer.Credentials = p.byID[id].Credentials
-	}
-	p.byID[id] = peer
+	p.byID[id] = fleet.Provider{ID: id, Refusing: p.byID[id].Refusing,
+		Credentials: cmp.Or(backend.CredentialsOf(object.GetAnnotations()), p.byID[id].Credentials)}
 }
 
 // addReminders records what else a tenant namespace remembers: that the provider has removed our Tenant, and, in a

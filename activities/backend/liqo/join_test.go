@@ -91,7 +91,7 @@ func TestJoinSlice(t *testing.T) {
 		require.Equal(t, backend.StageSliceAuth, stage.Stage)
 		var slice authv1beta1.ResourceSlice
 		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
-		require.True(t, carries(slice.Labels, with(labelsOf("1"), outgoing(peer), of(peer))))
+		require.True(t, backend.Carries(slice.Labels, with(labelsOf("1"), outgoing(peer), of(peer))))
 		require.NotContains(t, slice.Annotations, consts.CreateVirtualNodeAnnotation, "Liqo must not make the virtual node")
 		require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
 		found, err := c.List(t.Context(), "g")

@@ -18,10 +18,7 @@ import (
 // nothing is here.
 func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left []fleet.Orphan, err error) {
 	p := b.peering(provider)
-	err = p.locate(ctx)
-	if err == nil {
-		err = p.reach(ctx)
-	}
+	err = p.locateBoth(ctx)
 	if err == nil && p.remoteNS != "" {
 		left, err = p.leftSlices(ctx)
 	}
@@ -177,10 +174,7 @@ func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err 
 	if err != nil {
 		return nil, err
 	}
-	_, there, err := p.halves()
-	if err != nil {
-		return nil, err
-	}
+	_, there := p.halves()
 	if err := there.read(ctx); err != nil && !forbidden(err) {
 		return nil, err
 	}
@@ -202,10 +196,7 @@ func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err 
 // RemoveLeftover deletes the provider's slice as it was listed, if nothing has changed since, and its certificate.
 func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error {
 	a := b.attempt(orphan.Attempt)
-	err := a.locate(ctx)
-	if err == nil {
-		err = a.reach(ctx)
-	}
+	err := a.locateBoth(ctx)
 	here := false
 	if err == nil {
 		here, err = a.sliceHere(ctx, a.name())

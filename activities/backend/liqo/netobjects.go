@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // The kinds of a network that somebody makes; Liqo makes all others, Connections included. They are read and written
@@ -54,13 +57,9 @@ type half struct {
 const hereName = "this cluster"
 
 // halves are those of the consumer and the provider; the namespaces are as last located.
-func (p *peering) halves() (here, there *half, err error) {
-	annotations, err := p.annotations()
-	if err != nil {
-		return nil, nil, err
-	}
+func (p *peering) halves() (here, there *half) {
 	here = &half{p: p, where: hereName, peer: p.provider.ID, ns: p.localNS, liqo: p.self.namespace,
-		annotations: annotations,
+		annotations: p.annotations(),
 		do: func(_ context.Context, what string, action func(cluster client.Client) error) error {
 			if err := action(p.local); err != nil {
 				return ownSide{fmt.Errorf("%s: %w", what, err)}
@@ -69,7 +68,7 @@ func (p *peering) halves() (here, there *half, err error) {
 		}}
 	there = &half{p: p, where: "provider " + p.provider.ID, peer: p.self.id, ns: p.remoteNS, liqo: p.remote.namespace,
 		do: p.remote.do}
-	return here, there, nil
+	return here, there
 }
 
 // read reads what there is of the half: one object of each kind, an own one only if there is no other, for what is
@@ -113,12 +112,7 @@ func (h *half) has() bool { return h.foreign != "" || h.owns() }
 
 // owns reports whether anything of the network is there that is ours.
 func (h *half) owns() bool {
-	for _, kind := range made {
-		if h.objects[kind] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(made, func(kind string) bool { return h.objects[kind] != nil })
 }
 
 func (h *half) connected() bool { return h.connection == "Connected" }
@@ -171,7 +165,7 @@ func (h *half) repair(ctx context.Context, object *unstructured.Unstructured, wa
 		return true, nil
 	}
 	return false, h.do(ctx, "patch the network's "+object.GetKind(), func(cluster client.Client) error {
-		return mergePatch(ctx, cluster, object, map[string]any{"spec": want})
+		return nodes.MergePatch(ctx, cluster, object, map[string]any{"spec": want})
 	})
 }
 

@@ -10,16 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // networkGone removes what we made of the network, and is done when all of it is gone, with what hangs on it. Our
 // Configuration goes last, because it reminds recovery of the network.
 func (p *peering) networkGone(ctx context.Context) (bool, string, error) {
 	n := &network{peering: p}
-	err := p.locate(ctx)
-	if err == nil {
-		err = p.reach(ctx)
-	}
+	err := p.locateBoth(ctx)
 	if err == nil {
 		err = n.survey(ctx)
 	}
@@ -76,7 +74,7 @@ func (h *half) remove(ctx context.Context, kind string) error {
 		return nil
 	}
 	return h.do(ctx, "delete the network's "+kind, func(cluster client.Client) error {
-		return deleteThis(ctx, cluster, object)
+		return nodes.DeleteThis(ctx, cluster, object)
 	})
 }
 
@@ -108,9 +106,7 @@ func (p *peering) serves(ctx context.Context) error {
 
 // connectedHere reports whether any of this cluster's half of the network is ours.
 func (p *peering) connectedHere(ctx context.Context) (bool, error) {
-	here, _, err := p.halves()
-	if err == nil {
-		err = here.read(ctx)
-	}
+	here, _ := p.halves()
+	err := here.read(ctx)
 	return err == nil && here.owns(), err
 }

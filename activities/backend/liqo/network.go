@@ -81,10 +81,8 @@ func (n *network) notOurs(ours bool, others string, foreign bool) error {
 }
 
 // survey reads both halves.
-func (n *network) survey(ctx context.Context) (err error) {
-	if n.here, n.there, err = n.halves(); err != nil {
-		return err
-	}
+func (n *network) survey(ctx context.Context) error {
+	n.here, n.there = n.halves()
 	if err := n.here.read(ctx); err != nil {
 		return err
 	}
@@ -120,10 +118,7 @@ func (n *network) configured(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	alsoReady, also, err := n.there.configure(ctx, ours)
-	if message == "" {
-		message = also
-	}
-	return ready && alsoReady, message, err
+	return ready && alsoReady, cmp.Or(message, also), err
 }
 
 // namespaces makes the tenant namespaces; message is what keeps one from being there.

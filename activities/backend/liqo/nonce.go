@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 
 	"github.com/liqotech/liqo/pkg/consts"
@@ -12,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // Names and labels of the two Secrets (Liqo pkg/liqo-controller-manager/authentication/forge/{nonce,signednonce}.go).
@@ -74,24 +74,17 @@ func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string
 func (p *peering) ensureSignedNonce(ctx context.Context, h handshake) (signature []byte, message string, err error) {
 	secret, err := nonceSecret(ctx, p.local, p.localNS, consts.SignedNonceSecretLabelKey, signedNonceName, p.provider.ID)
 	if apierrors.IsNotFound(err) {
-		annotations, err := p.annotations()
-		if err != nil {
-			return nil, "", err
-		}
 		secret := forgeNonce(p.localNS, signedNonceName, consts.SignedNonceSecretLabelKey, p.provider.ID, p.labels(),
-			annotations, h.nonce)
+			p.annotations(), h.nonce)
 		return nil, fmt.Sprintf("Secret %s/%s was made", secret.Namespace, secret.Name), p.local.Create(ctx, secret)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read signed nonce: %w", err)
 	}
 	if string(secret.Data[consts.NonceSecretField]) != string(h.nonce) {
-		patch, err := json.Marshal(map[string]any{"data": map[string][]byte{consts.NonceSecretField: h.nonce}})
-		if err != nil {
-			return nil, "", err
-		}
 		message = fmt.Sprintf("the stale nonce in Secret %s/%s was overwritten", secret.Namespace, secret.Name)
-		return nil, message, p.local.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
+		return nil, message, nodes.MergePatch(ctx, p.local, secret,
+			map[string]any{"data": map[string][]byte{consts.NonceSecretField: h.nonce}})
 	}
 	signature = secret.Data[consts.SignedNonceSecretField]
 	if ok, err := authentication.VerifyNonce(h.public, h.nonce, signature); err != nil || !ok {

@@ -130,10 +130,7 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone && !needed {
 		return nil
 	}
-	here, there, err := p.halves()
-	if err != nil {
-		return err
-	}
+	here, there := p.halves()
 	there.ns = namespace
 	there.do = func(_ context.Context, _ string, action func(cluster client.Client) error) error {
 		return action(provider)
@@ -141,7 +138,7 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 	if err := here.read(ctx); err != nil {
 		return err
 	}
-	err = there.read(ctx)
+	err := there.read(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil

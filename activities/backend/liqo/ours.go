@@ -2,13 +2,11 @@ package liqo
 
 import (
 	"maps"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // labelConsumer is the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to one and borrow
@@ -22,25 +20,14 @@ const labelConsumerUID = "liqo-autoscaler.io/consumer-uid"
 
 // ours are the labels that make an object ours, wherever it lies.
 func (b *Backend) ours(self string) client.MatchingLabels {
-	return client.MatchingLabels{
-		backend.LabelManagedBy: backend.ManagedBy,
-		backend.LabelHub:       b.config.Hub,
-		labelConsumer:          self,
-	}
+	labels := backend.Ours(b.config.Hub)
+	labels[labelConsumer] = self
+	return labels
 }
 
 // isOurs reports whether a peering's object is ours.
 func (b *Backend) isOurs(self string, object client.Object) bool {
-	return carries(tags(object), b.ours(self))
-}
-
-// attemptLabels are the tags of one attempt's objects.
-func (b *Backend) attemptLabels(self string, attempt fleet.Attempt) client.MatchingLabels {
-	labels := b.ours(self)
-	labels[backend.LabelGroup] = attempt.Group
-	labels[backend.LabelInstance] = attempt.Instance
-	labels[backend.LabelAttempt] = strconv.Itoa(attempt.Number)
-	return labels
+	return backend.Carries(tags(object), b.ours(self))
 }
 
 // tags are what says whose an object is: its labels, by which it is selected, but a Node's annotations.
@@ -57,15 +44,6 @@ func nodesOf(group string) client.ListOption {
 		return client.HasLabels{backend.LabelGroup}
 	}
 	return client.MatchingLabels{backend.LabelGroup: group}
-}
-
-func carries(have, want map[string]string) bool {
-	for key, value := range want {
-		if have[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // with is the union of label sets; later ones win.

@@ -2,8 +2,8 @@ package liqo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -51,12 +51,8 @@ func (p *peering) mine(object client.Object) bool { return p.isOurs(p.self.id, o
 
 // annotations are those of the objects on the consumer: they tell recovery where the credentials lie. The provider's
 // objects do without, for it has no use for a reference into another cluster.
-func (p *peering) annotations() (map[string]string, error) {
-	credentials, err := json.Marshal(p.provider.Credentials)
-	if err != nil {
-		return nil, fmt.Errorf("write annotation %s: %w", backend.AnnotationCredentials, err)
-	}
-	return map[string]string{backend.AnnotationCredentials: string(credentials)}, nil
+func (p *peering) annotations() map[string]string {
+	return map[string]string{backend.AnnotationCredentials: backend.CredentialsText(p.provider.Credentials)}
 }
 
 // locate finds out who we are and where the tenant namespace of the provider is on our side.
@@ -85,6 +81,14 @@ func (p *peering) reach(ctx context.Context) error {
 		}
 		return client.IgnoreNotFound(err)
 	})
+}
+
+// locateBoth finds out where we are on both sides.
+func (p *peering) locateBoth(ctx context.Context) error {
+	if err := p.locate(ctx); err != nil {
+		return err
+	}
+	return p.reach(ctx)
 }
 
 // controlPlaneIdentity is the Identity by which our Liqo acts on the provider; NotFound when there is none.
@@ -149,10 +153,8 @@ func (p *peering) byOthers(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for i := range secrets {
-			if len(secrets[i].OwnerReferences) == 0 {
-				return true, nil
-			}
+		if slices.ContainsFunc(secrets, func(s corev1.Secret) bool { return len(s.OwnerReferences) == 0 }) {
+			return true, nil
 		}
 	}
 	tenant, err := p.tenant(ctx)

@@ -17,6 +17,7 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // A provider's id is what it says it is, so a cluster could take another one's place. The Identity of our peering
@@ -112,7 +113,7 @@ func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 			continue
 		}
 		forgot = true
-		err := mergePatch(ctx, b.local, &found.Items[i], map[string]any{
+		err := nodes.MergePatch(ctx, b.local, &found.Items[i], map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{annotationPin: ""}},
 		})
 		if err != nil {

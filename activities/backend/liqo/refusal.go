@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -33,10 +34,7 @@ func refuse(r fleet.ProviderRefusal) error {
 // Refusal reads whether the provider refuses this cluster now.
 func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (*fleet.ProviderRefusal, error) {
 	p := b.peering(provider)
-	err := p.locate(ctx)
-	if err == nil {
-		err = p.reach(ctx)
-	}
+	err := p.locateBoth(ctx)
 	var found *fleet.ProviderRefusal
 	if err == nil {
 		found, err = p.refusal(ctx)
@@ -128,21 +126,17 @@ func notedIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
 
 // remember notes a refusal.
 func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.ProviderRefusal, error) {
-	annotations, err := p.annotations()
-	if err != nil {
-		return nil, err
-	}
 	note := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.localNS, Name: refusedName, Annotations: annotations,
+			Namespace: p.localNS, Name: refusedName, Annotations: p.annotations(),
 			Labels: with(p.labels(), map[string]string{backend.LabelRefused: string(fleet.RefusingRemoved),
 				consts.RemoteClusterID: p.provider.ID}),
 		},
 		Data: map[string]string{refusedUntil: until.UTC().Format(time.RFC3339)},
 	}
-	err = p.local.Create(ctx, note)
+	err := p.local.Create(ctx, note)
 	if apierrors.IsAlreadyExists(err) { // of an earlier refusal that is over
-		err = mergePatch(ctx, p.local, note, map[string]any{"data": note.Data})
+		err = nodes.MergePatch(ctx, p.local, note, map[string]any{"data": note.Data})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("note the refusal of %s: %w", p.provider.ID, err)
@@ -156,7 +150,7 @@ func (p *peering) forgotten(ctx context.Context) error {
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := deleteThis(ctx, p.local, note); err != nil {
+	if err := nodes.DeleteThis(ctx, p.local, note); err != nil {
 		return fmt.Errorf("forget the refusal of %s: %w", p.provider.ID, err)
 	}
 	return nil
@@ -173,7 +167,7 @@ func (p *peering) keep(ctx context.Context, object client.Object, kind fleet.Ref
 		mark = string(kind)
 	}
 	err := p.remote.do(ctx, "mark what records the refusal", func(provider client.Client) error {
-		return mergePatch(ctx, provider, object, map[string]any{
+		return nodes.MergePatch(ctx, provider, object, map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{backend.LabelRefused: mark}},
 		})
 	})

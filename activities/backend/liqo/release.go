@@ -10,6 +10,8 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // replicatorFinalizers is the prefix of the finalizers by which crd-replicator holds what it has replicated, and the
@@ -47,7 +49,7 @@ func (p *peering) release(ctx context.Context, object client.Object) error {
 	if len(kept) == len(object.GetFinalizers()) {
 		return nil
 	}
-	err := mergePatch(ctx, p.local, object, map[string]any{
+	err := nodes.MergePatch(ctx, p.local, object, map[string]any{
 		"metadata": map[string]any{"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(),
 			"finalizers": kept},
 	})

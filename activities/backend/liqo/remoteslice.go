@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // remoteSliceGone looks on the provider itself, because a restarted crd-replicator that cannot reach the provider lets
@@ -71,7 +73,7 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 		return true, "", nil // somebody else's, by chance of the same name
 	}
 	if slice.DeletionTimestamp == nil {
-		if err := deleteThis(ctx, provider, &slice); err != nil {
+		if err := nodes.DeleteThis(ctx, provider, &slice); err != nil {
 			return false, "", err
 		}
 	}

@@ -1,6 +1,7 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -78,7 +80,7 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 
 func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.NamespaceMap) error {
 	if unneeded.DeletionTimestamp == nil && p.lasts(p.graces.namespaceMap) {
-		if err := deleteThis(ctx, p.local, unneeded); err != nil {
+		if err := nodes.DeleteThis(ctx, p.local, unneeded); err != nil {
 			return fmt.Errorf("delete NamespaceMap: %w", err)
 		}
 	}
@@ -128,7 +130,7 @@ func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Iden
 	if err := p.inUse(ctx); err != nil { // once more, right before the first thing that hurts
 		return err
 	}
-	if err := deleteThis(ctx, p.local, identity); err != nil {
+	if err := nodes.DeleteThis(ctx, p.local, identity); err != nil {
 		return fmt.Errorf("delete Identity: %w", err)
 	}
 	return nil
@@ -204,10 +206,7 @@ func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
 	}
 	here, alsoHere, err := s.leftoverGone(ctx, s.local, s.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName,
 		noted != nil)
-	if message == "" {
-		message = alsoHere
-	}
-	return here && there, message, err
+	return here && there, cmp.Or(message, alsoHere), err
 }
 
 func (s *survey) remoteLeftovers(ctx context.Context) (gone bool, message string, err error) {
@@ -240,7 +239,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 		return false, "", fmt.Errorf("read nonce: %w", err)
 	}
 	if err == nil && p.mine(nonce) {
-		if err := deleteThis(ctx, cluster, nonce); err != nil {
+		if err := nodes.DeleteThis(ctx, cluster, nonce); err != nil {
 			return false, "", fmt.Errorf("delete nonce: %w", err)
 		}
 	}
@@ -255,7 +254,7 @@ func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
 	if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
 		return err == nil, "", err // it serves somebody else now, and is theirs
 	}
-	if err := deleteThis(ctx, cluster, namespace); err != nil {
+	if err := nodes.DeleteThis(ctx, cluster, namespace); err != nil {
 		return false, "", fmt.Errorf("delete namespace: %w", err)
 	}
 	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
@@ -266,10 +265,4 @@ func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
 func deleteAsRead(ctx context.Context, cluster client.Client, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}))
-}
-
-// deleteThis deletes exactly the object that was read, and nothing that has taken its name since.
-func deleteThis(ctx context.Context, cluster client.Client, object client.Object) error {
-	uid := object.GetUID()
-	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid}))
 }

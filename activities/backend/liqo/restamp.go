@@ -89,7 +89,7 @@ func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualN
 	if len(off) == 0 {
 		return nil
 	}
-	err := mergePatch(ctx, a.local, virtual, map[string]any{
+	err := nodes.MergePatch(ctx, a.local, virtual, map[string]any{
 		"spec": map[string]any{"labels": off, "annotations": a.labels()},
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // A Node that Kubernetes or its virtual kubelet has not finished yet is left for later. One that both hold for not
@@ -67,7 +68,7 @@ func TestWatchTellsThatATaintGoes(t *testing.T) {
 			require.True(t, (<-told).Node)
 			require.ErrorIs(t, c.Restamp(ctx, someAttempt(1)), backend.ErrNotYet)
 			begun()
-			require.NoError(t, mergePatch(ctx, c.local, node, map[string]any{"spec": map[string]any{"taints": nil}}))
+			require.NoError(t, nodes.MergePatch(ctx, c.local, node, map[string]any{"spec": map[string]any{"taints": nil}}))
 			require.True(t, (<-told).Node)
 			require.NoError(t, c.Restamp(ctx, someAttempt(1)))
 			cancel()

@@ -79,7 +79,7 @@ func (a *attempt) removeLeftNode(ctx context.Context, node *corev1.Node) (bool, 
 		return false, fmt.Sprintf("Node %s is still there, and so is its virtual kubelet, pod %s", node.Name, kubelet), nil
 	}
 	if node.DeletionTimestamp == nil {
-		if err := deleteThis(ctx, a.local, node); err != nil {
+		if err := nodes.DeleteThis(ctx, a.local, node); err != nil {
 			return false, "", fmt.Errorf("delete node: %w", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 		return err
 	}
 	if virtual.DeletionTimestamp == nil {
-		if err := deleteThis(ctx, a.local, virtual); err != nil {
+		if err := nodes.DeleteThis(ctx, a.local, virtual); err != nil {
 			return fmt.Errorf("delete virtual node: %w", err)
 		}
 		return nil
@@ -174,7 +174,7 @@ func (a *attempt) deleteSlice(
 			return false, message, err
 		}
 	}
-	if err := deleteThis(ctx, a.local, slice); err != nil {
+	if err := nodes.DeleteThis(ctx, a.local, slice); err != nil {
 		return false, "", fmt.Errorf("delete slice: %w", err)
 	}
 	return true, "", nil

@@ -45,11 +45,7 @@ func (p *peering) admit(ctx context.Context, namespace string) error {
 // ensureOwnNamespace makes the tenant namespace on the consumer, with our rights in it; message is what keeps it from
 // being there.
 func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err error) {
-	annotations, err := p.annotations()
-	if err != nil {
-		return "", err
-	}
-	p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(), annotations)
+	p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(), p.annotations())
 	if err != nil || p.localNS == "" {
 		return message, err
 	}

@@ -134,7 +134,7 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 	if j.reminded || !j.waiting.longerThan(j.graces.answer) {
 		return nil
 	}
-	err := mergePatch(ctx, j.local, slice, map[string]any{
+	err := nodes.MergePatch(ctx, j.local, slice, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{
 			annotationReminded: time.Now().UTC().Format(time.RFC3339Nano),
 		}},

@@ -2,14 +2,12 @@ package liqo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -55,7 +53,7 @@ func (j *join) settle(ctx context.Context) (waits string, err error) {
 		if marked {
 			return "", nil
 		}
-		if err := mergePatch(ctx, j.local, j.virtual, map[string]any{"metadata": map[string]any{
+		if err := nodes.MergePatch(ctx, j.local, j.virtual, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]string{backend.AnnotationStamp: j.InstanceID()}}}); err != nil {
 			return "", fmt.Errorf("mark virtual node: %w", err)
 		}
@@ -75,7 +73,7 @@ func (j *join) lookAhead(ctx context.Context) {
 // stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
 // Node that has been replaced since it was read, so a rival makes this fail: ErrConflict if it was faster.
 func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
-	err := mergePatch(ctx, a.local, node, map[string]any{
+	err := nodes.MergePatch(ctx, a.local, node, map[string]any{
 		"metadata": map[string]any{"uid": node.UID},
 		"spec":     map[string]any{"providerID": a.InstanceID()},
 	})
@@ -134,13 +132,4 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 		}
 	}
 	return waits, nil
-}
-
-// mergePatch sends a merge patch written by hand, which touches nothing but what it names.
-func mergePatch(ctx context.Context, cluster client.Client, object client.Object, change map[string]any) error {
-	data, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	return cluster.Patch(ctx, object, client.RawPatch(types.MergePatchType, data))
 }

@@ -98,19 +98,14 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 		}
 		tenant.Spec.CSR = csr
 	}
-	_, marked := tenant.Labels[backend.LabelRefused]
-	delete(tenant.Labels, backend.LabelRefused)
-	if !marked && bytes.Equal(before.Spec.PublicKey, tenant.Spec.PublicKey) &&
-		bytes.Equal(before.Spec.CSR, tenant.Spec.CSR) && bytes.Equal(before.Spec.Signature, tenant.Spec.Signature) {
-		return nil
-	}
-	if marked {
+	if _, marked := tenant.Labels[backend.LabelRefused]; marked {
+		delete(tenant.Labels, backend.LabelRefused)
 		if err := p.keepHandshake(ctx, ""); err != nil {
 			return err
 		}
 	}
 	return p.remote.do(ctx, "patch our Tenant", func(provider client.Client) error {
-		return provider.Patch(ctx, tenant, client.MergeFrom(before))
+		return patchIfChanged(ctx, provider, before, tenant)
 	})
 }
 

@@ -166,12 +166,8 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	if err != nil {
 		return nil, say(backend.ErrInvalid, "the booking of %s cannot be written: %v", j.Instance, err)
 	}
-	annotations, err := j.annotations()
-	if err != nil {
-		return nil, err
-	}
-	annotations[backend.AnnotationBooking] = string(booking)
-	virtual.Annotations = with(virtual.Annotations, annotations)
+	virtual.Annotations = with(virtual.Annotations, j.annotations(),
+		map[string]string{backend.AnnotationBooking: string(booking)})
 	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, map[string]string{backend.LabelGroup: j.Group})
 	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels())
 	virtual.Spec.Taints = j.spec.Taints

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
@@ -27,6 +28,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 		return err
 	}
 	w := newWatching(b.watch, b.ours(self.id), b.changes.tell)
+	defer context.AfterFunc(ctx, w.dirty.ShutDown)()
 	done := make(chan struct{}, len(w.informers))
 	for _, informer := range w.informers {
 		go func() {
@@ -46,19 +48,14 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 	defer b.changes.begin()()
 	for {
-		select {
-		case <-ctx.Done():
+		name, over := w.dirty.Get()
+		if over || ctx.Err() != nil {
 			return ctx.Err()
-		case <-w.dirty.wake:
 		}
-		for _, name := range w.dirty.take() {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if found, news := w.found(name); news {
-				handle(found)
-			}
+		if found, news := w.found(name); news {
+			handle(found)
 		}
+		w.dirty.Done(name)
 	}
 }
 
@@ -78,8 +75,8 @@ func (b *Backend) consumerEventually(ctx context.Context) (identity, error) {
 // watching is one Watch at work.
 type watching struct {
 	informers []cache.Controller
-	stores    []cache.Indexer
-	dirty     *dirtySet
+	stores    []cache.Indexer          // in the order that findings wants
+	dirty     *workqueue.Typed[string] // names that something has happened to
 	which     client.MatchingLabels    // tags of what is ours
 	known     map[string]fleet.Attempt // told and not told gone
 }
@@ -89,7 +86,7 @@ const byName = "name"
 // newWatching makes a watching that also wakes who waits for a name, of slices, virtual nodes, Nodes, or Identities of
 // slices.
 func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake func(name string)) *watching {
-	w := &watching{dirty: newDirtySet(), which: which, known: map[string]fleet.Attempt{}}
+	w := &watching{dirty: workqueue.NewTyped[string](), which: which, known: map[string]fleet.Attempt{}}
 	note := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
@@ -99,22 +96,13 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake fun
 			wake(strings.TrimPrefix(object.Name, identityOfSlice))
 		case client.Object:
 			wake(object.GetName())
-			w.dirty.add(object.GetName())
+			w.dirty.Add(object.GetName())
 		}
 	}
-	for _, kind := range []struct { // in the order that findings wants
-		object client.Object
-		list   client.ObjectList
-		which  client.ListOption
-	}{
-		{&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}, which},
-		{&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}, which},
-		{&corev1.Node{}, &corev1.NodeList{}, nodesOf("")},
-		{&authv1beta1.Identity{}, &authv1beta1.IdentityList{}, client.MatchingLabels{}},
-	} {
+	follow := func(object client.Object, list client.ObjectList, which client.ListOption) cache.Indexer {
 		store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: listerWatcher(cluster, kind.list, kind.which),
-			ObjectType:    kind.object,
+			ListerWatcher: listerWatcher(cluster, list, which),
+			ObjectType:    object,
 			Handler: cache.ResourceEventHandlerFuncs{
 				AddFunc:    note,
 				UpdateFunc: func(_, object any) { note(object) },
@@ -125,8 +113,14 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake fun
 			}},
 		})
 		w.informers = append(w.informers, informer)
-		w.stores = append(w.stores, store.(cache.Indexer))
+		return store.(cache.Indexer)
 	}
+	w.stores = []cache.Indexer{
+		follow(&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}, which),
+		follow(&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}, which),
+		follow(&corev1.Node{}, &corev1.NodeList{}, nodesOf("")),
+	}
+	follow(&authv1beta1.Identity{}, &authv1beta1.IdentityList{}, client.MatchingLabels{})
 	return w
 }
 
@@ -155,16 +149,7 @@ func (w *watching) found(name string) (found fleet.Found, news bool) {
 			panic(fmt.Sprintf("look up %s: %v", name, err))
 		}
 		for _, object := range objects {
-			switch object := object.(type) {
-			case *authv1beta1.ResourceSlice:
-				all.slice(object)
-			case *offloadingv1beta1.VirtualNode:
-				all.virtual(object)
-			case *corev1.Node:
-				if carries(tags(object), w.which) {
-					all.node(object)
-				}
-			}
+			all.add(object.(client.Object), w.which)
 		}
 	}
 	if entry := all[name]; entry != nil {

@@ -3,7 +3,6 @@ package microvm
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -17,7 +16,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // sight is what exists of an attempt. Two Nodes of the same look are two: one was deleted and is there anew.
@@ -68,14 +66,10 @@ func (b *Backend) addRecord(found map[string]sight, record *corev1.ConfigMap) {
 	if !ok {
 		return
 	}
-	a.Provider.Credentials = credentialsOf(record)
-	f := fleet.Found{Attempt: a, Slice: true, Virtual: record.DeletionTimestamp == nil,
-		Terminating: record.DeletionTimestamp != nil, Marked: record.Annotations[backend.AnnotationStamp] == a.InstanceID()}
-	var booking fleet.Booking
-	if json.Unmarshal([]byte(record.Annotations[backend.AnnotationBooking]), &booking) == nil {
-		f.Booking = &booking
-	}
-	found[name] = sight{Found: f}
+	a.Provider.Credentials = backend.CredentialsOf(record.Annotations)
+	found[name] = sight{Found: fleet.Found{Attempt: a, Slice: true, Virtual: record.DeletionTimestamp == nil,
+		Terminating: record.DeletionTimestamp != nil, Marked: record.Annotations[backend.AnnotationStamp] == a.InstanceID(),
+		Booking: backend.BookingOf(record.Annotations)}}
 }
 
 func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
@@ -85,21 +79,9 @@ func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
 	} else if !recorded || !isOf(node, f.Attempt) {
 		return
 	}
-	f.node, f.Node = node.UID, true
-	f.Ready, _ = nodes.Ready(node)
-	f.Starting = nodes.Starting(node)
-	f.Cordoned = backend.IsCordoned(node)
-	f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
-	f.Terminating = f.Terminating || node.DeletionTimestamp != nil
-	template.Compare(&f.Found, node)
+	f.node = node.UID
+	nodes.Describe(&f.Found, node)
 	found[node.Name] = f
-}
-
-func credentialsOf(record *corev1.ConfigMap) (credentials fleet.Credentials) {
-	if json.Unmarshal([]byte(record.Annotations[backend.AnnotationCredentials]), &credentials) != nil {
-		return fleet.Credentials{}
-	}
-	return credentials
 }
 
 // Peers lists the hosts that were looked at, and those whose refusal is remembered.
@@ -107,7 +89,7 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 	records, err := b.records(ctx, b.ours())
 	for i := range records {
 		if id := records[i].Labels[fleet.LabelMachineProvider]; records[i].Name == peeringName(id) {
-			peers = append(peers, fleet.Provider{ID: id, Credentials: credentialsOf(&records[i]),
+			peers = append(peers, fleet.Provider{ID: id, Credentials: backend.CredentialsOf(records[i].Annotations),
 				Refusing: notedIn(&records[i])})
 		}
 	}

@@ -114,7 +114,7 @@ func (j *join) ensureRecord(ctx context.Context) error {
 		}
 		return j.newRecord(ctx, attemptName(j.Attempt), j.Provider, j.tags(j.Attempt),
 			map[string]string{backend.AnnotationBooking: string(booking)}, finalizer)
-	case !carries(record.Labels, j.tags(j.Attempt)) || record.DeletionTimestamp != nil:
+	case !backend.Carries(record.Labels, j.tags(j.Attempt)) || record.DeletionTimestamp != nil:
 		return say(backend.ErrConflict, "ConfigMap %s/%s is not this attempt's, or is being removed", record.Namespace,
 			record.Name)
 	}
@@ -172,7 +172,7 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 
 // tell writes into the Node whose it is.
 func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt) error {
-	if carries(node.Annotations, b.tags(a)) {
+	if backend.Carries(node.Annotations, b.tags(a)) {
 		return nil
 	}
 	annotations := map[string]any{}
@@ -236,7 +236,7 @@ func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error
 		return say(backend.ErrConflict, "somebody has set providerID %q on Node %s: is a cloud controller manager at work?",
 			node.Spec.ProviderID, node.Name)
 	}
-	err := b.merge(ctx, node, map[string]any{"metadata": map[string]any{"uid": node.UID},
+	err := nodes.MergePatch(ctx, b.local, node, map[string]any{"metadata": map[string]any{"uid": node.UID},
 		"spec": map[string]any{"providerID": id}})
 	if apierrors.IsInvalid(err) {
 		return say(backend.ErrConflict, "somebody has set the providerID of Node %s", node.Name)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -55,14 +56,11 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 		case record == nil:
 			err = b.newRecord(ctx, peeringName(p.ID), p, b.ours(), map[string]string{annotationPin: h.pin})
 			return err == nil, "", err
-		case !carries(record.Labels, b.ours()): // another installation's
+		case !b.isOurs(record): // another installation's
 			return true, "", nil
 		}
-		credentials, err := json.Marshal(p.Credentials)
-		if err == nil {
-			err = b.annotate(ctx, record, map[string]any{backend.AnnotationCredentials: string(credentials),
-				annotationPin: h.pin, annotationRefusal: nil}, map[string]any{backend.LabelRefused: nil})
-		}
+		err = b.annotate(ctx, record, map[string]any{backend.AnnotationCredentials: backend.CredentialsText(p.Credentials),
+			annotationPin: h.pin, annotationRefusal: nil}, map[string]any{backend.LabelRefused: nil})
 		return err == nil, "", err
 	})
 }
@@ -90,7 +88,7 @@ func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.C
 // Repin accepts the host that the provider's credentials lead to from now on; false when nothing is pinned.
 func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	record, err := b.record(ctx, peeringName(provider))
-	if err != nil || record == nil || !carries(record.Labels, b.ours()) || record.Annotations[annotationPin] == "" {
+	if err != nil || record == nil || !b.isOurs(record) || record.Annotations[annotationPin] == "" {
 		return false, err
 	}
 	return true, b.annotate(ctx, record, map[string]any{annotationPin: nil}, nil)
@@ -108,7 +106,7 @@ func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap
 		return nil, err
 	case group != nil && group.Refuses != "":
 		return &fleet.ProviderRefusal{Kind: group.Refuses, Reason: group.Reason}, nil
-	case group != nil || record == nil || record.Labels[backend.LabelRefused] != "" || !carries(record.Labels, b.ours()):
+	case group != nil || record == nil || record.Labels[backend.LabelRefused] != "" || !b.isOurs(record):
 		return nil, nil
 	}
 	noted := &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Reason: "its host has no host group " + h.HostGroup,
@@ -172,7 +170,7 @@ func (b *Backend) Observe(ctx context.Context, p fleet.Provider) (seen backend.O
 		r := &records[i]
 		name, ok := attemptIn(r.Name)
 		there := slices.ContainsFunc(machines, func(m machine) bool { return m.attempt == name })
-		if ok && !there && carries(r.Labels, b.ours()) && r.Annotations[backend.AnnotationStamp] != "" {
+		if ok && !there && b.isOurs(r) && r.Annotations[backend.AnnotationStamp] != "" {
 			seen.Absent = append(seen.Absent, name)
 		}
 	}
@@ -193,7 +191,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 			}
 			return true, "", nil
 		}
-		if !carries(record.Labels, b.ours()) {
+		if !b.isOurs(record) {
 			return true, "", nil
 		}
 		refusal, err := b.unused(ctx, p, record)
@@ -202,7 +200,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 		}
 		refuses = refused(refusal)
 		if refusal == nil || refusal.Until.IsZero() {
-			return false, "its record is being removed", b.removeThis(ctx, record)
+			return false, "its record is being removed", nodes.DeleteThis(ctx, b.local, record)
 		}
 		if record.Labels[backend.LabelRefused] == "" {
 			err = b.annotate(ctx, record, nil, map[string]any{backend.LabelRefused: string(refusal.Kind)})

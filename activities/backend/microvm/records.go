@@ -2,18 +2,16 @@ package microvm
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -31,34 +29,20 @@ func attemptName(attempt fleet.Attempt) string { return "node." + attempt.Object
 func attemptIn(record string) (string, bool) { return strings.CutPrefix(record, "node.") }
 
 // ours are the labels of this hub's records.
-func (b *Backend) ours() client.MatchingLabels {
-	return client.MatchingLabels{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: b.config.Hub}
+func (b *Backend) ours() client.MatchingLabels { return backend.Ours(b.config.Hub) }
+
+func (b *Backend) isOurs(record *corev1.ConfigMap) bool {
+	return backend.Carries(record.Labels, b.ours())
 }
 
 // tags are the labels of an attempt's record, and the annotations of its Node.
-func (b *Backend) tags(a fleet.Attempt) client.MatchingLabels {
-	tags := b.ours()
-	tags[backend.LabelGroup] = a.Group
-	tags[backend.LabelInstance] = a.Instance
-	tags[backend.LabelAttempt] = strconv.Itoa(a.Number)
-	return tags
-}
+func (b *Backend) tags(a fleet.Attempt) map[string]string { return backend.TagsOf(a, b.ours()) }
 
 // attemptOf is the attempt that the tags say an object of that name is of, if it is this hub's.
 func (b *Backend) attemptOf(tags map[string]string, name, provider string) (a fleet.Attempt, ok bool) {
-	number, err := strconv.Atoi(tags[backend.LabelAttempt])
-	a = fleet.Attempt{Group: tags[backend.LabelGroup], Instance: tags[backend.LabelInstance], Number: number,
-		Provider: fleet.Provider{ID: provider}}
-	return a, err == nil && carries(tags, b.ours()) && name == a.ObjectName()
-}
-
-func carries(have, want map[string]string) bool {
-	for key, value := range want {
-		if have[key] != value {
-			return false
-		}
-	}
-	return true
+	a, ok = backend.AttemptOf(tags)
+	a.Provider.ID = provider
+	return a, ok && backend.Carries(tags, b.ours()) && name == a.ObjectName()
 }
 
 // record reads a record; nil when there is none.
@@ -74,7 +58,7 @@ func (b *Backend) record(ctx context.Context, name string) (*corev1.ConfigMap, e
 // attemptRecord reads the attempt's own record; nil when there is none.
 func (b *Backend) attemptRecord(ctx context.Context, a fleet.Attempt) (*corev1.ConfigMap, error) {
 	record, err := b.record(ctx, attemptName(a))
-	if err != nil || record == nil || !carries(record.Labels, b.tags(a)) {
+	if err != nil || record == nil || !backend.Carries(record.Labels, b.tags(a)) {
 		return nil, err
 	}
 	return record, nil
@@ -92,12 +76,8 @@ func (b *Backend) records(ctx context.Context, labels client.ListOption) ([]core
 // newRecord makes a record about the provider.
 func (b *Backend) newRecord(ctx context.Context, name string, about fleet.Provider,
 	labels, annotations map[string]string, finalizers ...string) error {
-	credentials, err := json.Marshal(about.Credentials)
-	if err != nil {
-		return fmt.Errorf("write credentials reference: %w", err)
-	}
 	labels[fleet.LabelMachineProvider] = about.ID
-	annotations[backend.AnnotationCredentials] = string(credentials)
+	annotations[backend.AnnotationCredentials] = backend.CredentialsText(about.Credentials)
 	return b.local.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.config.Namespace, Name: name,
 		Labels: labels, Annotations: annotations, Finalizers: finalizers}})
 }
@@ -111,15 +91,7 @@ func (b *Backend) annotate(ctx context.Context, object client.Object, annotation
 	if labels != nil {
 		metadata["labels"] = labels
 	}
-	return b.merge(ctx, object, map[string]any{"metadata": metadata})
-}
-
-func (b *Backend) merge(ctx context.Context, object client.Object, change map[string]any) error {
-	patch, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	return b.local.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	return nodes.MergePatch(ctx, b.local, object, map[string]any{"metadata": metadata})
 }
 
 // unmark takes the mark off, so that nobody stamps the attempt's Node again.
@@ -144,10 +116,4 @@ func (b *Backend) node(ctx context.Context, a fleet.Attempt) (*corev1.Node, erro
 // isOf reports whether the Node of the attempt's name is the attempt's: its machine was told these labels.
 func isOf(node *corev1.Node, a fleet.Attempt) bool {
 	return node.Labels[fleet.LabelGroup] == a.Group && node.Labels[fleet.LabelMachineProvider] == a.Provider.ID
-}
-
-// removeThis deletes the object as it was read, and no other of its name.
-func (b *Backend) removeThis(ctx context.Context, object client.Object) error {
-	uid := object.GetUID()
-	return client.IgnoreNotFound(b.local.Delete(ctx, object, client.Preconditions{UID: &uid}))
 }

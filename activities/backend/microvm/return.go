@@ -78,7 +78,7 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
 	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps it
-		err = b.removeThis(ctx, record)
+		err = nodes.DeleteThis(ctx, b.local, record)
 	}
 	if err != nil {
 		return false, "", err
@@ -87,7 +87,7 @@ func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, stri
 	if err != nil || node == nil {
 		return err == nil, "", err
 	}
-	return false, fmt.Sprintf("Node %s is being removed", node.Name), b.removeThis(ctx, node)
+	return false, fmt.Sprintf("Node %s is being removed", node.Name), nodes.DeleteThis(ctx, b.local, node)
 }
 
 // machineGone removes the machine, the Node once more, which a kubelet that was started again registers anew, and then
@@ -122,6 +122,7 @@ func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, strin
 	if done, message, err := b.nodeGoneStep(ctx, a); !done || err != nil {
 		return false, message, err
 	}
-	err = b.merge(ctx, record, map[string]any{"metadata": map[string]any{"finalizers": nil, "uid": record.UID}})
+	err = nodes.MergePatch(ctx, b.local, record,
+		map[string]any{"metadata": map[string]any{"finalizers": nil, "uid": record.UID}})
 	return false, "its record is being removed", client.IgnoreNotFound(err)
 }

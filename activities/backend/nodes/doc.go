@@ -1,3 +1,3 @@
-// Package nodes is what backends do to a Node and the pods on it through the consumer's API server alone, whatever has
-// made the Node.
+// Package nodes is what backends do to a Node, the pods on it and objects of theirs through an API server alone,
+// whatever has made the Node.
 package nodes

@@ -9,7 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
+
+// Describe adds to what was found of an attempt what its Node says.
+func Describe(found *fleet.Found, node *corev1.Node) {
+	found.Node = true
+	found.Ready, _ = Ready(node)
+	found.Starting = Starting(node)
+	found.Cordoned = backend.IsCordoned(node)
+	found.Stamped = node.Spec.ProviderID == found.Attempt.InstanceID()
+	found.Terminating = found.Terminating || node.DeletionTimestamp != nil
+	template.Compare(found, node)
+}
 
 // Unfinished says what the Node still lacks of what Join is to make, "" when nothing: it is complete and takes pods.
 func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {

@@ -1,0 +1,62 @@
+package backend
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Ours are the labels of all objects of a hub.
+func Ours(hub string) map[string]string {
+	return map[string]string{LabelManagedBy: ManagedBy, LabelHub: hub}
+}
+
+// TagsOf are the labels of an attempt's objects, and the annotations of its Node: ours, and whose they are.
+func TagsOf(a fleet.Attempt, ours map[string]string) map[string]string {
+	tags := maps.Clone(ours)
+	tags[LabelGroup] = a.Group
+	tags[LabelInstance] = a.Instance
+	tags[LabelAttempt] = strconv.Itoa(a.Number)
+	return tags
+}
+
+// AttemptOf reads an attempt back from the tags of one of its objects, but for its provider.
+func AttemptOf(tags map[string]string) (a fleet.Attempt, ok bool) {
+	number, err := strconv.Atoi(tags[LabelAttempt])
+	return fleet.Attempt{Group: tags[LabelGroup], Instance: tags[LabelInstance], Number: number}, err == nil
+}
+
+// Carries reports whether all that is wanted is there.
+func Carries(have, want map[string]string) bool {
+	for key, value := range want {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// CredentialsText is what AnnotationCredentials says.
+func CredentialsText(credentials fleet.Credentials) string {
+	text, _ := json.Marshal(credentials) // strings alone: it cannot fail
+	return string(text)
+}
+
+// CredentialsOf reads AnnotationCredentials; zero when it is missing or unreadable.
+func CredentialsOf(annotations map[string]string) (credentials fleet.Credentials) {
+	if json.Unmarshal([]byte(annotations[AnnotationCredentials]), &credentials) != nil {
+		return fleet.Credentials{}
+	}
+	return credentials
+}
+
+// BookingOf reads AnnotationBooking; nil when it is missing or unreadable.
+func BookingOf(annotations map[string]string) *fleet.Booking {
+	var booking fleet.Booking
+	if json.Unmarshal([]byte(annotations[AnnotationBooking]), &booking) != nil {
+		return nil
+	}
+	return &booking
+}
