@@ -51,7 +51,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: most, most: most}
+	response.Body = boundedBody{http.MaxBytesReader(nil, response.Body, most)}
 	if !isJSON(response) {
 		response.Header.Set("Content-Type", "text/plain") // which no decoder takes: YAML swells, too
 		return response, nil
@@ -116,28 +116,17 @@ func (g *guardedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-type boundedBody struct {
-	io.ReadCloser
-	left, most int64
-}
+// boundedBody says in our words that a http.MaxBytesReader has met its bound.
+type boundedBody struct{ io.ReadCloser }
 
 // Read implements io.Reader.
-func (b *boundedBody) Read(into []byte) (int, error) {
-	if b.left < 0 {
-		return 0, tooLarge(b.most)
-	}
-	if int64(len(into)) > b.left+1 { // one more shows that there is more
-		into = into[:b.left+1]
-	}
+func (b boundedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
-	if b.left -= int64(n); b.left < 0 {
-		return n, tooLarge(b.most)
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		err = say(backend.ErrInvalid, "the provider's answer is larger than %d MiB and is not read to its end",
+			large.Limit>>20)
 	}
 	return n, err
-}
-
-func tooLarge(most int64) error {
-	return say(backend.ErrInvalid, "the provider's answer is larger than %d MiB and is not read to its end", most>>20)
 }
 
 // cutStatus shortens the message of an API server's answer, which errors repeat.
