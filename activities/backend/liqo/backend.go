@@ -1,10 +1,11 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,24 +43,12 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Hub == "" {
-		c.Hub = fleet.DefaultHub
-	}
-	if c.LiqoNamespace == "" {
-		c.LiqoNamespace = "liqo"
-	}
-	if c.UnreachableAfter <= 0 {
-		c.UnreachableAfter = 10 * time.Second
-	}
-	if c.ForceAfter <= 0 {
-		c.ForceAfter = 5 * time.Second
-	}
-	if c.DenyAfter <= 0 {
-		c.DenyAfter = 35 * time.Second
-	}
-	if c.RefusedFor <= 0 {
-		c.RefusedFor = 30 * time.Minute
-	}
+	c.Hub = cmp.Or(c.Hub, fleet.DefaultHub)
+	c.LiqoNamespace = cmp.Or(c.LiqoNamespace, "liqo")
+	c.UnreachableAfter = cmp.Or(c.UnreachableAfter, 10*time.Second)
+	c.ForceAfter = cmp.Or(c.ForceAfter, 5*time.Second)
+	c.DenyAfter = cmp.Or(c.DenyAfter, 35*time.Second)
+	c.RefusedFor = cmp.Or(c.RefusedFor, 30*time.Minute)
 	return c
 }
 
@@ -73,9 +62,7 @@ type Backend struct {
 	graces  graces
 	ends    ends // of credentials
 	changes changes
-
-	mu   sync.Mutex
-	self identity // this cluster's own, read once
+	self    atomic.Pointer[identity] // this cluster's own, read once; nil before
 }
 
 var (

@@ -1,32 +1,26 @@
 package liqo
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // changes wakes who waits for an object as soon as Watch sees it change, so that what Liqo does is noticed at once.
 // Nothing depends on it: without a Watch, and for what one misses, waiters poll.
 type changes struct {
 	mu       sync.Mutex
 	waiting  map[chan struct{}]string // by whom, for objects of which name
-	watching int                      // how many Watches see all changes
+	watching atomic.Int64             // how many Watches see all changes
 }
 
 // begin says that somebody watches, until end is called.
 func (c *changes) begin() (end func()) {
-	add := func(n int) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.watching += n
-	}
-	add(1)
-	return func() { add(-1) }
+	c.watching.Add(1)
+	return func() { c.watching.Add(-1) }
 }
 
 // watched reports whether changes are told as they come, so that polling is for what a Watch misses.
-func (c *changes) watched() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watching > 0
-}
+func (c *changes) watched() bool { return c.watching.Load() > 0 }
 
 // follow returns a channel that holds a token once an object of that name has changed, until stop is called.
 func (c *changes) follow(name string) (changed <-chan struct{}, stop func()) {

@@ -1,13 +1,13 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -84,10 +84,7 @@ func fileConfig(path string) (*rest.Config, error) {
 }
 
 func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.Config, error) {
-	key := ref.Key
-	if key == "" {
-		key = defaultKey
-	}
+	key := cmp.Or(ref.Key, defaultKey)
 	var secret corev1.Secret
 	err := b.local.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &secret)
 	if client.IgnoreNotFound(err) != nil {
@@ -127,8 +124,7 @@ func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
 			return nil, errNamesFiles
 		}
 	}
-	config, err := clientcmd.NewDefaultClientConfig(*parsed,
-		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{}}).ClientConfig()
+	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, errNotKubeconfig
 	}

@@ -87,22 +87,17 @@ func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity
 
 // consumer is this cluster's own identity, which cannot change while we run.
 func (b *Backend) consumer(ctx context.Context) (identity, error) {
-	b.mu.Lock()
-	self := b.self
-	b.mu.Unlock()
-	if self.id != "" {
-		return self, nil
+	if known := b.self.Load(); known != nil {
+		return *known, nil
 	}
-	self, err := b.identify(ctx, b.local) // not under the lock: nobody waits for another's request
+	self, err := b.identify(ctx, b.local) // not under a lock: nobody waits for another's request
 	if err != nil {
 		return identity{}, fmt.Errorf("read this cluster's Liqo id: %w", err)
 	}
 	if self.uid, err = clusterUID(ctx, b.local); err != nil {
 		return identity{}, fmt.Errorf("read this cluster's UID: %w", err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.self = self
+	b.self.Store(&self)
 	return self, nil
 }
 

@@ -35,7 +35,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
-	peered, err := p.peered(ctx)
+	secrets, err := p.controlPlaneSecrets(ctx)
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
@@ -52,7 +52,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
 	seen, err = p.observed(ctx, there, here, p.networkNeeded(made))
-	if err != nil || !peered {
+	if err != nil || len(secrets) == 0 { // our Liqo does not act there, and no Tenant is expected
 		seen = backend.Observation{}
 	}
 	seen.Fault = fault
@@ -85,12 +85,6 @@ func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-// peered reports whether this cluster acts on the provider; without that no Tenant is expected there.
-func (p *peering) peered(ctx context.Context) (bool, error) {
-	secrets, err := p.controlPlaneSecrets(ctx)
-	return len(secrets) > 0, err
 }
 
 // observed looks at the provider. needed: there has to be a network.

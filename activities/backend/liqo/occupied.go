@@ -13,27 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tenancy is a kind of object that shows that a tenant namespace is in use.
-type tenancy struct {
+// tenancies are the objects that show that a tenant namespace is in use, by their kind and the labels that they have.
+var tenancies = []struct {
 	kind  schema.GroupVersionKind
-	which []client.ListOption
-}
-
-func tenancies() []tenancy {
-	plain := func(gv schema.GroupVersion, kinds ...string) (found []tenancy) {
-		for _, kind := range kinds {
-			found = append(found, tenancy{kind: gv.WithKind(kind)})
-		}
-		return found
-	}
-	secrets := func(label string) tenancy {
-		return tenancy{kind: corev1.SchemeGroupVersion.WithKind("Secret"),
-			which: []client.ListOption{client.HasLabels{label}}}
-	}
-	all := plain(authv1beta1.GroupVersion, "Tenant", "Identity", "ResourceSlice")
-	all = append(all, plain(offloadingv1beta1.SchemeGroupVersion, "VirtualNode", "NamespaceMap")...)
-	all = append(all, plain(networking, "Configuration", "GatewayServer", "GatewayClient")...)
-	return append(all, secrets(consts.NonceSecretLabelKey), secrets(consts.SignedNonceSecretLabelKey))
+	which client.HasLabels
+}{
+	{authv1beta1.GroupVersion.WithKind("Tenant"), nil},
+	{authv1beta1.GroupVersion.WithKind("Identity"), nil},
+	{authv1beta1.GroupVersion.WithKind("ResourceSlice"), nil},
+	{offloadingv1beta1.SchemeGroupVersion.WithKind("VirtualNode"), nil},
+	{offloadingv1beta1.SchemeGroupVersion.WithKind("NamespaceMap"), nil},
+	{networking.WithKind(kindConfiguration), nil},
+	{networking.WithKind(kindServer), nil},
+	{networking.WithKind(kindClient), nil},
+	{corev1.SchemeGroupVersion.WithKind("Secret"), client.HasLabels{consts.NonceSecretLabelKey}},
+	{corev1.SchemeGroupVersion.WithKind("Secret"), client.HasLabels{consts.SignedNonceSecretLabelKey}},
 }
 
 // occupied says which object of a tenant namespace still serves someone: another direction, networking, a peering by
@@ -41,10 +35,10 @@ func tenancies() []tenancy {
 // crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth
 // something to the Tenant that is gone.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
-	for _, tenancy := range tenancies() {
+	for _, tenancy := range tenancies {
 		var found metav1.PartialObjectMetadataList
 		found.SetGroupVersionKind(tenancy.kind.GroupVersion().WithKind(tenancy.kind.Kind + "List"))
-		err := cluster.List(ctx, &found, append(tenancy.which, client.InNamespace(namespace))...)
+		err := cluster.List(ctx, &found, tenancy.which, client.InNamespace(namespace))
 		if client.IgnoreNotFound(err) != nil { // a kind that is not installed has no objects
 			return "", fmt.Errorf("list what is left in namespace %s: %w", namespace, err)
 		}

@@ -1,6 +1,7 @@
 package microvm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -67,18 +68,11 @@ func New(config Config) (*Backend, error) {
 }
 
 func newBackend(config Config, local client.Client) *Backend {
-	or := func(d *time.Duration, def time.Duration) {
-		if *d <= 0 {
-			*d = def
-		}
-	}
-	or(&config.UnreachableAfter, 10*time.Second)
-	or(&config.ForceAfter, 5*time.Second)
-	or(&config.RefusedFor, 30*time.Minute)
-	or(&config.Poll, 2*time.Second)
-	if config.Hub == "" {
-		config.Hub = fleet.DefaultHub
-	}
+	config.UnreachableAfter = cmp.Or(config.UnreachableAfter, 10*time.Second)
+	config.ForceAfter = cmp.Or(config.ForceAfter, 5*time.Second)
+	config.RefusedFor = cmp.Or(config.RefusedFor, 30*time.Minute)
+	config.Poll = cmp.Or(config.Poll, 2*time.Second)
+	config.Hub = cmp.Or(config.Hub, fleet.DefaultHub)
 	return &Backend{config: config, local: local}
 }
 
