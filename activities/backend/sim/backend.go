@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -34,18 +35,10 @@ var (
 
 // New makes a backend on the world.
 func New(world *World, opts Options) *Backend {
-	if opts.Hub == "" {
-		opts.Hub = fleet.DefaultHub
-	}
-	if opts.Poll <= 0 {
-		opts.Poll = 20 * time.Millisecond
-	}
-	if opts.Report <= 0 {
-		opts.Report = 2 * time.Second
-	}
-	if opts.RefusedFor <= 0 {
-		opts.RefusedFor = 30 * time.Minute
-	}
+	opts.Hub = cmp.Or(opts.Hub, fleet.DefaultHub)
+	opts.Poll = cmp.Or(opts.Poll, 20*time.Millisecond)
+	opts.Report = cmp.Or(opts.Report, 2*time.Second)
+	opts.RefusedFor = cmp.Or(opts.RefusedFor, 30*time.Minute)
 	return &Backend{world: world, opts: opts}
 }
 

@@ -3,14 +3,13 @@ package sim
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
 // List lists what exists on the consumer, see backend.Inventory.
@@ -54,15 +53,12 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 		f.Slice, f.Terminating = true, slice.Deleting != nil
 	}
 	if virtual := s.Consumer.Virtuals[name]; virtual != nil && ours(virtual.Labels, virtual.Provider) {
-		f.Virtual, f.Booking = true, bookingOf(virtual.Annotations)
+		f.Virtual, f.Booking = true, backend.BookingOf(virtual.Annotations)
 		f.Marked = virtual.Annotations[backend.AnnotationStamp] == f.Attempt.InstanceID()
 		f.Terminating = f.Terminating || virtual.Deleting != nil
 	}
 	if node := s.Consumer.Nodes[name]; node != nil && ours(node.Annotations, node.Labels[fleet.LabelProvider]) {
-		f.Node, f.Ready, f.Cordoned = true, isReady(node), backend.IsCordoned(node)
-		f.Stamped = node.Spec.ProviderID == f.Attempt.InstanceID()
-		f.Terminating = f.Terminating || node.DeletionTimestamp != nil
-		template.Compare(&f, node)
+		nodes.Describe(&f, node)
 	}
 	return f, ok
 }
@@ -81,7 +77,7 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 			at, known := slices.BinarySearchFunc(peers, id,
 				func(p fleet.Provider, id string) int { return cmp.Compare(p.ID, id) })
 			if !known && b.ours(noted.Labels) {
-				peers = slices.Insert(peers, at, fleet.Provider{ID: id, Credentials: credentialsOf(noted.Annotations)})
+				peers = slices.Insert(peers, at, fleet.Provider{ID: id, Credentials: backend.CredentialsOf(noted.Annotations)})
 			}
 			if b.ours(noted.Labels) {
 				peers[at].Refusing = s.remembered(id, now)
@@ -95,14 +91,7 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 func (s *State) provider(id string) fleet.Provider {
 	p := fleet.Provider{ID: id}
 	if peering := s.Consumer.Peerings[id]; peering != nil {
-		p.Credentials = credentialsOf(peering.Annotations)
+		p.Credentials = backend.CredentialsOf(peering.Annotations)
 	}
 	return p
-}
-
-func credentialsOf(annotations map[string]string) (credentials fleet.Credentials) {
-	if json.Unmarshal([]byte(annotations[backend.AnnotationCredentials]), &credentials) != nil {
-		return fleet.Credentials{}
-	}
-	return credentials
 }

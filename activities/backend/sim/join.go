@@ -41,10 +41,7 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	if err := b.conflict(s, a); err != nil {
 		return nil, err
 	}
-	slice, err := b.ensureSlice(s, p, spec, now)
-	if err != nil {
-		return nil, err
-	}
+	slice := b.ensureSlice(s, p, spec, now)
 	if b.leaving(s, a) {
 		return nil, fmt.Errorf("join %s: what is there of it is being removed: %w", a.ObjectName(), backend.ErrConflict)
 	}
@@ -83,16 +80,13 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 			if err != nil {
 				return err
 			}
-			object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), annotations, now)
-			if err != nil {
-				return err
-			}
+			object := newObject(p.ID, b.attemptLabels(spec.Attempt), annotations, now)
 			s.Consumer.Virtuals[name] = &object
 		}
-		return b.ensureKubelet(s, spec, now)
+		b.ensureKubelet(s, spec, now)
 	case backend.StageNode:
 		if s.Consumer.Nodes[name] == nil {
-			return s.register(name, now)
+			s.register(name, now)
 		}
 	case backend.StageReady:
 		setReady(s.Consumer.Nodes[name], s.works(name, p), now)

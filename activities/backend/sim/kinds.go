@@ -22,6 +22,7 @@ type kind struct {
 	copy   func(object any) any
 	decode func(raw []byte) (any, error)
 	fork   func(s *State) // replaces the map by a copy
+	make   func(s *State) // makes the map
 }
 
 var kinds = map[string]kind{
@@ -34,6 +35,7 @@ var kinds = map[string]kind{
 		copy:   func(object any) any { return object },
 		decode: decode[Delays],
 		fork:   func(*State) {},
+		make:   func(*State) {},
 	},
 	"provider": kindOf(func(s *State) *map[string]*Provider { return &s.Providers }, func(p *Provider) *Provider {
 		c := *p
@@ -88,6 +90,7 @@ func kindOf[V any](in func(*State) *map[string]V, clone func(V) V) kind {
 		copy:   func(object any) any { return clone(object.(V)) },
 		decode: decode[V],
 		fork:   func(s *State) { *in(s) = maps.Clone(*in(s)) },
+		make:   func(s *State) { *in(s) = map[string]V{} },
 	}
 }
 

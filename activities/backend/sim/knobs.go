@@ -6,7 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
 // AddProvider adds a provider cluster, or sets the capacity of the one that is there. nil means no bound.
@@ -69,7 +70,7 @@ func setReady(node *corev1.Node, ready bool, now time.Time) {
 }
 
 func setCondition(node *corev1.Node, status corev1.ConditionStatus, reason string, now time.Time) {
-	at := metav1.NewTime(now.UTC().Truncate(time.Second)) // as JSON keeps it
+	at := kubeTime(now)
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]
 		if c.Type == corev1.NodeReady {
@@ -85,10 +86,6 @@ func setCondition(node *corev1.Node, status corev1.ConditionStatus, reason strin
 }
 
 func isReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	ready, _ := nodes.Ready(node)
+	return ready
 }

@@ -5,10 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-func uidOf(o Object) types.UID { return types.UID(o.UID) }
 
 // kubeTime is a time as the API server keeps it: whole seconds.
 func kubeTime(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }

@@ -2,10 +2,10 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -21,34 +21,22 @@ type Kubelet struct {
 }
 
 // ensureKubelet starts the virtual node's kubelet; Node registers with the first version of all labels and taints.
-func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) error {
-	name := spec.Attempt.ObjectName()
-	if s.Consumer.Kubelets[name] != nil {
-		return nil
+func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) {
+	if name := spec.Attempt.ObjectName(); s.Consumer.Kubelets[name] == nil {
+		s.Consumer.Kubelets[name] = &Kubelet{Node: b.newNode(spec, now)}
 	}
-	node, err := b.newNode(spec, now)
-	if err != nil {
-		return err
-	}
-	s.Consumer.Kubelets[name] = &Kubelet{Node: node}
-	return nil
 }
 
 // register makes the Node that the virtual node's kubelet stands for: a new object, without instance id and not yet
 // Ready.
-func (s *State) register(name string, now time.Time) error {
+func (s *State) register(name string, now time.Time) {
 	kubelet := s.Consumer.Kubelets[name]
-	uid, err := newUID()
-	if err != nil {
-		return err
-	}
 	node := kubelet.Node.DeepCopy()
-	node.UID, node.CreationTimestamp = uidOf(Object{UID: uid}), kubeTime(now)
+	node.UID, node.CreationTimestamp = types.UID(newUID()), kubeTime(now)
 	node.Status.Conditions = nil
 	setCondition(node, corev1.ConditionFalse, "KubeletNotReady", now)
 	s.Consumer.Nodes[name] = node
 	kubelet.Missing = nil
-	return nil
 }
 
 // works reports whether the virtual node's kubelet runs and reaches its provider; otherwise nobody renews the Node's
@@ -90,9 +78,7 @@ func (w *World) runKubelets(ctx context.Context) error {
 			if now.Before(kubelet.Missing.Add(s.Delays.Register)) {
 				continue
 			}
-			if err := s.register(name, now); err != nil {
-				return fmt.Errorf("register node %s: %w", name, err)
-			}
+			s.register(name, now)
 			setReady(s.Consumer.Nodes[name], true, now)
 		}
 		return nil

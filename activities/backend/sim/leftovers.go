@@ -60,10 +60,8 @@ func (w *World) ForgetPeering(ctx context.Context, provider string) error {
 		for name, slice := range s.Consumer.Slices {
 			if slice.Provider == provider {
 				delete(s.Consumer.Slices, name)
-				delete(s.Consumer.Virtuals, name)
-				delete(s.Consumer.Kubelets, name)
-				delete(s.Consumer.Nodes, name)
-				delete(s.Consumer.Pods, name)
+				s.deleteVirtualNode(name)
+				s.deleteNode(name)
 			}
 		}
 		delete(s.Consumer.Peerings, provider)

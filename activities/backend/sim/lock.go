@@ -7,24 +7,24 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // lock takes the world's lock, which is held by one World in one process at a time; the kernel gives it back when its
 // holder dies. It lies beside the world file because that one is replaced with each change.
 func (w *World) lock(ctx context.Context) (unlock func(), err error) {
-	select {
-	case <-w.turn:
-	case <-ctx.Done():
+	if w.turn.Acquire(ctx, 1) != nil {
 		return nil, fmt.Errorf("lock world %s: %w", w.path, contextError(ctx))
 	}
 	f, err := w.flock(ctx)
 	if err != nil {
-		w.turn <- struct{}{}
+		w.turn.Release(1)
 		return nil, fmt.Errorf("lock world %s: %w", w.path, err)
 	}
 	return func() {
 		_ = f.Close() // which unlocks
-		w.turn <- struct{}{}
+		w.turn.Release(1)
 	}, nil
 }
 
@@ -40,25 +40,13 @@ func (w *World) flock(ctx context.Context) (*os.File, error) {
 		case err == nil:
 			return f, nil
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-		case !pause(ctx, 2*time.Millisecond):
+		case !wait.For(ctx, 2*time.Millisecond):
 			err = contextError(ctx)
 		default:
 			continue
 		}
 		_ = f.Close()
 		return nil, err
-	}
-}
-
-// pause waits; false means that the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return ctx.Err() == nil
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -40,10 +41,7 @@ func (w *World) PutForeignSlice(ctx context.Context, provider, name string) erro
 		if s.Consumer.Slices[name] != nil {
 			return fmt.Errorf("put slice %s: there is one of that name", name)
 		}
-		object, err := newObject(provider, nil, nil, time.Now())
-		if err != nil {
-			return err
-		}
+		object := newObject(provider, nil, nil, time.Now())
 		s.Consumer.Slices[name] = &Slice{Object: object}
 		s.RemoteSlices[remoteKey(provider, name)] = &RemoteSlice{Object: object}
 		return nil
@@ -65,10 +63,7 @@ func (w *World) RemoveForeignSlice(ctx context.Context, provider, name string) e
 
 // PutForeignPeering makes a working peering by hand, on both sides.
 func (w *World) PutForeignPeering(ctx context.Context, provider string) error {
-	object, err := newObject(provider, nil, nil, time.Now())
-	if err != nil {
-		return err
-	}
+	object := newObject(provider, nil, nil, time.Now())
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if s.Consumer.Peerings[provider] != nil {
 			return
@@ -92,17 +87,14 @@ func (w *World) RemoveForeignPeering(ctx context.Context, provider string) error
 
 // PutForeignNode makes someone else's Node, Ready.
 func (w *World) PutForeignNode(ctx context.Context, name string) error {
-	object, err := newObject("", nil, nil, time.Now())
-	if err != nil {
-		return err
-	}
+	now := time.Now()
 	return w.Edit(ctx, func(s *State) error {
 		if s.Consumer.Nodes[name] != nil {
 			return fmt.Errorf("put node %s: there is one of that name", name)
 		}
 		node := &corev1.Node{}
-		node.Name, node.UID, node.CreationTimestamp = name, uidOf(object), kubeTime(object.Created)
-		setReady(node, true, object.Created)
+		node.Name, node.UID, node.CreationTimestamp = name, types.UID(newUID()), kubeTime(now)
+		setReady(node, true, now)
 		s.Consumer.Nodes[name] = node
 		return nil
 	})

@@ -4,18 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-func newObject(provider string, labels, annotations map[string]string, now time.Time) (Object, error) {
-	uid, err := newUID()
-	return Object{UID: uid, Provider: provider, Labels: labels, Annotations: annotations, Created: now.UTC()}, err
+func newObject(provider string, labels, annotations map[string]string, now time.Time) Object {
+	return Object{UID: newUID(), Provider: provider, Labels: labels, Annotations: annotations, Created: now.UTC()}
 }
 
 // delete marks the object as terminating.
@@ -27,43 +26,27 @@ func (o *Object) delete(now time.Time) {
 }
 
 // ourLabels are on every object of this hub.
-func (b *Backend) ourLabels() map[string]string {
-	return map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: b.opts.Hub}
-}
+func (b *Backend) ourLabels() map[string]string { return backend.Ours(b.opts.Hub) }
 
 // ours reports whether an object with these labels is this hub's; a Node has them as annotations.
 func (b *Backend) ours(labels map[string]string) bool {
-	return labels[backend.LabelManagedBy] == backend.ManagedBy && labels[backend.LabelHub] == b.opts.Hub
+	return backend.Carries(labels, b.ourLabels())
 }
 
 // attemptLabels are on every object of the attempt, on a Node as annotations.
 func (b *Backend) attemptLabels(a fleet.Attempt) map[string]string {
-	labels := b.ourLabels()
-	labels[backend.LabelGroup] = a.Group
-	labels[backend.LabelInstance] = a.Instance
-	labels[backend.LabelAttempt] = strconv.Itoa(a.Number)
-	return labels
+	return backend.TagsOf(a, b.ourLabels())
 }
 
 // of reports whether an object with these labels is the attempt's.
 func (b *Backend) of(labels map[string]string, a fleet.Attempt) bool {
-	for key, value := range b.attemptLabels(a) {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return true
+	return backend.Carries(labels, b.attemptLabels(a))
 }
 
 // attemptOf reads the attempt back from the labels of one of its objects.
 func (b *Backend) attemptOf(labels map[string]string) (fleet.Attempt, bool) {
-	number, err := strconv.Atoi(labels[backend.LabelAttempt])
-	if err != nil || !b.ours(labels) || labels[backend.LabelInstance] == "" {
-		return fleet.Attempt{}, false
-	}
-	return fleet.Attempt{
-		Group: labels[backend.LabelGroup], Instance: labels[backend.LabelInstance], Number: number,
-	}, true
+	a, ok := backend.AttemptOf(labels)
+	return a, ok && a.Instance != "" && b.ours(labels)
 }
 
 func bookingAnnotation(booking fleet.Booking) (map[string]string, error) {
@@ -74,21 +57,9 @@ func bookingAnnotation(booking fleet.Booking) (map[string]string, error) {
 	return map[string]string{backend.AnnotationBooking: string(content)}, nil
 }
 
-func bookingOf(annotations map[string]string) *fleet.Booking {
-	var booking fleet.Booking
-	if json.Unmarshal([]byte(annotations[backend.AnnotationBooking]), &booking) != nil {
-		return nil
-	}
-	return &booking
-}
-
 // newNode is the Node as the virtual kubelet of Liqo 1.2 registers it: with all labels and taints, not yet Ready
 // (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go).
-func (b *Backend) newNode(spec backend.NodeSpec, now time.Time) (*corev1.Node, error) {
-	object, err := newObject(spec.Attempt.Provider.ID, nil, nil, now)
-	if err != nil {
-		return nil, err
-	}
+func (b *Backend) newNode(spec backend.NodeSpec, now time.Time) *corev1.Node {
 	name := spec.Attempt.ObjectName()
 	labels := map[string]string{
 		"kubernetes.io/hostname": name,
@@ -110,10 +81,11 @@ func (b *Backend) newNode(spec backend.NodeSpec, now time.Time) (*corev1.Node, e
 	}}, spec.Taints...)
 
 	node := &corev1.Node{}
-	node.Name, node.UID, node.Labels, node.Annotations = name, uidOf(object), labels, b.attemptLabels(spec.Attempt)
+	node.Name, node.UID = name, types.UID(newUID())
+	node.Labels, node.Annotations = labels, b.attemptLabels(spec.Attempt)
 	node.CreationTimestamp = kubeTime(now)
 	node.Spec.Taints = taints
 	node.Status.Capacity, node.Status.Allocatable = spec.Shape.DeepCopy(), spec.Shape.DeepCopy()
 	setCondition(node, corev1.ConditionFalse, "KubeletNotReady", now)
-	return node, nil
+	return node
 }

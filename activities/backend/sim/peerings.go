@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -46,10 +45,7 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 		}
 		return &waiting{stage: backend.StageIdentity, message: "the peering is someone else's and not finished"}, nil
 	}
-	peering, err := b.ensurePeering(s, p, provider, now)
-	if err != nil {
-		return nil, err
-	}
+	peering = b.ensurePeering(s, p, provider, now)
 	return peering.makeOn(p, provider.Network.ModeOrDefault(), s.Delays.Peer/time.Duration(len(peerStages)), now)
 }
 
@@ -71,14 +67,11 @@ func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.D
 func (p *Provider) shut() bool { return p == nil || p.Knobs.Unreachable || p.Knobs.Unauthorized }
 
 // ensurePeering makes the peering on the consumer and the Tenant on the provider, where they are missing.
-func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, now time.Time) (*Peering, error) {
+func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, now time.Time) *Peering {
 	peering := s.Consumer.Peerings[provider.ID]
 	if peering == nil {
-		made, err := b.newPeering(p, provider, now)
-		if err != nil {
-			return nil, err
-		}
-		peering = made
+		annotations := map[string]string{backend.AnnotationCredentials: backend.CredentialsText(provider.Credentials)}
+		peering = &Peering{Object: newObject(p.ID, b.ourLabels(), annotations, now)}
 		s.Consumer.Peerings[provider.ID] = peering
 	}
 	delete(s.Consumer.Refused, provider.ID)
@@ -86,26 +79,11 @@ func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, 
 		peering.Deleting, peering.Track = nil, Track{}
 	}
 	if p.Tenant == nil {
-		tenant, err := newObject(provider.ID, b.ourLabels(), nil, now)
-		if err != nil {
-			return nil, err
-		}
+		tenant := newObject(provider.ID, b.ourLabels(), nil, now)
 		p.Tenant, p.Condition = &tenant, ""
 	}
-	if p.Tenant.Labels[backend.LabelRefused] != "" {
-		delete(p.Tenant.Labels, backend.LabelRefused)
-	}
-	return peering, nil
-}
-
-func (b *Backend) newPeering(p *Provider, provider fleet.Provider, now time.Time) (*Peering, error) {
-	reference, err := json.Marshal(provider.Credentials)
-	if err != nil {
-		return nil, fmt.Errorf("write credentials reference: %w", err)
-	}
-	annotations := map[string]string{backend.AnnotationCredentials: string(reference)}
-	object, err := newObject(p.ID, b.ourLabels(), annotations, now)
-	return &Peering{Object: object}, err
+	delete(p.Tenant.Labels, backend.LabelRefused)
+	return peering
 }
 
 // established reports whether nodes can be made on the peering.

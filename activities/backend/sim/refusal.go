@@ -47,34 +47,30 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (found *
 			if p == nil || p.Knobs.Unreachable {
 				return nil, unreachable(backend.StageAPIServer, provider.ID)
 			}
-			var err error
-			found, err = b.refusal(s, p, now)
-			return nil, err
+			found = b.refusal(s, p, now)
+			return nil, nil
 		})
 	return found, err
 }
 
 // refusal is the provider's no that is in force, or nil. A Tenant that is gone although our peering stands was removed
 // there: that is remembered.
-func (b *Backend) refusal(s *State, p *Provider, now time.Time) (*fleet.ProviderRefusal, error) {
+func (b *Backend) refusal(s *State, p *Provider, now time.Time) *fleet.ProviderRefusal {
 	if found := s.remembered(p.ID, now); found != nil {
-		return found, nil
+		return found
 	}
 	peering := s.Consumer.Peerings[p.ID]
 	switch {
 	case p.Tenant != nil && p.Condition != "":
-		return p.closed(), nil
+		return p.closed()
 	case p.Tenant != nil, peering == nil, peering.Deleting != nil, !b.ours(peering.Labels),
 		!peering.at(peerStages, backend.StageTenant):
-		return nil, nil
+		return nil
 	}
-	object, err := newObject(p.ID, b.ourLabels(), peering.Annotations, now)
-	if err != nil {
-		return nil, err
-	}
+	object := newObject(p.ID, b.ourLabels(), peering.Annotations, now)
 	object.Labels[backend.LabelRefused] = string(fleet.RefusingRemoved)
 	s.Consumer.Refused[p.ID] = &Refused{Object: object, Until: now.Add(b.opts.RefusedFor).UTC()}
-	return s.remembered(p.ID, now), nil
+	return s.remembered(p.ID, now)
 }
 
 // closed is the refusal of a Tenant that is cordoned or drained.
@@ -85,11 +81,10 @@ func (p *Provider) closed() *fleet.ProviderRefusal {
 
 // admits is the error of a provider that refuses, at the stage.
 func (b *Backend) admits(s *State, p *Provider, stage backend.Stage, now time.Time) error {
-	refusing, err := b.refusal(s, p, now)
-	if err == nil && refusing != nil {
-		err = refuse(stage, *refusing)
+	if refusing := b.refusal(s, p, now); refusing != nil {
+		return refuse(stage, *refusing)
 	}
-	return err
+	return nil
 }
 
 // remembered is the refusal that the consumer remembers, while its time lasts.

@@ -20,8 +20,8 @@ func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, pr
 // unpeer removes the peering of the provider as far as it gets now.
 func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	p, peering := s.providerOr(id), s.Consumer.Peerings[id]
-	if err := b.noteRefusal(s, p, now); err != nil {
-		return nil, err
+	if !p.Knobs.Unreachable {
+		b.refusal(s, p, now) // notes a Tenant that is gone, while the peering still shows it
 	}
 	tenant := p.Tenant != nil && b.ours(p.Tenant.Labels)
 	switch {
@@ -54,15 +54,6 @@ func (p *Provider) removeTenant() {
 		return
 	}
 	p.Tenant.Labels[backend.LabelRefused] = string(p.Condition)
-}
-
-// noteRefusal remembers a Tenant that is gone, while the peering still shows it.
-func (b *Backend) noteRefusal(s *State, p *Provider, now time.Time) error {
-	if p.Knobs.Unreachable {
-		return nil
-	}
-	_, err := b.refusal(s, p, now)
-	return err
 }
 
 // kept is the error of a removal after which the record of a refusal stays; nil when there is none.

@@ -2,12 +2,12 @@ package sim
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -39,17 +39,13 @@ func (b *Backend) leaving(s *State, a fleet.Attempt) bool {
 }
 
 // ensureSlice makes the consumer's side of the slice.
-func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now time.Time) (*Slice, error) {
+func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now time.Time) *Slice {
 	name := spec.Attempt.ObjectName()
-	if slice := s.Consumer.Slices[name]; slice != nil {
-		return slice, nil
+	if s.Consumer.Slices[name] == nil {
+		s.Consumer.Slices[name] = &Slice{Object: newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now),
+			Asked: spec.Shape.DeepCopy()}
 	}
-	object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now)
-	if err != nil {
-		return nil, err
-	}
-	s.Consumer.Slices[name] = &Slice{Object: object, Asked: spec.Shape.DeepCopy()}
-	return s.Consumer.Slices[name], nil
+	return s.Consumer.Slices[name]
 }
 
 // grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort. Who
@@ -58,34 +54,19 @@ func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.T
 	key := remoteKey(p.ID, spec.Attempt.ObjectName())
 	remote := s.RemoteSlices[key]
 	granted := s.atMost(p, spec.Shape)
-	if lacks := short(granted, spec.Shape); remote == nil && spec.Class != "" && lacks != "" {
+	if lacks := nodes.Missing(spec.Shape, granted); remote == nil && spec.Class != "" && lacks != "" {
 		return &backend.StageError{Stage: backend.StageResources, Err: backend.ErrFull,
 			Message: fmt.Sprintf("provider %s has %s only", p.ID, lacks)}
 	}
 	if remote == nil {
-		object, err := newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now)
-		if err != nil {
-			return err
-		}
-		remote = &RemoteSlice{Object: object, Granted: granted}
+		remote = &RemoteSlice{Object: newObject(p.ID, b.attemptLabels(spec.Attempt), nil, now), Granted: granted}
 		s.RemoteSlices[key] = remote
 	}
-	if lacks := short(remote.Granted, spec.Shape); lacks != "" {
+	if lacks := nodes.Missing(spec.Shape, remote.Granted); lacks != "" {
 		return &backend.StageError{Stage: backend.StageResources, Err: backend.ErrShort,
 			Message: fmt.Sprintf("provider %s grants %s only", p.ID, lacks)}
 	}
 	return nil
-}
-
-// short says what of the shape was not granted, as "cpu 1 of 2"; "" when all was.
-func short(granted, shape corev1.ResourceList) string {
-	var lacks []string
-	for key, asked := range shape {
-		if got := granted[key]; got.Cmp(asked) < 0 {
-			lacks = append(lacks, fmt.Sprintf("%s %s of %s", key, got.String(), asked.String()))
-		}
-	}
-	return strings.Join(lacks, ", ")
 }
 
 // atMost is the shape, or what the provider has free of it.

@@ -114,21 +114,9 @@ type Pod struct {
 	Held      bool   `json:"held,omitempty"`      // a finalizer keeps it also after its end
 }
 
-// fill makes the maps, so that nobody meets a nil one.
+// fill makes the maps of a new State, so that nobody meets a nil one.
 func (s *State) fill() {
-	orMake(&s.Providers)
-	orMake(&s.RemoteSlices)
-	orMake(&s.Consumer.Peerings)
-	orMake(&s.Consumer.Refused)
-	orMake(&s.Consumer.Slices)
-	orMake(&s.Consumer.Virtuals)
-	orMake(&s.Consumer.Kubelets)
-	orMake(&s.Consumer.Nodes)
-	orMake(&s.Consumer.Pods)
-}
-
-func orMake[V any](m *map[string]V) {
-	if *m == nil {
-		*m = map[string]V{}
+	for _, k := range kinds {
+		k.make(s)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -30,7 +31,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 		for _, f := range news {
 			handle(f)
 		}
-		if !pause(ctx, b.opts.Poll) {
+		if !wait.For(ctx, b.opts.Poll) {
 			return contextError(ctx)
 		}
 	}

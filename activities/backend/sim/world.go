@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // defaultDelays are those of a new world: quick enough for a demo, slow enough to see each phase.
@@ -21,7 +23,7 @@ var defaultDelays = Delays{
 // World is a handle on a world file. It may be used by many goroutines, and many may be open on one file.
 type World struct {
 	path string
-	turn chan struct{} // holds one token: this handle's callers queue here, and only one of them tries for the lock
+	turn *semaphore.Weighted // this handle's callers queue here, and only one of them tries for the lock
 
 	mu     sync.Mutex
 	state  *State // what the file says, as far as it is read
@@ -48,14 +50,13 @@ func Open(path string) (*World, error) {
 		return nil, fmt.Errorf("open world: %w", err)
 	}
 	w := &World{
-		path: path, turn: make(chan struct{}, 1), touched: map[string]int64{},
+		path: path, turn: semaphore.NewWeighted(1), touched: map[string]int64{},
 		compactBeyond: compactBeyond,
 		writeAt: func(f *os.File, at int64, content []byte) error {
 			_, err := f.WriteAt(content, at)
 			return err
 		},
 	}
-	w.turn <- struct{}{}
 	// The first change makes the file.
 	if err := w.Edit(context.Background(), func(*State) error { return nil }); err != nil {
 		return nil, err
@@ -145,20 +146,14 @@ func (w *World) edit(ctx context.Context, keys func(*State) []string,
 }
 
 func (w *World) create() error {
-	id, err := newUID()
-	if err != nil {
-		return err
-	}
-	s := &State{World: id, Revision: 1, Delays: defaultDelays}
+	s := &State{World: newUID(), Revision: 1, Delays: defaultDelays}
 	s.fill()
 	return w.replace(s)
 }
 
 // newUID is 16 hex digits, never the same twice.
-func newUID() (string, error) {
+func newUID() string {
 	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", fmt.Errorf("make uid: %w", err)
-	}
-	return hex.EncodeToString(b[:]), nil
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }
