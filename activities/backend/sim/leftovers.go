@@ -53,17 +53,3 @@ func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 	})
 	return err
 }
-
-// ForgetPeering removes all that the consumer has of a provider, by force: the provider's side stays.
-func (w *World) ForgetPeering(ctx context.Context, provider string) error {
-	return w.editProvider(ctx, provider, func(s *State, _ *Provider) {
-		for name, slice := range s.Consumer.Slices {
-			if slice.Provider == provider {
-				delete(s.Consumer.Slices, name)
-				s.deleteVirtualNode(name)
-				s.deleteNode(name)
-			}
-		}
-		delete(s.Consumer.Peerings, provider)
-	})
-}
