@@ -4,15 +4,20 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // smallShare of an offer may come and go without being published.
 const smallShare = 0.1
+
+// semantic compares amounts and times by what they mean; Kubernetes' own equalities panic at a time.Time.
+var semantic = conversion.EqualitiesOrDie(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }, time.Time.Equal)
 
 // differ reports whether readers must hear of the new market. A change of what is free that is small, and less than a
 // node of any group, is none: every other would be a write.
@@ -31,7 +36,7 @@ func (o Offer) sameTerms(b Offer) bool {
 	for _, each := range []*Offer{&o, &b} {
 		each.Lendable, each.Free, each.Epoch = nil, nil, ""
 	}
-	return equality.Semantic.DeepEqual(o, b)
+	return semantic.DeepEqual(o, b)
 }
 
 func moved(old, now, whole corev1.ResourceList, groups []fleet.GroupSpec) bool {

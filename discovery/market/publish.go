@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
@@ -67,7 +66,7 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 		return last, err
 	}
 	if !last.At.IsZero() && now.At.Sub(last.At) < writeEvery {
-		if equality.Semantic.DeepEqual(last.Offers, now.Offers) && reflect.DeepEqual(last.Findings, now.Findings) {
+		if semantic.DeepEqual(last.Offers, now.Offers) && reflect.DeepEqual(last.Findings, now.Findings) {
 			return last, nil
 		}
 		groups, err := p.groups(ctx)
