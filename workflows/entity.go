@@ -209,8 +209,7 @@ func (e *entity) publish(now time.Time) {
 // execute starts an activity for the commands that none is under way for: those to Temporal together, the others one
 // each.
 func (e *entity) execute(now time.Time) {
-	var batch []activities.Task
-	size := 0
+	batch, size := []activities.Task{}, 0
 	for _, cmd := range slices.Clone(e.commands().Open) {
 		delivers := activities.Delivers(cmd.Kind)
 		full := delivers && (e.delivering == batches || len(batch) == batchMax || size >= batchBytes)
