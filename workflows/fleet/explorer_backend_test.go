@@ -372,7 +372,7 @@ func (p *repeer) pass(x *explorer, a *act) (any, bool) {
 		return nil, false
 	}
 	told := &tell{provider: id, report: &report}
-	if x.trouble(20) {
+	if x.trouble(70) { // there are few of them
 		x.haunt(told)
 	}
 	told.deliver(x)
