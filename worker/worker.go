@@ -165,11 +165,13 @@ func Run(parent context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
+	var ending sync.WaitGroup
+	defer ending.Wait()
 	for _, w := range lanes(o, attributes.Registered) {
 		if err := try(ctx, logger, w.Start); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
-		defer w.Stop()
+		defer ending.Go(w.Stop) // at once: each may take StopTimeout, when Temporal does not answer
 	}
 	single := flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, nil)
 	ensure := func() error { return single.EnsureSchedule(ctx, o.Temporal.ScheduleClient()) }
