@@ -131,12 +131,11 @@ func (w *waiter) givesUp(stage backend.Stage, now sight, past *history) error {
 // ended returns the error of a stage that the context's end cut short: the refusal if a whole pass met nothing else,
 // otherwise backend.Stopped.
 func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
-	refused := onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal
-	if refused && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal {
 		return verdictOf(stage, seen)
 	}
 	var met error
-	if v := (*verdict)(nil); errors.As(seen.err, &v) {
+	if v := (*verdict)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // else it would be taken for final
 		met = v.Kind
 	}
 	return backend.Stopped(ctx, stage, seen.message, met)
