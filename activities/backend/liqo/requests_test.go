@@ -186,3 +186,20 @@ func TestJoinAdoptsAVirtualNodeThatCameLate(t *testing.T) {
 		require.Equal(t, backend.StageNode, stage.Stage)
 	})
 }
+
+// The same with its slice, which another worker that still runs the step may have made as well.
+func TestJoinAdoptsASliceThatCameLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, peered(), nil)
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
+			Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				require.NoError(t, w.Create(ctx, o.DeepCopyObject().(client.Object), opts...))
+				return w.Create(ctx, o, opts...)
+			},
+		})
+		_, err := c.Join(soon(t), spec(), nil)
+		require.NotErrorIs(t, err, backend.ErrConflict)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}

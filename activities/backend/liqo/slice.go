@@ -62,6 +62,9 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	}
 	err := j.local.Create(ctx, slice)
 	if nameTaken(err) {
+		if late, err := j.slice(ctx); !apierrors.IsNotFound(err) {
+			return late, err // an earlier Join's, whose request has come late, or another worker's
+		}
 		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
 	}
 	if err != nil {
