@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/liqotech/liqo/pkg/consts"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,19 +79,36 @@ func (h *half) read(ctx context.Context) error {
 	if h.ns == "" {
 		return nil
 	}
+	kinds := append([]string{kindConnection}, made...)
 	return h.do(ctx, "read the network", func(cluster client.Client) error {
-		for _, kind := range append([]string{kindConnection}, made...) {
+		found, err := atOnce(kinds, func(kind string) ([]unstructured.Unstructured, error) {
 			found, err := listOf(ctx, cluster, networking.WithKind(kind), client.InNamespace(h.ns),
 				client.MatchingLabels{consts.RemoteClusterID: h.peer})
 			if err != nil {
-				return fmt.Errorf("list %ss: %w", kind, err)
+				return nil, fmt.Errorf("list %ss: %w", kind, err)
 			}
-			for i := range found {
-				h.note(kind, &found[i])
+			return found, nil
+		})
+		for n, kind := range kinds {
+			for i := range found[n] {
+				h.note(kind, &found[n][i])
 			}
 		}
-		return nil
+		return err
 	})
+}
+
+// atOnce asks for all at once: a pass is short, and a cluster may be far away. Without all answers it is an error.
+func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, err error) {
+	answers = make([]A, len(all))
+	var asks errgroup.Group
+	for n, one := range all {
+		asks.Go(func() (err error) {
+			answers[n], err = ask(one)
+			return err
+		})
+	}
+	return answers, asks.Wait()
 }
 
 func (h *half) note(kind string, object *unstructured.Unstructured) {

@@ -13,11 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tenancies are the objects that show that a tenant namespace is in use, by their kind and the labels that they have.
-var tenancies = []struct {
+// tenancy is a kind of objects, with the labels that they have.
+type tenancy struct {
 	kind  schema.GroupVersionKind
 	which client.HasLabels
-}{
+}
+
+// tenancies are those that show that a tenant namespace is in use.
+var tenancies = []tenancy{
 	{authv1beta1.GroupVersion.WithKind("Tenant"), nil},
 	{authv1beta1.GroupVersion.WithKind("Identity"), nil},
 	{authv1beta1.GroupVersion.WithKind("ResourceSlice"), nil},
@@ -35,16 +38,18 @@ var tenancies = []struct {
 // crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth
 // something to the Tenant that is gone.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
-	for _, tenancy := range tenancies {
-		var found metav1.PartialObjectMetadataList
-		found.SetGroupVersionKind(tenancy.kind.GroupVersion().WithKind(tenancy.kind.Kind + "List"))
-		err := cluster.List(ctx, &found, tenancy.which, client.InNamespace(namespace))
-		if client.IgnoreNotFound(err) != nil { // a kind that is not installed has no objects
-			return "", fmt.Errorf("list what is left in namespace %s: %w", namespace, err)
-		}
-		for i := range found.Items {
-			if len(found.Items[i].OwnerReferences) == 0 && found.Items[i].Labels[consts.ReplicationOriginLabel] != p.self.id {
-				return tenancy.kind.Kind + " " + found.Items[i].Name, nil
+	found, err := atOnce(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
+		found.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
+		err = cluster.List(ctx, &found, t.which, client.InNamespace(namespace))
+		return found, client.IgnoreNotFound(err) // a kind that is not installed has no objects
+	})
+	if err != nil {
+		return "", fmt.Errorf("list what is left in namespace %s: %w", namespace, err)
+	}
+	for n := range found {
+		for _, object := range found[n].Items {
+			if len(object.OwnerReferences) == 0 && object.Labels[consts.ReplicationOriginLabel] != p.self.id {
+				return tenancies[n].kind.Kind + " " + object.Name, nil
 			}
 		}
 	}

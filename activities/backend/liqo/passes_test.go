@@ -18,18 +18,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // onePass is shorter than each grace of these tests, and enough for a slow machine to come so far that it waits.
 const onePass = time.Second
 
-// inPasses calls the verb in short passes, as activities do, until it comes to its end.
-func inPasses(t *testing.T, verb func(context.Context) error) {
+// inPasses calls the verb in passes of that length, as activities do, until it comes to its end.
+func inPasses(t *testing.T, length time.Duration, verb func(context.Context) error) {
 	t.Helper()
 	all, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
 	defer cancel()
 	for {
-		ctx, end := context.WithTimeout(all, onePass)
+		ctx, end := context.WithTimeout(all, length)
 		err := verb(ctx)
 		end()
 		if err == nil {
@@ -111,10 +112,53 @@ func TestClocksOutlastPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			inPasses(t, world(t))
+			inPasses(t, onePass, world(t))
 			require.GreaterOrEqual(t, time.Since(began), grace)
 		})
 	}
+}
+
+// A provider at the other end of the world, or one that is slow: each pass begins anew, and has to get further than the
+// one before it within its four seconds.
+func TestPassesGetFarAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here, there := ourPeering()
+		c, _ := withLiqo(t, here, there)
+		c.there = farAway(c.there.(client.WithWatch), 225*time.Millisecond)
+		inPasses(t, 4*time.Second, func(ctx context.Context) error { return connecting(ctx, c, networked("", ""), nil) })
+		require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
+		inPasses(t, 4*time.Second, func(ctx context.Context) error { return c.RemovePeering(ctx, networked("", ""), nil) })
+	})
+}
+
+// farAway is a cluster each of whose answers takes so long.
+func farAway(cluster client.WithWatch, takes time.Duration) client.Client {
+	after := func(ctx context.Context, do func() error) error {
+		if !wait.For(ctx, takes) {
+			return ctx.Err()
+		}
+		return do()
+	}
+	return interceptor.NewClient(cluster, interceptor.Funcs{
+		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
+			return after(ctx, func() error { return w.Get(ctx, k, o, opts...) })
+		},
+		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			return after(ctx, func() error { return w.List(ctx, l, opts...) })
+		},
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return after(ctx, func() error { return w.Create(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
+			return after(ctx, func() error { return w.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return after(ctx, func() error { return w.Delete(ctx, o, opts...) })
+		},
+	})
 }
 
 // refuseEvictions is a cluster where a disruption budget keeps each pod.
