@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// PassBound is how long one pass of a step may take; its activity's own timeout is longer.
+// PassBound is how long one pass of a step may take in one stage, and half of what it may take in all; its activity's
+// own timeout is longer. The next pass begins anew: cut on its way it would never arrive on a provider that is slow.
 const PassBound = 4 * time.Second
 
 // maxGap is how much of the time between two beats counts: a step's clock stands still while nobody runs it.
@@ -52,17 +53,20 @@ type clock struct {
 	beat Beat
 	well Beat // as it was when no fault of our own was seen last
 	now  func() time.Time
-	mu   sync.Mutex
-	wait sync.WaitGroup
+	// stage is the one that the backend is in, since then.
+	stage backend.Stage
+	since time.Time
+	mu    sync.Mutex
+	wait  sync.WaitGroup
 	// fault, if any, is asked whether the clock stands; see ownFault.
 	fault   func(ctx context.Context, silent bool) string
 	judging sync.Mutex
 }
 
 // startClock starts a run. A first pass that reaches its end soon costs no heartbeat, which would be billed. The
-// returned context is what the step works under: it ends when the activity is cancelled,
-// when this worker is told to stop, and after most, if that is not 0. The clock stands for faults of our own if their
-// provider is named.
+// returned context is what the step works under: it ends when the activity is cancelled, when this worker is told to
+// stop, and when the step has been in one stage for most, or at work for twice that; 0 is no bound. The clock stands
+// for faults of our own if their provider is named.
 func (a *Activities) startClock(parent context.Context, most time.Duration, provider string) (context.Context,
 	*clock) {
 	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
@@ -78,15 +82,11 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 		}
 	}
 	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
-	var over <-chan time.Time
-	if most > 0 {
-		over = time.After(most)
-	}
 	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies again and again comes to its end
 		c.record(parent)
 	}
 	c.well = c.beat
-	c.wait.Go(func() { c.run(parent, over) })
+	c.wait.Go(func() { c.run(parent, most) })
 	if c.fault != nil {
 		c.wait.Go(func() { c.watch(parent) })
 	}
@@ -148,7 +148,12 @@ func (c *clock) judge(ctx context.Context, silent bool) {
 	c.beat.Stands, c.well = why, c.beat
 }
 
-func (c *clock) run(parent context.Context, over <-chan time.Time) {
+func (c *clock) run(parent context.Context, most time.Duration) {
+	var over <-chan time.Time
+	if most > 0 {
+		over = time.After(most)
+	}
+	last := time.Now().Add(2 * most)
 	tick := time.NewTicker(interval(parent))
 	defer tick.Stop()
 	stopping := activity.GetWorkerStopChannel(parent)
@@ -160,11 +165,22 @@ func (c *clock) run(parent context.Context, over <-chan time.Time) {
 			c.end(errWorkerStops)
 			stopping = nil
 		case <-over:
+			if left := min(c.left(most), time.Until(last)); left > 0 {
+				over = time.After(left)
+				continue
+			}
 			c.end(errPassOver)
 		case <-tick.C:
 			c.record(parent)
 		}
 	}
+}
+
+// left is how long the step may stay in its stage, if that is so long at most.
+func (c *clock) left(most time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.since.Add(most))
 }
 
 // goOn lets the clock go on, unless it stands, in the stage that it is in.
@@ -193,6 +209,9 @@ func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Lock()
 	if now := c.now(); backend.Stage(c.beat.Stage).OfNetwork() != stage.OfNetwork() {
 		c.beat.goOn(now)
+	}
+	if c.stage != stage {
+		c.stage, c.since = stage, time.Now()
 	}
 	c.beat.Stage = string(stage)
 	c.beat.Message = shorten.To(message, maxBeat)

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -188,6 +189,48 @@ func TestAPassIsShort(t *testing.T) {
 		require.Equal(t, "waiting for slice-auth: no answer yet", app.Message())
 		require.Equal(t, 4*time.Second, time.Since(began))
 	})
+}
+
+// onTheWay is a backend that gets from stage to stage.
+type onTheWay struct {
+	*world
+	stages int
+	each   time.Duration
+}
+
+func (w onTheWay) Establish(ctx context.Context, _ fleet.Provider, p backend.Progress) error {
+	for n := range w.stages {
+		p(backend.Stage(strconv.Itoa(n)), "looking")
+		select {
+		case <-time.After(w.each):
+		case <-ctx.Done():
+			return hangs(ctx)
+		}
+	}
+	return nil
+}
+
+// The next pass begins anew, so one that gets on is not cut at once; nor does it take its slot for long.
+func TestAPassThatGetsOnLastsLonger(t *testing.T) {
+	for name, c := range map[string]struct {
+		stages     int
+		each, ends time.Duration
+		done       bool
+	}{
+		"it arrives": {stages: 3, each: 2 * time.Second, ends: 6 * time.Second, done: true},
+		"it hangs":   {stages: 1, each: time.Hour, ends: 4 * time.Second},
+		"a long way": {stages: 9, each: time.Second, ends: 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				a := &activities.Activities{Messages: &messages{}, Backend: onTheWay{&world{}, c.stages, c.each}}
+				err := establish(t, a, time.Minute, &beats{})
+				require.Equal(t, c.done, err == nil, err)
+				require.Equal(t, c.ends, time.Since(began))
+			})
+		})
+	}
 }
 
 func TestAStepsEnd(t *testing.T) {
