@@ -35,11 +35,13 @@ func backupRestored(t *testing.T) {
 	o.occupy(first[:4], true)
 	o.occupy(first[4:], false)
 
+	require.NoError(t, o.s.world.SetKnobs(o.ctx, "p2", sim.Knobs{Hang: backend.StageReady})) // till the backup is made
 	o.grow("std", more)
 	o.release("std", first[:2])
 	o.ready("std", before-2+more/4)
 	known := o.world().Consumer.Slices
 	o.backup(workflows.TypeScaleOut, workflows.TypeScaleIn, workflows.TypeUndo)
+	require.NoError(t, o.s.world.SetKnobs(o.ctx, "p2", sim.Knobs{}))
 	o.grow("std", 2)
 	o.release("std", first[2:4])
 	o.pause(4 * time.Second)
