@@ -200,11 +200,25 @@ func TestTenantWithOddRequest(t *testing.T) {
 // A look that panics does so to its caller, who can recover, and not to the whole process.
 func TestUntilPanicsToItsCaller(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		fault, _ := recover().(error)
-		require.ErrorContains(t, fault, "look for tenant: out of range")
-		require.ErrorContains(t, fault, "faults_test.go", "where it was")
-	}()
-	_ = (&waiter{}).until(prompt(t), backend.StageTenant,
-		func(context.Context) (bool, string, error) { panic("out of range") })
+	outOfRange := func(string) (int, error) { panic("out of range") }
+	for name, look := range map[string]look{
+		"the look": func(context.Context) (bool, string, error) {
+			_, err := outOfRange("")
+			return false, "", err
+		},
+		"what it asks at once": func(context.Context) (bool, string, error) {
+			_, errs := atOnce([]string{"", ""}, outOfRange)
+			return false, "", errs[0]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				fault, _ := recover().(error)
+				require.ErrorContains(t, fault, "look for tenant: out of range")
+				require.ErrorContains(t, fault, "faults_test.go", "where it was")
+			}()
+			_ = (&waiter{}).until(prompt(t), backend.StageTenant, look)
+		})
+	}
 }

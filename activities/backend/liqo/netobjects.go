@@ -3,11 +3,12 @@ package liqo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/liqotech/liqo/pkg/consts"
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // The kinds of a network that somebody makes; Liqo makes all others, Connections included. They are read and written
@@ -81,34 +83,39 @@ func (h *half) read(ctx context.Context) error {
 	}
 	kinds := append([]string{kindConnection}, made...)
 	return h.do(ctx, "read the network", func(cluster client.Client) error {
-		found, err := atOnce(kinds, func(kind string) ([]unstructured.Unstructured, error) {
-			found, err := listOf(ctx, cluster, networking.WithKind(kind), client.InNamespace(h.ns),
+		found, errs := atOnce(kinds, func(kind string) ([]unstructured.Unstructured, error) {
+			return listOf(ctx, cluster, networking.WithKind(kind), client.InNamespace(h.ns),
 				client.MatchingLabels{consts.RemoteClusterID: h.peer})
-			if err != nil {
-				return nil, fmt.Errorf("list %ss: %w", kind, err)
-			}
-			return found, nil
 		})
 		for n, kind := range kinds {
+			if errs[n] != nil {
+				return fmt.Errorf("list %ss: %w", kind, errs[n])
+			}
 			for i := range found[n] {
 				h.note(kind, &found[n][i])
 			}
 		}
-		return err
+		return nil
 	})
 }
 
-// atOnce asks for all at once: a pass is short, and a cluster may be far away. Without all answers it is an error.
-func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, err error) {
-	answers = make([]A, len(all))
-	var asks errgroup.Group
-	for n, one := range all {
-		asks.Go(func() (err error) {
-			answers[n], err = ask(one)
-			return err
-		})
+// atOnce asks for all at once: a pass is short, and a cluster may be far away. Who reads the answers in their order
+// comes to what he would if they had been asked for one by one. A panic is raised again here, as by backend.Look.
+func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []error) {
+	answers, errs = make([]A, len(all)), make([]error, len(all))
+	faults := make([]error, len(all))
+	wait.ForAll(all, len(all), func(n int, one T) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				faults[n] = fmt.Errorf("%v\n%s", cause, debug.Stack())
+			}
+		}()
+		answers[n], errs[n] = ask(one)
+	})
+	if fault := errors.Join(faults...); fault != nil {
+		panic(fault)
 	}
-	return answers, asks.Wait()
+	return answers, errs
 }
 
 func (h *half) note(kind string, object *unstructured.Unstructured) {

@@ -38,15 +38,15 @@ var tenancies = []tenancy{
 // crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth
 // something to the Tenant that is gone.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
-	found, err := atOnce(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
+	found, errs := atOnce(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
 		found.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
 		err = cluster.List(ctx, &found, t.which, client.InNamespace(namespace))
 		return found, client.IgnoreNotFound(err) // a kind that is not installed has no objects
 	})
-	if err != nil {
-		return "", fmt.Errorf("list what is left in namespace %s: %w", namespace, err)
-	}
 	for n := range found {
+		if errs[n] != nil {
+			return "", fmt.Errorf("list what is left in namespace %s: %w", namespace, errs[n])
+		}
 		for _, object := range found[n].Items {
 			if len(object.OwnerReferences) == 0 && object.Labels[consts.ReplicationOriginLabel] != p.self.id {
 				return tenancies[n].kind.Kind + " " + object.Name, nil

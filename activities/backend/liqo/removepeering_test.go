@@ -1,6 +1,8 @@
 package liqo
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -9,7 +11,9 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
@@ -136,19 +140,39 @@ func TestUnpeerRemovesOrphan(t *testing.T) {
 	require.Empty(t, dump(t, c))
 }
 
-// A namespace that was there before us, or that others have moved into, stays.
+// A namespace that was there before us, or that others have moved into, stays. What else is in one need not be known.
 func TestUnpeerKeepsNamespace(t *testing.T) {
 	t.Parallel()
-	here, there := ourPeering()
-	here[0] = tenantNS(peer)
-	moved := nonceOn(remoteNS, "by-hand", consts.SignedNonceSecretLabelKey, me)
-	c := newClusters(t, here, append(there, moved))
-	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
-	require.True(t, exists(t, c.local, here[0]))
-	require.True(t, exists(t, c.there, there[0]))
-	require.True(t, exists(t, c.there, moved))
-	require.False(t, exists(t, c.there, tenantOf()))
-	require.False(t, exists(t, c.local, controlPlane()))
+	for name, tc := range map[string]struct {
+		moved  client.Object
+		unread string
+	}{
+		"a Secret":                 {moved: nonceOn(remoteNS, "by-hand", consts.SignedNonceSecretLabelKey, me)},
+		"an Identity, all we read": {&authv1beta1.Identity{ObjectMeta: named(remoteNS, "by-hand")}, "VirtualNodeList"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				here, there := ourPeering()
+				here[0] = tenantNS(peer)
+				c := newClusters(t, here, append(there, tc.moved))
+				c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{
+					List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+						if found, ok := l.(*metav1.PartialObjectMetadataList); ok && found.Kind == tc.unread {
+							return errors.New("not today")
+						}
+						return w.List(ctx, l, opts...)
+					},
+				})
+				require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
+				require.True(t, exists(t, c.local, here[0]))
+				require.True(t, exists(t, c.there, there[0]))
+				require.True(t, exists(t, c.there, tc.moved))
+				require.False(t, exists(t, c.there, tenantOf()))
+				require.False(t, exists(t, c.local, controlPlane()))
+			})
+		})
+	}
 }
 
 func TestUnpeerWhileUnreachable(t *testing.T) {
