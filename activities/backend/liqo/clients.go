@@ -29,13 +29,20 @@ const (
 	watchTimeout    = 0 // a watch is one long request
 )
 
+// How many requests a second this worker makes of a cluster, unless its access says otherwise. All steps on the consumer
+// share it, up to three hundred at once: with 50, those of a large batch got no further in a pass than the one before.
+const (
+	consumerQPS   = 500
+	consumerBurst = 1000
+)
+
 // newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
 // it needs no discovery, which each verb on a provider would otherwise pay for.
 func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http.Client)) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
 	if config.QPS == 0 { // the default of 5 requests per second is meant for people
-		config.QPS, config.Burst = 50, 100
+		config.QPS, config.Burst = consumerQPS, consumerBurst
 	}
 	scheme, err := newScheme()
 	if err != nil {

@@ -50,7 +50,7 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	defer stop()
 	w.changed = changed
 	if b.changes.watched() {
-		w.first = toldLook
+		w.first, w.longest = toldLook, toldSeldomLook
 	}
 	err := backend.Through(ctx, w.until, []backend.Step{
 		{Stage: backend.StageSliceAuth, Look: j.peered},

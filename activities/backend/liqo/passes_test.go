@@ -3,7 +3,9 @@ package liqo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -125,18 +128,64 @@ func TestPassesGetFarAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := ourPeering()
 		c, _ := withLiqo(t, here, there)
-		c.there = farAway(c.there.(client.WithWatch), 225*time.Millisecond)
+		c.there = after(c.there.(client.WithWatch), func(ctx context.Context) error {
+			if !wait.For(ctx, 225*time.Millisecond) {
+				return ctx.Err()
+			}
+			return nil
+		})
 		inPasses(t, 4*time.Second, func(ctx context.Context) error { return connecting(ctx, c, networked("", ""), nil) })
 		require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
 		inPasses(t, 4*time.Second, func(ctx context.Context) error { return c.RemovePeering(ctx, networked("", ""), nil) })
 	})
 }
 
-// farAway is a cluster each of whose answers takes so long.
-func farAway(cluster client.WithWatch, takes time.Duration) client.Client {
+// Many nodes that go at once, as after a large batch, share what this cluster is asked a second: each pass has to get
+// somewhere all the same.
+func TestPassesOfManyReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusters(t, peered(), []client.Object{tenantNS(me), tenantOf(mine())})
+		c.local = after(c.watch, flowcontrol.NewTokenBucketRateLimiter(consumerQPS, consumerBurst).Wait)
+		var all sync.WaitGroup
+		places := make(chan struct{}, 50) // of one provider, in a worker
+		ctx, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
+		defer cancel()
+		for i := range 100 {
+			at := someAttempt(1)
+			at.Instance = fmt.Sprintf("g-abc-%d", i)
+			labels := with(labelsOf("1"), map[string]string{backend.LabelInstance: at.Instance})
+			slice, virtual, node := accepted("2"), running(), readyNode(at.ObjectName(), "1")
+			slice.Name, slice.Labels = at.ObjectName(), with(slice.Labels, labels)
+			virtual.Name, virtual.Labels = at.ObjectName(), with(virtual.Labels, labels)
+			node.Annotations = with(node.Annotations, labels)
+			for _, object := range []client.Object{slice, virtual, node} {
+				require.NoError(t, c.watch.Create(t.Context(), object))
+			}
+			all.Go(func() {
+				for ctx.Err() == nil {
+					places <- struct{}{}
+					pass, end := context.WithTimeout(ctx, 4*time.Second)
+					err := c.Return(pass, at, nil)
+					end()
+					<-places
+					if err == nil {
+						return
+					}
+					wait.For(ctx, time.Second)
+				}
+			})
+		}
+		all.Wait()
+		require.NoError(t, ctx.Err(), "they never come to their end")
+	})
+}
+
+// after is a cluster that takes a request when wait says so.
+func after(cluster client.WithWatch, wait func(context.Context) error) client.Client {
 	after := func(ctx context.Context, do func() error) error {
-		if !wait.For(ctx, takes) {
-			return ctx.Err()
+		if err := wait(ctx); err != nil {
+			return err
 		}
 		return do()
 	}

@@ -15,8 +15,10 @@ import (
 // How often a stage is polled: often at first, because Liqo mostly takes well under a second, then seldom.
 const (
 	firstLook  = 50 * time.Millisecond
-	toldLook   = 300 * time.Millisecond // the first one, where a Watch tells what changes
 	seldomLook = 750 * time.Millisecond
+	// Where a Watch tells what changes: two hundred Joins that wait would ask the API server for most of what they may.
+	toldLook       = 300 * time.Millisecond
+	toldSeldomLook = 2 * time.Second
 )
 
 // noAnswer is how long a request has to be pending for its cancellation to mean that nobody answers it.
@@ -33,6 +35,7 @@ type waiter struct {
 	progress backend.Progress
 	changed  <-chan struct{} // if any, ends a pause between two polls
 	first    time.Duration   // the first pause; 0 means firstLook
+	longest  time.Duration   // what pauses grow to; 0 means seldomLook
 	begun    time.Time       // when the verb was first called, see backend.Begun
 	// patience is how long ErrUnreachable is tolerated in a row. It has no effect on a stubborn waiter. The error of a
 	// pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all passes.
@@ -60,7 +63,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 	var seen sight // the last look that the context's end did not spoil
 	past := history{onlyRefused: true}
 	w.progress.Tell(stage, beginning)
-	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, seldomLook) {
+	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, cmp.Or(w.longest, seldomLook)) {
 		asked := time.Now()
 		reached, message, err := look.Take(ctx, w.progress, stage, cmp.Or(seen.message, beginning))
 		if reached {
