@@ -29,8 +29,9 @@ const (
 	watchTimeout    = 0 // a watch is one long request
 )
 
-// How many requests a second this worker makes of a cluster, unless its access says otherwise. All steps on the consumer
-// share it, up to three hundred at once: with 50, those of a large batch got no further in a pass than the one before.
+// How many requests a second this worker makes of a cluster, unless its access says otherwise. All steps on the
+// consumer share it, up to three hundred at once: with 50, those of a large batch got no further in a pass than the one
+// before.
 const (
 	consumerQPS   = 500
 	consumerBurst = 1000
