@@ -20,6 +20,7 @@ import (
 type join struct {
 	*attempt
 	spec    backend.NodeSpec
+	sliced  bool                           // there was a slice when it was last looked for
 	absent  bool                           // there was no virtual node when it was last looked for
 	virtual *offloadingv1beta1.VirtualNode // as last read
 	node    *corev1.Node

@@ -203,3 +203,22 @@ func TestJoinAdoptsASliceThatCameLate(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
+
+// A Join whose worker has lost its heartbeat goes on while another one takes the attempt back: what is gone stays gone.
+func TestJoinMakesNoSliceTwice(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			slice := accepted("3")
+			delete(slice.Status.NodeLabels, "color")
+			if !answered {
+				slice.Status = authv1beta1.ResourceSliceStatus{}
+			}
+			c := newClusters(t, peered(slice), nil)
+			time.AfterFunc(2*time.Second, func() { require.NoError(t, c.watch.Delete(t.Context(), slice)) })
+			_, err := c.Join(soon(t), spec(), nil)
+			require.ErrorIs(t, err, backend.ErrConflict)
+			require.False(t, exists(t, c.watch, slice))
+		})
+	}
+}

@@ -24,12 +24,16 @@ import (
 // left out on purpose: Join makes it, with labels and taints.
 func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	slice, err := j.slice(ctx)
+	if apierrors.IsNotFound(err) && j.sliced {
+		return nil, say(backend.ErrConflict, "ResourceSlice %s was removed by somebody", j.name())
+	}
 	if apierrors.IsNotFound(err) {
 		return j.createSlice(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
+	j.sliced = true
 	if slice.DeletionTimestamp != nil {
 		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is being removed", slice.Namespace, slice.Name)
 	}
@@ -70,6 +74,7 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	if err != nil {
 		return nil, fmt.Errorf("create slice %s: %w", slice.Name, err)
 	}
+	j.sliced = true
 	return slice, nil
 }
 
