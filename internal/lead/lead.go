@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,8 @@ import (
 )
 
 // Run calls work while this process holds the Lease, until ctx ends: work's own context ends when the Lease is lost,
-// 10 s after its last renewal at the latest. It returns when work has.
+// 10 s after its last renewal at the latest. It returns when work has, and gives the Lease back only then: what work
+// does when it is to end must not meet what the next process begins with.
 func Run(ctx context.Context, client kubernetes.Interface, namespace, name string, log *slog.Logger,
 	work func(ctx context.Context)) {
 	host, _ := os.Hostname()
@@ -24,16 +24,18 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()},
 	}
-	var working sync.Mutex // one call of work at a time
-	for ctx.Err() == nil { // the elector's Run returns when the Lease is lost
+	working := make(chan struct{}, 1) // full during a call of work: one at a time
+	led := false                      // changes only while it is full
+	for ctx.Err() == nil {            // the elector's Run returns when the Lease is lost
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-			ReleaseOnCancel: true, Name: name,
+			Name: name,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) {
-					working.Lock()
-					defer working.Unlock()
+					working <- struct{}{}
+					defer func() { <-working }()
 					if ctx.Err() == nil { // over before it has begun
+						led = true
 						work(ctx)
 					}
 				},
@@ -45,7 +47,27 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 			return
 		}
 		elector.Run(ctx)
+		working <- struct{}{} // who comes later finds its context at its end
+		if led {
+			release(ctx, lock)
+		}
+		led = false
+		<-working
 	}
-	working.Lock()
-	defer working.Unlock()
+}
+
+// releaseWithin bounds giving the Lease back, which otherwise runs out.
+const releaseWithin = 3 * time.Second
+
+// release gives the Lease back, if it is still ours.
+func release(ctx context.Context, lock *resourcelock.LeaseLock) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+	defer cancel()
+	held, _, err := lock.Get(ctx)
+	if err != nil || held.HolderIdentity != lock.Identity() {
+		return
+	}
+	now := metav1.Now()
+	_ = lock.Update(ctx, resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		LeaderTransitions: held.LeaderTransitions}) // or it runs out
 }

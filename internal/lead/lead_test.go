@@ -1,0 +1,51 @@
+package lead_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+)
+
+// What a process still does when it is to end, such as taking back what it has published, is done before the next one
+// begins; and then that one does not wait for the Lease to run out.
+func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		began, ended := make(chan time.Time, 1), make(chan time.Time, 1)
+		first, end := context.WithCancel(ctx)
+		var both sync.WaitGroup
+		both.Go(func() {
+			lead.Run(first, client, "ns", "lease", log, func(ctx context.Context) {
+				began <- time.Now()
+				<-ctx.Done()
+				<-time.After(5 * time.Second)
+				ended <- time.Now()
+			})
+		})
+		<-began
+		both.Go(func() {
+			lead.Run(ctx, client, "ns", "lease", log, func(ctx context.Context) {
+				began <- time.Now()
+				<-ctx.Done()
+			})
+		})
+		<-time.After(time.Minute)
+		require.Empty(t, began, "the first one leads")
+		end()
+		next, last := <-began, <-ended
+		require.False(t, next.Before(last), "both work")
+		require.Less(t, next.Sub(last), 5*time.Second)
+		stop()
+		both.Wait()
+	})
+}
