@@ -105,7 +105,8 @@ func (i *identities) remembered(reference, version string) (last identity, fresh
 	return last, i.options.Now().Before(last.until)
 }
 
-const maxKnown = 4096
+// maxKnown is more than a source lists: one too many, and none would be known the next time all are asked for.
+const maxKnown = 32768
 
 func (i *identities) remember(reference, version, id string, err error) {
 	keep := i.options.KeepID

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -54,6 +57,10 @@ type Resolved struct {
 	ids      *identities
 	measured *measured
 	options  Options
+
+	lists singleflight.Group
+	mu    sync.Mutex // guards last
+	last  *listing   // nil before the source has answered
 }
 
 // Resolve makes a Catalog of a Source: it leaves out expired offers, asks every cluster for its id, and settles which
@@ -78,9 +85,55 @@ func (r *Resolved) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error)
 	return settle(ctx, claims, problems, r.options.Peered)
 }
 
+// listing is what a source has answered.
+type listing struct {
+	offers   []fleet.Offer
+	problems []Problem
+	err      error
+}
+
+// list asks the source. Once it has answered, an error too, a later answer is waited for as briefly as a cluster's that
+// is asked again: a source that hangs must not hold up the others' offers each time. Its last answer serves meanwhile.
+func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
+	r.mu.Lock()
+	l := r.last
+	r.mu.Unlock()
+	flight := r.lists.DoChan("", func() (any, error) { return r.ask(ctx), nil })
+	var patience <-chan time.Time
+	if l != nil {
+		patience = time.After(askedAgainFor)
+	}
+	var late []Problem
+	select {
+	case done := <-flight:
+		l = done.Val.(*listing)
+	case <-patience:
+		late = []Problem{NewProblem(r.source.Name(), "", "has not answered for %s: what it said last serves", askedAgainFor)}
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	offers := make([]fleet.Offer, len(l.offers))
+	for i, o := range l.offers {
+		offers[i] = CopyOffer(o)
+	}
+	return offers, slices.Concat(l.problems, late), l.err
+}
+
+// ask asks the source, also when the one who began it has gone: the answer serves the next call.
+func (r *Resolved) ask(ctx context.Context) *listing {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
+	defer cancel()
+	var l listing
+	l.offers, l.problems, l.err = r.source.List(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = &l
+	return &l
+}
+
 // claims are the offers as their clusters identify themselves.
 func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
-	listed, problems, err := r.source.List(ctx)
+	listed, problems, err := r.list(ctx)
 	if err != nil {
 		return nil, problems, fmt.Errorf("list offers of %s: %w", r.source.Name(), err)
 	}

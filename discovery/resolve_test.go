@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,11 +45,19 @@ type source struct {
 	offers   []fleet.Offer
 	problems []discovery.Problem
 	err      error
+	takes    time.Duration // to answer
 }
 
 func (*source) Name() string { return "test" }
 
-func (s *source) List(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+func (s *source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	if s.takes > 0 {
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
 	return append([]fleet.Offer(nil), s.offers...), append([]discovery.Problem(nil), s.problems...), s.err
 }
 
@@ -445,4 +454,56 @@ func TestASourceThatFails(t *testing.T) {
 	_, _, err := discovery.Resolve(&source{err: boom}, &clusters{}, discovery.Options{}).Offers(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.ErrorContains(t, err, "list offers of test: ")
+}
+
+// A source that hangs, such as a discovery server whose packets are lost, holds up the offers of others for no more than
+// a moment once it has said anything. What it says then is what it has said last.
+func TestASourceThatHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		src  source
+		want []string
+	}{
+		"after a list":      {source{offers: []fleet.Offer{offer("a")}}, []string{"a=milan", "b=rome"}},
+		"after an error":    {source{err: errors.New("down")}, []string{"b=rome"}},
+		"from the first on": {source{err: errors.New("down"), takes: 10 * time.Second}, []string{"b=rome"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ids := &clusters{ids: map[string]string{"a": "milan", "b": "rome"}}
+				hung, other := &c.src, &source{offers: []fleet.Offer{offer("b")}}
+				all := discovery.Merge(discovery.Resolve(hung, ids, discovery.Options{}),
+					discovery.Resolve(other, ids, discovery.Options{}))
+				_, _, err := all.Offers(t.Context())
+				require.NoError(t, err)
+				hung.takes = 10 * time.Second
+				for range 5 {
+					began := time.Now()
+					offers, problems, err := all.Offers(t.Context())
+					require.NoError(t, err)
+					require.Equal(t, c.want, names(offers))
+					require.NotEmpty(t, problems)
+					require.LessOrEqual(t, time.Since(began), time.Second)
+				}
+				<-time.After(10 * time.Second) // the last question ends
+			})
+		})
+	}
+}
+
+// A discovery server may list 20000 offers; their providers are remembered, or each call would ask them all.
+func TestManyProvidersAreRemembered(t *testing.T) {
+	src, ids := &source{}, &clusters{ids: map[string]string{}}
+	for n := range 20000 {
+		name := "p" + strconv.Itoa(n)
+		src.offers, ids.ids[name] = append(src.offers, offer(name)), name
+	}
+	cat := discovery.Resolve(src, ids, discovery.Options{})
+	for range 2 {
+		offers, _, err := cat.Offers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, offers, len(src.offers))
+	}
+	for name, n := range ids.asked {
+		require.Equal(t, 1, n, name)
+	}
 }
