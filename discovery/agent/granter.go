@@ -83,6 +83,7 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 	}
 	config := g.config()
 	world.Tolerations = config.NodeTolerations
+	var refused error
 	for _, n := range order {
 		s := world.Slices[n]
 		tenant, ok := tenants[s.Namespace]
@@ -97,6 +98,10 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 			delete(g.unsure, s.UID)
 			again = true
 			continue
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err): // was not written either
+			delete(g.unsure, s.UID)
+			refused = fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err)
+			continue
 		case err != nil:
 			return true, fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err)
 		}
@@ -110,7 +115,7 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 		g.log.Info("ResourceSlice answered", "slice", s.Name, "consumer", tenant.ClusterID, "granted", verdict.Granted,
 			"reason", verdict.Reason, "message", verdict.Message, "asks", show(s.Spec.Resources))
 	}
-	return again, nil
+	return again, refused
 }
 
 // read lists the slices as they are now; what cannot be read is an error, for it may have been granted something.

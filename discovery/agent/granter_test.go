@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -129,8 +130,7 @@ offers:
 		Slices: []Slice{slice("turin", "", amounts("60", "1Gi"))}} // which a watch that is behind still has
 	agreed, _, err := config.Get()
 	require.NoError(t, err)
-	g := &granter{objects: c.objects, config: func() Config { return agreed }, world: func() World { return world },
-		log: quiet, metrics: NewMetrics("test", prometheus.NewRegistry())}
+	g := c.granter(agreed, world)
 	waits, ended := make(chan struct{}, 1), make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -171,4 +171,36 @@ offers:
 		}
 		return err
 	})
+}
+
+func (c *cluster) granter(config Config, world World) *granter {
+	return &granter{objects: c.objects, config: func() Config { return config }, world: func() World { return world },
+		log: quiet, metrics: NewMetrics("test", prometheus.NewRegistry()), unsure: map[types.UID]bool{}}
+}
+
+// A slice to which the API server takes no answer, as a policy may have it, keeps nobody else waiting.
+func TestAnAnswerThatIsRefused(t *testing.T) {
+	c := newCluster()
+	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetNamespace() == "liqo-tenant-munich" {
+			return true, nil, apierrors.NewForbidden(sliceResource.GroupResource(), "munich-000", errors.New("a policy"))
+		}
+		return false, nil, nil
+	})
+	for n, consumer := range []string{"munich", "turin"} {
+		c.tenant(t, consumer)
+		_, err := c.objects.Resource(sliceResource).Namespace("liqo-tenant-"+consumer).Create(t.Context(),
+			asking(consumer, n), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	g := c.granter(Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}},
+		World{Nodes: []*corev1.Node{node("a", amounts("60", "600Gi", "pods", "110"))}})
+	_, err := g.round(t.Context())
+	require.ErrorContains(t, err, "a policy")
+	found, err := c.objects.Resource(sliceResource).Namespace("liqo-tenant-turin").Get(t.Context(), "turin-001",
+		metav1.GetOptions{})
+	require.NoError(t, err)
+	s, err := sliceOf(found)
+	require.NoError(t, err)
+	require.Equal(t, accepted, s.condition(conditionResources))
 }
