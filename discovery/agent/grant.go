@@ -51,6 +51,9 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
 	if at < 0 {
 		return Verdict{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
 	}
+	if s.unreadable {
+		return Verdict{Reason: reasonInvalid, Message: "what it asks for cannot be read"}
+	}
 	asks := s.Spec.Resources
 	for _, name := range slices.Sorted(maps.Keys(asks)) {
 		if amount := asks[name]; amount.Sign() < 0 {

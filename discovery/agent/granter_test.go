@@ -204,3 +204,33 @@ func TestAnAnswerThatIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, accepted, s.condition(conditionResources))
 }
+
+// What a consumer asks for may be anything that the schema lets pass. It is denied, soon, and keeps nobody else waiting.
+func TestASliceThatCannotBeRead(t *testing.T) {
+	for _, amount := range []string{"1e1.5", "1e100000000"} {
+		c := newCluster()
+		for n, consumer := range []string{"munich", "turin"} {
+			c.tenant(t, consumer)
+			o := asking(consumer, n)
+			if consumer == "munich" {
+				require.NoError(t, unstructured.SetNestedField(o.Object, amount, "spec", "resources", "cpu"))
+			}
+			_, err := c.objects.Resource(sliceResource).Namespace("liqo-tenant-"+consumer).Create(t.Context(), o,
+				metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+		g := c.granter(Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}},
+			World{Nodes: []*corev1.Node{node("a", amounts("60", "600Gi", "pods", "110"))}})
+		_, err := g.round(t.Context())
+		require.NoError(t, err)
+		list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		got := map[string]string{}
+		for i := range list.Items {
+			s, err := sliceOf(&list.Items[i])
+			require.NoError(t, err)
+			got[s.Name] = s.condition(conditionResources)
+		}
+		require.Equal(t, map[string]string{"munich-000": denied, "turin-001": accepted}, got, amount)
+	}
+}

@@ -3,11 +3,14 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
 // sliceResource is Liqo's ResourceSlice. Its types are not imported: only activities/backend/liqo knows Liqo.
@@ -37,6 +40,8 @@ type Slice struct {
 		Resources  corev1.ResourceList `json:"resources"`
 		Conditions []sliceCondition    `json:"conditions"`
 	} `json:"status"`
+	// unreadable: what it asks for is no amounts, which the schema of ResourceSlices cannot tell.
+	unreadable bool
 }
 
 type sliceCondition struct {
@@ -84,8 +89,16 @@ func (s Slice) heldBy(h Holder) bool {
 	return s.Labels[labelOrigin] == h.Consumer && s.Labels[labelOurs] == ours && s.Labels[labelHub] == h.Hub
 }
 
+// sliceOf reads a slice. What a consumer asks for may be anything, and is nothing where it cannot be read; what was
+// granted must be readable.
 func sliceOf(object *unstructured.Unstructured) (s Slice, err error) {
-	raw, err := json.Marshal(object.Object)
+	fields := object.Object
+	if spec, ok := fields["spec"].(map[string]any); ok && !readable(spec["resources"]) {
+		spec, fields = maps.Clone(spec), maps.Clone(fields)
+		delete(spec, "resources")
+		fields["spec"], s.unreadable = spec, true
+	}
+	raw, err := json.Marshal(fields)
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
@@ -93,4 +106,15 @@ func sliceOf(object *unstructured.Unstructured) (s Slice, err error) {
 		return s, fmt.Errorf("read ResourceSlice %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 	}
 	return s, nil
+}
+
+// readable reports whether the amounts can be read, and computed with in no time: 1e100000000 takes minutes.
+func readable(amounts any) bool {
+	named, ok := amounts.(map[string]any)
+	for _, amount := range named {
+		if _, err := strictyaml.Quantity(fmt.Sprint(amount)); err != nil {
+			return false
+		}
+	}
+	return ok || amounts == nil
 }
