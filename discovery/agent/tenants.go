@@ -47,6 +47,11 @@ func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 				at.consumer)
 		}
 	}
+	if was, ok := t.places[offer.Name]; ok && was != at { // it was for another consumer, or hub
+		if err := t.Withdraw(ctx, offer.Name); err != nil {
+			return err
+		}
+	}
 	published := discovery.Published{Spec: offer.Spec, TTLSeconds: int64(ttl / time.Second), Renewed: time.Now().UTC()}
 	published.Credentials = discovery.CredentialsSpec{}
 	document, err := json.Marshal(published)

@@ -59,6 +59,11 @@ func TestOffersInTenantNamespaces(t *testing.T) {
 	require.NotContains(t, there(), "edge")
 	require.NoError(t, sink.Put(t.Context(), offer("twice"), time.Minute), "its place is free")
 
+	config.Offers[0].Hub = "lab"
+	require.NoError(t, sink.Put(t.Context(), offer("a"), time.Minute))
+	require.Contains(t, there(), "lab")
+	require.NotContains(t, there(), "default", "it is for another hub now")
+
 	// The next agent knows nothing of what this one wrote, and offers less.
 	next := &Tenants{Kube: kube, Config: sink.Config}
 	next.Restart()
