@@ -56,10 +56,14 @@ func (s *Server) begin(ctx context.Context, provider string) (err error) {
 	return err
 }
 
-// heed notes that the session is over.
+// heed notes that the session is over, or that somebody else writes in it, as when the server's database has forgotten
+// it and issued its number again: then the next write begins another.
 func (s *Server) heed(err error) error {
-	if errors.Is(err, client.ErrSession) {
+	switch {
+	case errors.Is(err, client.ErrSession):
 		s.session, s.lost = nil, time.Now()
+	case errors.Is(err, client.ErrReplayed):
+		s.session = nil
 	}
 	return err
 }

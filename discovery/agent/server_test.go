@@ -28,6 +28,7 @@ import (
 type site struct {
 	agent, reader *client.Client
 	source        *client.Source
+	web           *httptest.Server
 
 	mu   sync.Mutex
 	down bool
@@ -68,6 +69,7 @@ func newSite(t *testing.T, ahead time.Duration) *site {
 		real.ServeHTTP(w, r)
 	}))
 	t.Cleanup(web.Close)
+	s.web = web
 	s.agent, s.reader = s.client(t, web, "agent"), s.client(t, web, "reader")
 	s.source, err = client.NewSource(s.reader)
 	require.NoError(t, err)
@@ -159,6 +161,28 @@ func TestAnAgentStandsBack(t *testing.T) {
 	first.Restart() // it leads again
 	require.NoError(t, first.Put(t.Context(), offer("1"), time.Minute))
 	require.NoError(t, s.listed(t, "1")())
+}
+
+// A server whose database was restored from a backup issues numbers of sessions again. Whoever still writes in the older
+// session of that number ends neither the offers nor the writes of the newer one.
+func TestASessionInWhichAnotherWrites(t *testing.T) {
+	s := newSite(t, 0)
+	config, _ := configFile(t, document)
+	c, _, err := config.Get()
+	require.NoError(t, err)
+	offer, agent := c.Offers[0].Post(c.Provider, amounts("1", "1Gi")), &Server{Client: s.agent}
+	require.NoError(t, agent.Put(t.Context(), offer, time.Minute))
+	late, err := http.NewRequestWithContext(t.Context(), http.MethodDelete,
+		s.agent.URL()+"/v1/offers/another?session=1&sequence=1000", http.NoBody)
+	require.NoError(t, err)
+	late.Header.Set("Authorization", "Bearer agent")
+	answer, err := s.web.Client().Do(late)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusNoContent, answer.StatusCode)
+
+	require.ErrorIs(t, agent.Put(t.Context(), offer, time.Minute), client.ErrReplayed)
+	require.NoError(t, agent.Put(t.Context(), offer, time.Minute), "in a session of its own")
 }
 
 func TestAServerThatWasDownGetsTheOfferAsItIsThen(t *testing.T) {

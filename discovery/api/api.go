@@ -92,6 +92,9 @@ type FieldError struct {
 // TypeSession is the type of the problem that a session is over.
 const TypeSession = "urn:liqo-autoscaler:problem:session-over"
 
+// TypeReplay is the type of the problem that the session has written with this sequence, or a later one.
+const TypeReplay = "urn:liqo-autoscaler:problem:write-replayed"
+
 // ContentTypes of the API.
 const (
 	ContentJSON    = "application/json"

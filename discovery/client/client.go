@@ -43,6 +43,8 @@ var (
 	ErrRefused = errors.New("refused by the discovery server")
 	// ErrSession: the session is over, because a newer one has begun or the server has lost it. Also an ErrRefused.
 	ErrSession = fmt.Errorf("%w: the session is over", ErrRefused)
+	// ErrReplayed: somebody has written in the session already, with this sequence or a later one. Also an ErrRefused.
+	ErrReplayed = fmt.Errorf("%w: the write is replayed", ErrRefused)
 )
 
 // Options say where the server is.
@@ -278,8 +280,11 @@ func refusal(status int, contentType string, raw []byte) error {
 		}
 		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
 	}
-	if p.Type == api.TypeSession {
+	switch p.Type {
+	case api.TypeSession:
 		kind = ErrSession
+	case api.TypeReplay:
+		kind = ErrReplayed
 	}
 	return fmt.Errorf("%w: %d %s", kind, status, inWords(p))
 }

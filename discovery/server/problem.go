@@ -18,14 +18,13 @@ const (
 	typeInvalid = "urn:liqo-autoscaler:problem:invalid-offer"
 	typeOwned   = "urn:liqo-autoscaler:problem:offer-of-another-writer"
 	typeFull    = "urn:liqo-autoscaler:problem:too-many-offers"
-	typeReplay  = "urn:liqo-autoscaler:problem:write-replayed"
 )
 
 var titles = map[string]string{
 	typeInvalid:     "The offer is invalid",
 	typeOwned:       "The offer belongs to another writer",
 	typeFull:        "Too many offers",
-	typeReplay:      "The write is replayed",
+	api.TypeReplay:  "The write is replayed",
 	api.TypeSession: "The session is over",
 }
 
@@ -62,7 +61,7 @@ func translate(err error) *problemError {
 		return problem(http.StatusConflict, api.TypeSession,
 			"the provider's agent has begun a newer one, or this server does not know it; nothing was changed")
 	case errors.Is(err, store.ErrReplayed):
-		return problem(http.StatusConflict, typeReplay,
+		return problem(http.StatusConflict, api.TypeReplay,
 			"the session has written with this sequence, or a later one, already; nothing was changed")
 	default: // the cause is for our log, not for the caller
 		return problem(http.StatusServiceUnavailable, "",

@@ -46,7 +46,7 @@ func TestSessionsFence(t *testing.T) {
 	require.Equal(t, 201, r.do("PUT", "/v1/offers/milan"+turn(first, 1), tokenA, goodOffer).status)
 	replayed := r.do("PUT", "/v1/offers/milan"+turn(first, 1), tokenA, cheaper)
 	require.Equal(t, 409, replayed.status)
-	require.Equal(t, typeReplay, replayed.problem(t).Type)
+	require.Equal(t, api.TypeReplay, replayed.problem(t).Type)
 	require.InDelta(t, 0.1, price(), 0)
 	require.Equal(t, 200, r.do("PUT", "/v1/offers/milan"+turn(first, 5), tokenA, cheaper).status)
 
