@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
 type role int
@@ -103,6 +105,16 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 	}
 	return Writer{}, problem(http.StatusUnauthorized, "",
 		"send Authorization: Bearer <token> with a token this server knows")
+}
+
+// inForce is by the writers that there are now. They may be nobody, as while their file has a fault, although the
+// request has come in already: then nothing is said of any offer, least of all that it is not in force.
+func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
+	writers := s.options.Writers.Current()
+	if !slices.ContainsFunc(writers, func(w Writer) bool { return w.Name == who.Name }) {
+		return nil, problem(http.StatusUnauthorized, "", "this server does not know the client any longer")
+	}
+	return inForce(writers), nil
 }
 
 // maxStrangers bounds the addresses whose requests are counted apart; those of all others count together.

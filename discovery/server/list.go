@@ -104,7 +104,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did s
 	if err != nil {
 		return "", err
 	}
-	page, inForce := api.List{Items: []api.Offer{}}, inForce(s.options.Writers.Current())
+	isInForce, err := s.inForce(who)
+	if err != nil {
+		return "", err
+	}
+	page := api.List{Items: []api.Offer{}}
 	ask := store.Query{After: q.after, Limit: api.MaxLimit, Selector: q.selector}
 	for {
 		records, err := s.options.Store.List(r.Context(), ask, now)
@@ -112,7 +116,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did s
 			return "", err
 		}
 		for _, record := range records {
-			if !q.matches(record) || !who.sees(record) || !inForce(record) {
+			if !q.matches(record) || !who.sees(record) || !isInForce(record) {
 				continue
 			}
 			if len(page.Items) == q.limit { // there is one more: the page ends before it

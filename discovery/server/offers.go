@@ -41,7 +41,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did st
 	}
 	record := store.Record{Offer: posted, Writer: who.Name, Updated: now.UTC()}
 	before, err := s.options.Store.Put(r.Context(), record, turn, now)
-	if errors.Is(err, store.ErrOwned) && s.vacate(r.Context(), posted.Name, now) {
+	if errors.Is(err, store.ErrOwned) && s.vacate(r.Context(), who, posted.Name, now) {
 		before, err = s.options.Store.Put(r.Context(), record, turn, now)
 	}
 	if err != nil {
@@ -62,9 +62,13 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did st
 }
 
 // vacate frees the name if the offer that has it is not in force, and reports whether it did.
-func (s *Server) vacate(ctx context.Context, name string, now time.Time) bool {
+func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.Time) bool {
+	isInForce, err := s.inForce(who)
+	if err != nil {
+		return false
+	}
 	found, err := s.options.Store.Get(ctx, name, now)
-	return err == nil && !inForce(s.options.Writers.Current())(found) &&
+	return err == nil && !isInForce(found) &&
 		s.options.Store.Delete(ctx, name, found.Writer, store.Turn{}, now) == nil
 }
 
@@ -83,8 +87,12 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who Writer) (did st
 	if !nameable(name) {
 		return "", store.ErrNotFound
 	}
+	isInForce, err := s.inForce(who)
+	if err != nil {
+		return "", err
+	}
 	record, err := s.options.Store.Get(r.Context(), name, now)
-	if err == nil && !(who.sees(record) && inForce(s.options.Writers.Current())(record)) {
+	if err == nil && !(who.sees(record) && isInForce(record)) {
 		err = store.ErrNotFound
 	}
 	if err != nil {

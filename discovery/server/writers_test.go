@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
 func TestParseWritersRefuses(t *testing.T) {
@@ -61,4 +64,40 @@ func TestWritersFileFollowsTheFile(t *testing.T) {
 	write(fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}]", hash("two")))
 	require.True(t, in(f, "two"))
 	require.NoError(t, f.Err())
+}
+
+// breaking are the writers of a file that has a fault from the second look on.
+type breaking struct {
+	Writers
+	looks atomic.Int32
+}
+
+func (b *breaking) Current() Writers {
+	if b.looks.Add(1) == 1 {
+		return b.Writers
+	}
+	return nil
+}
+
+// While the writers file has a fault nobody is let in. A request that has come in before is not told that there is no
+// offer, which a worker would believe, and takes nobody's name.
+func TestTheWritersFileBreaksDuringARequest(t *testing.T) {
+	keep := storetest.New(t)
+	r := newRig(t, keep)
+	require.Equal(t, 201, r.do("PUT", "/v1/offers/milan", tokenA, goodOffer).status)
+	var writers changing
+	a, b, read, _ := rowsOf()
+	writers.set(t, a, b, read)
+	ofB := strings.Replace(goodOffer, `"lend"`, `"lend-b"`, 1)
+	for _, c := range []struct {
+		method, path, token, body string
+		want                      int
+	}{
+		{"GET", "/v1/offers", tokenR, "", 401},
+		{"GET", "/v1/offers/milan", tokenR, "", 401},
+		{"PUT", "/v1/offers/milan", tokenB, ofB, 403},
+	} {
+		r.serve(Options{Store: storetest.At(keep, r.clock), Writers: &breaking{Writers: writers.Current()}})
+		require.Equal(t, c.want, r.do(c.method, c.path, c.token, c.body).status, "%s %s", c.method, c.path)
+	}
 }
