@@ -54,7 +54,7 @@ func TestNewestOfAMinor(t *testing.T) {
 // TestModulesAreWhatTheyAreCalled: a folder that requires another version would build that one.
 func TestModulesAreWhatTheyAreCalled(t *testing.T) {
 	requires := map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kubernetes": "k8s.io/kubernetes",
-		"liqo": "github.com/liqotech/liqo"}
+		"liqo": "github.com/liqotech/liqo", "temporal": "go.temporal.io/server"}
 	found, err := filepath.Glob(filepath.Join(modules(t), "*", "v*", "go.mod"))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(found), 5)
