@@ -22,6 +22,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // onePass is shorter than each grace of these tests, and enough for a slow machine to come so far that it waits.
@@ -147,6 +148,7 @@ func TestPassesOfManyReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), []client.Object{tenantNS(me), tenantOf(mine())})
 		c.local = after(c.watch, flowcontrol.NewTokenBucketRateLimiter(consumerQPS, consumerBurst).Wait)
+		c.open = func(context.Context, fleet.Credentials) (client.Client, error) { return c.there, nil } // many at once
 		var all sync.WaitGroup
 		places := make(chan struct{}, 50) // of one provider, in a worker
 		ctx, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
