@@ -102,19 +102,22 @@ func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
 	}
 }
 
-// advertise writes what differs, or all, and withdraws what is not offered any longer.
+// advertise writes what differs, or all, and withdraws what is not offered any longer. It ends early where writes hang:
+// what was measured before is old then. A few that hang, and not all, keep nobody else from being written.
 func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, error) {
+	began := time.Now()
 	offers, ttl := a.Offers()
 	var failed []error
+	hangs := func() bool { return time.Since(began) >= 3*tryEvery && errors.Join(failed...) != nil }
 	listed := map[string]bool{}
 	for _, offer := range offers {
 		listed[offer.Name] = true
-		if same := equality.Semantic.DeepEqual(a.offered[offer.Name], offer); !same || all {
+		if same := equality.Semantic.DeepEqual(a.offered[offer.Name], offer); (!same || all) && !hangs() {
 			failed = append(failed, a.put(ctx, offer, ttl, !same))
 		}
 	}
 	for name := range a.offered {
-		if !listed[name] {
+		if !listed[name] && !hangs() {
 			failed = append(failed, a.take(ctx, name))
 		}
 	}
