@@ -33,8 +33,8 @@ const (
 // consumer share it, up to three hundred at once: with 50, those of a large batch got no further in a pass than the one
 // before.
 const (
-	consumerQPS   = 500
-	consumerBurst = 1000
+	maxQPS   = 500
+	maxBurst = 1000
 )
 
 // newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
@@ -43,7 +43,7 @@ func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
 	if config.QPS == 0 { // the default of 5 requests per second is meant for people
-		config.QPS, config.Burst = consumerQPS, consumerBurst
+		config.QPS, config.Burst = maxQPS, maxBurst
 	}
 	scheme, err := newScheme()
 	if err != nil {

@@ -147,7 +147,7 @@ func TestPassesOfManyReturns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), []client.Object{tenantNS(me), tenantOf(mine())})
-		c.local = after(c.watch, flowcontrol.NewTokenBucketRateLimiter(consumerQPS, consumerBurst).Wait)
+		c.local = after(c.watch, flowcontrol.NewTokenBucketRateLimiter(maxQPS, maxBurst).Wait)
 		c.open = func(context.Context, fleet.Credentials) (client.Client, error) { return c.there, nil } // many at once
 		var all sync.WaitGroup
 		places := make(chan struct{}, 50) // of one provider, in a worker
