@@ -238,6 +238,8 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 		"negative": {bad(`"1Gi"`, `"-1Gi"`), "offer good: lendable.memory: must not be negative"},
 		"many digits": {bad(`"cpu":"1"`, `"cpu":"1e300000"`),
 			"offer good: cannot be read: lendable.cpu: want a quantity such as"},
+		"many digits, written twice": {bad(`"cpu":"1"`, `"cpu":"1.00000000000000000001e300000000","cpu":"1"`),
+			"offer good: cannot be read: an amount has too many digits"},
 		"escape codes": {bad(`"name":"good"`, `"name":"\u001b[2Jgood"`),
 			`offer ?[2Jgood: name: "\x1b[2Jgood" is not a DNS-1123 subdomain`},
 		"an address for its network": {bad(`"epoch"`, `"network":{"clientAddress":"203.0.113.1"},"epoch"`),

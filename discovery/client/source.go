@@ -1,11 +1,13 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/jsonguard"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -139,7 +142,7 @@ func (c *Client) read(raw json.RawMessage) (name string, posted answered, err er
 	}
 	_ = json.Unmarshal(raw, &head)
 	name = strings.Map(printable, head.Name)
-	if err = amounts(head.Lendable); err == nil { // before they are parsed
+	if err = errors.Join(amounts(head.Lendable), lengths(raw)); err == nil { // before they are parsed
 		err = json.Unmarshal(raw, &posted)
 	}
 	if err != nil {
@@ -194,4 +197,13 @@ func amounts(lendable map[string]json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+// lengths refuses what amounts does not see: of one that is written twice it has the last one.
+func lengths(raw json.RawMessage) error {
+	short, err := io.ReadAll(jsonguard.New(bytes.NewReader(raw), jsonguard.Limits{}))
+	if err == nil && !bytes.Equal(short, raw) {
+		err = errors.New("an amount has too many digits")
+	}
+	return err
 }
