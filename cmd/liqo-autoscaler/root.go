@@ -162,7 +162,8 @@ func (c *common) ask(ctx context.Context, do func(t client.Client) error) error 
 }
 
 // brief is what runs a command that is over soon: its context ends after readTimeout.
-func brief(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+func brief(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command,
+	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), readTimeout)
 		defer cancel()

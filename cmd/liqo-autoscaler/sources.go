@@ -67,8 +67,8 @@ type offers struct {
 	watch func(ctx context.Context) error
 }
 
-// open makes the catalog of all sources, each provider identified by the backend. consumer is the access to the consumer
-// cluster, nil when there is none.
+// open makes the catalog of all sources, each provider identified by the backend. consumer is the access to the
+// consumer cluster, nil when there is none.
 func (s sources) open(b backend.Backend, consumer *rest.Config, hub workflows.Hub) (*offers, error) {
 	if err := s.check(); err != nil {
 		return nil, err

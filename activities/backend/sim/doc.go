@@ -17,8 +17,8 @@
 // name is the provider's id, its namespace and key mean nothing. So offers that came over the network, which never name
 // files, work as well.
 //
-// The methods of World are for the demo and for tests: they put pods, delays and faults into the world, remove things by
-// hand, and count what is in it.
+// The methods of World are for the demo and for tests: they put pods, delays and faults into the world, remove things
+// by hand, and count what is in it.
 //
 // It simulates what CA and the workflows can see of Liqo 1.2: the node's labels and taint, slices that are granted as
 // asked while the capacity lasts (plain Liqo grants anything), a mark before the stamp, a Node that turns Unknown while
