@@ -90,8 +90,8 @@ func reached(ctx context.Context, t client.Client, target *connect.Target, limit
 	})
 }
 
-// patiently tries until that succeeds or is not to be done again, the limit is over or ctx ends, and says on errOut what
-// it waits for, each reason once.
+// patiently tries until that succeeds or is not to be done again, the limit is over or ctx ends, and says on errOut
+// what it waits for, each reason once.
 func patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
 	end := time.Now().Add(limit)
 	var told told.Once
