@@ -54,24 +54,6 @@ func (l *Limiter) Take(provider string) (release func(), err error) {
 	}, nil
 }
 
-// A step that found no place comes again after busyDelay at least. When many wait they come one after the other, about
-// as often as places become free: each asking costs Temporal as much as a step does.
-const (
-	busyDelay    = time.Second
-	maxBusyDelay = 30 * time.Second
-	minBetween   = 25 * time.Millisecond
-	maxBetween   = 100 * time.Millisecond
-)
-
-// wait is how long a step waits that has found no place.
-func (p *places) wait(now time.Time, most int) time.Duration {
-	held := max(p.held, now.Sub(p.changed))
-	between := min(max(held/time.Duration(most), minBetween), maxBetween)
-	wait := min(max(p.next.Add(between).Sub(now), busyDelay), maxBusyDelay)
-	p.next = now.Add(wait)
-	return wait
-}
-
 // TypeBusy is the error type of a step that found no place in its worker: no event and nobody's guilt.
 const TypeBusy = "Busy"
 

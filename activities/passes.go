@@ -248,30 +248,6 @@ func (c *clock) stop() {
 	c.end(nil)
 }
 
-// How long a step waits for its next pass, at most: one that somebody waits for, one that takes something back, and one
-// that has been at that for hundreds of seconds.
-const (
-	soonAgain   = time.Second
-	laterAgain  = 5 * time.Second
-	seldomAgain = 30 * time.Second
-	seldomAfter = 50 // passes
-)
-
-// again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while.
-func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
-	c.record(ctx)
-	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
-		Details: []any{f}, NextRetryDelay: againAfter(activity.GetInfo(ctx).Attempt, most),
-	})
-}
-
-func againAfter(passes int32, most time.Duration) time.Duration {
-	if most > soonAgain && passes > seldomAfter {
-		most = seldomAgain
-	}
-	return min(200*time.Millisecond<<min(passes-1, 8), most)
-}
-
 // gaveUp is the error of a step whose budget is used up.
 func gaveUp(f *fleet.Failure, budget time.Duration) error {
 	f = fleet.NewFailure(f.Code, f.Provider, f.Stage, fmt.Sprintf("not done within %s: %s", budget, f.Message))

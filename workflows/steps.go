@@ -9,11 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// Timeouts, retries and lanes of activities live here; how soon a pass comes again say activities/passes.go
-// and, where a step finds no place, limiter.go. How long
-// a step may take in all is the activities' to judge, by a clock that they keep in their heartbeats. A timeout below is
-// never an event: the activity is tried again, or its workflow asks anew. An activity without a lane below waits in the
-// queue of its own workflow.
+// Timeouts, retries and lanes of activities live here; how soon a pass of a step comes again says activities/again.go.
+// How long a step may take in all is the activities' to judge, by a clock that they keep in their heartbeats. A timeout
+// below is never an event: the activity is tried again, or its workflow asks anew. An activity without a lane below
+// waits in the queue of its own workflow.
 const (
 	// WorkflowTaskTimeout lets a task go to another worker soon after one died.
 	WorkflowTaskTimeout = fleet.TaskTimeout
