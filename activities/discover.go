@@ -70,15 +70,15 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	return out, nil
 }
 
-// readAtOnce is how many providers are read at once: with many offers, and a Temporal that is far away, one after the
-// other would take longer than Discover may. Each scale-out under way reads as many.
-const readAtOnce = 4
+// offersARead is for how many offers one more provider is read at once: with many, and a Temporal that is far away, one
+// after the other would take longer than Discover may. With few it costs what Cluster Autoscaler waits for in a burst.
+const offersARead = 100
 
 // publishedOf is what the providers of the offers have published.
 func (a *Activities) publishedOf(ctx context.Context, offers []fleet.Offer) ([]fleet.ProviderSnapshot, error) {
 	states := make([]fleet.ProviderSnapshot, len(offers))
 	reading, ctx := errgroup.WithContext(ctx)
-	reading.SetLimit(readAtOnce)
+	reading.SetLimit(1 + len(offers)/offersARead)
 	for n, o := range offers {
 		reading.Go(func() (err error) {
 			states[n], err = a.published(ctx, o.Provider)
