@@ -196,4 +196,6 @@ func TestLendableIsAmountsOrMeasured(t *testing.T) {
 		}
 		require.ErrorContains(t, err, fault)
 	}
+	_, err := discovery.Parse([]byte("lendable: measured"))
+	require.ErrorContains(t, err, "lendable: unknown field", "a file is a list of offers")
 }

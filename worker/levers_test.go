@@ -156,6 +156,19 @@ func cancelScaleIn(t *testing.T, l *levers) {
 	s.empty()
 }
 
+// failedOutOfReach has an instance fail whose slice is on a provider that is away now, so that its undo runs and waits.
+func (s *scene) failedOutOfReach() (name string) {
+	s.t.Helper()
+	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
+	name = s.grow(1).Instances[0].Name
+	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
+	s.knobs(0, sim.Knobs{Unreachable: true})
+	require.NoError(s.t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
+	s.allIn(fleet.Failed, 1)
+	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	return name
+}
+
 // What is left when undo is cancelled is found by the comparison, which is paused until then.
 func cancelUndo(t *testing.T, l *levers) {
 	s := newHubScene(t, 1).work()
@@ -167,14 +180,8 @@ func cancelUndo(t *testing.T, l *levers) {
 		return d.Schedule.State.Paused
 	}
 	require.True(t, paused())
-	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
-	name := s.grow(1).Instances[0].Name
-	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
-	s.knobs(0, sim.Knobs{Unreachable: true})
-	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
-	s.allIn(fleet.Failed, 1)
+	name := s.failedOutOfReach()
 	undo := workflows.UndoID(name, 1)
-	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
 	cancelled := s.run(s.hub.ID(undo))
 	l.pull(s, "temporal workflow cancel -w undo/<instance>-<attempt>", append(compare, "<instance>-<attempt>",
 		fleet.ObjectName(name, 1))...)

@@ -150,13 +150,7 @@ func TestComparisonGoesOnWithANewSchedule(t *testing.T) {
 		}
 		return err
 	})
-	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
-	name := s.grow(1).Instances[0].Name
-	s.counts("a slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
-	s.knobs(0, sim.Knobs{Unreachable: true})
-	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.ScaleOutID(name)), ""))
-	s.allIn(fleet.Failed, 1)
-	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	name := s.failedOutOfReach()
 	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.UndoID(name, 1)), ""))
 	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
 	s.knobs(0, sim.Knobs{})

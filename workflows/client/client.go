@@ -3,7 +3,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,26 +118,22 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
-// whole is the context of a call that may take all the time there is: the SDK gives a call half of the time until its
-// context's deadline, and makes it once.
-func whole(ctx context.Context) (context.Context, context.CancelFunc) {
-	free, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	return free, func() { stop(); cancel() }
-}
+// whole is the context of a call that may take all the time there is, and ends as the one in it does. The SDK gives a
+// call half of the time until a deadline that it is told of, and makes it once.
+type whole struct{ context.Context }
+
+// Deadline tells of none.
+func (whole) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // memo reads the memo of an entity that runs, with the errors of read.
 func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.Payload, error) {
-	reading, done := whole(ctx)
-	defer done()
-	d, err := b.temporal.DescribeWorkflow(reading, workflowID, "")
+	d, err := b.temporal.DescribeWorkflow(whole{ctx}, workflowID, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return nil, fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable,
-			cmp.Or(ctx.Err(), err))
+		return nil, fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable, err)
 	}
 	if d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return nil, fmt.Errorf("%s %w, it is %s: %w", workflowID, fleet.ErrNotRunning, d.Status, fleet.ErrUnavailable)
@@ -164,17 +159,13 @@ func decodeMemo(payload *common.Payload, out any) error {
 
 // signal tells a workflow that runs.
 func (b *base) signal(ctx context.Context, id, name string, arg any) error {
-	ctx, done := whole(ctx)
-	defer done()
-	return b.fromTemporal(id, b.temporal.SignalWorkflow(ctx, id, "", name, arg))
+	return b.fromTemporal(id, b.temporal.SignalWorkflow(whole{ctx}, id, "", name, arg))
 }
 
 // signalProvider tells a provider, whose entity it starts when that does not run.
 func (b *base) signalProvider(ctx context.Context, provider, name string, arg any) error {
 	id := b.provider(provider)
-	ctx, done := whole(ctx)
-	defer done()
-	_, err := b.temporal.SignalWithStartWorkflow(ctx, id, name, arg, *b.entity(id, "provider "+provider),
+	_, err := b.temporal.SignalWithStartWorkflow(whole{ctx}, id, name, arg, *b.entity(id, "provider "+provider),
 		workflows.TypeProvider, workflows.EntityInput{Name: provider})
 	return b.fromTemporal(id, err)
 }

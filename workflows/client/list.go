@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,13 +21,10 @@ func (b *base) running(ctx context.Context, workflowType, prefix string) (out []
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = '%s'", workflowType,
 			b.taskQueue),
 	}
-	listing, done := whole(ctx)
-	defer done()
 	for {
-		page, err := b.temporal.ListWorkflow(listing, request)
+		page, err := b.temporal.ListWorkflow(whole{ctx}, request)
 		if err != nil {
-			return nil, fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable,
-				cmp.Or(ctx.Err(), err))
+			return nil, fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable, err)
 		}
 		for _, e := range page.GetExecutions() {
 			if name, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), prefix); ok {

@@ -82,7 +82,8 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 	require.Equal(t, "gpu", s.Group)
 }
 
-// A call has all the time that its caller has: the SDK would end it after half of it. It ends with its caller.
+// A call has all the time that its caller has: the SDK would end it after half of it. It ends with its caller, and as
+// he does.
 func TestACallTakesAllTheTimeThereIs(t *testing.T) {
 	var left time.Duration
 	waits := make(chan struct{})
@@ -117,13 +118,20 @@ func TestACallTakesAllTheTimeThereIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			defer cancel()
 			waits = nil
 			_ = do(ctx)
 			require.Greater(t, left, 6*time.Second)
 
 			waits = make(chan struct{})
+			ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			require.ErrorContains(t, do(ctx), "deadline exceeded")
+
+			waits = make(chan struct{})
+			ctx, cancel = context.WithCancel(t.Context())
 			go func() { <-waits; cancel() }()
-			require.Error(t, do(ctx))
+			require.ErrorContains(t, do(ctx), "canceled")
 		})
 	}
 }

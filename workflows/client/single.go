@@ -47,9 +47,7 @@ func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, e
 	if s.registered() {
 		options.TypedSearchAttributes = keywords(w.Attributes)
 	}
-	ctx, done := whole(ctx)
-	defer done()
-	_, err = s.temporal.ExecuteWorkflow(inTrace(ctx, w.Trace), options, w.Type, w.Input())
+	_, err = s.temporal.ExecuteWorkflow(whole{inTrace(ctx, w.Trace)}, options, w.Type, w.Input())
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
 		return true, nil
