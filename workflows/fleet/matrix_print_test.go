@@ -9,7 +9,7 @@ import (
 var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
 	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
 
-// Matrix prints both tables as text: a row per phase, a column per event. docs and a golden test are made from it.
+// Matrix prints both tables as text: a row per phase, a column per event. docs/machine.md contains it.
 func Matrix() string {
 	var b strings.Builder
 	b.WriteString("# Instance\n\n| phase | step | counts | CA sees |")
@@ -31,20 +31,20 @@ func Matrix() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n# Peering\n\n| phase | runs | acquire gets |")
+	b.WriteString("\n# Peering\n\n| phase | runs | an acquire is |")
 	for _, e := range PeeringEvents {
 		fmt.Fprintf(&b, " %s |", e)
 	}
 	b.WriteString("\n|" + strings.Repeat("---|", 3+len(PeeringEvents)) + "\n")
 	for _, r := range PeeringMachine {
-		gets := "refused"
+		answer := "refused"
 		switch {
 		case r.Grants:
-			gets = "granted"
+			answer = "granted"
 		case r.Waits:
-			gets = "waits"
+			answer = "waiting"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |", r.Phase, orDash(string(r.Runs)), gets)
+		fmt.Fprintf(&b, "| %s | %s | %s |", r.Phase, orDash(string(r.Runs)), answer)
 		for _, e := range PeeringEvents {
 			fmt.Fprintf(&b, " %s |", move(r.Moves, e))
 		}
@@ -57,7 +57,7 @@ func (l *Ledger) String() string {
 	return fmt.Sprintf("group %s, epoch %s, revision %d, target %d", l.Group, l.Epoch, l.Revision, l.Target())
 }
 
-// move is a row's move for an event; "-": it is ignored.
+// move returns a row's move for an event; "-" means that the event is ignored.
 func move[E comparable, M fmt.Stringer](moves map[E]M, event E) string {
 	if m, ok := moves[event]; ok {
 		return m.String()
@@ -66,43 +66,59 @@ func move[E comparable, M fmt.Stringer](moves map[E]M, event E) string {
 }
 
 func (m Move) String() string {
-	var parts []string
-	switch {
-	case m.To != "":
-		parts = append(parts, string(m.To))
-	default:
-		parts = append(parts, "stays")
-	}
+	var effects []string
 	if m.Blame {
-		parts = append(parts, "provider refused")
+		effects = append(effects, "the provider is not tried again")
 	}
 	if m.Undo {
-		parts = append(parts, "undo")
+		effects = append(effects, "the attempt is undone")
 	}
 	if m.Force {
-		parts = append(parts, "forced")
+		effects = append(effects, "pods are not waited for")
 	}
 	if m.Stuck {
-		parts = append(parts, "stuck")
+		effects = append(effects, "the instance is stuck")
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(append([]string{orStays(string(m.To))}, effects...), "; ")
 }
 
 func (m PeeringMove) String() string {
 	s := orStays(string(m.To))
-	if m.ToEmpty != "" {
-		s += " (no hold: " + string(m.ToEmpty) + ")"
-	}
-	if m.ToRefused != "" {
-		s += " (refused: " + string(m.ToRefused) + ")"
+	if conditions := m.conditions(); len(conditions) > 0 {
+		var ends []string
+		for _, c := range conditions {
+			ends = append(ends, "["+c.name+"] "+string(c.to))
+		}
+		s = strings.Join(ends, ", ") + ", else " + s
 	}
 	if m.Grant {
-		s += ", grants the waiting"
+		s += "; grants the waiting holds"
 	}
 	if m.RefuseWaiting {
-		s += ", refuses the waiting"
+		s += "; refuses the waiting holds"
 	}
 	return s
+}
+
+// condition is what must hold for a move to end in another phase than the event alone leads to.
+type condition struct {
+	name string
+	to   PeeringPhase
+}
+
+// conditions returns the move's conditions, in the order in which provider.State.Apply judges them.
+func (m PeeringMove) conditions() (all []condition) {
+	if m.ToRefused != "" {
+		all = append(all, condition{"refusing", m.ToRefused})
+	}
+	switch m.ToEmpty {
+	case "":
+	case Removing:
+		all = append(all, condition{"removable", m.ToEmpty})
+	default:
+		all = append(all, condition{"no hold", m.ToEmpty})
+	}
+	return all
 }
 
 func orDash(s string) string {
