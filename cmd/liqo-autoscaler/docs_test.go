@@ -17,18 +17,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 )
 
-// documents are what people read, from the root of the repository.
+// documents returns the paths of all documents, from the root of the repository: those of docs with its subfolders.
 func documents(t *testing.T) []string {
 	t.Helper()
 	files := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
 		"deploy/helm/liqo-autoscaler/README.md",
 		"deploy/helm/liqo-autoscaler-agent/README.md"}
-	more, err := filepath.Glob("../../docs/*.md")
-	require.NoError(t, err)
-	require.NotEmpty(t, more)
-	for _, path := range more {
-		files = append(files, "docs/"+filepath.Base(path))
-	}
+	found := len(files)
+	require.NoError(t, fs.WalkDir(os.DirFS("../.."), "docs", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".md") {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.Greater(t, len(files), found)
 	return files
 }
 
