@@ -14,7 +14,7 @@ The comments of ` + "`machine.go`" + ` and ` + "`providertable.go`" + ` there de
 
 A word on an arrow is an event, and brackets after the event contain a condition: ` + "`done [no hold]`" + ` is the move for the event
 ` + "`done`" + ` while the condition ` + "`no hold`" + ` holds, and ` + "`done`" + ` alone is the move while none of its conditions holds. Only moves of a
-peering have conditions, and the first one that holds decides:
+peering have conditions, and the first condition that holds decides:
 
 | condition | holds while |
 |---|---|
