@@ -5,17 +5,16 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	nodeutil "k8s.io/component-helpers/node/util"
-	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Liqo's labels, on the objects that it makes (Liqo pkg/consts).
+// Liqo's labels, on the objects that it makes (Liqo pkg/consts and pkg/virtualKubelet/forge).
 const (
 	labelType      = "liqo.io/type"
 	virtualNode    = "virtual-node"
 	labelManagedBy = "liqo.io/managed-by"
 	shadowPod      = "shadowpod"
+	labelPodOrigin = "offloading.liqo.io/origin" // the consumer whose pod it is
 )
 
 // World is what the cluster has at one moment. Nothing in it is changed here.
@@ -27,29 +26,62 @@ type World struct {
 	Tolerations []corev1.Toleration
 }
 
-// Free is what a consumer can have in all, its own holds included: what the usable nodes have, without what pods that
-// Liqo did not bring ask for, what all other slices were granted, and the reserve. No amount is negative.
+// Free is what a consumer can have in all, its own holds included: what is there for consumers, without what others
+// hold and what this consumer holds in addition to its own holds. No amount is negative.
 func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList {
-	free, usable := w.allocatable()
+	free := w.whole(reserve)
+	for _, amounts := range w.held(to) {
+		subtract(free, amounts)
+	}
+	return nonNegative(free)
+}
+
+// whole is what there is for all consumers together: what the usable nodes have, without the requests of pods that Liqo
+// did not create and the reserve.
+func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
+	whole, usable := w.allocatable()
 	for _, pod := range w.Pods {
-		_, placed := usable[pod.Spec.NodeName]
-		if pod.Labels[labelManagedBy] == shadowPod || ended(pod) || pod.Spec.NodeName != "" && !placed {
-			continue // is in a slice's grant, is over, or is on a node that is not counted
+		if asks := requests(pod); !isOffloaded(pod) && w.occupies(pod, asks, usable) {
+			subtract(whole, asks)
 		}
-		subtract(free, requests(pod))
+	}
+	subtract(whole, reserve)
+	return whole
+}
+
+// held returns what each consumer holds in addition to the holds of to: the larger of what its slices were granted and
+// what its pods request, because pods outlive their slice until their containers have ended.
+func (w World) held(to Holder) map[string]corev1.ResourceList {
+	held, own := w.Granted(), corev1.ResourceList{}
+	for consumer, used := range w.used() {
+		if held[consumer] == nil {
+			held[consumer] = corev1.ResourceList{}
+		}
+		raise(held[consumer], used)
 	}
 	for _, s := range w.Slices {
-		if !s.heldBy(to) {
-			subtract(free, s.Granted())
+		if s.heldBy(to) {
+			add(own, s.Granted())
 		}
 	}
-	subtract(free, reserve)
-	for name, amount := range free {
-		if amount.Sign() < 0 {
-			free[name] = *resource.NewQuantity(0, amount.Format)
+	subtract(held[to.Consumer], own)
+	return held
+}
+
+// used returns what the pods of each consumer request here.
+func (w World) used() map[string]corev1.ResourceList {
+	used := map[string]corev1.ResourceList{}
+	_, usable := w.allocatable()
+	for _, pod := range w.Pods {
+		if asks := requests(pod); isOffloaded(pod) && w.occupies(pod, asks, usable) {
+			consumer := pod.Labels[labelPodOrigin]
+			if used[consumer] == nil {
+				used[consumer] = corev1.ResourceList{}
+			}
+			add(used[consumer], asks)
 		}
 	}
-	return free
+	return used
 }
 
 // Largest is what is left on the usable node with the most CPU left, whoever has brought the pods there: the largest
@@ -112,35 +144,4 @@ func (w World) usable(node *corev1.Node) bool {
 func (w World) repels(taint corev1.Taint) bool {
 	return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(w.Tolerations,
 		func(t corev1.Toleration) bool { return t.ToleratesTaint(&taint) })
-}
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// requests are what the scheduler counts for the pod, and its place among the node's pods.
-func requests(pod *corev1.Pod) corev1.ResourceList {
-	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-	return all
-}
-
-func add(to, amounts corev1.ResourceList) {
-	for name, amount := range amounts {
-		sum := to[name].DeepCopy()
-		sum.Add(amount)
-		to[name] = sum
-	}
-}
-
-// subtract takes from what there is; what there is none of stays absent. Nothing is added by an amount that somebody
-// has made negative.
-func subtract(from, amounts corev1.ResourceList) {
-	for name, amount := range amounts {
-		if has, ok := from[name]; ok && amount.Sign() > 0 {
-			has = has.DeepCopy()
-			has.Sub(amount)
-			from[name] = has
-		}
-	}
 }

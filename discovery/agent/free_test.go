@@ -90,7 +90,7 @@ func TestFree(t *testing.T) {
 			}))
 		}, "11", "0"},
 		"a pod that Liqo brought counts with its slice": {func(w *World) {
-			w.Pods = append(w.Pods, pod("p", "a", asks, func(p *corev1.Pod) { p.Labels[labelManagedBy] = shadowPod }))
+			w.Pods = append(w.Pods, pod("p", "a", asks, broughtBy("turin")))
 			w.Slices = append(w.Slices, slice("turin", "default", amounts("3", "4Gi")))
 		}, "13", "0"},
 		"another consumer's slice, granted a second ago and not used": {func(w *World) {
@@ -141,7 +141,9 @@ func TestFree(t *testing.T) {
 			w.Slices = append(w.Slices, slice("turin", "", amounts("1", "1Gi", gpu, "2")))
 		}, "22", "1"},
 		"more is asked for than there is": {func(w *World) {
-			w.Pods = append(w.Pods, pod("p", "", amounts("100", "1Gi"), phase(corev1.PodPending)))
+			for range 3 {
+				w.Pods = append(w.Pods, pod("p", "", amounts("8", "1Gi"), phase(corev1.PodPending)))
+			}
 		}, "0", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {

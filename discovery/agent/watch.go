@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -100,38 +99,4 @@ func (c *Cluster) World() (w World) {
 		w.Slices = append(w.Slices, s)
 	}
 	return w
-}
-
-// trim keeps of an object what is looked at: a cluster may have many pods.
-func trim(object any) (any, error) {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		return &corev1.Pod{
-			ObjectMeta: meta(o.ObjectMeta),
-			Spec: corev1.PodSpec{
-				NodeName: o.Spec.NodeName, Containers: requestsOf(o.Spec.Containers),
-				InitContainers: requestsOf(o.Spec.InitContainers), Overhead: o.Spec.Overhead, Resources: o.Spec.Resources,
-			},
-			Status: corev1.PodStatus{Phase: o.Status.Phase},
-		}, nil
-	case *corev1.Node:
-		return &corev1.Node{
-			ObjectMeta: meta(o.ObjectMeta), Spec: corev1.NodeSpec{Unschedulable: o.Spec.Unschedulable, Taints: o.Spec.Taints},
-			Status: corev1.NodeStatus{Allocatable: o.Status.Allocatable, Conditions: o.Status.Conditions},
-		}, nil
-	}
-	return object, nil
-}
-
-func meta(o metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		Labels: o.Labels, DeletionTimestamp: o.DeletionTimestamp}
-}
-
-func requestsOf(containers []corev1.Container) (out []corev1.Container) {
-	for _, c := range containers {
-		out = append(out, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy,
-			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}})
-	}
-	return out
 }

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// atMost is a random amount of each resource.
+func atMost(r *rand.Rand, cpu, gib int64) corev1.ResourceList {
+	return corev1.ResourceList{"cpu": *resource.NewMilliQuantity(r.Int64N(cpu*1000+1), resource.DecimalSI),
+		"memory": *resource.NewQuantity(r.Int64N(gib<<30+1), resource.BinarySI),
+		"pods":   *resource.NewQuantity(r.Int64N(120), resource.DecimalSI),
+		gpu:      *resource.NewQuantity(r.Int64N(4), resource.DecimalSI)}
+}
+
+// randomCluster has a few nodes, pods of its own with and without a node, and pods that consumers brought.
+func randomCluster(r *rand.Rand, consumers []string) (w World) {
+	for n := range 1 + r.IntN(5) {
+		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), atMost(r, 16, 64)))
+	}
+	for n := range r.IntN(8) {
+		p := pod(fmt.Sprint("p", n), fmt.Sprint("n", r.IntN(len(w.Nodes))), atMost(r, 3, 6))
+		switch r.IntN(5) {
+		case 0:
+			p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending
+		case 1:
+			broughtBy(consumers[r.IntN(len(consumers))])(p)
+		}
+		w.Pods = append(w.Pods, p)
+	}
+	return w
+}
+
+func randomConfig(r *rand.Rand, consumers []string) Config {
+	c := Config{Provider: "milan", Shares: []Shares{SharesNone, SharesEqual, SharesWeights}[r.IntN(3)]}
+	if r.IntN(2) == 0 {
+		c.Reserve = atMost(r, 2, 4)
+	}
+	for _, id := range consumers {
+		o := OfferConfig{Consumer: id, Hub: "default", Weight: r.IntN(4)}
+		if r.IntN(3) == 0 {
+			o.Cap = atMost(r, 10, 30)
+		}
+		c.Offers = append(c.Offers, o)
+	}
+	return c
+}
+
+// fitsIn reports whether there is as much of each resource as is asked for.
+func fitsIn(has, asks corev1.ResourceList) bool {
+	for name, amount := range asks {
+		if have := has[name]; have.Cmp(amount) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unspent is what the model has left: what the nodes have, less the pods that run or could, the reserve, and of each
+// consumer what it was granted or what its pods request, whichever is more. It may be negative.
+func unspent(w World, reserve corev1.ResourceList) corev1.ResourceList {
+	left, used := corev1.ResourceList{}, map[string]corev1.ResourceList{}
+	for _, n := range w.Nodes {
+		add(left, n.Status.Allocatable)
+	}
+	for _, p := range w.Pods {
+		starts := p.Spec.NodeName != ""
+		for _, n := range w.Nodes {
+			starts = starts || fitsIn(n.Status.Allocatable, requests(p))
+		}
+		consumer := p.Labels[labelPodOrigin]
+		switch {
+		case !starts:
+		case consumer == "":
+			subtract(left, requests(p))
+		default:
+			if used[consumer] == nil {
+				used[consumer] = corev1.ResourceList{}
+			}
+			add(used[consumer], requests(p))
+		}
+	}
+	subtract(left, reserve)
+	granted := w.Granted()
+	for id, list := range granted {
+		subtract(left, list)
+		for name, amount := range used[id] {
+			amount.Sub(list[name])
+			subtract(left, corev1.ResourceList{name: amount})
+		}
+		delete(used, id)
+	}
+	for _, list := range used {
+		subtract(left, list)
+	}
+	return left
+}
+
+// Whoever asks in whatever order, grants never exceed what there is; and what is offered is what is granted: a consumer
+// gets what its offer leaves it, and no more.
+func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
+	r, n := testkit.Cases(t, 100, 1500)
+	for try := range n {
+		consumers := []string{"munich", "turin", "rome"}[:1+r.IntN(3)]
+		w, c := randomCluster(r, consumers), randomConfig(r, consumers)
+		for range 25 {
+			at := r.IntN(len(consumers))
+			if len(w.Slices) > 0 && r.IntN(4) == 0 { // one is returned
+				w.Slices = w.Slices[1:]
+			}
+			left := c.Measure(w, c.Offers[at]).Lendable
+			for _, s := range w.Slices { // the consumer subtracts its own
+				if s.Labels[labelOrigin] == consumers[at] {
+					for name, amount := range s.Granted() {
+						has := left[name].DeepCopy()
+						has.Sub(amount)
+						left[name] = has
+					}
+				}
+			}
+			asks := atMost(r, 4, 8)
+			if r.IntN(3) == 0 { // all that is left
+				asks = left.DeepCopy()
+			}
+			maps.DeleteFunc(asks, func(_ corev1.ResourceName, amount resource.Quantity) bool { return amount.Sign() <= 0 })
+			s := waiting(consumers[at], asks)
+			v := c.Judge(w, s, Tenant{consumers[at], tenantActive})
+			require.Equal(t, fitsIn(left, asks), v.Granted, "try %d: offered %v asks %v: %s", try, show(left), show(asks),
+				v.Message)
+			if !v.Granted {
+				continue
+			}
+			s.Status.Resources = asks
+			s.Status.Conditions = append(s.Status.Conditions, sliceCondition{Type: conditionResources, Status: accepted})
+			w.Slices = append(w.Slices, s)
+			remains := unspent(w, c.Reserve)
+			for name := range asks {
+				amount := remains[name]
+				require.GreaterOrEqual(t, amount.Sign(), 0, "try %d: %s is oversold", try, name)
+			}
+		}
+	}
+}
+
+// The shares of all consumers are never more than the whole.
+func TestSharesAddUpToNoMoreThanTheWhole(t *testing.T) {
+	r, n := testkit.Cases(t, 500, 5000)
+	for range n {
+		weights, all := make([]int64, 1+r.IntN(100)), int64(0)
+		for i := range weights {
+			weights[i] = 1 + r.Int64N(1000)
+			all += weights[i]
+		}
+		for _, name := range []corev1.ResourceName{"cpu", "memory", gpu} {
+			whole := *resource.NewMilliQuantity(r.Int64N(1<<uint(1+r.IntN(60))), resource.DecimalSI)
+			if name != "cpu" {
+				whole = *resource.NewQuantity(r.Int64N(1<<uint(1+r.IntN(50))), resource.DecimalSI)
+			}
+			sum := resource.Quantity{}
+			for _, weight := range weights {
+				sum.Add(part(name, whole, weight, all))
+			}
+			require.LessOrEqual(t, sum.Cmp(whole), 0, "%s: %s of %s", name, sum.String(), whole.String())
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// isOffloaded reports whether Liqo created the pod for a consumer.
+func isOffloaded(pod *corev1.Pod) bool { return pod.Labels[labelManagedBy] == shadowPod }
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// requests are what the scheduler counts for the pod, and its place among the node's pods. While a resize in place is
+// under way it counts the larger of what was and what will be; after one that cannot be done, what is allocated.
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return all
+}
+
+// occupies reports whether the pod, with its requests, takes of what the usable nodes have: it runs on one of them, or
+// waits for the scheduler and can start on one of them when others end.
+func (w World) occupies(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
+	if ended(pod) {
+		return false
+	}
+	if pod.Spec.NodeName != "" {
+		_, runs := usable[pod.Spec.NodeName]
+		return runs
+	}
+	return len(pod.Spec.SchedulingGates) == 0 && w.hasNodeFor(pod, asks, usable)
+}
+
+// hasNodeFor reports whether the pod would start on one of the usable nodes if nothing else ran there.
+func (w World) hasNodeFor(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	return slices.ContainsFunc(w.Nodes, func(node *corev1.Node) bool {
+		if _, ok := usable[node.Name]; !ok || !covers(node.Status.Allocatable, asks) {
+			return false
+		}
+		_, repelled := scheduling.FindMatchingUntoleratedTaint(node.Spec.Taints, pod.Spec.Tolerations, isHard)
+		matches, err := affinity.Match(node)
+		return !repelled && matches && err == nil
+	})
+}
+
+// isHard reports whether the taint keeps pods away, and is more than a preference.
+func isHard(taint *corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }

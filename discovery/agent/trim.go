@@ -1,0 +1,78 @@
+package agent
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// trim keeps of an object only the fields that the agent reads: a cluster may have many pods.
+func trim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return trimPod(o), nil
+	case *corev1.Node:
+		return &corev1.Node{
+			ObjectMeta: meta(o.ObjectMeta), Spec: corev1.NodeSpec{Unschedulable: o.Spec.Unschedulable, Taints: o.Spec.Taints},
+			Status: corev1.NodeStatus{Allocatable: o.Status.Allocatable, Conditions: o.Status.Conditions},
+		}, nil
+	}
+	return object, nil
+}
+
+// trimPod keeps what says how much the pod requests, and, while it has no node, which nodes it can start on.
+func trimPod(o *corev1.Pod) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: meta(o.ObjectMeta),
+		Spec: corev1.PodSpec{
+			NodeName: o.Spec.NodeName, Containers: requestsOf(o.Spec.Containers),
+			InitContainers: requestsOf(o.Spec.InitContainers), Overhead: o.Spec.Overhead, Resources: o.Spec.Resources,
+		},
+		Status: corev1.PodStatus{
+			Phase: o.Status.Phase, Conditions: resizes(o.Status.Conditions),
+			ContainerStatuses:     allocated(o.Status.ContainerStatuses),
+			InitContainerStatuses: allocated(o.Status.InitContainerStatuses),
+		},
+	}
+	if o.Spec.NodeName == "" {
+		pod.Spec.SchedulingGates, pod.Spec.NodeSelector = o.Spec.SchedulingGates, o.Spec.NodeSelector
+		pod.Spec.Tolerations = o.Spec.Tolerations
+		if o.Spec.Affinity != nil {
+			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: o.Spec.Affinity.NodeAffinity}
+		}
+	}
+	return pod
+}
+
+func meta(o metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		Labels: o.Labels, DeletionTimestamp: o.DeletionTimestamp}
+}
+
+func requestsOf(containers []corev1.Container) (out []corev1.Container) {
+	for _, c := range containers {
+		out = append(out, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy,
+			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}})
+	}
+	return out
+}
+
+// allocated keeps what the kubelet has allocated to the containers.
+func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
+	for _, c := range containers {
+		if c.Resources != nil {
+			out = append(out, corev1.ContainerStatus{Name: c.Name, AllocatedResources: c.AllocatedResources,
+				Resources: &corev1.ResourceRequirements{Requests: c.Resources.Requests}})
+		}
+	}
+	return out
+}
+
+// resizes keeps the condition which says that a resize is deferred or infeasible.
+func resizes(conditions []corev1.PodCondition) (out []corev1.PodCondition) {
+	for _, c := range conditions {
+		if c.Type == corev1.PodResizePending {
+			out = append(out, c)
+		}
+	}
+	return out
+}
