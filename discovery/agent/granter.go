@@ -67,7 +67,8 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	}
 }
 
-// round answers all that wait. again asks for another one soon: something has changed meanwhile.
+// round answers all that wait, and ends early when a slice has changed since it was read. again asks for another round
+// soon: something has changed meanwhile.
 func (g *granter) round(ctx context.Context) (again bool, err error) {
 	world, objects, err := g.read(ctx)
 	if err != nil {
@@ -94,10 +95,11 @@ func (g *granter) round(ctx context.Context) (again bool, err error) {
 		verdict := config.Judge(world, s, tenant)
 		g.unsure[s.UID] = true
 		switch err := g.write(ctx, objects[n], verdict, config); {
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err): // nothing that we own will take effect on what was read
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+			// This answer takes no effect. The change may be another agent's grant, so what was read no longer says what is
+			// free.
 			delete(g.unsure, s.UID)
-			again = true
-			continue
+			return true, nil
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err): // was not written either
 			delete(g.unsure, s.UID)
 			refused = fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err)
