@@ -23,7 +23,8 @@ import (
 var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	"groupid": {Valid: fleet.ValidGroupID, Fault: nameFault("group", fleet.MaxGroupID)},
 	"per": {Valid: derive.ValidPer,
-		Fault: "got %q, want any, provider, or label: and the key of a label that offers have"},
+		Fault: "got %q, want any, provider, or label: and the key of a label that offers have and nodes get from them: " +
+			"none of kubernetes.io, node.kubernetes.io, liqo.io or liqo-autoscaler.io"},
 	"sizename": {Valid: fleet.ValidGroupID, Fault: nameFault("size", fleet.MaxGroupID)},
 	"hub":      {Valid: fleet.ValidHub, Fault: nameFault("hub", fleet.MaxHub)},
 }, map[string]string{

@@ -66,6 +66,9 @@ func TestBounds(t *testing.T) {
 		"min per group of none": {group("minPerGroup: 1"), "minPerGroup: is for derived groups"},
 		"per provider, and one named": {group("per: provider, provider: milan"),
 			"provider: is given, and per is provider"},
+		"per label that nodes do not get": {group("per: 'label:kubernetes.io/arch'"),
+			"per: got \"label:kubernetes.io/arch\", want any, provider, or label: and the key of a label that offers have and " +
+				"nodes get from them: none of kubernetes.io, node.kubernetes.io, liqo.io or liqo-autoscaler.io"},
 		"per label, and one named": {group("per: 'label:region', provider: milan"), ""},
 		"a provider named":         {group("provider: milan"), ""},
 		"sizes and a shape": {sized("shape: {cpu: 1, memory: 1Gi, pods: 1}"),

@@ -132,7 +132,7 @@ func TestTheCheapestByResourceAreKept(t *testing.T) {
 	perCPU.Prices = map[corev1.ResourceName]float64{"cpu": 0.03}
 	for want, spec := range map[string]fleet.GroupSpec{
 		"l-cpu":        base("l", PerProvider), // 2 CPUs: 0.06
-		"l-large-node": {ID: "l", Max: 3, Per: PerProvider, Sizes: []fleet.Size{{Name: "large", Shape: shape("16", "16Gi")}}},
+		"l-large-node": {ID: "l", Max: 3, Per: PerProvider, Sizes: []fleet.Size{{Name: "large", Shape: shape("8", "16Gi")}}},
 	} {
 		g := newWorld(perNode, perCPU).groups()
 		g.Max = 1
@@ -179,7 +179,10 @@ func TestID(t *testing.T) {
 func TestValidPer(t *testing.T) {
 	for per, valid := range map[string]bool{
 		"any": true, "provider": true, "label:topology.kubernetes.io/region": true, "label:": false, "label:a b": false,
-		"region": false, "": false,
+		"region": false, "": false, "label:region": true,
+		// nodes do not get these from their offer, so there would be no group, without a word
+		"label:kubernetes.io/arch": false, "label:node.kubernetes.io/instance-type": false, "label:liqo.io/site": false,
+		"label:liqo-autoscaler.io/zone": false,
 	} {
 		require.Equal(t, valid, ValidPer(per), per)
 	}

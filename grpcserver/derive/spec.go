@@ -19,10 +19,10 @@ const (
 	PerLabel    = "label:" // and the key of an offer's label
 )
 
-// ValidPer reports whether a group can be derived so.
+// ValidPer reports whether a group can be derived so. A label that nodes do not get from their offer makes no groups.
 func ValidPer(per string) bool {
 	key, label := strings.CutPrefix(per, PerLabel)
-	return per == PerAny || per == PerProvider || label && len(validation.IsQualifiedName(key)) == 0
+	return per == PerAny || per == PerProvider || label && len(NodeLabels(map[string]string{key: ""})) > 0
 }
 
 // NodeLabels are those of an offer's labels that its nodes carry in a derived group: not what Kubernetes, Liqo or we
