@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/template"
 )
 
-// Linger is how long a derived group stays listed without an offer: an offer that comes and goes is none of CA's
-// business. Meanwhile its room is nothing, so its max is its target size.
+// Linger is how long a derived group stays listed without an offer that can have a node of it: an offer that comes and
+// goes, or is full for a while, is none of CA's business. Meanwhile its room is nothing, so its max is its target size.
 const Linger = 30 * time.Minute
 
 // DefaultMax bounds the derived groups of a hub.
@@ -85,7 +85,7 @@ func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
 // IsDerived reports whether the spec stands for groups that are derived from the offers.
 func IsDerived(s fleet.GroupSpec) bool { return s.Per != "" && s.Per != PerAny }
 
-// forget drops what is no longer configured, and what nobody has offered for too long.
+// forget drops what is no longer configured, and what nobody has offered enough for in too long.
 func (g *Groups) forget(bases map[string]rung, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
@@ -156,7 +156,8 @@ func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 // least is the weight of a shape that weighs nothing.
 const least = 1e-6
 
-// wanted are the groups that the offers make, each once, the cheapest first.
+// wanted are the groups that the offers make, each once, the cheapest first. An offer that is smaller than a node of
+// the base makes none: it would take the place of one that can have nodes.
 func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*derived) {
 	candidates := m.Candidates()
 	type key struct{ base, value string }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
@@ -78,10 +79,22 @@ func (c *Candidate) room(shape []amount) int {
 	free := c.free()
 	for n := range shape {
 		if have, ok := free[shape[n].Name]; ok && shape[n].Want.Sign() > 0 {
-			most = min(most, int(have.AsApproximateFloat64()/shape[n].Want.AsApproximateFloat64()+1e-9))
+			most = min(most, times(have, shape[n].Want, most))
 		}
 	}
 	return max(most, 1)
+}
+
+// times is how many times an amount that is wanted is there, but not more than most. The quotient of floats may be one
+// too many.
+func times(have, want resource.Quantity, most int) int {
+	n := int(min(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9, float64(most)))
+	all := want.DeepCopy()
+	all.Mul(int64(n))
+	if all.Cmp(have) > 0 {
+		n--
+	}
+	return n
 }
 
 func (c Candidate) free() corev1.ResourceList {
@@ -119,14 +132,26 @@ func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
 	}
 }
 
-// Matching are the offers that the group may use when they have room, by what a node of it costs there.
+// Matching are the offers that the group may use when nothing of them is taken, by what a node of it costs there. An
+// offer that is smaller than one node is not among them.
 func Matching(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := judge(spec, candidates, nil, now)
 	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
 	for _, j := range slices.SortedStableFunc(q.best(q.choice(Rank{})), byPrice) {
-		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {
+		if j.filter == "" || q.isFull(j) {
 			matching = append(matching, j.candidate.Offer)
 		}
 	}
 	return matching
+}
+
+// Dearest is what a node costs on the most expensive offer that the group may use, or may use once it is large enough;
+// 0 when none has a price.
+func Dearest(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (most float64) {
+	for _, j := range judge(spec, candidates, nil, now).judged {
+		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {
+			most = max(most, j.price)
+		}
+	}
+	return most
 }

@@ -293,19 +293,25 @@ func TestCheapest(t *testing.T) {
 	}
 }
 
-// Matching are offers that are only full as well, the cheapest first.
+// Matching are offers that are only full as well, the cheapest first, and none that is smaller than a node. Dearest
+// counts those too.
 func TestMatching(t *testing.T) {
 	full := func(c *choice.Candidate) { c.Free = corev1.ResourceList{} }
 	taken := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
 	refuses := func(c *choice.Candidate) { c.Refusing = "no" }
 	expired := func(c *choice.Candidate) { c.Offer.Expires = &chooseAt }
+	small := func(c *choice.Candidate) { c.Offer.Lendable = amounts("cpu", "1", "memory", "64Gi", "pods", "500") }
+	lacks := func(c *choice.Candidate) { c.Offer.Lendable = amounts("memory", "64Gi", "pods", "500") }
+	candidates := []choice.Candidate{candidate("fits", 4), candidate("full", 2, full), candidate("taken", 1, taken),
+		candidate("refuses", 9, refuses), candidate("expired", 9, expired), candidate("small", 5, small),
+		candidate("lacks", 6, lacks), candidate("cheap", 3)}
 	var got []string
-	for _, o := range choice.Matching(chooseSpec, []choice.Candidate{candidate("fits", 4), candidate("full", 2, full),
-		candidate("taken", 1, taken), candidate("refuses", 1, refuses), candidate("expired", 1, expired),
-		candidate("cheap", 3)}, chooseAt) {
+	for _, o := range choice.Matching(chooseSpec, candidates, chooseAt) {
 		got = append(got, o.Provider)
 	}
 	require.Equal(t, []string{"taken", "full", "cheap", "fits"}, got)
+	require.Equal(t, 6.0, choice.Dearest(chooseSpec, candidates, chooseAt))
+	require.Zero(t, choice.Dearest(chooseSpec, nil, chooseAt))
 }
 
 func TestShortlistKeepsTheBestInOrder(t *testing.T) {

@@ -146,11 +146,11 @@ func (q *question) verdict(j judgement) Verdict {
 }
 
 // full reports whether a candidate that is full could take the shape.
-func (q *question) full() bool {
-	return slices.ContainsFunc(q.judged, func(j judgement) bool {
-		lendable := j.candidate.Offer.Lendable
-		return (j.filter == FilterFit || j.filter == FilterMaxNodes) && q.fits(lendable, nil)
-	})
+func (q *question) full() bool { return slices.ContainsFunc(q.judged, q.isFull) }
+
+// isFull reports whether the candidate could take the shape if nothing of it were taken, and cannot now.
+func (q *question) isFull(j judgement) bool {
+	return (j.filter == FilterFit || j.filter == FilterMaxNodes) && q.fits(j.candidate.Offer.Lendable, nil)
 }
 
 // fits reports whether the shape lacks nothing, as Lacks would say; free is all that is offered when it is nil.

@@ -1,0 +1,73 @@
+package derive
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+const gpu = "nvidia.com/gpu"
+
+func withGPUs(o market.Offer, n string) market.Offer {
+	o.Lendable = o.Lendable.DeepCopy()
+	o.Lendable[gpu] = resource.MustParse(n)
+	o.Free = o.Lendable
+	return o
+}
+
+func learning() fleet.GroupSpec {
+	spec := base("ml", PerProvider)
+	spec.Shape[gpu] = resource.MustParse("1")
+	return spec
+}
+
+// Fifty-five cheap providers without a GPU, or without enough CPUs, take the place of none of the five that can have
+// nodes of the group.
+func TestProvidersThatCanHaveNoNodeDisplaceNoneThatCan(t *testing.T) {
+	var able []string
+	w := newWorld()
+	for n := range 55 {
+		cheap := offer(fmt.Sprintf("cheap%02d", n), "north", 0.1)
+		if n%2 == 0 {
+			cheap = withGPUs(cheap, "4")
+			cheap.Lendable["cpu"] = resource.MustParse("1")
+		}
+		w.Offers = append(w.Offers, cheap)
+	}
+	for n := range 5 {
+		w.Offers = append(w.Offers, withGPUs(offer(fmt.Sprintf("gpu%d", n), "north", 2), "4"))
+		able = append(able, fmt.Sprintf("ml-gpu%d", n))
+	}
+	g := w.groups()
+	require.Equal(t, able, ids(g.Expand([]fleet.GroupSpec{learning()})))
+	require.Empty(t, g.Refused())
+}
+
+// A measured offer lacks what others use. Its group stays for as long as that of an offer that is away, and comes back.
+func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
+	free, full := withGPUs(offer("milan", "north", 2), "4"), offer("milan", "north", 2)
+	w := newWorld(free)
+	g := w.groups()
+	listed := func() []string { return ids(g.Expand([]fleet.GroupSpec{learning()})) }
+	require.Len(t, listed(), 1)
+	w.Offers, w.now = []market.Offer{full}, w.now.Add(Linger)
+	require.Len(t, listed(), 1)
+	w.now = w.now.Add(time.Second)
+	require.Empty(t, listed())
+	w.Offers = []market.Offer{free}
+	require.Len(t, listed(), 1)
+}
+
+// Holds leave less than a node of a provider that has enough for one: that is full, and no reason to have no group.
+func TestAProviderThatItsHoldsFillHasAGroup(t *testing.T) {
+	taken := withGPUs(offer("milan", "north", 2), "4")
+	taken.Free = corev1.ResourceList{}
+	require.Len(t, newWorld(taken).groups().Expand([]fleet.GroupSpec{learning()}), 1)
+}
