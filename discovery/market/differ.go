@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/conversion"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
@@ -19,16 +20,28 @@ const smallShare = 0.1
 // semantic compares amounts and times by what they mean; Kubernetes' own equalities panic at a time.Time.
 var semantic = conversion.EqualitiesOrDie(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }, time.Time.Equal)
 
-// differ reports whether readers must hear of the new market. A change of what is free that is small, and less than a
-// node of any group, is none: every other would be a write.
+// differ reports whether the new market must be published. A change of what is free is not published when it is small,
+// less than a node of any group, and takes no place from a group: every other change would be a write. Cluster
+// Autoscaler backs off from a group that has fewer places than it was told of, so a place that is lost is published.
 func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	if now.Dropped != old.Dropped || !reflect.DeepEqual(old.Findings, now.Findings) {
 		return true
 	}
 	return !slices.EqualFunc(old.Offers, now.Offers, func(a, b Offer) bool {
 		return a.sameTerms(b) && !moved(a.Free, b.Free, b.Lendable, groups) &&
-			!moved(a.Lendable, b.Lendable, b.Lendable, groups)
+			!moved(a.Lendable, b.Lendable, b.Lendable, groups) && !b.losesPlaces(a, groups, now.At)
 	})
+}
+
+// losesPlaces reports whether the offer has places for fewer nodes of some group than it had before.
+func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time) bool {
+	if semantic.DeepEqual(o.Free, before.Free) && semantic.DeepEqual(o.Lendable, before.Lendable) {
+		return false
+	}
+	places := func(g fleet.GroupSpec, o Offer) int {
+		return choice.Room(g, []choice.Candidate{o.Candidate()}, now)[o.Provider]
+	}
+	return slices.ContainsFunc(groups, func(g fleet.GroupSpec) bool { return places(g, o) < places(g, before) })
 }
 
 // sameTerms compares everything but amounts. The epoch is a fingerprint of the amounts too.

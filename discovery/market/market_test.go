@@ -353,22 +353,27 @@ func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	})
 }
 
-// What an agent measures moves all the time.
+// What an agent measures moves all the time. A place that is lost is published, and one that is found again is not
+// until the next write.
 func TestSmallChangesAreNotPublished(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
-		for _, cpu := range []string{"99", "97", "98.5"} { // less than a node, and than a tenth
-			w.set(func() { w.offers[0].Lendable = list(cpu, "200Gi") })
+		for _, each := range []struct {
+			cpu    string
+			writes int
+		}{
+			{"101", 1}, {"103", 1}, {"100.5", 1}, // less than a node, and than a tenth
+			{"99", 2}, {"100", 2}, {"99", 2}, // 24 places of 25
+			{"103", 3}, // a node
+		} {
+			w.set(func() { w.offers[0].Lendable = list(each.cpu, "200Gi") })
 			pass(4 * time.Second)
+			require.Equal(t, each.writes, w.written(), each.cpu)
 		}
-		require.Equal(t, 1, w.written())
-		w.set(func() { w.offers[0].Lendable = list("96", "200Gi") }) // a node
-		pass(4 * time.Second)
-		require.Equal(t, 2, w.written())
 		w.set(func() { w.groups = nil })
 		w.set(func() { w.offers[0].Lendable = list("80", "200Gi") }) // more than a tenth
 		pass(4 * time.Second)
-		require.Equal(t, 3, w.written())
+		require.Equal(t, 4, w.written())
 	})
 }
 

@@ -1,0 +1,62 @@
+package market
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+func amounts(cpu, memory string, more ...string) corev1.ResourceList {
+	list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory),
+		"pods": resource.MustParse("1000")}
+	for i := 0; i < len(more); i += 2 {
+		list[corev1.ResourceName(more[i])] = resource.MustParse(more[i+1])
+	}
+	return list
+}
+
+func whole(name string, price float64, has corev1.ResourceList) Offer {
+	return Offer{Name: name, Provider: name, Lendable: has, Free: has, Price: price}
+}
+
+// Of more offers than are published, those are kept on which a group can have nodes, and not the cheapest of all.
+func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
+	var offers []Offer
+	for n := range maxOffers + 50 {
+		offers = append(offers, whole(fmt.Sprintf("cpu%04d", n), 0.1, amounts("64", "256Gi")))
+	}
+	for n := range 5 {
+		offers = append(offers, whole(fmt.Sprintf("gpu%d", n), 2, amounts("64", "256Gi", "nvidia.com/gpu", "4")))
+	}
+	ml := fleet.GroupSpec{ID: "ml", Max: 9, Shape: amounts("8", "32Gi", "pods", "110", "nvidia.com/gpu", "1")}
+	now := time.Now()
+	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return []fleet.GroupSpec{ml}, nil }, now)
+	require.NoError(t, err)
+	require.NotZero(t, m.Dropped)
+	room := 0
+	for _, n := range choice.Room(ml, m.Candidates(), now) {
+		room += n
+	}
+	require.Equal(t, 20, room)
+}
+
+// A provider of 100 CPUs has room for two nodes of 8. A CPU more changes nothing; a CPU less leaves room for one node,
+// and Cluster Autoscaler must not go on asking for two.
+func TestALostPlaceIsPublishedHoweverSmallTheChange(t *testing.T) {
+	spec := fleet.GroupSpec{ID: "g", Max: 9, Shape: amounts("8", "32Gi", "pods", "110")}
+	of := func(free string) Market {
+		o := whole("p", 1, amounts("100", "400Gi"))
+		o.Free = amounts(free, "400Gi")
+		return Market{At: time.Now(), Offers: []Offer{o}}
+	}
+	for free, want := range map[string]bool{"17": false, "16": false, "15": true} {
+		require.Equal(t, want, differ(of("16"), of(free), []fleet.GroupSpec{spec}), free)
+	}
+}
