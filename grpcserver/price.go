@@ -2,7 +2,10 @@ package grpcserver
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -18,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
-// What a resource weighs in a price, per hour: what clouds ask for a virtual CPU and a GiB, in the proportion that
-// matters. Any other resource weighs as one GPU.
+// What a resource weighs in a price, per hour: what clouds ask for a virtual CPU and a GiB, of memory or of huge pages,
+// in the proportion that matters. Any other resource weighs as one GPU.
 const (
 	weightCPU   = 0.03
 	weightGiB   = 0.004
@@ -85,17 +88,21 @@ func (s *Server) rate() float64 {
 	return least
 }
 
-// Weight is what resources cost in an hour where nobody says what they do.
+// Weight is what resources cost in an hour where nobody says what they do. It is the same in each call and on each
+// processor, because it becomes part of what node groups are compared by: a sum of floats depends on its order, and
+// without rounding a processor may fuse a product with a sum.
 func Weight(resources corev1.ResourceList) (sum float64) {
-	for name, quantity := range resources {
-		switch n := quantity.AsApproximateFloat64(); name {
-		case corev1.ResourceCPU:
-			sum += n * weightCPU
-		case corev1.ResourceMemory:
-			sum += n / (1 << 30) * weightGiB
-		case corev1.ResourcePods, corev1.ResourceEphemeralStorage:
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		quantity := resources[name]
+		n := quantity.AsApproximateFloat64()
+		switch {
+		case name == corev1.ResourceCPU:
+			sum += float64(n * weightCPU)
+		case name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+			sum += float64(n / (1 << 30) * weightGiB)
+		case name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage:
 		default:
-			sum += n * weightOther
+			sum += float64(n * weightOther)
 		}
 	}
 	return sum

@@ -16,8 +16,10 @@ const unknownRoom = 1
 type figure struct {
 	// ceiling bounds the group's max by what is offered.
 	ceiling int
-	// price is that of the dearest offer that the group may use, per node and hour; 0 when there is none.
+	// price is that of the dearest offer that can have a node of the group, per node and hour; 0 when there is none.
 	price float64
+	// dearest is that of the dearest offer that the group may use, also of those that are too small for a node now.
+	dearest float64
 	// places are those that the offers have left, the cheapest first.
 	places []places
 }
@@ -58,7 +60,7 @@ func (s *Server) measure() {
 		if !g.read {
 			continue
 		}
-		f := figure{ceiling: g.seen.Target + room[g.id]}
+		f := figure{ceiling: g.seen.Target + room[g.id], dearest: choice.Dearest(g.spec, candidates, now)}
 		if !known {
 			f.ceiling = g.seen.Target + unknownRoom
 		}

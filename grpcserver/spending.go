@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,16 +12,19 @@ import (
 )
 
 // affords is how many more nodes the group's hard limits of spending allow, and what they may cost an hour altogether.
-// Nodes are reckoned at the price of the dearest of the places that they need; a place without a price costs nothing.
+// For each node at least the smallest amount of money is left: nothing would bound a node with less.
 func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
 	left = g.terms.Load().spec.Spending.Left(p.Cost, now)
-	switch {
-	case left == money.Unbounded:
+	if left == money.Unbounded {
 		return maxTarget, left
-	case left == 0:
-		return 0, 0
 	}
 	f, _ := s.figure(g.id)
+	return min(f.within(left), int(min(left, maxTarget))), left
+}
+
+// within is how many nodes may cost so much an hour altogether. Nodes are reckoned at the price of the dearest of the
+// places that they need; a place without a price costs nothing.
+func (f figure) within(left money.Money) (nodes int) {
 	seen := 0
 	for _, place := range f.places {
 		if place.nodes == 0 {
@@ -29,16 +33,16 @@ func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left m
 		seen += place.nodes
 		price := money.Of(place.price)
 		if price > 0 && int64(left/price) < int64(seen) {
-			return max(nodes, int(left/price)), left
+			return max(nodes, int(left/price))
 		}
 		nodes = seen
 	}
-	return maxTarget, left // other limits say how many there are
+	return maxTarget // other limits say how many there are
 }
 
 // maySpend refuses growth that would pass a hard limit of spending: ResourceExhausted, which none of our other refusals
 // is. Else it returns what each of the nodes may cost in an hour, 0 where nobody knows prices or nothing is bounded: no
-// more than the dearest place, so that others keep what is not needed.
+// more than the dearest offer, so that others keep what is not needed.
 func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64, err error) {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil || delta < 1 {
@@ -48,15 +52,15 @@ func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64,
 	nodes, left := s.affords(g, p, now)
 	if delta > nodes {
 		more := money.Money(0)
-		if left > 0 { // then there are places with a price
-			more = money.Of(f.placed(delta) * float64(delta))
+		if left > 0 {
+			more = max(money.Of(f.placed(delta)*float64(delta)), left+1)
 		}
 		return 0, status.Errorf(codes.ResourceExhausted, "increase node group %s: %s", g.id, sp.Refuses(p.Cost, more, now))
 	}
-	if left == money.Unbounded {
+	if left == money.Unbounded || f.dearest == 0 {
 		return 0, nil
 	}
-	return min(f.price, (left / money.Money(delta)).Float()), nil
+	return min(cmp.Or(f.price, f.dearest), (left / money.Money(delta)).Float()), nil
 }
 
 // placed is the price of the dearest place that n nodes need; of the dearest of all where there are not so many.

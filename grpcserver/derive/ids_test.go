@@ -1,0 +1,49 @@
+package derive
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// Ids are valid and always the same, and those of different parts differ, as far as five characters of a hash allow.
+func TestIDsAreValidAndDiffer(t *testing.T) {
+	r, n := testkit.Cases(t, 5000, 50000)
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	name := func(most int) string {
+		text := make([]byte, 1+r.IntN(most))
+		for i := range text {
+			text[i] = letters[r.IntN(len(letters))]
+		}
+		return strings.Trim(string(text), "-") + "x"
+	}
+	seen, clashes := map[string]string{}, 0
+	for range n {
+		parts := []string{name(24), name(62)}
+		if r.IntN(2) == 0 {
+			parts = append(parts, name(62))
+		}
+		id, key := ID(parts...), strings.Join(parts, "\x00")
+		require.True(t, fleet.ValidGroupID(id), "%q of %q", id, parts)
+		require.Equal(t, id, ID(parts...))
+		if was, ok := seen[id]; ok && was != key {
+			clashes++
+		}
+		seen[id] = key
+	}
+	require.LessOrEqual(t, clashes, 1, "of %d ids", n)
+}
+
+func TestIDsOfAwkwardValues(t *testing.T) {
+	seen := map[string]string{}
+	for _, value := range []string{"", "A", "a", "a.b", "_", strings.Repeat("Z", 63), "true", "9", "ä"} {
+		id := ID("base", value)
+		require.True(t, fleet.ValidGroupID(id), "%q", value)
+		require.NotContains(t, seen, id, "%q", value)
+		seen[id] = value
+	}
+}

@@ -1,0 +1,117 @@
+package grpcserver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// buyer is groups of one shape on a market that is exact, and from which nobody else takes.
+type buyer struct {
+	*testing.T
+	rand    *rand.Rand
+	groups  *fakeGroups
+	market  *fakeMarket
+	specs   []fleet.GroupSpec
+	numbers map[string]int
+	waits   bool // some instances choose only loops later
+	asked   int
+}
+
+func newBuyer(t *testing.T, r *rand.Rand, prices bool) *buyer {
+	b := &buyer{T: t, rand: r, groups: newFake(), market: &fakeMarket{}, numbers: map[string]int{}}
+	for n := range 1 + r.IntN(6) {
+		price := 1.0
+		if prices {
+			price += r.Float64()
+		}
+		b.market.nodes(fmt.Sprint("p", n), r.IntN(6), price)
+	}
+	for n := range 1 + r.IntN(4) {
+		b.specs = append(b.specs, spec(fmt.Sprint("g", n), 0, 100))
+	}
+	return b
+}
+
+// loop is one of Cluster Autoscaler's: it grows a group up to max. Then instances choose, and some that failed go.
+func (b *buyer) loop(c client) {
+	require.NoError(b, c.refresh())
+	g := b.specs[b.rand.IntN(len(b.specs))]
+	if delta := min(1+b.rand.IntN(4), c.max(g.ID)-c.target(g.ID)); delta > 0 {
+		b.asked += delta
+		require.NoError(b, c.increase(g.ID, int32(delta)))
+	}
+	for _, g := range b.specs {
+		b.groups.change(g.ID, func(l *fleet.Ledger) {
+			for _, e := range l.Entries {
+				if e.Offer == nil && e.Phase != fleet.Released && !(b.waits && b.rand.IntN(2) == 0) {
+					b.take(g, e)
+				}
+			}
+			l.Step(fleet.GroupInput{}, time.Now())
+		})
+	}
+}
+
+// take has an instance choose, and takes its node from the market.
+func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
+	b.numbers[g.ID]++
+	now, _ := b.market.current()
+	d := choice.Choose(g, market.Market{Offers: now.Offers}.Candidates(), nil,
+		choice.Rank{Name: g.ID, Number: b.numbers[g.ID]}, time.Now())
+	require.NotEmpty(b, d.Chosen, "what CA asked for within max cannot be had")
+	e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen}
+	b.market.set(func() {
+		for n := range b.market.Offers {
+			if o := &b.market.Offers[n]; o.Provider == d.Chosen {
+				o.Nodes++
+				o.Free = less(b.T, o.Free, g.Shape)
+			}
+		}
+	})
+}
+
+// less is what is left when a node has been taken; the test fails when there is not enough.
+func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
+	left := free.DeepCopy()
+	for name, each := range shape {
+		q := left[name]
+		q.Sub(each)
+		require.GreaterOrEqual(t, q.Sign(), 0, "%s is oversold", name)
+		left[name] = q
+	}
+	return left
+}
+
+// A CA that obeys the max that it is told, and grows one group in each loop, gets what it asks for.
+func TestMaxCanBeHad(t *testing.T) {
+	for name, c := range map[string]struct{ waits, prices bool }{
+		"all choose before the next loop": {},
+		"some choose loops later":         {waits: true},
+		"prices differ":                   {waits: true, prices: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, n := testkit.Cases(t, 10, 60)
+			asked := 0
+			for range n {
+				b := newBuyer(t, r, c.prices)
+				b.waits = c.waits
+				client := onMarket(t, b.groups, b.market, b.specs...)
+				for range 25 {
+					b.loop(client)
+				}
+				asked += b.asked
+			}
+			require.Greater(t, asked, n)
+		})
+	}
+}

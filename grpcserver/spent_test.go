@@ -1,0 +1,159 @@
+package grpcserver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// choose has each instance of a group that waits choose among the offers, as a scale-out does.
+func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*fleet.Entry) bool) {
+	f.change(group, func(l *fleet.Ledger) {
+		for _, e := range l.Entries {
+			if e.Phase == fleet.Ready || e.Phase == fleet.Failed || e.Phase == fleet.Released || !waits(e) {
+				continue
+			}
+			s := *e.Spec
+			s.Spending = s.Spending.UpTo(e.PriceCap)
+			d := choice.Choose(s, market.Market{Offers: offers}.Candidates(), nil, choice.Rank{}, time.Now())
+			if e.Phase = fleet.Failed; d.Chosen != "" {
+				e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen, Hourly: d.Verdicts[0].Price}
+			}
+		}
+		l.Step(fleet.GroupInput{}, time.Now())
+	})
+}
+
+// Of a limit of 1 an hour three nodes that are on their way for a third each leave a millionth. That bounds one node
+// more, and not two: a node with no bound could take any offer.
+func TestAMillionthLeftBoundsOneNode(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("cheap", 3, 0.3)
+	m.nodes("dear", 3, 5)
+	c := onMarket(t, f, m, spends("cpu", hourly(1)))
+	require.NoError(t, c.increase("cpu", 3))
+	m.nodes("unpriced", 5, 0)
+	require.NoError(t, c.refresh())
+	require.Equal(t, 4, c.max("cpu"))
+	err := c.increase("cpu", 2)
+	requireCode(t, codes.ResourceExhausted, err)
+	require.Equal(t, "increase node group cpu: spending.hourly.hard is 1 USD, what runs costs 0 an hour, what is on its "+
+		"way up to 0.999999, and 2e-06 more is asked for", status.Convert(err).Message())
+	require.NoError(t, c.increase("cpu", 1))
+	all := func(*fleet.Entry) bool { return true }
+	m.set(func() { m.Offers = m.Offers[:2] }) // the offer without a price has gone before they choose
+	choose(f, "cpu", m.Offers, all)
+	rate, _ := f.published("cpu").Cost.Rate()
+	require.Equal(t, 0.9, rate.Float())
+}
+
+// An offer that has a price is too small for a node now. It may become large enough before the instance chooses.
+func TestAnOfferThatIsTooSmallNowBoundsWhatANodeMayCost(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("dear", 0, 5)
+	m.nodes("unpriced", 1, 0)
+	c := onMarket(t, f, m, spends("cpu", hourly(3)))
+	require.NoError(t, c.refresh())
+	require.NoError(t, c.increase("cpu", 1))
+	require.Equal(t, 3.0, f.published("cpu").Cost.Reserved.Float())
+}
+
+// spender is a group with an hourly limit on a market whose prices and room change, and two servers of it.
+type spender struct {
+	*testing.T
+	rand    *rand.Rand
+	groups  *fakeGroups
+	market  *fakeMarket
+	spec    fleet.GroupSpec
+	clients []client
+	mixed   bool // there are offers without a price among the others
+}
+
+func newSpender(t *testing.T, r *rand.Rand, hard float64) *spender {
+	s := &spender{T: t, rand: r, groups: newFake(), market: &fakeMarket{}, spec: spends("cpu", hourly(hard)),
+		mixed: r.IntN(4) == 0}
+	s.spec.Max = 50
+	for n := range 1 + r.IntN(5) {
+		s.market.nodes(fmt.Sprint("p", n), r.IntN(6), s.price(n))
+	}
+	s.clients = []client{onMarket(t, s.groups, s.market, s.spec), onMarket(t, s.groups, s.market, s.spec)}
+	return s
+}
+
+// price is that of an offer. The first one always has one: the limit does not hold on a market without any price.
+func (s *spender) price(offer int) float64 {
+	if offer > 0 && s.mixed && s.rand.IntN(4) == 0 {
+		return 0
+	}
+	return 0.1 + s.rand.Float64()*4
+}
+
+// step does one thing of those that happen. A CA that obeys asks for no more than max.
+func (s *spender) step(obeys bool) {
+	c := s.clients[s.rand.IntN(2)]
+	switch s.rand.IntN(8) {
+	case 0:
+		s.market.set(func() {
+			n := s.rand.IntN(len(s.market.Offers))
+			o := &s.market.Offers[n]
+			o.Price, o.Lendable = s.price(n), times(int64(s.rand.IntN(7)), s.spec.Shape)
+			o.Free = o.Lendable
+		})
+	case 1:
+		require.NoError(s, c.refresh())
+	case 2: // a server starts again
+		s.clients[s.rand.IntN(2)] = onMarket(s.T, s.groups, s.market, s.spec)
+	case 3, 4:
+		delta := 1 + s.rand.IntN(5)
+		if obeys {
+			delta = min(delta, c.max("cpu")-c.target("cpu"))
+		}
+		if delta > 0 {
+			_ = c.increase("cpu", int32(delta)) // refused or not: the rate says whether it should have been
+		}
+	case 5, 6:
+		now, _ := s.market.current()
+		choose(s.groups, "cpu", now.Offers, func(*fleet.Entry) bool { return s.rand.IntN(3) > 0 })
+	case 7:
+		s.groups.change("cpu", func(l *fleet.Ledger) {
+			for _, e := range l.Entries {
+				if (e.Phase == fleet.Ready || e.Phase == fleet.Failed) && s.rand.IntN(3) == 0 {
+					e.Phase = fleet.Released
+				}
+			}
+			l.Step(fleet.GroupInput{}, time.Now())
+		})
+	}
+}
+
+// What has a price never passes the hourly limit, while prices and room change, nodes fail and are released, servers
+// start again, and what they know of the market is old.
+func TestHourlyLimitIsNeverPassed(t *testing.T) {
+	for name, obeys := range map[string]bool{"CA obeys max": true, "CA has an older max": false} {
+		t.Run(name, func(t *testing.T) {
+			r, n := testkit.Cases(t, 25, 250)
+			grown := 0
+			for try := range n {
+				hard := 1 + r.Float64()*20
+				s := newSpender(t, r, hard)
+				for range 50 {
+					s.step(obeys)
+					rate, _ := s.groups.published("cpu").Cost.Rate()
+					require.LessOrEqual(t, rate.Float(), hard+1e-6, "try %d", try)
+				}
+				grown += s.groups.called("grow")
+			}
+			require.Greater(t, grown, n, "instances are booked")
+		})
+	}
+}
