@@ -181,7 +181,7 @@ lines: ## count the lines of code, without tests, and in workflows the arrows be
 	@go run ./internal/tools/lines
 
 .PHONY: update
-update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/configuration.md, docs/metrics.md
+update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md
 	go test -count=1 ./workflows/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
 	go test -count=1 ./cmd/liqo-autoscaler -run 'TestDocumentedMetrics|TestSettingsOfCA' -update
 

@@ -21,8 +21,7 @@ func failureOf(provider string, err error) *fleet.Failure {
 	c, stage, text := code(err), "", err.Error()
 	var at *backend.StageError
 	if errors.As(err, &at) {
-		// How our own wait ended tells nobody anything.
-		if stage = string(at.Stage); c == fleet.CodeTimeout || c == fleet.CodeNoRoom {
+		if stage = string(at.Stage); c.Row().OfStage {
 			text = fmt.Sprintf("waiting for %s: %s", at.Stage, at.Message)
 		}
 	}
@@ -34,7 +33,8 @@ func code(err error) fleet.Code {
 	switch {
 	case errors.Is(err, backend.ErrFull):
 		return fleet.CodeNoCapacity
-	case isVerdict(err):
+	case errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrShort), errors.Is(err, backend.ErrInvalid),
+		errors.Is(err, backend.ErrConflict):
 		return fleet.CodeRefused
 	case errors.Is(err, backend.ErrNoRoom):
 		return fleet.CodeNoRoom
@@ -45,12 +45,6 @@ func code(err error) fleet.Code {
 	default:
 		return fleet.CodeInternal
 	}
-}
-
-// isVerdict reports whether trying the same again is pointless: the provider said no.
-func isVerdict(err error) bool {
-	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrShort) || errors.Is(err, backend.ErrFull) ||
-		errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrConflict)
 }
 
 // refused is the error of a step that its provider said no to; its third detail is the refusal, if the provider refuses
@@ -122,7 +116,7 @@ func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
 		return fleet.Cancelled, f
 	}
 	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || !app.NonRetryable() || f.Code == fleet.CodeInternal {
+	if !errors.As(err, &app) || !app.NonRetryable() || !f.Code.Row().Final {
 		return fleet.GaveUp, f
 	}
 	var details fleet.Failure

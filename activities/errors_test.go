@@ -65,6 +65,26 @@ func TestVerdictOf(t *testing.T) {
 	}
 }
 
+// The text of a stage that was not reached has the error that ended the wait, unless that was the end of our own wait.
+func TestTextOfAStageThatWasNotReached(t *testing.T) {
+	for err, want := range map[error]struct {
+		code fleet.Code
+		text string
+	}{
+		backend.ErrFull:        {fleet.CodeNoCapacity, "waiting for resources: cpu 1: no room at the provider"},
+		backend.ErrDenied:      {fleet.CodeRefused, "waiting for resources: cpu 1: denied by the provider"},
+		backend.ErrUnreachable: {fleet.CodeUnreachable, "waiting for resources: cpu 1: provider unreachable"},
+		errors.New("defect"):   {fleet.CodeInternal, "waiting for resources: cpu 1: defect"},
+		backend.ErrNoRoom:      {fleet.CodeNoRoom, "waiting for resources: cpu 1"},
+		context.Canceled:       {fleet.CodeTimeout, "waiting for resources: cpu 1"},
+	} {
+		stage := &backend.StageError{Stage: backend.StageResources, Message: "cpu 1", Err: err}
+		a := &activities.Activities{Backend: &world{verb: fails(stage)}, Entities: running()}
+		f := activities.FailureOf(ended(t, a.Return, activities.ReturnInput{Attempt: attempt("a-t0-1")}), "milan")
+		require.Equal(t, fleet.NewFailure(want.code, "milan", "resources", want.text), f)
+	}
+}
+
 // An operator who cancels reads what the step waited for.
 func TestACancelledStepTellsItsStage(t *testing.T) {
 	at := attempt("a-t0-1")

@@ -62,7 +62,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 		return a.notPeered(parent, c, budget, at, err)
 	case refusalIn(err) != nil:
 		return a.refusing(parent, c, budget, at, err)
-	case isVerdict(err):
+	case code(err).Row().Final:
 		return refused(failureOf(provider, err), err)
 	default:
 		c.judge(parent, errors.Is(err, backend.ErrUnreachable))

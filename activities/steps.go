@@ -237,7 +237,7 @@ func (a *Activities) pass(parent context.Context, provider string, limit limit, 
 	if limit.budget <= 0 {
 		return c.again(parent, f, laterAgain)
 	}
-	if isVerdict(err) {
+	if f.Code.Row().Final {
 		return refused(f, err)
 	}
 	c.judge(parent, errors.Is(err, backend.ErrUnreachable))

@@ -34,7 +34,7 @@ func toErrorInfo(f *fleet.Failure) *protos.InstanceErrorInfo {
 		f = fleet.NewFailure(fleet.CodeInternal, "", "", "failed without a recorded reason")
 	}
 	info := &protos.InstanceErrorInfo{ErrorCode: string(f.Code), ErrorMessage: f.Message, InstanceErrorClass: classOther}
-	if f.Code.OutOfResources() {
+	if f.Code.Row().Class == fleet.OutOfResources {
 		info.InstanceErrorClass = classOutOfResources
 	}
 	return info

@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -156,10 +155,10 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 
 // known is the code itself, or Internal for one that nobody has heard of.
 func known(code string) string {
-	if code == Busy || slices.Contains(fleet.Codes, fleet.Code(code)) {
+	if code == Busy {
 		return code
 	}
-	return string(fleet.CodeInternal)
+	return string(fleet.Code(code).Row().Code)
 }
 
 func stopped(ctx context.Context) bool {

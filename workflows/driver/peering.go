@@ -44,7 +44,7 @@ func meaning(a fleet.Answer) fleet.EventKind {
 	switch {
 	case a.State == fleet.HoldGranted:
 		return fleet.Done
-	case a.State == fleet.HoldReleased, a.Failure != nil && a.Failure.Code == fleet.CodeNoCapacity:
+	case a.State == fleet.HoldReleased, a.Failure != nil && a.Failure.Code.Row().Again:
 		return fleet.Again
 	default:
 		return fleet.Refused

@@ -50,6 +50,24 @@ func TestAGroupRemembersFailures(t *testing.T) {
 	}
 }
 
+// Only a provider that refused, could not be reached or ran out of time is remembered as one that failed.
+func TestAGroupRemembersOnlyCodesThatBlame(t *testing.T) {
+	for _, code := range fleet.Codes {
+		l := ledger(t)
+		changed := spec()
+		changed.Selection = &fleet.Selection{Failures: 1}
+		require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: changed}, t0))
+		require.NoError(t, operate(l, fleet.Grow, 1))
+		l.Step(fleet.GroupInput{}, t0)
+		e := l.Find(booked(1))
+		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 1,
+			Attempt: 2, Failure: fleet.NewFailure(code, "milan", "", "no"), Phase: fleet.Peering,
+			Offer: &fleet.Offer{Provider: "turin"}}}}, t0)
+		blamed := code == fleet.CodeRefused || code == fleet.CodeUnreachable || code == fleet.CodeTimeout
+		require.Equal(t, blamed, len(l.Failures) > 0, code)
+	}
+}
+
 // What is remembered has a bound: the last five of a provider, and three hours.
 func TestFailuresAreBounded(t *testing.T) {
 	l := ledger(t)

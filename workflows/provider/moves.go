@@ -92,7 +92,7 @@ func (p *State) failed(why *fleet.Failure, now time.Time) {
 	p.Failure = why
 	switch p.Phase {
 	case fleet.Establishing:
-		if !p.blameless() {
+		if p.rests() {
 			p.Failures++
 		}
 	case fleet.Removing: // what failed at once would fail at once again
@@ -102,10 +102,8 @@ func (p *State) failed(why *fleet.Failure, now time.Time) {
 	}
 }
 
-// blameless reports whether what failed last was our own cluster's fault: the provider needs no rest from us.
-func (p *State) blameless() bool {
-	return p.Failure != nil && p.Failure.Code == fleet.CodeNoRoom
-}
+// rests reports whether the provider needs a rest from us after what failed last.
+func (p *State) rests() bool { return p.Failure == nil || p.Failure.Code.Row().Rests }
 
 // enter begins a phase anew: what an earlier phase's workflow still reports is stale from here.
 func (p *State) enter(next fleet.PeeringPhase, ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {

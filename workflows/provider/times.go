@@ -34,7 +34,7 @@ func (p *State) elapse(now time.Time) {
 
 // coolOff is how long a provider rests whose peering has failed.
 func (p *State) coolOff() time.Duration {
-	if p.blameless() {
+	if !p.rests() {
 		return 0
 	}
 	d := coolOffFirst

@@ -1,0 +1,23 @@
+package grpcserver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// What CA files under its error class OutOfResources: another group may have what this one lacks.
+func TestErrorClassOfEveryCode(t *testing.T) {
+	for _, code := range append(fleet.Codes, "Newer") {
+		want := int32(classOther)
+		switch code {
+		case fleet.CodeNoOffer, fleet.CodeNoCapacity, fleet.CodeRefused, fleet.CodeSpending:
+			want = classOutOfResources
+		}
+		info := toErrorInfo(fleet.NewFailure(code, "", "", "no"))
+		require.Equal(t, want, info.GetInstanceErrorClass(), code)
+		require.Equal(t, string(code), info.GetErrorCode())
+	}
+}
