@@ -31,6 +31,8 @@ type Group struct {
 	Failed []string `json:"failed,omitempty"`
 	// Offers are what the group thinks of each offer, when the market could be read.
 	Offers []choice.Verdict `json:"offers,omitempty"`
+	// codes are those of the failures that are shown.
+	codes []fleet.Code
 }
 
 // Coming is an instance that is on its way.
@@ -75,6 +77,7 @@ func (g *Group) instances(w World, s fleet.Snapshot) {
 		switch {
 		case i.Phase == fleet.Failed && i.Failure != nil:
 			g.Failed = append(g.Failed, fmt.Sprintf("%s: %s: %s", i.Name, i.Failure.Code, i.Failure.Message))
+			g.codes = append(g.codes, i.Failure.Code)
 		case i.Counts && (i.Phase.Growing() || i.Phase == fleet.Pending):
 			c := Coming{Instance: i.Name, Phase: i.Phase, Provider: i.Provider}
 			if w.Waits != nil {
@@ -116,6 +119,7 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Ve
 	case blocked.Name != "":
 		return Verdict(blocked.Name), blocked.Message
 	case ca.backoff() != "":
+		g.codes = append(g.codes, fleet.Code(ca.ScaleUp.BackoffInfo.ErrorCode))
 		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()
 	case room == 0 && len(g.Offers) == 0:
 		return NoOffer, "there is no offer"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,6 +91,7 @@ func TestInstance(t *testing.T) {
 	require.Contains(t, text.String(), "instance x: Released\n  no node group lists it any longer\n")
 	require.Regexp(t, `(?m)^  \S+  scale-out \(attempt 1, \S+\): waiting for the node failed\n    Refused: `, text.String())
 	require.Regexp(t, `(?m)^  \S+  scale-in \(attempt 2, \S+\): the slice is returned$`, text.String())
+	require.Contains(t, text.String(), "\ncode Refused: "+fleet.CodeRefused.Row().Means+"\n  what to do: ")
 
 	for want, view := range map[string]fleet.InstanceView{
 		"instance x: Peering, attempt 1 on milan, waiting for tenant: none\n  node x-1, in this phase since ": {
@@ -105,5 +107,7 @@ func TestInstance(t *testing.T) {
 		require.NoError(t, explain.OfInstance("x", "std", &view, "tenant: none", nil).Text(&text))
 		require.Contains(t, text.String(), want)
 		require.Contains(t, text.String(), "Temporal has no history of it")
+		remedy := "\n  what to do: " + fleet.CodeNoOffer.Row().Remedy + "\n"
+		require.Equal(t, view.Failure != nil, strings.Contains(text.String(), remedy), text.String())
 	}
 }

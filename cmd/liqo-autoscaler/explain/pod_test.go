@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -191,8 +192,32 @@ node group std: NotAskedYet, target size 1 of 5
   it fits and may grow; Cluster Autoscaler has not asked for a node yet
   failed: std-a-1: Timeout: it took too long
   offer of milan: fits at price 0 USD
+code Timeout: A step used up its budget before it had reached the stage that the message names.
+  what to do: Find out why the stage is not reached; the instance goes on to the next provider by itself. See docs/operations.md#an-instance-does-not-become-ready
 not considered: namespace shop: forbidden
 `, text.String())
+}
+
+// The codes of all failures that are shown are explained, each once, and no code that CA alone knows.
+func TestThePodsPageExplainsEachCodeOnce(t *testing.T) {
+	failed := func(code fleet.Code) fleet.InstanceView {
+		return fleet.InstanceView{Name: "std-a-1", Phase: fleet.Failed, Failure: fleet.NewFailure(code, "", "", "no")}
+	}
+	for backoff, want := range map[string]string{
+		"SpendingLimit": "Refused Lost SpendingLimit", "Refused": "Refused Lost", "ofCA": "Refused Lost",
+	} {
+		w := world()
+		w.Groups[0].Instances = []fleet.InstanceView{failed(fleet.CodeRefused), failed(fleet.CodeLost),
+			failed(fleet.CodeRefused)}
+		w.Status = status("{status: Backoff, backoffInfo: {errorCode: "+backoff+"}}", 5)
+		var text bytes.Buffer
+		require.NoError(t, explain.OfPod(w).Text(&text))
+		var got []string
+		for _, m := range regexp.MustCompile(`(?m)^code (\w+): `).FindAllStringSubmatch(text.String(), -1) {
+			got = append(got, m[1])
+		}
+		require.Equal(t, want, strings.Join(got, " "), text.String())
+	}
 }
 
 // A group that weighs shows the sum and its parts, by what it has on each provider now.

@@ -3,10 +3,12 @@ package explain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // page collects lines; what providers and pods wrote cannot break the terminal.
@@ -19,6 +21,22 @@ func (p *page) line(depth int, format string, args ...any) {
 func (p *page) to(out io.Writer) error {
 	_, err := io.WriteString(out, p.String())
 	return err
+}
+
+// codes explains each code once, and prints what to do about it.
+func (p *page) codes(all []fleet.Code) {
+	for n, code := range all {
+		row := code.Row()
+		if row.Code != code || slices.Contains(all[:n], code) {
+			continue // a code of another version, or one that is explained above
+		}
+		p.line(0, "code %s: %s", code, row.Means)
+		remedy := row.Remedy
+		if row.Page != "" {
+			remedy += " See docs/" + row.Page
+		}
+		p.line(1, "what to do: %s", remedy)
+	}
 }
 
 // Text prints it for people.
@@ -48,6 +66,11 @@ func (p Pod) Text(out io.Writer) error {
 			t.line(1, "offer of %s: %s", o.Provider, o.Reason)
 		}
 	}
+	var codes []fleet.Code
+	for _, g := range p.Groups {
+		codes = append(codes, g.codes...)
+	}
+	t.codes(codes)
 	for _, note := range p.Notes {
 		t.line(0, "not considered: %s", note)
 	}
@@ -64,6 +87,10 @@ func (i Instance) Text(out io.Writer) error {
 	case i.Node != "":
 		t.line(1, "node %s, in this phase since %s", i.Node, i.Since.Format(time.RFC3339))
 	}
+	var codes []fleet.Code
+	if i.Failure != nil {
+		codes = append(codes, i.Failure.Code)
+	}
 	for _, r := range i.Records {
 		about := ""
 		if r.Attempt > 0 && r.Provider != "" {
@@ -73,6 +100,7 @@ func (i Instance) Text(out io.Writer) error {
 		t.line(1, "%s  %s%s: %s", r.At.Format("2006-01-02T15:04:05.000Z07:00"), kind, about, r.What)
 		if r.Failure != nil {
 			t.line(2, "%s: %s", r.Failure.Code, r.Failure.Message)
+			codes = append(codes, r.Failure.Code)
 		}
 		for _, o := range r.Offers {
 			t.line(2, "offer of %s: %s", o.Provider, o.Reason)
@@ -81,5 +109,6 @@ func (i Instance) Text(out io.Writer) error {
 	if len(i.Records) == 0 {
 		t.line(1, "Temporal has no history of it")
 	}
+	t.codes(codes)
 	return t.to(out)
 }
