@@ -42,11 +42,9 @@ kubectl; then create the account's kubeconfig, the credentials of an offer.`,
 		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
 			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
 			"milan.kubeconfig",
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return f.check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
 			if !fleet.ValidProviderID(liqoNamespace) || liqoNamespace == provider.Namespace {
 				return fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
 					liqoNamespace, provider.Namespace)

@@ -38,13 +38,16 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 		Example: "  liqo-autoscaler provider-access kubeconfig --consumer-id munich " +
 			"--server https://milan.example.com:6443 > milan.kubeconfig",
 		Args: cobra.NoArgs,
-		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
 			if at, err := neturl.Parse(server); err != nil || at.Scheme != "https" || at.Host == "" {
 				return errNoServer
 			}
+			return nil
+		},
+		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			admin, err := administrator(kubeconfig)
 			if err != nil {
 				return err

@@ -39,7 +39,8 @@ it at once. The old token stays valid until it expires. After that only the prov
 provider-access kubeconfig. Run this by hand or on a schedule.`,
 		Example: "  liqo-autoscaler provider-access renew --secret liqo-autoscaler/milan\n" +
 			"  liqo-autoscaler provider-access renew --file milan.kubeconfig --duration 720h",
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return r.check() },
 		RunE: brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			end, err := r.run(ctx)
 			if err != nil {
@@ -60,15 +61,19 @@ provider-access kubeconfig. Run this by hand or on a schedule.`,
 	return cmd
 }
 
-func (r renewal) run(ctx context.Context) (end time.Time, err error) {
-	switch {
-	case (r.file == "") == (r.secret == ""):
-		return end, errors.New("give --file or --secret")
-	case r.file != "":
-		return r.inFile(ctx)
-	default:
-		return r.inSecret(ctx)
+// check refuses flags that do not name exactly one kubeconfig.
+func (r renewal) check() error {
+	if (r.file == "") == (r.secret == "") {
+		return errors.New("give --file or --secret")
 	}
+	return nil
+}
+
+func (r renewal) run(ctx context.Context) (end time.Time, err error) {
+	if r.file != "" {
+		return r.inFile(ctx)
+	}
+	return r.inSecret(ctx)
 }
 
 // inFile replaces the whole file at once, so that nobody reads half of it.

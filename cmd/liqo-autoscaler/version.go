@@ -69,13 +69,17 @@ func newSetCurrentVersion(c *common) *cobra.Command {
 under way stay pinned to their version; its workers must stay until it is drained. You can run it again at any time.`,
 		Example: "  liqo-autoscaler temporal set-current-version --deployment-name liqo-autoscaler --wait 5m",
 		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if f.version.deployment == "" {
+				return errors.New("which workers: give --deployment-name")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v, err := f.version.of()
 			switch {
 			case err != nil:
 				return err
-			case v.DeploymentName == "":
-				return errors.New("which workers: give --deployment-name")
 			case f.unversioned:
 				v.BuildID = ""
 			}
