@@ -1,0 +1,106 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// firstColumn returns what stands in backquotes in the first column of the table with that head.
+func firstColumn(t *testing.T, path, head string) (names []string) {
+	t.Helper()
+	_, table, found := strings.Cut(document(t, path), head+"\n")
+	require.True(t, found, "%s has no table %s", path, head)
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// The runbook has every code with which an instance fails, and no other.
+func TestDocumentedFailureCodes(t *testing.T) {
+	var codes []string
+	for _, code := range fleet.Codes {
+		codes = append(codes, string(code))
+	}
+	assert.ElementsMatch(t, codes, firstColumn(t, "docs/alerts.md", "| code | means | what to do |"))
+}
+
+// docs/labels.md has every label, annotation and finalizer under our domain, and no other.
+func TestDocumentedLabels(t *testing.T) {
+	key := regexp.MustCompile(`^liqo-autoscaler\.io/[a-z-]+$`)
+	keys := []string{"liqo-autoscaler.io/worker-image"} // of the chart
+	require.Contains(t, document(t, charts[0]+"/templates/worker.yaml"), keys[0])
+	eachSource(t, func(_ string, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil && key.MatchString(text) {
+					keys = append(keys, text)
+				}
+			}
+			return true
+		})
+	})
+	slices.Sort(keys)
+	var named []string
+	for _, head := range []string{"| label | on | value |", "| annotation | on | value |", "| finalizer | on | meaning |"} {
+		for _, name := range firstColumn(t, "docs/labels.md", head) {
+			named = append(named, "liqo-autoscaler.io/"+name)
+		}
+	}
+	slices.Sort(named)
+	assert.Equal(t, slices.Compact(keys), slices.Compact(named))
+}
+
+// A search attribute that a document names is one that workflows set, and the chart's README names all of them.
+func TestDocumentedSearchAttributes(t *testing.T) {
+	named := regexp.MustCompile(`\bLiqo(?:Group|Instance|Provider|Phase|Hub|Node)\b`)
+	found := 0
+	for _, path := range documents(t) {
+		if path == "CHANGELOG.md" {
+			continue // it has those that are gone
+		}
+		for _, name := range named.FindAllString(document(t, path), -1) {
+			found++
+			assert.Contains(t, workflows.SearchAttributes, name, path)
+		}
+	}
+	require.NotZero(t, found)
+	for _, name := range workflows.SearchAttributes {
+		assert.Contains(t, document(t, charts[0]+"/README.md"), "`"+name+"`")
+	}
+}
+
+// make help lists every suite of e2e, and each suite that a document names exists.
+func TestDocumentedSuites(t *testing.T) {
+	makefile := document(t, "e2e/Makefile")
+	all := regexp.MustCompile(`(?m)^all: (.*)$`).FindStringSubmatch(makefile)
+	help := regexp.MustCompile(`(?m)^e2e: ## (.*)$`).FindStringSubmatch(document(t, "Makefile"))
+	require.NotNil(t, all)
+	require.NotNil(t, help)
+	for _, suite := range strings.Fields(all[1]) {
+		if suite != "harness" { // it is a part of the others
+			assert.Regexp(t, `\b`+suite+`\b`, help[1])
+		}
+	}
+	named := regexp.MustCompile(`make e2e SUITE=([a-z-]+)`)
+	found := 0
+	for _, path := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(document(t, path), -1) {
+			found++
+			assert.Regexp(t, `(?m)^`+m[1]+`:`, makefile, path)
+		}
+	}
+	require.Greater(t, found, 10)
+}
