@@ -41,7 +41,8 @@ type Options struct {
 	// SearchAttributes says whether workflows set search attributes; "" means searchattr.Auto.
 	SearchAttributes searchattr.Mode
 
-	// Slots bounds the nodes and peerings that this worker makes at once, and the removals; 0 means 200 and 100.
+	// Slots bounds the nodes and peerings that this worker makes at the same time; 0 means 200. Removals have as many
+	// slots, and at most 100.
 	Slots int
 	// DriverSlots bounds the drivers' workflow tasks, and their short activities, under way at once; 0 means 4.
 	DriverSlots int

@@ -33,7 +33,7 @@ var mishaps = []mishap{
 	{verb: "refuse", short: "Make a simulated provider refuse every node",
 		said:  "refuses: an instance that chooses it moves on at once",
 		knobs: sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
-	{verb: "fill", short: "Fill a simulated provider: it has less room than it offers",
+	{verb: "fill", short: "Fill a simulated provider: it has no room for a new node, although it offers some",
 		said: "has no room: it grants nothing new", full: true},
 	{verb: "heal", short: "Repair a simulated provider", said: "is well again"},
 }
