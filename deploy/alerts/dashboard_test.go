@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each panel asks for metrics that are documented, in expressions that Prometheus can parse, and panels do not overlap.
+// Each panel asks for metrics of one installation that are documented, in expressions that Prometheus can parse, and
+// panels do not overlap.
 func TestDashboard(t *testing.T) {
 	var board struct {
 		Panels []struct {
@@ -22,18 +23,33 @@ func TestDashboard(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(read(t, "deploy/helm/liqo-autoscaler/files/dashboard.json")), &board))
 	require.NotEmpty(t, board.Panels)
 	taken := map[[2]int]string{}
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$namespace", "la", "$group", "large")
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$namespace", "la", "$group", "large", "$job", "la-metrics",
+		"$task_queue", "liqo-autoscaler")
 	for n, p := range board.Panels {
 		require.Equal(t, n+1, p.ID, p.Title)
 		require.NotEmpty(t, p.Targets, p.Title)
 		for _, target := range p.Targets {
-			documented(t, metrics, variables.Replace(target.Expr))
+			expr := variables.Replace(target.Expr)
+			documented(t, metrics, expr)
+			ofOneInstallation(t, p.Title, expr)
 		}
 		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
 		for x := range p.GridPos.W {
 			at := [2]int{p.GridPos.X + x, p.GridPos.Y}
 			require.Empty(t, taken[at], "%s overlaps", p.Title)
 			taken[at] = p.Title
+		}
+	}
+}
+
+// ofOneInstallation checks that each selector of a panel has the variables with which the dashboard selects one
+// installation.
+func ofOneInstallation(t *testing.T, title, expr string) {
+	t.Helper()
+	for _, s := range selectors(t, expr) {
+		require.Subset(t, matchers(s), []string{`namespace="la"`, `job=~"la-metrics"`}, "%s: %s", title, s.Name)
+		if hasQueue(s.Name) {
+			require.Contains(t, matchers(s), `task_queue=~"liqo-autoscaler"`, "%s: %s", title, s.Name)
 		}
 	}
 }

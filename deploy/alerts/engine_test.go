@@ -35,8 +35,9 @@ func alertRules(t *testing.T) (all []rulefmt.Rule) {
 // fired is an alert that fires, and what it says.
 type fired struct{ name, summary string }
 
-// firing is what fires so many minutes after processes have begun to serve those samples, one a minute.
-func firing(t *testing.T, served map[string][]string, minutes int) (all []fired) {
+// firing returns what of a file of rules fires so many minutes after processes have begun to serve those samples, one
+// a minute. Nothing fires before.
+func firing(t *testing.T, file string, served map[string][]string, minutes int) (all []fired) {
 	t.Helper()
 	load := "load 1m\n"
 	for metric, series := range served {
@@ -51,22 +52,28 @@ func firing(t *testing.T, served map[string][]string, minutes int) (all []fired)
 		QueryFunc: rules.EngineQueryFunc(samples.QueryEngine(), samples.Storage()), Appendable: samples.Storage(),
 		Queryable: samples.Storage(), Context: t.Context(), Logger: slog.New(slog.DiscardHandler), Parser: promql,
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
-	}).LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, ruleFile)
+	}).LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, file)
 	require.Empty(t, errs)
 	for minute := range minutes + 1 {
+		require.Empty(t, all, "%d minutes before", minutes+1-minute)
 		now := time.Unix(int64(minute)*60, 0).UTC()
 		samples.WithSamplesTill(now, func(err error) { require.NoError(t, err) })
 		for _, g := range groups {
 			g.Eval(t.Context(), now)
+			all = append(all, active(t, g)...)
 		}
 	}
-	for _, g := range groups {
-		for _, r := range g.AlertingRules() {
-			require.NoError(t, r.LastError(), r.Name())
-			for _, a := range r.ActiveAlerts() {
-				if a.State == rules.StateFiring {
-					all = append(all, fired{r.Name(), a.Annotations.Get("summary")})
-				}
+	return all
+}
+
+// active returns the alerts of a group that fire.
+func active(t *testing.T, g *rules.Group) (all []fired) {
+	t.Helper()
+	for _, r := range g.AlertingRules() {
+		require.NoError(t, r.LastError(), r.Name())
+		for _, a := range r.ActiveAlerts() {
+			if a.State == rules.StateFiring {
+				all = append(all, fired{r.Name(), a.Annotations.Get("summary")})
 			}
 		}
 	}

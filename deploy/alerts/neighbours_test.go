@@ -1,0 +1,67 @@
+package alerts_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the chart replaces in the rules by the selectors of the release. TestRulesSelectOneRelease in deploy holds the
+// chart against the same texts.
+const (
+	anyJob   = `job=~".*"`
+	anyQueue = `task_queue=~"liqo-autoscaler(-.+)?"`
+)
+
+// application is one of several whose metrics are in the same Prometheus.
+type application struct {
+	target, queue string
+	foreign       bool // it is another Temporal application: only the metrics of the SDK are alike
+}
+
+var (
+	ours    = application{target: `namespace="la", job="la-metrics"`, queue: "liqo-autoscaler"}
+	billing = application{target: `namespace="la", job="billing"`, queue: "billing", foreign: true}
+	// west is an installation in another namespace, south one in the same, with a hub of its own.
+	west  = application{target: `namespace="west", job="la-metrics"`, queue: "liqo-autoscaler"}
+	south = application{target: `namespace="la", job="south-metrics"`, queue: "liqo-autoscaler-south"}
+)
+
+// serves returns samples of ours as that application has them.
+func (a application) serves(samples map[string][]string) map[string][]string {
+	as := strings.NewReplacer(`namespace="la"`, a.target, `task_queue="liqo-autoscaler`, `task_queue="`+a.queue)
+	served := map[string][]string{}
+	for metric, series := range samples {
+		for _, s := range series {
+			if !a.foreign || strings.HasPrefix(metric, "temporal_") {
+				served[metric] = append(served[metric], as.Replace(s))
+			}
+		}
+	}
+	return served
+}
+
+// together returns what all of them serve.
+func together(all ...map[string][]string) map[string][]string {
+	served := map[string][]string{}
+	for _, samples := range all {
+		for metric, series := range samples {
+			served[metric] = append(served[metric], series...)
+		}
+	}
+	return served
+}
+
+// rendered writes the rules as the chart renders them for our installation.
+func rendered(t *testing.T) (file string) {
+	t.Helper()
+	rules, err := os.ReadFile(ruleFile)
+	require.NoError(t, err)
+	here := strings.NewReplacer(anyJob, ours.target, anyQueue, `task_queue=~"liqo-autoscaler(-drivers|-making|-removing)?"`)
+	file = filepath.Join(t.TempDir(), "alerts.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(here.Replace(string(rules))), 0o600))
+	return file
+}

@@ -1,0 +1,43 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// ofRelease replaces the selectors in the rules' file, as deploy/alerts does, by those of a release. The queue is a
+// regular expression within a string of PromQL.
+func ofRelease(release, queue, rules string) string {
+	var lanes []string
+	for _, lane := range workflows.Lanes {
+		if lane != workflows.LaneEntities {
+			lanes = append(lanes, string(lane))
+		}
+	}
+	return strings.NewReplacer(`job=~".*"`, release, `task_queue=~"liqo-autoscaler(-.+)?"`,
+		`task_queue=~"`+queue+`(`+strings.Join(lanes, "|")+`)?"`).Replace(rules)
+}
+
+// The rules select the namespace, the task queues and, if the chart knows it, the job of the release.
+func TestRulesSelectOneRelease(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(chart, "files/alerts.yaml"))
+	require.NoError(t, err)
+	for queue, values := range map[string]string{
+		`liqo-autoscaler`:      "hub=default",
+		`liqo-autoscaler-east`: "hub=east",
+		`la\\.queue-east`:      `hub=east,temporal.taskQueue=la.queue`,
+	} {
+		rule := one[prometheusRule](t, render(t, "plaintext", "--set", "metrics.prometheusRule.enabled=true,"+values),
+			namespace, release)
+		var want prometheusRule
+		require.NoError(t, yaml.UnmarshalStrict([]byte(ofRelease(`namespace="`+namespace+`"`, queue, string(file))), &want.Spec))
+		require.Equal(t, want.Spec, rule.Spec, values)
+	}
+}
