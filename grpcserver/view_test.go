@@ -102,6 +102,22 @@ func TestLateOperationIsWaitedFor(t *testing.T) {
 	})
 }
 
+// A read that began before the last moment at which a lost operation may run does not prove its outcome, also when the
+// read ends after that moment.
+func TestAReadThatBeganTooEarlyLeavesTheGroupDirty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(&terms{spec: spec("cpu", 0, 10)})
+		g.lost(time.Now().Add(time.Second))
+		began := time.Now()
+		pass(3 * time.Second)
+		read := fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}
+		require.NoError(t, g.put(read, began))
+		require.True(t, g.isDirty())
+		require.NoError(t, g.put(read, time.Now()))
+		require.False(t, g.isDirty())
+	})
+}
+
 // A mutation between a lost one and its resolution is judged by the group, and does not make the group clean.
 func TestMutationOfADirtyGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {

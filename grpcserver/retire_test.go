@@ -1,0 +1,19 @@
+package grpcserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+)
+
+// An operation whose outcome is unknown may still book an instance, which would then belong to no group.
+func TestRemovedGroupStaysWhileAnOutcomeIsUnknown(t *testing.T) {
+	g := newGroup(&terms{spec: spec("cpu", 0, 10), retired: true})
+	require.NoError(t, g.put(fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}, time.Now()))
+	require.True(t, g.isGone())
+	g.lost(time.Now().Add(time.Hour))
+	require.False(t, g.isGone())
+}
