@@ -205,6 +205,44 @@ func TestAnAnswerThatIsRefused(t *testing.T) {
 	require.Equal(t, accepted, s.condition(conditionResources))
 }
 
+// A slice whose grant may yet take effect is answered before others that wait, or its room would be granted twice.
+func TestASliceWhoseAnswerIsUnknownIsAnsweredFirst(t *testing.T) {
+	c := newCluster()
+	lost := false
+	c.objects.PrependReactor("update", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if lost {
+			return false, nil, nil
+		}
+		lost = true
+		return true, nil, apierrors.NewTimeoutError("the answer is lost", 1)
+	})
+	g := c.granter(Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}},
+		World{Nodes: []*corev1.Node{node("a", amounts("1", "600Gi", "pods", "110"))}})
+	for n, consumer := range []string{"turin", "munich"} { // munich's would be the first by its namespace
+		c.tenant(t, consumer)
+		_, err := c.objects.Resource(sliceResource).Namespace("liqo-tenant-"+consumer).Create(t.Context(),
+			asking(consumer, n), metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = g.round(t.Context())
+		require.Equal(t, consumer == "turin", apierrors.IsTimeout(err), "%v", err)
+	}
+	require.Equal(t, map[string]string{"turin-000": accepted, "munich-001": denied}, c.answered(t))
+}
+
+// answered returns the conditions of all slices, by their names.
+func (c *cluster) answered(t *testing.T) map[string]string {
+	t.Helper()
+	list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	conditions := map[string]string{}
+	for i := range list.Items {
+		s, err := sliceOf(&list.Items[i])
+		require.NoError(t, err)
+		conditions[s.Name] = s.condition(conditionResources)
+	}
+	return conditions
+}
+
 // What a consumer asks for may be anything that the schema lets pass. It is denied, soon, and keeps nobody else waiting.
 func TestASliceThatCannotBeRead(t *testing.T) {
 	for _, amount := range []string{"1e1.5", "1e100000000"} {
@@ -223,14 +261,6 @@ func TestASliceThatCannotBeRead(t *testing.T) {
 			World{Nodes: []*corev1.Node{node("a", amounts("60", "600Gi", "pods", "110"))}})
 		_, err := g.round(t.Context())
 		require.NoError(t, err)
-		list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		got := map[string]string{}
-		for i := range list.Items {
-			s, err := sliceOf(&list.Items[i])
-			require.NoError(t, err)
-			got[s.Name] = s.condition(conditionResources)
-		}
-		require.Equal(t, map[string]string{"munich-000": denied, "turin-001": accepted}, got, amount)
+		require.Equal(t, map[string]string{"munich-000": denied, "turin-001": accepted}, c.answered(t), amount)
 	}
 }
