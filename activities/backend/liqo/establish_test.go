@@ -173,6 +173,22 @@ func TestEstablishForeign(t *testing.T) {
 	}
 }
 
+// A Tenant that another owner has created since the peering was begun is not changed.
+func TestEstablishLeavesANewForeignTenant(t *testing.T) {
+	t.Parallel()
+	keypair, _ := keys(t)
+	c := newClusters(t, []client.Object{tenantNS(peer), keypair}, []client.Object{tenantNS(me), tenantOf()})
+	p := c.peering(provider())
+	require.NoError(t, p.locateBoth(t.Context()))
+	h, err := p.readKeys(t.Context())
+	require.NoError(t, err)
+	before := dump(t, c)
+	_, _, err = p.ensureTenant(t.Context(), h)
+	require.ErrorIs(t, err, backend.ErrConflict)
+	require.ErrorContains(t, err, "somebody else")
+	require.Equal(t, before, dump(t, c))
+}
+
 func oldRenew() *authv1beta1.Renew {
 	return &authv1beta1.Renew{ObjectMeta: named(localNS, "controlplane-"+peer),
 		Status: authv1beta1.RenewStatus{AuthParams: &authv1beta1.AuthParams{}}}

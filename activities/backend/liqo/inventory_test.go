@@ -1,12 +1,20 @@
 package liqo
 
 import (
+	"context"
+	"reflect"
 	"testing"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
@@ -38,16 +46,54 @@ func TestList(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// Whoever may write Secrets somewhere must not thereby choose the credentials of our peering.
+// While the API server does not serve a kind, as while Liqo's CRDs are not installed, List fails: by an empty list the
+// comparison would count every node as lost.
+func TestListFailsWhileAKindIsNotServed(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []client.ObjectList{&authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{},
+		&corev1.NodeList{}} {
+		c := newClusters(t, peered(stampedNode()...), nil)
+		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{List: func(ctx context.Context, w client.WithWatch,
+			list client.ObjectList, opts ...client.ListOption) error {
+			if reflect.TypeOf(list) == reflect.TypeOf(missing) {
+				return apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "404 page not found", 0,
+					true)
+			}
+			return w.List(ctx, list, opts...)
+		}})
+		_, err := c.List(t.Context(), "")
+		require.ErrorContains(t, err, "list attempts", "%T", missing)
+	}
+}
+
+// One object that is being deleted is enough, in whichever order the kinds are listed.
+func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
+	t.Parallel()
+	for which := range stampedNode() {
+		objects := stampedNode()
+		now := metav1.Now()
+		objects[which].SetDeletionTimestamp(&now)
+		objects[which].SetFinalizers([]string{"example.com/held"})
+		c := newClusters(t, peered(objects...), nil)
+		found, err := c.List(t.Context(), "")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.True(t, found[0].Terminating, "%T", objects[which])
+	}
+}
+
+// An account that may write Secrets or Identities in another namespace does not choose the credentials of our peering.
 func TestPeersOfForeignNamespaces(t *testing.T) {
 	t.Parallel()
 	bait := &corev1.Secret{ObjectMeta: named("team-a", "anything", mine(), of("provider2"))}
 	bait.Annotations = map[string]string{backend.AnnotationCredentials: `{"secretRef":{"namespace":"kube-system","name":"admin","key":"conf"}}`}
 	over := &corev1.Secret{ObjectMeta: named("team-a", "over", mine(), of(peer))}
 	over.Annotations = bait.Annotations
+	identity := controlPlane(mine())
+	identity.Namespace, identity.Annotations = "team-a", bait.Annotations
 	ns := tenantNS(peer, mine())
 	ns.Annotations = map[string]string{backend.AnnotationCredentials: `{"kubeconfigFile":"provider1.kubeconfig"}`}
-	c := newClusters(t, []client.Object{bait, over, ns}, nil)
+	c := newClusters(t, []client.Object{bait, over, identity, ns}, nil)
 	peers, err := c.Peers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []fleet.Provider{known()}, peers)

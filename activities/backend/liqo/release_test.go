@@ -3,6 +3,7 @@ package liqo
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -51,6 +52,35 @@ func TestLeaveNotRevoked(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While the provider has our Tenant, only crd-replicator removes its finalizers.
+func TestFinalizersStayWhileTheTenantExists(t *testing.T) {
+	t.Parallel()
+	slice := longHeld(replicatorFinalizers + "resource")
+	c := newClusters(t, peered(slice), []client.Object{tenantNS(me), tenantOf(mine())})
+	p := c.peering(provider())
+	require.NoError(t, p.locateBoth(t.Context()))
+	require.NoError(t, p.releaseRevoked(t.Context(), slice))
+	require.True(t, exists(t, c.local, slice))
+	require.NotEmpty(t, slice.Finalizers)
+}
+
+func TestReleaseKeepsFinalizersOfOthers(t *testing.T) {
+	t.Parallel()
+	slice := longHeld("example.com/theirs", replicatorFinalizers+"resource")
+	c := newClusters(t, peered(slice), nil)
+	require.NoError(t, c.local.Get(t.Context(), keyOf(slice), slice))
+	require.NoError(t, c.peering(provider()).release(t.Context(), slice))
+	require.NoError(t, c.local.Get(t.Context(), keyOf(slice), slice))
+	require.Equal(t, []string{"example.com/theirs"}, slice.Finalizers)
+}
+
+// longHeld is a slice that has been terminating for an hour.
+func longHeld(finalizers ...string) *authv1beta1.ResourceSlice {
+	slice, since := accepted("2"), metav1.NewTime(time.Now().Add(-time.Hour))
+	slice.DeletionTimestamp, slice.Finalizers = &since, finalizers
+	return slice
 }
 
 func heldRest() []client.Object {

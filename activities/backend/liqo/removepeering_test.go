@@ -129,6 +129,19 @@ func TestUnpeerInUse(t *testing.T) {
 	}
 }
 
+// A slice that is created after the first check of the peering's use keeps the Identity.
+func TestIdentityStaysWhenASliceHasCome(t *testing.T) {
+	t.Parallel()
+	identity := controlPlane(mine())
+	c := newClusters(t, []client.Object{tenantNS(peer), identity, controlPlaneSecret(), established()}, nil)
+	p := c.peering(provider())
+	require.NoError(t, p.locate(t.Context()))
+	require.NoError(t, p.inUse(t.Context()))
+	require.NoError(t, c.local.Create(t.Context(), accepted("2")))
+	require.ErrorIs(t, p.deleteIdentity(t.Context(), identity), backend.ErrInUse)
+	require.True(t, exists(t, c.local, identity))
+}
+
 // One of our slices that only the provider still has is removed before its Tenant.
 func TestUnpeerRemovesOrphan(t *testing.T) {
 	t.Parallel()

@@ -92,6 +92,7 @@ func TestRestamp(t *testing.T) {
 	}{
 		"lost":                   {objects: []any{marked[0], lost}, id: someAttempt(1).InstanceID()},
 		"stamped":                {objects: []any{marked[0], marked[1]}, id: someAttempt(1).InstanceID()},
+		"virtual node is going":  {objects: []any{held(marked[0].DeepCopyObject().(client.Object)), lost}},
 		"not marked":             {objects: []any{running(), lost}},
 		"no virtual node":        {objects: []any{lost}},
 		"set by somebody":        {objects: []any{marked[0], stolen}, want: backend.ErrConflict, id: "aws:///i-1"},

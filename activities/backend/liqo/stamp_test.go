@@ -2,12 +2,15 @@ package liqo
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"testing"
 	"testing/synctest"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -111,4 +114,27 @@ func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, found[1].Stamped)
 	})
+}
+
+// A Node that was deleted and registered again since it was read is not stamped: the API server refuses the UID.
+func TestStampFailsWhenTheNodeWasReplaced(t *testing.T) {
+	t.Parallel()
+	read, now := readyNode("g-abc-1-1", "1"), readyNode("g-abc-1-1", "1")
+	read.UID, now.UID = "read", "now"
+	c := newClusters(t, []client.Object{now}, nil)
+	a := c.attempt(someAttempt(1))
+	a.local = interceptor.NewClient(c.watch, interceptor.Funcs{Patch: func(ctx context.Context, w client.WithWatch,
+		o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		data, err := patch.Data(o)
+		require.NoError(t, err)
+		var sent corev1.Node
+		require.NoError(t, json.Unmarshal(data, &sent))
+		if sent.UID != "" && sent.UID != now.UID {
+			return apierrors.NewConflict(corev1.Resource("nodes"), o.GetName(), errors.New("the UID differs"))
+		}
+		return w.Patch(ctx, o, patch, opts...)
+	}})
+	require.True(t, apierrors.IsConflict(a.stamp(t.Context(), read)))
+	require.NoError(t, c.local.Get(t.Context(), keyOf(now), now))
+	require.Empty(t, now.Spec.ProviderID)
 }
