@@ -142,7 +142,7 @@ func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	for i := range s.providers {
 		e, err := s.givenUp(instanceName(ids[0]), i+1)
 		require.NoError(t, err)
-		assert.NoError(t, names(e.failure, waiting, hangs.words))
+		assert.NoError(t, names(e.Failure, waiting, hangs.words))
 	}
 	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, waiting, hangs.words))
 }

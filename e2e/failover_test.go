@@ -98,7 +98,7 @@ func (r *run) named(id string, words ...string) error {
 		return err
 	}
 	fmt.Printf("FAILOVER %s: %s\n", r.t.Name(), e)
-	return names(e.failure, words...)
+	return names(e.Failure, words...)
 }
 
 // firstForgets waits until nothing owned by us is on the first provider, and nothing comes back. One that refuses lifts

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +31,10 @@ const ofTheMoment = "list kubeconfigs of "
 // nothingForbidden wants that our processes were never refused a right, other than mayBeRefused says: none of them says
 // so, and no API server does.
 func (s *stack) nothingForbidden() {
-	for _, name := range []string{"worker", "grpcserver"} {
-		log, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
+	logs := slices.Concat(s.logs["worker"], s.logs["grpcserver"])
+	require.GreaterOrEqual(s.t, len(logs), 2)
+	for _, path := range logs {
+		log, err := os.ReadFile(path)
 		require.NoError(s.t, err)
 		require.NotEmpty(s.t, log)
 		lines := slices.DeleteFunc(slices.Collect(bytes.Lines(log)), func(line []byte) bool {
@@ -41,7 +42,7 @@ func (s *stack) nothingForbidden() {
 				s.tooYoung(written(line))
 		})
 		if len(lines) > 0 {
-			s.t.Errorf("the %s lacks a right, %d lines of its log say, the first: %s", name, len(lines), lines[0])
+			s.t.Errorf("%s: %d lines name a permission that the process lacks, the first: %s", path, len(lines), lines[0])
 		}
 	}
 	for _, cluster := range append([]string{lab.Consumer}, s.lab.Providers...) {

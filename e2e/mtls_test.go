@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,16 +101,18 @@ func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudpr
 	steps.done("certificates rotated, and back")
 }
 
-// serverSays wants a line of the gRPC server's log that has all words.
+// serverSays wants a line of a gRPC server's log that has all words.
 func (s *stack) serverSays(words ...string) error {
-	log, err := os.ReadFile(filepath.Join(s.dir, "grpcserver.log"))
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(log)) {
-		if err = names(line, words...); err == nil {
-			return nil
+	for _, path := range s.logs["grpcserver"] {
+		log, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(log)) {
+			if names(line, words...) == nil {
+				return nil
+			}
 		}
 	}
-	return err
+	return fmt.Errorf("no gRPC server has logged a line with %q", words)
 }

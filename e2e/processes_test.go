@@ -56,7 +56,7 @@ func (s *stack) startTemporal(ctx context.Context) {
 	}))
 }
 
-// start starts one of our processes.
+// start starts one of our processes; the first of args is its subcommand.
 func (s *stack) start(name string, args ...string) *proc.Process {
 	s.t.Helper()
 	spec := proc.Spec{Name: name, Path: s.binary, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
@@ -66,6 +66,9 @@ func (s *stack) start(name string, args ...string) *proc.Process {
 	p, err := proc.Start(spec)
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
+	if role := args[0]; !slices.Contains(s.logs[role], p.Log) { // else it was started again
+		s.logs[role] = append(s.logs[role], p.Log)
+	}
 	return p
 }
 

@@ -42,15 +42,16 @@ type stack struct {
 	accounts  string   // folder of kubeconfigs, each of an account with the rights that deploy gives it
 	tokens    []string // in them
 
-	binary     string           // ours
-	off        string           // ours, too, whose clock can be off
-	temporal   string           // host:port
-	env        []string         // what our processes and the temporal CLI are told of it
-	production *temporal.Server // what runs there; nil: a dev server
-	servers    []string         // host:port of each grpcserver
-	health     []string         // host:port of their /readyz
-	server     *proc.Process    // the first of them
-	worker     *proc.Process    // the first, too
+	binary     string              // ours
+	off        string              // ours, too, whose clock can be off
+	temporal   string              // host:port
+	env        []string            // what our processes and the temporal CLI are told of it
+	production *temporal.Server    // what runs there; nil: a dev server
+	servers    []string            // host:port of each grpcserver
+	health     []string            // host:port of their /readyz
+	server     *proc.Process       // the first of them
+	worker     *proc.Process       // the first, too
+	logs       map[string][]string // paths of our processes' logs, by subcommand: "worker", "grpcserver"
 
 	gateways     bool         // peerings have a network
 	restarted    []time.Time  // API servers, see young
@@ -90,7 +91,8 @@ const envPodStart = "LIQO_AUTOSCALER_E2E_POD_START"
 // newStack builds and starts all of it. The test's end stops it again.
 func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, options ...func(*stack)) *stack {
 	t.Helper()
-	s := &stack{t: t, begun: time.Now(), dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", suite)}
+	s := &stack{t: t, begun: time.Now(), dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", suite),
+		logs: map[string][]string{}}
 	for _, option := range options {
 		option(s)
 	}
