@@ -56,9 +56,15 @@ func TestDevAndDemo(t *testing.T) {
 				`liqo_autoscaler_group_target_size{group="` + group + `"} 0`,
 				`liqo_autoscaler_step_duration_seconds_count{code="OK",step="Join"} 1`,
 				`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",method="NodeGroupIncreaseSize"} 1`,
-				`temporal_num_pollers{`,
 			} {
 				require.Contains(t, metrics, "\n"+line)
+			}
+			for _, series := range []string{ // by task queue, as the alerts and the dashboard select them
+				`temporal_num_pollers{[^}]*task_queue="liqo-autoscaler"`,
+				`temporal_activity_schedule_to_start_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-making"`,
+				`temporal_workflow_endtoend_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-drivers"`,
+			} {
+				require.Regexp(t, "\n"+series, metrics)
 			}
 			require.NotRegexp(t, `="[^"]*`+group+`-[0-9a-z]+-[0-9]+`, metrics, "an instance is a label")
 			keepAndReturn(ctx, t, c, d)
