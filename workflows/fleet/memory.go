@@ -36,6 +36,9 @@ const (
 	failuresFor  = 3 * time.Hour
 )
 
+// blames reports whether a failure speaks against its provider.
+func (f *Failure) blames() bool { return f != nil && f.Provider != "" && f.Code.Row().Blames }
+
 // failed remembers a failure of the provider that an instance has met, when the view tells a new one and the group
 // weighs them.
 func (l *Ledger) failed(before, f *Failure, now time.Time) {
@@ -43,7 +46,7 @@ func (l *Ledger) failed(before, f *Failure, now time.Time) {
 		l.Failures = nil
 		return
 	}
-	if f == nil || f.Provider == "" || !f.Code.Row().Blames || before != nil && *before == *f {
+	if !f.blames() || before != nil && *before == *f {
 		return
 	}
 	recent := map[string][]time.Time{f.Provider: {now}}
