@@ -49,9 +49,9 @@ func readChartSchemas(t *testing.T) (schemas []*chartSchema) {
 }
 
 var (
-	chartKey = regexp.MustCompile(`^([a-zA-Z]+(?:\[\])?(?:\.[a-z][a-zA-Z]*(?:\[\])?)+)(?:[:=].*)?$`)
-	setKey   = regexp.MustCompile(`--set(?:-string|-file)? '?([a-zA-Z.]+)=`)
-	fileName = regexp.MustCompile(`\.(crt|key|token|yaml|json|go|md)$`)
+	chartKey     = regexp.MustCompile(`^([a-zA-Z]+(?:\[\])?(?:\.[a-z][a-zA-Z]*(?:\[\])?)+)(?:[:=].*)?$`)
+	setKey       = regexp.MustCompile(`--set(?:-string|-file)? '?([a-zA-Z.]+)=`)
+	fileOrDomain = regexp.MustCompile(`\.(crt|key|token|yaml|json|go|md|io)$`)
 )
 
 // Every value of a chart that a document names is in the schema of a chart.
@@ -71,7 +71,7 @@ func TestDocumentedChartValues(t *testing.T) {
 			keyPath := strings.Split(strings.ReplaceAll(key, "[]", ""), ".")
 			of := slices.DeleteFunc(slices.Clone(schemas),
 				func(s *chartSchema) bool { return s.Properties[keyPath[0]] == nil })
-			if len(of) == 0 || fileName.MatchString(key) {
+			if len(of) == 0 || fileOrDomain.MatchString(key) {
 				continue // no key of a chart
 			}
 			found++

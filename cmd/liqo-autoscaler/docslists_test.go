@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // firstColumn returns what stands in backquotes in the first column of the table with that head.
@@ -26,15 +25,6 @@ func firstColumn(t *testing.T, path, head string) (names []string) {
 		names = append(names, m[1])
 	}
 	return names
-}
-
-// The runbook has every code with which an instance fails, and no other.
-func TestDocumentedFailureCodes(t *testing.T) {
-	var codes []string
-	for _, code := range fleet.Codes {
-		codes = append(codes, string(code))
-	}
-	assert.ElementsMatch(t, codes, firstColumn(t, "docs/alerts.md", "| code | means | what to do |"))
 }
 
 // docs/labels.md has every label, annotation and finalizer under our domain, and no other.
