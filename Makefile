@@ -46,7 +46,7 @@ watch: build ## watch `make run` live: node groups, instances, offers, last chan
 # tables for debuggers a test is linked in half the time. SQLite is C translated to Go, nothing but unsafe pointers: to
 # check each of them takes a third of the time of its tests.
 TESTFLAGS := -race -count=1 -parallel 8 -timeout 30m '-ldflags=-s -w' '-gcflags=modernc.org/...=-d=checkptr=0'
-PACKAGES := ./worker ./workflows/fleet ./...
+PACKAGES := ./worker ./internal/fleet ./...
 # Linking takes as long as the tests themselves: a binary that is up to date is not linked again.
 test test-all: TESTFLAGS += -toolexec '$(CURDIR)/internal/tools/keep-linked.sh $(BIN)/linked'
 # Temporal's SDK takes a workflow task of more than a second for a deadlock, and a busy machine is no deadlock.
@@ -61,11 +61,11 @@ test: temporal ## the fast tests, with the race detector; under three minutes
 .PHONY: test-all
 test-all: temporal ## the slow tests too, and a million steps of the explorer; under ten minutes
 	go test $(TESTFLAGS) $(PACKAGES)
-	go test -count=1 -timeout 30m ./workflows/fleet -run '^TestExplorer$$' -steps 1000000
+	go test -count=1 -timeout 30m ./internal/fleet -run '^TestExplorer$$' -steps 1000000
 
 .PHONY: test-ci
 test-ci: temporal $(BIN)/gotestsum # every test once; the last lines say how many tests ran, and which failed
-	go test -count=1 -timeout 30m ./workflows/fleet -run '^TestExplorer$$' -steps 1000000
+	go test -count=1 -timeout 30m ./internal/fleet -run '^TestExplorer$$' -steps 1000000
 	$(BIN)/gotestsum --format pkgname --packages '$(PACKAGES)' -- $(TESTFLAGS)
 
 .PHONY: everything
@@ -126,7 +126,7 @@ ifeq ($(SUITE),burst)
 else
 	set -o pipefail; go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./worker | tee /dev/stderr | grep '^BENCH'
 	set -o pipefail; go test -run '^$$' -bench . -benchtime 1x ./activities/backend/sim | tee /dev/stderr | grep '^BENCH'
-	set -o pipefail; go test -run '^$$' -bench 'List|Choose' -benchtime 2s ./discovery/server ./workflows/choice | tee /dev/stderr | grep '^BENCH'
+	set -o pipefail; go test -run '^$$' -bench 'List|Choose' -benchtime 2s ./discovery/server ./internal/fleet/choice | tee /dev/stderr | grep '^BENCH'
 	set -o pipefail; go test -run '^$$' -bench Renewals -benchtime 1x ./discovery/server | tee /dev/stderr | grep '^BENCH'
 endif
 
@@ -173,8 +173,8 @@ mutate: ## change the code at random, and list what no fast test notices: N=150 
 	@go run ./internal/tools/mutate -n $(N) -seed $(SEED)
 
 .PHONY: defects
-defects: ## make the mistakes of workflows/fleet/testdata/defects one at a time: the explorer must find each
-	go test ./workflows/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -timeout 1h -v
+defects: ## make the mistakes of internal/fleet/testdata/defects one at a time: the explorer must find each
+	go test ./internal/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -timeout 1h -v
 
 .PHONY: lines
 lines: ## count the lines of code, without tests, and in workflows the arrows between files
@@ -182,7 +182,7 @@ lines: ## count the lines of code, without tests, and in workflows the arrows be
 
 .PHONY: update
 update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md
-	go test -count=1 ./workflows/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
+	go test -count=1 ./internal/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
 	go test -count=1 ./cmd/liqo-autoscaler -run 'TestDocumentedMetrics|TestSettingsOfCA' -update
 
 .PHONY: verify

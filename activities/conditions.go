@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Conditions is what the last round of the comparison that this worker has run found wrong with providers. The zero

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 func look(t *testing.T, a *activities.Activities, task activities.Task) (fleet.Result, error) {

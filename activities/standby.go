@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
 // rankStandby judges which providers a group could keep peered, by the offers as they are now.

@@ -3,7 +3,7 @@ package discovery
 import (
 	"context"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Catalog is what Discover asks: which providers offer capacity now.

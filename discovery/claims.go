@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // claim is an offer whose cluster calls itself its provider. A cluster's id is what it says it is, so of two claims of

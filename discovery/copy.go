@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // CopyOffer is a deep copy, so that sources can hand out what they keep.

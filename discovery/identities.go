@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/lru"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 var errStillBusy = errors.New("its provider is still being identified; it serves as soon as that is done")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // NamedCatalog is a Catalog with a name for Problems. *Resolved is one.

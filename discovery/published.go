@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/jsonguard"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // PublishedName is the ConfigMap in a consumer's tenant namespace, on the provider, in which the provider's agent

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // described is what of `temporal workflow describe -o json` the suites look at.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/journal"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // givenUp returns why an attempt of an instance ended, in the words of the log: of the next attempt's line, or of the

@@ -3,7 +3,7 @@ package grpcserver
 import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass); they only change texts.

@@ -3,7 +3,7 @@ package grpcserver
 import (
 	"context"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Groups is the port to the durable node groups.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // notice is what there is to say of the terms to those who look at the group, not at this server.

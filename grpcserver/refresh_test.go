@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 func TestBeforeTheFirstLoad(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // configState is what became of the config. It is never changed once stored.

@@ -3,7 +3,7 @@ package grpcserver
 import (
 	"slices"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // isDerived reports whether the group is made of what is offered, so that nobody can give it another id.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // retire lets a group only shrink from now on. CA must go on seeing it while it has nodes: without their group they

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // One group that cannot be read costs CA nothing but that group: it keeps its last picture, and its max is its target.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // direct calls the server's methods in a synctest bubble, where time is fake.

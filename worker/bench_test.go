@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // BenchmarkBooking is what an IncreaseSize and a DeleteNodes cost: one update of a running group each, beside a bare

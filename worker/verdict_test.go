@@ -9,8 +9,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // unready gives a group that much patience with a Node whose provider is silent, and room for many instances.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // What callers can meet. Match with errors.Is; each is wrapped with what was wrong, where, and what to do.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Ours are the labels of all objects of a hub.

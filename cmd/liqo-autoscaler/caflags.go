@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // minProvision is CA's default for --max-node-provision-time.

@@ -148,7 +148,7 @@ func TestDocumentedTests(t *testing.T) {
 			found++
 		}
 		for _, story := range storyName.FindAllStringSubmatch(document(t, path), -1) {
-			require.FileExists(t, filepath.Join("../../workflows/fleet/testdata/stories", story[1]+".txt"), path)
+			require.FileExists(t, filepath.Join("../../internal/fleet/testdata/stories", story[1]+".txt"), path)
 		}
 	}
 	require.Greater(t, found, 300)

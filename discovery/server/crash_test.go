@@ -26,9 +26,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/postgres"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlite"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	kit "github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 const envStore, envDir = "DISCOVERY_TEST_STORE", "DISCOVERY_TEST_DIR"

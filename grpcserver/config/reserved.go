@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // reservedLabel returns why a group must not set this label, or "".

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Follow derives a server's first groups from its configured settings, and makes of what reads the config again one

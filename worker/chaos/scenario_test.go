@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/test/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 

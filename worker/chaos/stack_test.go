@@ -18,9 +18,9 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/test/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 

@@ -16,8 +16,8 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // run runs one activity through the interceptor, as a worker does.

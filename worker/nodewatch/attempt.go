@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // attempt is what is known of one attempt.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 const (

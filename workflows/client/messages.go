@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Messages delivers what activities and watchers tell the entities of a hub. Use one per process: see mailbox.

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Waiting is the step that a workflow has under way: the activity's name, and the stage that it waits for by its last

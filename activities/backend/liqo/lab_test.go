@@ -22,7 +22,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // The tests TestLab* need real Liqo: `make e2e SUITE=backend` brings up three clusters and runs them. Without a lab

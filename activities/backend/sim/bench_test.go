@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // BenchmarkNodes is 200 nodes joined and returned at once, in an empty world and in one of 1,000 nodes on 50 providers,

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Leftovers lists what only the provider has of us, see backend.Leftovers.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 func (r *Report) groups(in Installation) {

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Choices are the last decisions of a node group, oldest first.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Instance is where an instance is, and how it came there.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // page collects lines; what providers and pods wrote cannot break the terminal.

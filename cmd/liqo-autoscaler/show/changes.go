@@ -3,7 +3,7 @@ package show
 import (
 	"slices"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone, then the

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
 )
 
 // Screen is the live view of `status --watch` on a terminal.

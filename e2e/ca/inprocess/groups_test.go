@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // groups is the gRPC server's port over real ledgers, as the entities of Temporal serve it.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/comparison"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
 // compare is the comparison's round of each minute, as far as it judges providers: what is on one that is silent is lost

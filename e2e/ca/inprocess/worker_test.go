@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
 // work carries out the ledgers' commands, as Temporal and the worker do, until there is none; then it has the pods

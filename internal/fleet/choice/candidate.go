@@ -1,0 +1,157 @@
+package choice
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// Candidate is an offer with what is known to be taken of it.
+type Candidate struct {
+	Offer fleet.Offer `json:"offer"`
+	// Free is what is left after holds, as far as known; nil means all that is lendable. A resource that is missing in
+	// it is used up, so empty is not nil, in JSON neither.
+	Free corev1.ResourceList `json:"free"`
+	// Nodes is how many nodes hold a share of the offer, as far as known.
+	Nodes int `json:"nodes,omitempty"`
+	// Own is how many nodes of the group itself the provider has, Warm whether its peering is there, and Failures the
+	// Weight of what the group has met there lately.
+	Own      int     `json:"own,omitempty"`
+	Warm     bool    `json:"warm,omitempty"`
+	Failures float64 `json:"failures,omitempty"`
+	// Refusing is why the provider takes nothing from this cluster now, in words.
+	Refusing string `json:"refusing,omitempty"`
+	// Cordoned: an operator wants nothing new there.
+	Cordoned bool `json:"cordoned,omitempty"`
+}
+
+// CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
+func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
+	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero(),
+		Warm: state.Phase == fleet.Established || state.Phase == fleet.Lingering}
+	if state.Refusing != nil {
+		c.Refusing = state.Refusing.Reason
+	}
+	if state.Offer == nil {
+		return c
+	}
+	c.Free = o.Lendable.DeepCopy()
+	for name, whole := range state.Offer.Lendable {
+		if have, ok := c.Free[name]; ok {
+			whole.Sub(state.Free[name]) // what is taken
+			have.Sub(whole)
+			c.Free[name] = have
+		}
+	}
+	return c
+}
+
+// Take subtracts n nodes of a shape.
+func (c *Candidate) Take(n int, shape corev1.ResourceList) {
+	if n < 1 {
+		return
+	}
+	c.Nodes += n
+	if c.Free == nil {
+		c.Free = c.Offer.Lendable.DeepCopy()
+	}
+	for name, each := range shape {
+		if have, ok := c.Free[name]; ok {
+			for range n {
+				have.Sub(each)
+			}
+			c.Free[name] = have
+		}
+	}
+}
+
+// room is how many nodes of the shape a candidate that fits has places for: one at least, and at most 1,000.
+func (c *Candidate) room(shape []amount) int {
+	most := 1000
+	if c.Offer.MaxNodes > 0 {
+		most = min(most, c.Offer.MaxNodes-c.Nodes)
+	}
+	free := c.free()
+	for n := range shape {
+		if have, ok := free[shape[n].Name]; ok && shape[n].Want.Sign() > 0 {
+			most = min(most, times(have, shape[n].Want, most))
+		}
+	}
+	return max(most, 1)
+}
+
+// times is how many times an amount that is wanted is there, but not more than most. The quotient of floats may be one
+// too many.
+func times(have, want resource.Quantity, most int) int {
+	n := int(min(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9, float64(most)))
+	all := want.DeepCopy()
+	all.Mul(int64(n))
+	if all.Cmp(have) > 0 {
+		n--
+	}
+	return n
+}
+
+func (c Candidate) free() corev1.ResourceList {
+	if c.Free == nil {
+		return c.Offer.Lendable
+	}
+	return c.Free
+}
+
+// Room is how many more nodes of the group the candidates have places for, by provider.
+func Room(spec fleet.GroupSpec, candidates []Candidate, now time.Time) map[string]int {
+	room := map[string]int{}
+	q := judge(spec, candidates, nil, now)
+	for _, j := range q.judged {
+		if j.filter == "" {
+			room[j.candidate.Offer.Provider] = j.candidate.room(q.shape)
+		}
+	}
+	return room
+}
+
+// Place takes the cheapest places that the candidates have for n nodes of the group.
+func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
+	if n < 1 {
+		return
+	}
+	q := judge(spec, candidates, nil, now)
+	for j := range q.best(q.choice(Rank{Name: spec.ID})) {
+		if j.filter != "" || n == 0 {
+			return
+		}
+		taken := min(n, j.candidate.room(q.shape))
+		j.candidate.Take(taken, spec.Shape)
+		n -= taken
+	}
+}
+
+// Matching are the offers that the group may use when nothing of them is taken, by what a node of it costs there. An
+// offer that is smaller than one node is not among them.
+func Matching(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
+	q := judge(spec, candidates, nil, now)
+	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
+	for _, j := range slices.SortedStableFunc(q.best(q.choice(Rank{})), byPrice) {
+		if j.filter == "" || q.isFull(j) {
+			matching = append(matching, j.candidate.Offer)
+		}
+	}
+	return matching
+}
+
+// Dearest is what a node costs on the most expensive offer that the group may use, or may use once it is large enough;
+// 0 when none has a price.
+func Dearest(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (most float64) {
+	for _, j := range judge(spec, candidates, nil, now).judged {
+		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {
+			most = max(most, j.price)
+		}
+	}
+	return most
+}

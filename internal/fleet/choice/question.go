@@ -1,0 +1,174 @@
+package choice
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+)
+
+// question is what all candidates of a choice are judged by, and their judgements.
+type question struct {
+	spec     fleet.GroupSpec
+	shape    []amount
+	selector labels.Selector
+	broken   error // the selector cannot be used
+	refused  []string
+	now      time.Time
+	lowest   float64 // the lowest price of all that fit
+	judged   []judgement
+}
+
+// judgement is what orders a candidate among thousands. What is told of the few that are shown is in its verdict.
+type judgement struct {
+	candidate *Candidate
+	filter    Filter // the first that took it out; empty when it fits
+	price     float64
+	score     float64
+}
+
+func judge(spec fleet.GroupSpec, candidates []Candidate, refused []string, now time.Time) *question {
+	q := &question{spec: spec, shape: amountsOf(spec.Shape), selector: labels.Everything(), refused: refused, now: now,
+		lowest: MaxPrice, judged: make([]judgement, len(candidates))}
+	if spec.Selector != nil {
+		q.selector, q.broken = metav1.LabelSelectorAsSelector(spec.Selector)
+	}
+	for n := range candidates {
+		c, j := &candidates[n], &q.judged[n]
+		*j = judgement{candidate: c, price: price(&q.spec, &c.Offer, q.shape)}
+		j.filter = q.filter(c, j.price)
+		if j.filter == "" {
+			q.lowest = min(q.lowest, j.price)
+		}
+	}
+	for n := range q.judged {
+		q.weigh(&q.judged[n], candidates[n].Own)
+	}
+	return q
+}
+
+// filter is the first filter that takes the candidate out at its price; empty when it fits.
+func (q *question) filter(c *Candidate, price float64) Filter {
+	o := &c.Offer
+	switch {
+	case o.Expired(q.now):
+		return FilterExpired
+	case slices.Contains(q.refused, o.Provider):
+		return FilterRefused
+	case q.spec.Provider != "" && q.spec.Provider != o.Provider:
+		return FilterProvider
+	case c.Refusing != "":
+		return FilterRefusing
+	case c.Cordoned:
+		return FilterCordoned
+	case !q.selects(o):
+		return FilterSelector
+	}
+	return q.takes(c, price)
+}
+
+// takes is the first filter of what a selected offer costs and has free.
+func (q *question) takes(c *Candidate, price float64) Filter {
+	o := &c.Offer
+	switch {
+	case !compares(&q.spec, o):
+		return FilterCurrency
+	case !q.spec.Spending.Pays(price):
+		return FilterSpending
+	case !q.fits(o.Lendable, c.Free):
+		return FilterFit
+	case o.MaxNodes > 0 && c.Nodes >= o.MaxNodes:
+		return FilterMaxNodes
+	}
+	return ""
+}
+
+func (q *question) selects(o *fleet.Offer) bool {
+	return q.broken == nil && q.selector.Matches(labels.Set(o.Labels))
+}
+
+// reason is the filter's, in words; of a candidate that fits, what it costs.
+func (q *question) reason(c *Candidate, filter Filter) string {
+	o := c.Offer
+	switch filter {
+	case FilterExpired:
+		return "the offer expired at " + o.Expires.UTC().Format(time.RFC3339)
+	case FilterRefused:
+		return "it failed this instance before"
+	case FilterProvider:
+		return "the group is of provider " + q.spec.Provider
+	case FilterRefusing:
+		return "the provider refuses this cluster: " + c.Refusing
+	case FilterCordoned:
+		return "an operator cordoned the provider"
+	case FilterSelector:
+		if q.broken != nil {
+			return fmt.Sprintf("the group's selector cannot be used: %v", q.broken)
+		}
+		return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
+	case FilterCurrency:
+		return Incomparable(q.spec, o)
+	case FilterSpending:
+		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
+			q.spec.CurrencyOrDefault(), *q.spec.Spending.PerNode)
+	case FilterFit:
+		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
+	case FilterMaxNodes:
+		return fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
+	}
+	return fmt.Sprintf("fits at price %.6g %s", Price(q.spec, o), q.spec.CurrencyOrDefault())
+}
+
+// verdict is the judgement for the record.
+func (q *question) verdict(j judgement) Verdict {
+	o := j.candidate.Offer
+	v := Verdict{
+		Provider: o.Provider, Offer: o.Name, Epoch: o.Epoch, Fits: j.filter == "", Filter: j.filter,
+		Reason: q.reason(j.candidate, j.filter), Price: j.price, Score: j.score,
+	}
+	if v.Fits && q.spec.Selection != nil {
+		v.Parts = map[string]float64{}
+		for _, p := range q.parts(&j, j.candidate.Own) {
+			if p.weight > 0 {
+				v.Parts[p.name] = p.worth()
+			}
+		}
+		v.Reason += fmt.Sprintf(", score %.4g: %s", v.Score, inWords(v.Parts))
+	}
+	v.Reason = shorten.To(v.Reason, maxReason)
+	return v
+}
+
+// full reports whether a candidate that is full could take the shape.
+func (q *question) full() bool { return slices.ContainsFunc(q.judged, q.isFull) }
+
+// isFull reports whether the candidate could take the shape if nothing of it were taken, and cannot now.
+func (q *question) isFull(j judgement) bool {
+	return (j.filter == FilterFit || j.filter == FilterMaxNodes) && q.fits(j.candidate.Offer.Lendable, nil)
+}
+
+// fits reports whether the shape lacks nothing, as Lacks would say; free is all that is offered when it is nil.
+func (q *question) fits(offered, free corev1.ResourceList) bool {
+	for n := range q.shape {
+		if !q.shape[n].Fits(offered, free) {
+			return false
+		}
+	}
+	return true
+}
+
+func countFilters(judged []judgement) map[string]int {
+	counts := map[string]int{}
+	for _, j := range judged {
+		if j.filter != "" {
+			counts[string(j.filter)]++
+		}
+	}
+	return counts
+}

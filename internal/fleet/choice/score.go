@@ -1,0 +1,79 @@
+package choice
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// halfLatency is the latency, in milliseconds, that counts half.
+const halfLatency = 50
+
+// part is what speaks for a candidate in one respect, between 0 and 1.
+type part struct {
+	name          string
+	weight, value float64
+}
+
+// worth is what it counts in a score.
+func (p part) worth() float64 { return fourDigits(p.weight * p.value) }
+
+// parts are what speaks for a candidate where the group has own nodes.
+func (q *question) parts(j *judgement, own int) [6]part {
+	s, c := q.spec.Selection, j.candidate
+	cheap, warm, near, nodes := 1.0, 0.0, 0.0, float64(own)
+	if j.price > 0 {
+		cheap = q.lowest / j.price
+	}
+	if c.Warm {
+		warm = 1
+	}
+	if ms := float64(c.Offer.LatencyMilliseconds); ms > 0 {
+		near = 1 / (1 + ms/halfLatency)
+	}
+	return [...]part{{"price", s.Price, cheap}, {"warm", s.Warm, warm}, {"latency", s.Latency, near},
+		{"spread", s.Spread, 1 / (1 + nodes)}, {"pack", s.Pack, nodes / (1 + nodes)},
+		{"failures", s.Failures, 1 / (1 + c.Failures)}}
+}
+
+// fourDigits keeps what is the same for people the same for comparisons.
+func fourDigits(f float64) float64 { return math.Round(f*1e4) / 1e4 }
+
+// weigh scores a candidate that fits, where the group has own nodes.
+func (q *question) weigh(j *judgement, own int) {
+	if q.spec.Selection == nil || j.filter != "" {
+		return
+	}
+	sum := 0.0
+	for _, p := range q.parts(j, own) {
+		sum += p.worth()
+	}
+	j.score = fourDigits(sum)
+}
+
+func inWords(parts map[string]float64) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		words = append(words, fmt.Sprintf("%s %.4g", name, parts[name]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// counts reports whether the choice of one instance changes what speaks for the next one's.
+func counts(s *fleet.Selection) bool { return s != nil && (s.Spread > 0 || s.Pack > 0) }
+
+// failuresHalf is how long until a failure counts half as much.
+const failuresHalf = 30 * time.Minute
+
+// Weight is how much past failures count now: each once, and half as much every 30 minutes.
+func Weight(failures []time.Time, now time.Time) (sum float64) {
+	for _, at := range failures {
+		sum += math.Exp2(-max(0, now.Sub(at).Seconds()) / failuresHalf.Seconds())
+	}
+	return fourDigits(sum)
+}

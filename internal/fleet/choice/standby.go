@@ -1,0 +1,80 @@
+package choice
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// RankStandby judges which providers a group could keep peered, the best first: those that it holds, the best that fit,
+// and those that fit and are peered, some 20 in all. states are the providers' by id, and peers those with a peering of
+// ours: after a loss of all histories only that tells what there was. It computes only.
+func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[string]fleet.ProviderSnapshot,
+	peers []fleet.Provider, now time.Time) []fleet.StandbyRow {
+	var rows, unfit []fleet.StandbyRow
+	cold, seen := 0, map[string]bool{}
+	asked := judge(q.Spec, asPeered(candidates), nil, now)
+	for j := range asked.best(asked.choice(Rank{Name: q.Spec.ID})) {
+		id := j.candidate.Offer.Provider
+		row, held := standbyRow(q, j, states[id])
+		row.Warm = slices.ContainsFunc(peers, func(p fleet.Provider) bool { return p.ID == id })
+		enough := len(rows) >= MaxCandidates || !row.Warm && cold > q.Spec.Standby
+		if seen[id] || !held && (!row.Fits || enough) {
+			continue
+		}
+		seen[id] = true
+		if !row.Fits {
+			unfit = append(unfit, row)
+			continue
+		}
+		rows = append(rows, row)
+		if !row.Warm {
+			cold++
+		}
+	}
+	for _, h := range q.Held {
+		if !seen[h.Provider] {
+			unfit = append(unfit, fleet.StandbyRow{Offer: fleet.Offer{Provider: h.Provider},
+				State: states[h.Provider].Standby[h.Key]})
+		}
+	}
+	return append(rows, unfit...)
+}
+
+// asPeered are candidates as they would be as standbys.
+func asPeered(candidates []Candidate) []Candidate {
+	candidates = slices.Clone(candidates)
+	for n := range candidates {
+		candidates[n].Warm = true
+	}
+	return candidates
+}
+
+// standbyRow is what is known of one provider, and whether the group has a hold there.
+func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapshot) (row fleet.StandbyRow, held bool) {
+	row = fleet.StandbyRow{Offer: j.candidate.Offer, Price: j.price, Score: j.score, Offers: j.filter != FilterExpired,
+		Fits: j.filter == "" && takesStandby(state)}
+	n := slices.IndexFunc(q.Held, func(h fleet.Standby) bool { return h.Provider == j.candidate.Offer.Provider })
+	if n < 0 {
+		return row, false
+	}
+	row.State, row.Out = state.Standby[q.Held[n].Key], string(j.filter.excludes())
+	return row, true
+}
+
+// excludes is the filter itself when it says that a group may have no node at a provider, whatever it has free.
+func (f Filter) excludes() Filter {
+	switch f {
+	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency, FilterSpending:
+		return f
+	case FilterExpired, FilterRefused, FilterFit, FilterMaxNodes:
+	}
+	return ""
+}
+
+// takesStandby reports whether a hold there would be granted, as far as the provider has published.
+func takesStandby(s fleet.ProviderSnapshot) bool {
+	row := s.Phase.Row()
+	return !s.Standing.Closes() && (s.Phase == "" || row.Grants || row.Waits)
+}

@@ -1,0 +1,103 @@
+package comparison
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// maxRows bounds the rows that one entity is told in a round; the rest waits for the next one.
+const maxRows = 500
+
+// GroupDiffers holds one group's snapshot against what exists.
+func GroupDiffers(g fleet.Snapshot, found []fleet.Found) fleet.Differences {
+	d := fleet.Differences{Empty: true}
+	rows := make(map[string]fleet.InstanceView, len(g.Instances))
+	for _, row := range g.Instances {
+		rows[fleet.ObjectName(row.Name, row.Attempt)] = row
+	}
+	seen := map[string]bool{}
+	for _, f := range found {
+		if f.Attempt.Group != g.Group {
+			continue
+		}
+		d.Empty = false
+		name := f.Attempt.ObjectName()
+		seen[name] = true
+		row, booked := rows[name]
+		if agrees := booked && agrees(row, f); !agrees && len(d.Found) < maxRows {
+			d.Found = append(d.Found, f)
+		}
+	}
+	for _, row := range g.Instances {
+		if row.Phase == fleet.Ready && !seen[fleet.ObjectName(row.Name, row.Attempt)] && len(d.Missing) < maxRows {
+			d.Missing = append(d.Missing, row.Name)
+		}
+	}
+	return d
+}
+
+// agrees reports whether what exists of a booked instance is as its row says; one on its way is its driver's to judge.
+func agrees(v fleet.InstanceView, f fleet.Found) bool {
+	switch v.Phase {
+	case fleet.Ready:
+		return f.Slice && f.Virtual && f.Node && f.Whole() && f.Ready != v.NotReady
+	case fleet.Failed:
+		return false
+	default:
+		return true
+	}
+}
+
+// ProviderDiffers holds one provider's holds against what exists and against what the groups book. Peers are the
+// providers with one of our peerings.
+func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, found []fleet.Found,
+	peers []fleet.Provider) fleet.Differences {
+	peered := slices.ContainsFunc(peers, func(peer fleet.Provider) bool { return peer.ID == p.ID })
+	d := fleet.Differences{Remains: p.Phase == fleet.Absent && peered, Unpeered: lacksPeering(p, peered)}
+	exists := map[string]bool{}
+	for _, f := range found {
+		name := f.Attempt.ObjectName()
+		if f.Attempt.Provider.ID != p.ID {
+			continue
+		}
+		exists[name] = true
+		if !slices.Contains(p.Holds, name) && !f.Terminating && len(d.Unheld) < maxRows {
+			d.Unheld = append(d.Unheld, name)
+		}
+	}
+	needed := neededOf(p.ID, groups)
+	for _, key := range slices.Concat(p.Holds, slices.Sorted(maps.Keys(p.Standby))) {
+		if !exists[key] && !needed[key] && !needed[fleet.InstanceOfKey(key)] && len(d.Unused) < maxRows {
+			d.Unused = append(d.Unused, key)
+		}
+	}
+	return d
+}
+
+// neededOf are the keys that a provider's Ready instances and the groups' standbys hold, and the names of the instances
+// that may need any key.
+func neededOf(provider string, groups []fleet.Snapshot) map[string]bool {
+	needed := map[string]bool{}
+	for _, g := range groups {
+		for _, h := range g.Standby {
+			needed[h.Key] = h.Provider == provider
+		}
+		for _, row := range g.Instances {
+			switch settled := row.Phase == fleet.Ready && row.Provider != ""; {
+			case row.Phase == fleet.Failed:
+			case settled:
+				needed[fleet.ObjectName(row.Name, row.Attempt)] = row.Provider == provider
+			default:
+				needed[row.Name] = true
+			}
+		}
+	}
+	return needed
+}
+
+// lacksPeering reports whether a standby holds a peering that does not exist.
+func lacksPeering(s fleet.ProviderSnapshot, peered bool) bool {
+	return !peered && s.Phase == fleet.Established && len(s.Standby) > 0
+}

@@ -1,0 +1,254 @@
+package comparison_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
+)
+
+func leftSlice(instance string) fleet.Orphan {
+	return fleet.Orphan{UID: "uid-" + instance, What: "slice " + instance, Attempt: fleet.Attempt{Group: "a",
+		Instance: instance, Number: 2, Provider: fleet.Provider{ID: "milan"}}}
+}
+
+func leftPeering() fleet.Orphan {
+	return fleet.Orphan{UID: "uid-tenant", What: "Tenant", Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}
+}
+
+var milan = []fleet.Provider{{ID: "milan"}}
+
+// swept is a hub with group a, which runs and knows nothing, and an offer of milan.
+func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
+	of := comparison.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}},
+		Offers: []fleet.Offer{{Provider: "milan"}}, Found: []fleet.Found{{}}}
+	for _, c := range change {
+		c(&of)
+	}
+	return of
+}
+
+// An orphan is removed once sweeps in a row have seen it for ten minutes, and the peering only after the slices.
+func TestSweepIsPatient(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	var s comparison.Sweep
+	at := func(after time.Duration, got ...fleet.Orphan) (slices int, peering bool) {
+		s = s.After(swept(now.Add(after)), milan, "", got)
+		attempts, left := s.Removable("milan")
+		return len(attempts), left != nil
+	}
+	for _, c := range []struct {
+		after   time.Duration
+		got     []fleet.Orphan
+		slices  int
+		peering bool
+	}{
+		{0, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 0, false},
+		{5 * time.Minute, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 0, false},
+		{10 * time.Minute, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 1, false},
+		{15 * time.Minute, []fleet.Orphan{leftPeering()}, 0, true},
+		{20 * time.Minute, nil, 0, false}, // it did not answer
+		{25 * time.Minute, []fleet.Orphan{leftPeering()}, 0, false},
+	} {
+		slices, peering := at(c.after, c.got...)
+		require.Equal(t, c.slices, slices, "%s", c.after)
+		require.Equal(t, c.peering, peering, "%s", c.after)
+	}
+	s.Forget(leftPeering())
+	require.Empty(t, s.Orphans)
+}
+
+// What somebody may still want is never removed, however old it is.
+func TestSweepKeeps(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	row := func(number int) func(*comparison.Swept) {
+		return func(of *comparison.Swept) {
+			of.Groups[0].Instances = []fleet.InstanceView{{Name: "a-t0-1", Phase: fleet.Ready, Attempt: number}}
+		}
+	}
+	provider := func(p fleet.ProviderSnapshot) func(*comparison.Swept) {
+		return func(of *comparison.Swept) { p.ID, of.Providers = "milan", []fleet.ProviderSnapshot{p} }
+	}
+	foreign := leftSlice("a-t0-1")
+	foreign.Foreign = true
+	for name, c := range map[string]struct {
+		orphan fleet.Orphan
+		change func(*comparison.Swept)
+		kept   string
+	}{
+		"nobody knows it": {leftSlice("a-t0-1"), row(3), ""},
+		"of another cluster": {foreign, row(3),
+			"another cluster with this one's Liqo id has made it, or it does not say who has"},
+		"the instance's own": {leftSlice("a-t0-1"), row(2), "its instance is booked"},
+		"an attempt to come": {leftSlice("a-t0-1"), row(1), "its instance is booked"},
+		"the group is unknown": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups = nil },
+			"node group a does not run, or has no configuration yet"},
+		"the group recovers": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups[0].Spec = nil },
+			"node group a does not run, or has no configuration yet"},
+		"held": {leftSlice("a-t0-1"), provider(fleet.ProviderSnapshot{Phase: fleet.Established,
+			Holds: []string{"a-t0-1-2"}}), "its provider holds room for it"},
+		"held by another": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
+			of.Providers = []fleet.ProviderSnapshot{{ID: "milan", Holds: []string{"a-t0-2-2"}},
+				{ID: "turin", Holds: []string{"a-t0-1-2"}}}
+		}, ""},
+		"another instance": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
+			of.Groups[0].Instances = []fleet.InstanceView{{Name: "a-t0-2", Phase: fleet.Ready, Attempt: 1}}
+		}, ""},
+		"lists show nothing": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Found = nil }, ""},
+		"a peering that is over": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent}),
+			""},
+		"a peering in use": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Establishing}),
+			"the peering is in use"},
+		"a peering that is held": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent,
+			Holds: []string{"a-t0-1-1"}}), "the peering is in use"},
+		"a peering of a standby": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent,
+			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
+		"a peering of both": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent, Holds: []string{"a-t0-1-1"},
+			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
+		"a peering for good": {leftPeering(), func(of *comparison.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
+			"the offer says unpeer: never"},
+		"not offered": {leftPeering(), func(of *comparison.Swept) { of.Offers = nil }, "the provider is not offered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s comparison.Sweep
+			for n := range 4 {
+				s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery), c.change), milan, "", []fleet.Orphan{c.orphan})
+			}
+			require.Len(t, s.Orphans, 1)
+			require.Equal(t, c.kept, s.Orphans[0].Kept)
+		})
+	}
+}
+
+// A list that shows nothing at all is not believed before it has shown that for five minutes.
+func TestSweepDoubtsEmptyLists(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	var s comparison.Sweep
+	for n := range 3 {
+		s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery)), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	}
+	require.Empty(t, s.Orphans[0].Kept)
+	empty := func(of *comparison.Swept) { of.Found = nil }
+	s = s.After(swept(now.Add(3*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	require.Contains(t, s.Orphans[0].Kept, "not believed yet")
+	s = s.After(swept(now.Add(4*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
+	require.Empty(t, s.Orphans[0].Kept)
+}
+
+// Each sweep asks some providers, in turn; what was seen on the others stays.
+func TestSweepTakesTurns(t *testing.T) {
+	var offers []fleet.Offer
+	for n := range 120 {
+		offers = append(offers, fleet.Offer{Provider: fmt.Sprintf("p%03d", n)})
+	}
+	var s comparison.Sweep
+	seen := map[string]int{}
+	for n := range 12 {
+		asked, next := s.Asks(offers, []fleet.Provider{{ID: "p000"}})
+		require.LessOrEqual(t, len(asked), 50)
+		for _, p := range asked {
+			seen[p.ID]++
+		}
+		var got []fleet.Orphan
+		if n == 0 {
+			o := leftPeering()
+			o.Attempt.Provider.ID = asked[0].ID
+			got = append(got, o)
+		}
+		s = s.After(swept(time.Unix(int64(n)*300, 0)), asked, next, got)
+		if n == 1 {
+			require.Len(t, s.Orphans, 1, "p000 was not asked")
+		}
+	}
+	require.Len(t, seen, 120)
+	for id, times := range seen {
+		require.Equal(t, 5, times, id)
+	}
+}
+
+// Who is offered and peered with is asked once, in the order of the ids, and fifty are asked at once.
+func TestSweepAsksEachOnce(t *testing.T) {
+	for n, want := range map[int]string{49: "", 50: "", 51: "p50"} {
+		var offers []fleet.Offer
+		for i := range n {
+			id := fmt.Sprintf("p%02d", n-1-i)
+			offers = append(offers, fleet.Offer{Provider: id, Name: "one"}, fleet.Offer{Provider: id, Name: "other"})
+		}
+		asked, next := comparison.Sweep{}.Asks(offers, []fleet.Provider{{ID: "p03"}, {ID: "p01"}})
+		require.Len(t, asked, min(n, 50))
+		for i, p := range asked {
+			require.Equal(t, fmt.Sprintf("p%02d", i), p.ID)
+		}
+		require.Equal(t, want, next)
+	}
+}
+
+// Names are as long as they may be, and the rest is the provider's invention; twenty slices are removed at once.
+func TestSweepKnowsItsOwnNames(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 61, 1}, {10, 62, 0}} {
+		o := leftSlice(strings.Repeat("a", c.instance))
+		o.UID = strings.Repeat("x", c.uid)
+		require.Len(t, comparison.Sweep{}.After(swept(now), milan, "", []fleet.Orphan{o}).Orphans, c.kept, "%v", c)
+	}
+	var got []fleet.Orphan
+	for n := range 25 {
+		got = append(got, leftSlice(fmt.Sprintf("a-t0-%d", n+1)))
+	}
+	var s comparison.Sweep
+	for n := range 3 {
+		s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery)), milan, "", got)
+	}
+	attempts, _ := s.Removable("milan")
+	require.Len(t, attempts, 20)
+	attempts, _ = s.Removable("turin")
+	require.Empty(t, attempts)
+}
+
+// Of each liar as much is kept as of the others.
+func TestSweepIsFair(t *testing.T) {
+	var got []fleet.Orphan
+	asked := []fleet.Provider{{ID: "milan"}, {ID: "rome"}, {ID: "turin"}}
+	for _, p := range asked {
+		for n := range 50 {
+			o := leftSlice(fmt.Sprintf("a-t0-%d", n))
+			o.UID, o.Attempt.Provider.ID = fmt.Sprint(p.ID, n), p.ID
+			got = append(got, o)
+		}
+	}
+	kept := map[string]int{}
+	for _, o := range (comparison.Sweep{}.After(swept(time.Unix(2_000_000, 0)), asked, "", got)).Orphans {
+		kept[o.Attempt.Provider.ID]++
+	}
+	require.Equal(t, map[string]int{"milan": 34, "rome": 33, "turin": 33}, kept)
+}
+
+// One provider may say what it likes: it displaces nothing of the others, and the sweep stays small.
+func TestSweepOfALiar(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	long := leftSlice("a-t0-1")
+	long.What, long.UID = strings.Repeat("x", 1<<20), "long"
+	uid := leftSlice("a-t0-2")
+	uid.UID = strings.Repeat("x", 1<<20)
+	name := leftSlice(strings.Repeat("a", 1<<20))
+	name.UID = "name"
+	got := []fleet.Orphan{long, uid, name}
+	for n := range 1000 {
+		got = append(got, leftSlice(fmt.Sprintf("a-t1-%d", n)))
+	}
+	honest := leftSlice("a-t0-3")
+	honest.Attempt.Provider.ID = "turin"
+	asked := []fleet.Provider{{ID: "milan"}, {ID: "turin"}}
+	s := comparison.Sweep{}.After(swept(now), asked, "", append(got, honest))
+	require.Len(t, s.Orphans, 100)
+	require.Equal(t, "turin", s.Orphans[99].Attempt.Provider.ID)
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Less(t, len(raw), 64<<10)
+}

@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const machinePage = `# The machines
+
+Every phase change of an instance and of a peering, generated from the tables in ` + "`internal/fleet`" + ` by ` + "`make update`" + `.
+The comments of ` + "`machine.go`" + ` and ` + "`providertable.go`" + ` there define the events, and
+[architecture.md](architecture.md#the-machine) describes how the code applies the tables.
+
+A word on an arrow is an event, and brackets after the event contain a condition: ` + "`done [no hold]`" + ` is the move for the event
+` + "`done`" + ` while the condition ` + "`no hold`" + ` holds, and ` + "`done`" + ` alone is the move while none of its conditions holds. Only moves of a
+peering have conditions, and the first condition that holds decides:
+
+| condition | holds while |
+|---|---|
+| ` + "`refusing`" + ` | the provider refuses this cluster; each move with this condition also refuses the waiting holds |
+| ` + "`no hold`" + ` | the peering has no hold, so no node and no standby needs it |
+| ` + "`removable`" + ` | the peering has no hold, and its offer does not say ` + "`unpeer: never`" + ` |
+
+## Instance
+
+The main path: Cluster Autoscaler requests a node, the first provider makes it, and Cluster Autoscaler deletes it.
+
+%s
+All moves:
+
+%s
+## Peering
+
+The main path: the first hold starts the peering. After the last hold is released the peering waits for its linger time, and then it is
+removed.
+
+%s
+All moves:
+
+%s
+## Every phase and event
+
+Each column is an event, and each cell is the next phase, with its condition in brackets before it. The words after a semicolon are effects
+of the move. *stays* means that only the effects apply. A dash means that the event is ignored in this phase.
+
+`
+
+// Diagrams prints both machines as Mermaid state diagrams, the main path before all moves, and the tables after them.
+func Diagrams() string {
+	instance, peering := instanceArrows(), peeringArrows()
+	page := fmt.Sprintf(machinePage,
+		drawing(along(instance, "", "", "done", "done", "done", "done", "done", "deleted", "done", "done", "")),
+		drawing(instance),
+		drawing(along(peering, "", "", "acquired", "done", "emptied", "elapsed", "done [no hold]")),
+		drawing(peering))
+	return page + strings.TrimPrefix(strings.ReplaceAll("\n"+Matrix(), "\n# ", "\n### "), "\n")
+}
+
+// arrow is one move in a diagram. An empty from or to is the diagram's start or end.
+type arrow struct{ from, to, label string }
+
+func instanceArrows() []arrow {
+	all := []arrow{{to: string(Pending)}}
+	for _, r := range Machine {
+		for _, k := range EventKinds {
+			if m := r.Moves[k]; m.To != "" {
+				all = append(all, arrow{string(r.Phase), string(m.To), string(k)})
+			}
+		}
+	}
+	return append(all, arrow{from: string(Released)})
+}
+
+func peeringArrows() []arrow {
+	all := []arrow{{to: string(Absent)}}
+	for _, r := range PeeringMachine {
+		for _, e := range PeeringEvents {
+			m := r.Moves[e]
+			if m.To != "" {
+				all = append(all, arrow{string(r.Phase), string(m.To), string(e)})
+			}
+			for _, c := range m.conditions() {
+				all = append(all, arrow{string(r.Phase), string(c.to), fmt.Sprintf("%s [%s]", e, c.name)})
+			}
+		}
+	}
+	return all
+}
+
+// along returns the arrows of a path through all, from a phase and by these labels. It panics if the tables do not have
+// that path.
+func along(all []arrow, from string, labels ...string) (path []arrow) {
+	for _, label := range labels {
+		i := slices.IndexFunc(all, func(a arrow) bool { return a.from == from && a.label == label })
+		if i < 0 {
+			panic(fmt.Sprintf("the main path leaves %s by %q, and the table has no such move: correct the path", from, label))
+		}
+		path = append(path, all[i])
+		from = all[i].to
+	}
+	return path
+}
+
+// drawing returns the arrows as a diagram. It draws the moves between the same two phases as one arrow with all labels.
+func drawing(all []arrow) string {
+	var ends []arrow
+	labels := map[arrow][]string{}
+	for _, a := range all {
+		end := arrow{from: a.from, to: a.to}
+		if labels[end] == nil {
+			ends = append(ends, end)
+		}
+		labels[end] = append(labels[end], a.label)
+	}
+	var b strings.Builder
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	for _, end := range ends {
+		line := fmt.Sprintf("  %s --> %s: %s", orEdge(end.from), orEdge(end.to), strings.Join(labels[end], ", "))
+		b.WriteString(strings.TrimSuffix(line, ": ") + "\n")
+	}
+	return b.String() + "```\n"
+}
+
+func orEdge(phase string) string {
+	if phase == "" {
+		return "[*]"
+	}
+	return phase
+}

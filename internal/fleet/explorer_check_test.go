@@ -1,0 +1,392 @@
+package fleet_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
+)
+
+// picture is what the checks remember of a group from before a step.
+type picture struct {
+	epoch    string
+	next     int
+	revision int64
+	rows     []fleet.Instance
+}
+
+func (x *explorer) look(l *fleet.Ledger) picture {
+	p := picture{epoch: l.Epoch, next: l.NextSeq, revision: l.Revision}
+	for _, e := range l.Entries {
+		p.rows = append(p.rows, e.Instance)
+	}
+	return p
+}
+
+// checkLedger holds a group after a step against what it was: nothing but CA, a loss, the hour of a failed instance or
+// a history that went back makes an instance stop counting (I1, I3), and nothing books one.
+func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
+	if before.epoch != l.Epoch {
+		return
+	}
+	if before.next != l.NextSeq {
+		x.violates("a step of %s booked an instance", l.Group)
+	}
+	if l.Revision < before.revision {
+		x.violates("%s begins anew under its own epoch %s", l.Group, l.Epoch)
+	}
+	for _, e := range l.Entries {
+		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
+		starting := l.Commands.Find(e.Driver.Start) != nil // an order would overtake the start
+		if known && e.Leaving && e.Driver.Told.Deleted == starting {
+			x.violates("the driver of %s does not hear that it was deleted", e.Name)
+		}
+	}
+	for _, e := range l.Entries {
+		was, released := x.over[e.Name]
+		if released && e.Counts() && was.epoch == l.Epoch && x.now.Sub(was.at) < time.Hour {
+			x.violates("%s takes %s back, which it has released", l.Group, e.Name)
+		}
+	}
+	for _, was := range before.rows {
+		e := l.Find(was.Name)
+		if was.Phase == fleet.Released || e == nil {
+			x.over[was.Name] = over{l.Epoch, x.now}
+		}
+		name := was.Name
+		if !was.Counts() || e != nil && e.Counts() || x.released[name] || x.harmed[name] || x.mode >= modeTerminate {
+			continue
+		}
+		if was.Phase != fleet.Failed || x.now.Sub(was.Since) < time.Hour {
+			x.violates("%s in %s stopped counting for no reason", name, was.Phase)
+		}
+	}
+}
+
+// checkOperation holds an operation against what it promises (I1, I2, I4, I7).
+func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c call, err error) {
+	if err != nil {
+		if before.epoch == l.Epoch && l.Target() != target {
+			x.violates("a refused %s changed the target", c.verb)
+		}
+		return
+	}
+	grown := l.NextSeq - before.next
+	if again := x.operations[c.request.Operation.ID]; again && c.verb != fleet.Configure && x.mode < modeTerminate &&
+		l.Target() != target {
+		x.violates("%s %s ran twice", c.verb, c.request.Operation.ID)
+	}
+	x.operations[c.request.Operation.ID] = true
+	for _, e := range l.Entries[len(l.Entries)-grown:] {
+		name := e.Name
+		if x.names[name] {
+			x.violates("the name %s is given twice", name)
+		}
+		if !fleet.EpochBefore(l.Epoch, fleet.NewEpoch(x.now)) {
+			x.violates("%s is booked within the second of its epoch", name)
+		}
+		x.names[name] = true
+	}
+	x.checkShrink(before, l, c)
+	taken := 0
+	for _, was := range before.rows {
+		if e := l.Find(was.Name); was.Counts() && e != nil && !e.Counts() {
+			taken++
+			x.released[was.Name] = true
+		}
+		if slices.Contains(c.request.Names, was.Name) {
+			x.released[was.Name] = true
+		}
+	}
+	for _, name := range c.request.Names {
+		x.released[name] = true
+	}
+	if l.Target() != target+grown-taken || c.verb == fleet.Grow && grown != 0 && grown != c.request.Delta {
+		x.violates("%s of %d: target %d -> %d", c.verb, c.request.Delta, target, l.Target())
+	}
+}
+
+// checkShrink holds a shrink against I4: it takes back as many as it can of those that are still to come, the youngest.
+func (x *explorer) checkShrink(before picture, l *fleet.Ledger, c call) {
+	if c.verb != fleet.Shrink || before.epoch != l.Epoch || before.revision == l.Revision {
+		return
+	}
+	left := c.request.Delta
+	for _, was := range slices.Backward(before.rows) {
+		if !was.Counts() || was.Registered || was.Phase == fleet.Ready {
+			continue
+		}
+		e := l.Find(was.Name)
+		if taken := e == nil || !e.Counts(); taken != (left > 0) {
+			x.violates("a shrink by %d takes %s back: %v", c.request.Delta, was.Name, taken)
+		}
+		left--
+	}
+}
+
+func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
+	s := l.Snapshot(x.now)
+	if old, ok := r.memo.(fleet.Snapshot); ok && old.Position() == s.Position() {
+		x.sameRows(old, s)
+	}
+	counted := 0
+	for _, row := range s.Instances {
+		if row.Counts {
+			counted++
+		}
+	}
+	if counted != s.Target {
+		x.violates("%s publishes a target of %d and %d instances that count", l.Group, s.Target, counted)
+	}
+	r.memo = s
+}
+
+// checkStops holds a group after a step against the views that it took: a driver that it does not wait for is told to
+// stop.
+func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
+	if l.Recovering || l.Spec == nil {
+		return
+	}
+	for _, v := range views {
+		e := l.Find(v.Instance)
+		ends := slices.ContainsFunc(views, func(later fleet.View) bool {
+			return later.Instance == v.Instance && later.End != fleet.EndNone
+		})
+		// One that went on when its group began anew is waited for; what it told of an earlier attempt comes late.
+		wentOn := e != nil && e.Driver.Kind != "" && !e.Driver.Generation.Known() && v.Attempt < e.Attempt
+		if ends || wentOn || e != nil && e.Driver.Generation == v.Generation {
+			continue
+		}
+		if !slices.ContainsFunc(l.Commands.Open, func(c fleet.Command) bool {
+			return c.Kind == fleet.CommandOrder && c.Instance == v.Instance && c.Order.Stop && c.Order.Generation == v.Generation
+		}) {
+			x.violates("the driver of %s, generation %v, is not told to stop", v.Instance, v.Generation)
+		}
+	}
+}
+
+// checkPeering holds what a provider believes after a report against what there is.
+func (x *explorer) checkPeering(id string, t provider.Transition) {
+	made := t.From == fleet.Establishing || t.From == fleet.Repairing
+	removed := t.From == fleet.Removing || t.From == fleet.Compensating
+	peered := x.provider(id).peered
+	if t.Event == fleet.PeeringDone && (made && !peered || removed && peered) && x.mode < modeTerminate {
+		x.violates("%s goes from %s to %s, and is peered: %v", id, t.From, t.To, peered)
+	}
+}
+
+// checkHolds holds a provider against the releases that it was told within the hour. One that begins anew holds what
+// exists: a Join that hung may have made it since, and a group that began anew as well has taken it back.
+func (x *explorer) checkHolds(p *providerRun) {
+	for _, key := range p.p.LiveHolds() {
+		exists := slices.ContainsFunc(x.objects, func(o *object) bool {
+			return o.Attempt.ObjectName() == key && o.granted == p.p.ID
+		})
+		if at, told := p.released[key]; told && x.now.Sub(at) < time.Hour && (!exists || x.mode < modeTerminate) {
+			x.violates("%s holds %s, which was released at %s", p.p.ID, key, at.Format("15:04:05"))
+		}
+	}
+}
+
+// checkDriver holds what a driver does against what has happened to it: one that is told to stop begins nothing more, a
+// grant for an attempt that it has left is given back, and it ends with a view.
+func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions []driver.Action) {
+	name := d.d.Instance.Name
+	gave := false
+	for _, a := range actions {
+		gave = gave || a.Release != nil && ev.Answer != nil && a.Release.ObjectName() == ev.Answer.Key
+		if d.stopped && (a.Run != fleet.StepNone || a.Ask || a.Tell != nil && a.Tell.End == fleet.EndNone) {
+			x.violates("the driver of %s goes on although it was told to stop", name)
+		}
+		if phase := d.d.Instance.Phase; a.End != fleet.EndNone && a.Tell == nil && phase != fleet.Ready &&
+			phase != fleet.Released {
+			x.violates("the driver of %s ends in %s without a view", name, phase)
+		}
+	}
+	ungranted := d.d.Instance.Phase == fleet.Discovering || d.d.Instance.Phase == fleet.Selecting ||
+		d.d.Instance.Phase == fleet.Peering
+	if o := ev.Order; o != nil && o.Paused && !d.d.Generation.Before(o.Generation) &&
+		!o.Generation.Before(d.d.Generation) && ungranted && d.d.Ending == "" {
+		x.violates("the driver of %s goes on without a grant although its group is paused", name)
+	}
+	if o := ev.Order; o != nil && o.Stop && d.stopped && d.d.Ending != fleet.Stopped {
+		x.violates("the driver of %s does not answer the stop", name)
+	}
+	if a := ev.Answer; a != nil && a.State == fleet.HoldGranted && fleet.AttemptOfKey(a.Key) < was && !gave {
+		x.violates("%s keeps the grant of %s, which it left for attempt %d", name, a.Key, was)
+	}
+}
+
+func (x *explorer) checkProvider(p *provider.State) {
+	for _, h := range p.Holds {
+		if row := p.Phase.Row(); h.State == fleet.HoldWaiting && !row.Waits && !p.Recovering {
+			x.violates("%s waits for %s, which is %s", h.Key, p.ID, p.Phase)
+		}
+	}
+	for _, h := range p.Holds {
+		if h.State == fleet.HoldWaiting && !p.Cordoned.IsZero() {
+			x.violates("%s waits for %s, which is cordoned", h.Key, p.ID)
+		}
+		if h.State == fleet.HoldGranted && !p.Cordoned.IsZero() && h.Since.After(p.Cordoned) && x.mode < modeTerminate {
+			x.violates("%s is granted by %s, which is cordoned", h.Key, p.ID)
+		}
+	}
+	row := p.Phase.Row()
+	inForce := p.Refusing != nil && !p.Refusing.Over(x.now) && !p.Recovering
+	if inForce && (row.Grants || row.Waits && row.Phase != fleet.Removing) {
+		x.violates("%s refuses us, and is %s", p.ID, p.Phase)
+	}
+	if n := len(nodeHolds(p)); n > x.provider(p.ID).nodes && x.mode < modeTerminate {
+		x.violates("%s has %d live holds and room for %d", p.ID, n, x.provider(p.ID).nodes)
+	}
+}
+
+// removesPeering is called when a peering goes: nobody may hold it (I11).
+func (x *explorer) removesPeering(c *cluster, runNumber int) {
+	r := x.runs["provider/"+c.id]
+	if r == nil || r.status != running {
+		return
+	}
+	p := r.actor.(*providerRun).p
+	for _, h := range p.Holds {
+		if h.State == fleet.HoldGranted && x.mode < modeTerminate {
+			x.violates("the peering with %s goes (run %d, now %d) while %s holds it", c.id, runNumber, p.Run, h.Key)
+		}
+	}
+}
+
+// destroys is called when something that we own is to go: a finished Node only for a reason.
+func (x *explorer) destroys(o *object, how string) {
+	name := o.Attempt.Instance
+	if !o.Marked || !o.Stamped || o.Terminating || x.released[name] || x.harmed[name] || x.excused[name] {
+		return
+	}
+	if l := x.group(o.Attempt.Group); x.restored && l != nil && l.Find(name) != nil &&
+		l.Find(name).Undone >= o.Attempt.Number { // its group believes it undone since, see docs/operations.md
+		return
+	}
+	x.violates("%s is finished and healthy, and %s takes it away", o.Attempt.ObjectName(), how)
+}
+
+// undoes reports whether an undo runs that will release the hold in a moment, or is being started.
+func (x *explorer) undoes(key string) bool {
+	if u := x.runs["undo/"+key]; u != nil && u.status == running {
+		return true
+	}
+	return slices.ContainsFunc(x.servers, func(s *server) bool {
+		l := x.group(s.spec.ID)
+		return l != nil && slices.ContainsFunc(l.Commands.Open, func(c fleet.Command) bool {
+			return c.Kind == fleet.CommandUndo && c.Attempt.ObjectName() == key
+		})
+	})
+}
+
+// countUndo counts the undos that are started once the world is calm.
+func (x *explorer) countUndo(at fleet.Attempt) {
+	often := 3
+	if x.restored { // until Join gives up, which its group may believe over by what a worker told of the lost history
+		often = 15
+	}
+	if x.calm {
+		if x.undone[at.ObjectName()]++; x.undone[at.ObjectName()] > often {
+			x.violates("%s is undone again and again", at.ObjectName())
+		}
+	}
+}
+
+func (x *explorer) undoStarted(at fleet.Attempt) {
+	if l := x.group(at.Group); x.mode >= modeTerminate && (l == nil || l.Find(at.Instance) == nil) {
+		x.excused[at.Instance] = true // an orphan that was not finished when it was listed
+	}
+	// A Join whose result was lost runs again; by then its instance may be released.
+	wanted := func() bool {
+		l := x.group(at.Group)
+		return l != nil && l.Find(at.Instance) != nil && l.Find(at.Instance).Phase != fleet.Released
+	}
+	if r := x.runs["scale-out/"+at.Instance]; r != nil && r.status == running && x.mode < modeTerminate && wanted() {
+		if d := r.actor.(*driverRun); d.end == fleet.EndNone && d.d.Instance.Attempt == at.Number &&
+			d.d.Instance.Phase == fleet.Joining {
+			x.violates("%s is undone while it joins", at.ObjectName())
+		}
+	}
+	if x.mode == modeLoad && !x.released[at.Instance] {
+		x.violates("load alone has %s undone", at.ObjectName())
+	}
+}
+
+// heals is called when something is put right that should not have gone wrong: without deaths of workflows only what CA
+// or people called off may leave something to find.
+func (x *explorer) heals(instance, what string) {
+	if x.mode < modeTerminate && !x.released[instance] && !x.harmed[instance] && !x.excused[instance] {
+		x.violates("%s: %s", instance, what)
+	}
+}
+
+// checkRest is what holds once nothing happens any more (I1, I9).
+func (x *explorer) checkRest() {
+	booked := map[string]string{}
+	for _, s := range x.servers {
+		l := x.group(s.spec.ID)
+		if l == nil || l.Recovering || len(l.Commands.Open) > 0 {
+			x.violates("%s is not at rest: %v", s.spec.ID, l)
+			return
+		}
+		for _, e := range l.Entries {
+			if e.Phase != fleet.Ready || e.Leaving || e.Driver.Kind != "" {
+				x.violates("%s rests in %s, leaving %v, stuck %q, driver %q", e.Name, e.Phase, e.Leaving, e.Stuck, e.Driver.Kind)
+				continue
+			}
+			booked[fleet.ObjectName(e.Name, e.Attempt)] = e.Provider()
+		}
+	}
+	for _, o := range x.objects {
+		name := o.Attempt.ObjectName()
+		if booked[name] == "" || !o.Slice || !o.Virtual || !o.Node || !o.Marked || !o.Stamped || o.Terminating {
+			x.violates("%+v is at rest, booked on %q", o.Found.Attempt, booked[name])
+		}
+		if booked[name] != o.granted {
+			x.violates("%s is booked on %s and stands on %s", name, booked[name], o.granted)
+		}
+	}
+	if len(x.objects) != len(booked) {
+		x.violates("%d instances are Ready, and %d stand", len(booked), len(x.objects))
+	}
+	for _, c := range x.clusters {
+		x.checkClusterRest(c, booked)
+	}
+	for _, r := range x.active {
+		if !r.entity() {
+			x.violates("%s still runs", r.id)
+		}
+	}
+}
+
+func (x *explorer) checkClusterRest(c *cluster, booked map[string]string) {
+	var want []string
+	for name, on := range booked {
+		if on == c.id {
+			want = append(want, name)
+		}
+	}
+	slices.Sort(want)
+	r := x.runs["provider/"+c.id]
+	if r == nil || r.status != running {
+		if len(want) > 0 {
+			x.violates("nobody runs provider/%s", c.id)
+		}
+		return
+	}
+	p := r.actor.(*providerRun).p
+	want = append(want, x.standbysOf(c)...)
+	if got := p.LiveHolds(); !slices.Equal(got, want) {
+		x.violates("%s: held by %v, and used by %v", c.id, got, want)
+	}
+	if c.peered != (len(want) > 0) {
+		x.violates("%s: peered %v with %v, in %s, keep until %s", c.id, c.peered, want, p.Phase, p.KeepUntil)
+	}
+	if p.Phase != fleet.Absent && p.Phase != fleet.Established || len(p.Commands.Open) > 0 {
+		x.violates("%s rests in %s with %d open commands", c.id, p.Phase, len(p.Commands.Open))
+	}
+}

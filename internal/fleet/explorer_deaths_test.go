@@ -1,0 +1,221 @@
+package fleet_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// tooLate has what hung be delivered now that it is about something over: an instance that is gone, a hold that was
+// released, or a peering's run that another one has followed.
+func (x *explorer) tooLate() {
+	for _, a := range x.acts {
+		t, tells := a.do.(*tell)
+		if !a.ghost || !tells {
+			continue
+		}
+		l := x.group(t.group)
+		gone := t.view != nil && l != nil && l.Find(t.view.Instance) == nil
+		released, followed := false, false
+		if r := x.runs["provider/"+t.provider]; r != nil && r.status == running {
+			p := r.actor.(*providerRun)
+			released = slices.ContainsFunc(t.holds, func(h fleet.HoldRequest) bool {
+				return h.Kind == fleet.HoldAcquire && !p.released[h.Key].IsZero()
+			})
+			followed = t.report != nil && p.p.Run > t.report.Run
+		}
+		if gone || released || followed {
+			x.count("deliveries too late")
+			a.notBefore = x.now
+		}
+	}
+}
+
+// terminate, and all below, is what workflows do not survive.
+func (x *explorer) terminate() {
+	if r := x.pick(func(r *run) bool { return !r.entity() || x.chance(20) }); r != nil {
+		x.note("terminate %s", r.id)
+		x.count("terminated")
+		x.end(r, failed)
+	}
+}
+
+// strand terminates a driver whose choice has been told to its group and not to the provider: that is asked minutes
+// later, when the group may have taken the attempt back.
+func (x *explorer) strand() {
+	s := x.servers[x.rng.IntN(len(x.servers))]
+	x.resize(s, fleet.Grow, 1)
+	x.rush(s)
+	x.discover()
+	for _, a := range x.acts {
+		t, tells := a.do.(*tell)
+		if !tells || !t.local || a.owner.status != running || x.runs[a.owner.id] != a.owner {
+			continue
+		}
+		x.note("strand %s", a.owner.id)
+		x.count("stranded")
+		(&tell{group: t.group, view: t.view}).deliver(x)
+		x.end(a.owner, failed)
+		x.drop(a)
+		x.hauntAt(&tell{provider: t.provider, holds: t.holds}, 150*time.Second+x.upTo(30*time.Minute))
+		return
+	}
+}
+
+// discover has drivers that have just begun discover and choose.
+func (x *explorer) discover() {
+	for range 3 {
+		for _, a := range slices.Clone(x.acts) {
+			if _, discovers := a.do.(*discover); discovers && !a.notBefore.After(x.now) {
+				x.execute(a)
+			}
+		}
+		for _, r := range slices.Clone(x.active) {
+			if _, drives := r.actor.(*driverRun); drives && r.failing.IsZero() && len(r.inbox) > 0 {
+				in := r.inbox
+				r.inbox = nil
+				r.actor.task(x, r, in)
+			}
+		}
+	}
+}
+
+// hang terminates a driver whose Join hangs, and goes on to its end when CA has long given the instance back.
+func (x *explorer) hang() {
+	for _, a := range x.acts {
+		j, joins := a.do.(*join)
+		if !joins || a.owner.status != running || x.runs[a.owner.id] != a.owner {
+			continue
+		}
+		x.note("%s hangs", j.at.ObjectName())
+		x.count("hung")
+		x.excused[j.at.Instance] = true
+		x.end(a.owner, failed)
+		x.drop(a)
+		x.hauntAt(j, 3*time.Minute+x.upTo(6*time.Minute))
+		for _, s := range x.servers {
+			if s.spec.ID == j.at.Group {
+				x.release(s, []string{j.at.Instance})
+			}
+		}
+		return
+	}
+}
+
+// dieYoung terminates a group and starts it again at once, and once more.
+func (x *explorer) dieYoung() {
+	for range 2 {
+		if r := x.runs["nodegroup/"+x.servers[0].spec.ID]; r != nil && r.status == running {
+			x.note("terminate %s", r.id)
+			x.end(r, failed)
+		}
+		x.hurry()
+	}
+}
+
+// crowd terminates a group when a scale-out has begun, and books all that it may have before that tells: there is no
+// room to take it back.
+func (x *explorer) crowd() {
+	s := x.servers[x.rng.IntN(len(x.servers))]
+	x.resize(s, fleet.Grow, 1)
+	x.rush(s)
+	r := x.runs["nodegroup/"+s.spec.ID]
+	if r.status != running {
+		return
+	}
+	x.note("crowd %s", r.id)
+	x.end(r, failed)
+	for range 3 {
+		x.rush(s)
+		x.pass(time.Second)
+	}
+	for range s.spec.Max {
+		x.resize(s, fleet.Grow, 1)
+	}
+}
+
+// hurry has the first server start its group and book in it, as far as that goes before any time has passed.
+func (x *explorer) hurry() {
+	x.rush(x.servers[0])
+	x.ca(x.servers[0])
+}
+
+// rush has the server start its group, and the group do what it can at once.
+func (x *explorer) rush(s *server) {
+	for range 8 {
+		x.refresh(s)
+		r := x.runs["nodegroup/"+s.spec.ID]
+		for _, a := range slices.Clone(x.acts) {
+			if a.owner == r && !a.notBefore.After(x.now) {
+				x.execute(a)
+			}
+		}
+		if in := r.inbox; r.status == running && len(in) > 0 {
+			r.inbox = nil
+			r.actor.task(x, r, in)
+		}
+	}
+}
+
+// failTask has a driver fail its workflow tasks, for ever.
+func (x *explorer) failTask() {
+	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driverRun); return is && r.failing.IsZero() }); r != nil {
+		x.note("%s fails its task", r.id)
+		x.count("failing tasks")
+		r.failing = x.now
+	}
+}
+
+// reset begins an entity without a state, and a driver, also one that is closed, as it was a few tasks ago.
+func (x *explorer) reset() {
+	ids := sortedIDs(x.runs)
+	if len(ids) == 0 {
+		return
+	}
+	r := x.runs[ids[x.rng.IntN(len(ids))]]
+	if r.entity() && x.chance(80) {
+		return
+	}
+	x.note("reset %s", r.id)
+	x.count("reset")
+	switch a := r.actor.(type) {
+	case *group:
+		x.continueAsNew(r, x.newGroup(a.l.Group), false)
+	case *providerRun:
+		x.continueAsNew(r, x.newProvider(a.p.ID), false)
+	case *peering:
+		x.signal(r.id, reset{})
+	case *driverRun:
+		if len(r.past) == 0 {
+			return
+		}
+		d := r.past[x.rng.IntN(len(r.past))].clone().(*driverRun)
+		x.end(r, failed)
+		delete(x.runs, r.id)
+		x.start(r.id, true, d, reset{})
+		next := x.runs[r.id]
+		if d.telling, next.inbox = 0, next.inbox[1:]; d.step != 0 {
+			d.step = x.schedule(next, d.doing)
+		}
+	}
+}
+
+// goBack puts an old copy of all workflows back, as a restored database does. What was booked just before is lost.
+func (x *explorer) goBack() {
+	if x.saved != nil && x.chance(50) {
+		for _, s := range x.servers {
+			x.resize(s, fleet.Grow, 1)
+		}
+		x.note("restore")
+		x.count("restored")
+		x.restore(x.saved)
+		x.saved = nil
+		for _, s := range x.servers {
+			if x.chance(50) { // it was started again: nobody knows what it had seen
+				s.picture = fleet.Snapshot{}
+				x.resize(s, fleet.Grow, 1)
+			}
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package fleet_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// temporal is what the explorer knows of workflows: their runs, with inboxes that keep what was sent, and the
+// activities under way. All of it is data, so that an old copy can be put back.
+type temporal struct {
+	runs   map[string]*run // the newest run of each id
+	active []*run
+	acts   []*act
+	serial int
+}
+
+type status int
+
+const (
+	running status = iota
+	completed
+	failed
+)
+
+// run is one run of a workflow.
+type run struct {
+	id      string
+	serial  int
+	status  status
+	inbox   []any // signals, ends of activities and wishes of operators, in the order they came
+	timer   time.Time
+	failing time.Time // since when its workflow task fails; zero: it does not
+	actor   actor
+	past    []actor // as it was before its last tasks
+	memo    any
+	spins   int // tasks in a row that did nothing but leave a timer that is due
+}
+
+// actor is what a workflow does with what has come; clone shares nothing that task changes.
+type actor interface {
+	task(x *explorer, r *run, in []any)
+	clone() actor
+}
+
+// act is an activity. It is executed until it says that it is done; its result may be lost, and then it runs again.
+type act struct {
+	serial    int
+	owner     *run
+	do        doer
+	notBefore time.Time
+	cancelled bool
+	tries     int
+	ghost     bool // its try was given up, and nobody waits for it
+}
+
+// doer is what an activity does: one pass; done is false when it is to be tried again.
+type doer interface {
+	pass(x *explorer, a *act) (result any, done bool)
+}
+
+// ended is the end of an activity as its workflow gets it.
+type ended struct {
+	act    int
+	result any
+}
+
+func (x *explorer) start(id string, again bool, a actor, first ...any) (already bool) {
+	if r := x.runs[id]; r != nil && (r.status == running || r.status == completed && !again) {
+		return true
+	}
+	x.serial++
+	x.pass(time.Microsecond) // no two runs of one id begin in the same instant
+	x.note("%s starts", id)
+	r := &run{id: id, serial: x.serial, actor: a, inbox: append([]any{nil}, first...)}
+	x.runs[id] = r
+	x.active = append(x.active, r)
+	return false
+}
+
+// signal puts a message into a running workflow's inbox, durably.
+func (x *explorer) signal(id string, message any) bool {
+	r := x.runs[id]
+	if r == nil || r.status != running {
+		return false
+	}
+	r.inbox = append(r.inbox, message)
+	return true
+}
+
+func (x *explorer) end(r *run, s status) {
+	x.note("%s ends", r.id)
+	r.status, r.inbox, r.timer = s, nil, time.Time{}
+	x.active = slices.DeleteFunc(x.active, func(other *run) bool { return other == r })
+}
+
+// continueAsNew replaces a run by the next one of its chain. What came meanwhile is kept only when it has a state.
+func (x *explorer) continueAsNew(r *run, a actor, keep bool) {
+	inbox := slices.DeleteFunc(r.inbox, func(m any) bool { _, is := m.(ended); return is || !keep })
+	memo := r.memo
+	x.end(r, completed)
+	delete(x.runs, r.id)
+	x.start(r.id, true, a, inbox...)
+	x.runs[r.id].memo = memo
+}
+
+func (x *explorer) schedule(owner *run, do doer) int {
+	x.serial++
+	x.acts = append(x.acts, &act{serial: x.serial, owner: owner, do: do})
+	return x.serial
+}
+
+func (x *explorer) cancelAct(serial int) {
+	for _, a := range x.acts {
+		if a.serial == serial {
+			a.cancelled, a.notBefore = true, time.Time{}
+		}
+	}
+}
+
+// execute runs one pass of an activity: it may fail before, and its result may be lost after.
+func (x *explorer) execute(a *act) {
+	a.tries++
+	j, joins := a.do.(*join)
+	if a.ghost {
+		if _, done := a.do.pass(x, a); done || !joins || a.tries > 40 { // a Join has its budget
+			x.drop(a)
+		}
+		return
+	}
+	zombie := x.runs[a.owner.id] != a.owner || a.owner.status != running
+	if zombie && x.chance(50) {
+		x.drop(a)
+		return
+	}
+	if x.trouble(5) {
+		x.count("lost tries")
+		a.notBefore = x.now.Add(x.upTo(10 * time.Second))
+		x.haunt(a.do)
+		return
+	}
+	if zombie && joins {
+		x.excused[j.at.Instance] = true // it may finish what has just been found unfinished
+	}
+	result, done := a.do.pass(x, a)
+	if done && x.trouble(10) {
+		x.haunt(a.do)
+	}
+	switch {
+	case zombie:
+		x.drop(a)
+	case !done:
+		a.notBefore = x.now.Add(time.Second)
+	case x.trouble(5):
+		x.count("lost results")
+		a.notBefore = x.now.Add(x.upTo(10 * time.Second))
+	default:
+		x.drop(a)
+		a.owner.inbox = append(a.owner.inbox, ended{a.serial, result})
+	}
+}
+
+// haunt has a worker that hung in the middle of a delivery go on later, long after its try was given up or done again:
+// what it delivers comes late, twice, or after what was sent since.
+func (x *explorer) haunt(do doer) {
+	switch was := do.(type) {
+	case *tell:
+		late := *was
+		do = &late
+	case *command:
+		if was.cmd.Kind == fleet.CommandCheck { // it only reads
+			return
+		}
+		late := *was
+		do = &late
+	default:
+		return
+	}
+	late := 5 * time.Second
+	if x.chance(50) {
+		late = 3 * time.Minute
+	}
+	x.hauntAt(do, x.upTo(late))
+}
+
+func (x *explorer) hauntAt(do doer, late time.Duration) {
+	x.serial++
+	x.acts = append(x.acts, &act{serial: x.serial, owner: &run{}, do: do, notBefore: x.now.Add(late), ghost: true})
+	x.count("late deliveries")
+}
+
+func (x *explorer) drop(a *act) {
+	x.acts = slices.DeleteFunc(x.acts, func(other *act) bool { return other == a })
+}
+
+// copy is all of it as it is now.
+func (t *temporal) copy() *temporal {
+	c := &temporal{runs: map[string]*run{}, serial: t.serial}
+	copies := map[*run]*run{}
+	copyRun := func(r *run) *run {
+		if copies[r] == nil {
+			n := *r
+			if n.inbox, n.past = slices.Clone(r.inbox), nil; r.actor != nil {
+				n.actor = r.actor.clone()
+			}
+			copies[r] = &n
+		}
+		return copies[r]
+	}
+	for id, r := range t.runs {
+		c.runs[id] = copyRun(r)
+	}
+	for _, r := range t.active {
+		c.active = append(c.active, copyRun(r))
+	}
+	for _, a := range t.acts {
+		n := *a
+		n.owner = copyRun(a.owner)
+		c.acts = append(c.acts, &n)
+	}
+	return c
+}
+
+// restore puts an old copy back. Workers may still be at what they did before, once.
+func (x *explorer) restore(old *temporal) {
+	serial, acts := x.serial, x.acts
+	x.temporal = *old.copy()
+	x.serial = serial + 1
+	clear(x.over)
+	x.restored = true
+	x.pass(time.Second) // Temporal stands still while its database is replaced
+	for _, a := range acts {
+		if x.chance(30) {
+			x.acts = append(x.acts, a)
+		}
+	}
+}

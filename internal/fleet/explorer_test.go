@@ -1,0 +1,387 @@
+package fleet_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
+)
+
+var (
+	exploreSeed  = flag.Uint64("seed", 1, "seed of the explorer's first world; the others count on from it")
+	exploreSteps = flag.Int("steps", 100_000, "how many steps the explorer takes over all worlds")
+)
+
+// worldSteps is how many steps one world lives before it comes to rest.
+const worldSteps = 1000
+
+// What may happen in a world; each mode includes those before it.
+const (
+	modeLoad = iota // messages and results are only late
+	modeFaults
+	modePeople
+	modeTerminate
+	modeRestore
+	modes
+)
+
+// TestExplorer runs every Step of this package against one model of the world: messages are lost before they are sent,
+// sent twice and late, results are lost, entities continue as new, people cancel, terminate, reset and restore, nodes
+// and providers vanish. Every world then comes to rest. A failure names its seed: run again with -run Explorer -seed N
+// -steps 1 -v.
+func TestExplorer(t *testing.T) {
+	counts := map[string]int{}
+	for n := 0; n*worldSteps < *exploreSteps; n++ {
+		x := newExplorer(t, *exploreSeed+uint64(n), counts)
+		x.explore()
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d steps from seed %d: %v", *exploreSteps, *exploreSeed, counts)
+	if *exploreSteps < 100_000 {
+		return
+	}
+	for _, what := range disturbances {
+		if counts[what] < 5 {
+			t.Errorf("%d %s in all worlds: the explorer does not reach that any more", counts[what], what)
+		}
+	}
+}
+
+// disturbances are what happens in some worlds again and again, as counted.
+var disturbances = []string{
+	"lost tries", "lost results", "lost answers", "calls sent twice", "late deliveries", "deliveries too late",
+	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung",
+	"restored",
+}
+
+type explorer struct {
+	*testing.T
+	temporal
+	seed uint64
+	rng  *rand.Rand
+	now  time.Time
+	mode int
+	calm bool
+	// restored: a history has gone back.
+	restored bool
+	saved    *temporal
+	notes    []string
+	counts   map[string]int
+
+	clusters []*cluster
+	objects  []*object
+	servers  []*server
+	round    roundUnderWay
+
+	names, released, harmed, excused, operations map[string]bool
+	calledOff                                    map[string]bool // holds that a choice asked for when it was called off
+	over                                         map[string]over // by name: when its group was rid of it
+	undone                                       map[string]int  // how often, since the world is calm
+}
+
+// over is when a group released what it knew.
+type over struct {
+	epoch string
+	at    time.Time
+}
+
+// roundUnderWay is the round under way: its lists first, and later what the entities publish.
+type roundUnderWay struct {
+	number  int64
+	next    time.Time
+	began   time.Time
+	found   []fleet.Found
+	peers   []fleet.Provider
+	pending bool
+}
+
+func lendable(n int) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(2*n), resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("10k"),
+	}
+}
+
+func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
+	x := &explorer{
+		T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), now: t0, counts: counts, mode: int(seed % modes),
+		temporal: temporal{runs: map[string]*run{}},
+		names:    map[string]bool{}, released: map[string]bool{}, harmed: map[string]bool{}, excused: map[string]bool{},
+		operations: map[string]bool{}, undone: map[string]int{}, calledOff: map[string]bool{},
+		over: map[string]over{},
+	}
+	for n, id := range []string{"milan", "turin", "rome"} {
+		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
+	}
+	if x.mode == modeLoad { // nothing is refused when there is room
+		x.clusters[0].nodes = 20
+	}
+	for _, id := range []string{"edge", "gpu"} {
+		s := spec()
+		s.ID = id
+		x.servers = append(x.servers, &server{spec: s})
+	}
+	return x
+}
+
+func (x *explorer) explore() {
+	defer func() {
+		if p := recover(); p != nil {
+			x.violates("panic: %v", p)
+			panic(p)
+		}
+	}()
+	x.hurry()
+	for n := 0; n < worldSteps && !x.Failed(); n++ {
+		x.step()
+		if n%100 == 50 && x.mode >= modeRestore && x.chance(60) {
+			x.saved = x.copy()
+		}
+	}
+	x.rest()
+}
+
+func (x *explorer) chance(percent int) bool { return x.rng.IntN(100) < percent }
+
+// trouble is a chance that something goes wrong; never once the world comes to rest.
+func (x *explorer) trouble(percent int) bool {
+	if x.calm || x.mode == modeLoad && percent == 3 {
+		return false
+	}
+	return x.chance(percent)
+}
+
+func (x *explorer) upTo(d time.Duration) time.Duration { return time.Duration(x.rng.Int64N(int64(d))) }
+
+func (x *explorer) step() {
+	switch n := x.rng.IntN(100); {
+	case n < 43:
+		_ = x.someAct() || x.someTask() || x.idle()
+	case n < 83:
+		_ = x.someTask() || x.someAct() || x.idle()
+	case n < 90:
+		x.pass(x.upTo(5 * time.Second))
+	case n < 92:
+		x.pass(x.upTo(2 * time.Minute))
+	case n < 94:
+		s := x.servers[x.rng.IntN(2)]
+		if x.chance(20) {
+			x.changeStandby(s)
+		}
+		x.refresh(s)
+	case n < 96:
+		x.ca(x.servers[x.rng.IntN(2)])
+	case n < 98:
+		x.compare()
+	default:
+		if x.mode > modeLoad {
+			x.disturb()
+		}
+	}
+}
+
+// idle lets some seconds go by when there is nothing to execute.
+func (x *explorer) idle() bool {
+	x.pass(x.upTo(10 * time.Second))
+	return true
+}
+
+// someAct executes one activity, someTask one workflow task; false when there is none to execute now.
+func (x *explorer) someAct() bool {
+	var ready []*act
+	for _, a := range x.acts {
+		if !a.notBefore.After(x.now) {
+			ready = append(ready, a)
+		}
+	}
+	if len(ready) == 0 {
+		return false
+	}
+	x.execute(ready[x.rng.IntN(len(ready))])
+	return true
+}
+
+func (x *explorer) someTask() bool {
+	var ready []*run
+	for _, r := range x.active {
+		if r.failing.IsZero() && (len(r.inbox) > 0 || !r.timer.IsZero() && !r.timer.After(x.now)) {
+			ready = append(ready, r)
+		}
+	}
+	if len(ready) == 0 {
+		return false
+	}
+	r := ready[x.rng.IntN(len(ready))]
+	n := len(r.inbox)
+	if n > 1 && !x.calm {
+		n = 1 + x.rng.IntN(n)
+	}
+	in := r.inbox[:n:n]
+	r.inbox = slices.Clone(r.inbox[n:])
+	r.actor.task(x, r, in)
+	if n > 0 || r.timer.IsZero() || r.timer.After(x.now) || r.status != running {
+		r.spins = 0
+	} else if r.spins++; r.spins > 3 {
+		x.violates("%s has a timer that is due at once, again and again", r.id)
+	}
+	return true
+}
+
+func (x *explorer) pass(d time.Duration) { x.now = x.now.Add(d) }
+
+// compare is one half of a round: what exists is listed first, and what is published read later.
+func (x *explorer) compare() {
+	c := &x.round
+	switch {
+	case !c.pending && !x.now.Before(c.next):
+		c.found, c.peers = x.list(func(fleet.Attempt) bool { return true }), nil
+		for _, p := range x.clusters {
+			if p.peered {
+				c.peers = append(c.peers, fleet.Provider{ID: p.id})
+			}
+		}
+		if c.number++; x.trouble(3) {
+			c.number++ // the round before failed
+		}
+		c.pending, c.began, c.next = true, x.now, x.now.Add(time.Minute)
+	case c.pending:
+		c.pending = false
+		x.compareBooked()
+	}
+}
+
+func (x *explorer) compareBooked() {
+	var ids []string
+	for _, p := range x.round.peers {
+		ids = append(ids, p.ID)
+	}
+	for _, f := range x.round.found {
+		ids = append(ids, f.Attempt.Provider.ID)
+	}
+	for _, id := range ids {
+		x.start("provider/"+id, true, x.newProvider(id))
+	}
+	var groups []fleet.Snapshot
+	for _, s := range x.servers {
+		if r := x.runs["nodegroup/"+s.spec.ID]; r != nil && r.status == running && r.memo != nil {
+			groups = append(groups, r.memo.(fleet.Snapshot))
+		}
+	}
+	for _, g := range groups {
+		d := comparison.GroupDiffers(g, x.round.found)
+		d.Round, d.Began = x.round.number, x.round.began
+		x.signal("nodegroup/"+g.Group, d)
+	}
+	for n, c := range x.clusters {
+		if r := x.runs["provider/"+c.id]; r != nil && r.status == running && r.memo != nil {
+			d := comparison.ProviderDiffers(r.memo.(fleet.ProviderSnapshot), groups, x.round.found, x.round.peers)
+			d.Round, d.Began = x.round.number, x.round.began
+			// Each network breaks for five rounds of fifteen.
+			broken := !x.calm && (int(x.round.number)/5+n)%3 == 0
+			if published := r.memo.(fleet.ProviderSnapshot).Standing; published.Network != broken {
+				d.Standing = &fleet.Standing{Network: broken, Message: "broken"}
+			}
+			x.signal(r.id, d)
+		}
+	}
+}
+
+// rest lets the world go on without any fault, for hours, and looks at what is left.
+func (x *explorer) rest() {
+	if x.mode >= modePeople {
+		x.unpeer()
+	}
+	x.note("no more faults")
+	x.calm = true
+	for _, c := range x.clusters {
+		c.down, c.foreign, c.refusing = false, 0, false
+	}
+	for _, r := range x.active {
+		r.failing = time.Time{}
+	}
+	end := x.now.Add(150 * time.Minute)
+	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
+		if resume < 3 && x.mode >= modePeople { // nobody has to help after load and faults alone (I12)
+			x.resume()
+		}
+		for n := 0; x.someAct() || x.someTask(); n++ {
+			if n > 20_000 {
+				x.violates("the world does not come to rest")
+				return
+			}
+		}
+		x.compare()
+		x.compare()
+		for _, s := range x.servers {
+			x.refresh(s)
+		}
+		x.pass(20 * time.Second)
+	}
+	if !x.Failed() {
+		x.endForgotten()
+		x.checkRest()
+	}
+}
+
+// endForgotten ends, as Temporal does when it is a day old, a scale-out that waits for its provider when that has
+// forgotten it, and its group as well.
+func (x *explorer) endForgotten() {
+	for _, r := range slices.Clone(x.active) {
+		d, drives := r.actor.(*driverRun)
+		if !drives || d.stopped || d.d.Instance.Phase != fleet.Peering {
+			continue
+		}
+		key := d.d.Instance.AttemptRef().ObjectName()
+		held := slices.ContainsFunc(x.clusters, func(c *cluster) bool {
+			p := x.runs["provider/"+c.id]
+			return p != nil && p.status == running && contains(p.actor.(*providerRun).p.LiveHolds(), key)
+		})
+		if l := x.group(d.d.Spec.ID); !held && l != nil && l.Find(d.d.Instance.Name) == nil {
+			x.end(r, failed)
+		}
+	}
+}
+
+// resume is what an operator does at last: groups and providers go on, and stuck instances are tried again.
+func (x *explorer) resume() {
+	x.signalAll()
+	for _, c := range x.clusters {
+		x.signal("provider/"+c.id, cordon(false))
+	}
+	for _, s := range x.servers {
+		x.operate(s, call{fleet.Pause, x.request(s, time.Second)})
+	}
+}
+
+func (x *explorer) note(format string, args ...any) {
+	x.notes = append(x.notes, x.now.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (x *explorer) count(what string) { x.counts[what]++ }
+
+func (x *explorer) violates(format string, args ...any) {
+	x.Helper()
+	if x.Failed() {
+		return
+	}
+	last := x.notes[max(0, len(x.notes)-*exploreNotes):]
+	x.Errorf("seed %d, mode %d, %s: %s\n%s", x.seed, x.mode, x.now.Format("15:04:05"), fmt.Sprintf(format, args...),
+		strings.Join(last, "\n"))
+}
+
+var exploreNotes = flag.Int("notes", 40, "how many of the last events a failing world shows")
+
+func sortedIDs(runs map[string]*run) []string { return slices.Sorted(maps.Keys(runs)) }

@@ -1,0 +1,297 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+)
+
+// Ledger holds all instances of a group. The target size is counted from it and never stored apart (I1). Every change
+// is all or nothing; a *Refusal changed nothing.
+//
+// It is the state of the workflow nodegroup/<group>: operations book, Step takes everything else that can happen, and
+// both leave in Commands what is to be done outside.
+type Ledger struct {
+	Group   string `json:"group"`
+	Epoch   string `json:"epoch"`
+	NextSeq int    `json:"nextSeq"`
+	// LastBooked is the second in the newest name; empty before the epoch's first.
+	LastBooked string `json:"lastBooked,omitempty"`
+	// Starts counts the drivers started in this epoch, see Generation.
+	Starts int `json:"starts,omitempty"`
+	// Revision rises with each change that is published.
+	Revision int64      `json:"revision"`
+	Spec     *GroupSpec `json:"spec,omitempty"` // nil until the group is configured
+	// Specs are those that instances were booked under, by hash.
+	Specs  map[string]*GroupSpec `json:"specs,omitempty"`
+	Paused bool                  `json:"paused,omitempty"`
+	// Recovering: what exists is being listed; nothing is booked or driven before.
+	Recovering bool `json:"recovering,omitempty"`
+	// Waiting are views that came meanwhile, or before the group was configured.
+	Waiting []View   `json:"waiting,omitempty"`
+	Entries []*Entry `json:"entries,omitempty"` // oldest first
+	// Gone are the instances released a while ago, oldest first: they are never taken back.
+	Gone []Gone `json:"gone,omitempty"`
+	// Failures are when providers have failed the group's instances lately, oldest first.
+	Failures map[string][]time.Time `json:"failures,omitempty"`
+	// Standby are the peerings that the group keeps ready, the best first; StandbySeq counts their holds, and
+	// StandbyLooked is when the providers were last looked at for them.
+	Standby       []Standby `json:"standby,omitempty"`
+	StandbySeq    int       `json:"standbySeq,omitempty"`
+	StandbyLooked time.Time `json:"standbyLooked,omitzero"`
+	// Forgotten is the revision up to which Gone is incomplete.
+	Forgotten int64 `json:"forgotten,omitempty"`
+	Ops       Ring  `json:"ops"`
+	// Condition is what is wrong with the group as a whole.
+	Condition string `json:"condition,omitempty"`
+	// Notice is what the server says of the configured spec.
+	Notice   Notice     `json:"notice,omitzero"`
+	Commands Commands   `json:"commands"`
+	Round    Comparison `json:"round"`
+	// Doubtful are the instances to be looked at next, not before DoubtfulAt.
+	Doubtful   []string  `json:"doubtful,omitempty"`
+	DoubtfulAt time.Time `json:"doubtfulAt,omitzero"`
+	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
+	Cost     money.Cost      `json:"cost,omitzero"`
+	CostDays []money.CostDay `json:"costDays,omitempty"`
+	// Choices are the group's last decisions, oldest first.
+	Choices []Choice `json:"choices,omitempty"`
+
+	// Hasty has scale-outs of an earlier life that were stopped followed by scale-ins at once, as earlier builds did: what
+	// they have decided is replayed.
+	Hasty bool `json:"-"`
+
+	index map[string]*Entry
+	log   []Transition
+}
+
+// Entry is an instance as its group keeps it.
+type Entry struct {
+	Instance
+	Driver DriverRef `json:"driver,omitzero"`
+	// Undone is the newest attempt whose undo was asked for.
+	Undone int `json:"undone,omitempty"`
+	// Revision is that of the row's last change.
+	Revision int64 `json:"revision"`
+	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
+	// is missing alone.
+	Missing     int        `json:"missing,omitempty"`
+	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
+}
+
+// DriverRef is the workflow that drives an instance now; the zero value is none.
+type DriverRef struct {
+	Kind       DriverKind `json:"kind,omitempty"`
+	Generation Generation `json:"generation,omitzero"`
+	// Sequence is that of the last view taken, Heard when something was last heard.
+	Sequence int       `json:"sequence,omitempty"`
+	Heard    time.Time `json:"heard,omitzero"`
+	// Began is that of the run whose views are taken.
+	Began time.Time `json:"began,omitzero"`
+	// Start is the newest command that starts it.
+	Start int64 `json:"start,omitempty"`
+	// Stopped: it told its last view, and is replaced when it is closed.
+	Stopped bool `json:"stopped,omitempty"`
+	// Told is what it was told; flags are only added.
+	Told Order `json:"told,omitzero"`
+	// Asks counts the orders to ask the provider of the present attempt again; AskAt is when the next one is due.
+	Asks  int       `json:"asks,omitempty"`
+	AskAt time.Time `json:"askAt,omitzero"`
+}
+
+// Gone is an instance that was released.
+type Gone struct {
+	Name     string    `json:"name"`
+	Revision int64     `json:"revision"`
+	At       time.Time `json:"at"`
+}
+
+// Comparison is what a ledger remembers of the last round.
+type Comparison struct {
+	Last int64 `json:"last,omitempty"`
+	// Unbooked are the object names that the last round found without a booking.
+	Unbooked []string `json:"unbooked,omitempty"`
+	// EmptySince is since when lists show nothing at all of Ready instances.
+	EmptySince *time.Time `json:"emptySince,omitempty"`
+}
+
+// ringSize bounds how many operation ids are remembered. An operation lives for seconds, and a group sees a few a
+// second at most, so this is minutes of memory.
+const ringSize = 256
+
+// Ring remembers the last operation ids, oldest first. It survives continue-as-new with the state it is part of.
+type Ring struct {
+	IDs []string `json:"ids,omitempty"`
+}
+
+// Has tells whether id is remembered.
+func (r *Ring) Has(id string) bool { return slices.Contains(r.IDs, id) }
+
+// Add remembers id, and forgets the oldest when full.
+func (r *Ring) Add(id string) {
+	r.IDs = append(r.IDs, id)
+	r.IDs = r.IDs[max(0, len(r.IDs)-ringSize):]
+}
+
+// Choice is a Decision as its group remembers it: the provider that an attempt asks, or that the instance failed.
+type Choice struct {
+	At       time.Time `json:"at"`
+	Instance string    `json:"instance"`
+	Attempt  int       `json:"attempt,omitempty"`
+	// Provider is the one chosen; empty when the instance failed.
+	Provider string `json:"provider,omitempty"`
+	// Why is what spoke for the provider, or what failed, at most 160 characters.
+	Why string `json:"why,omitempty"`
+}
+
+// Transition is one change of an instance's phase, for the log.
+type Transition struct {
+	Instance, Provider string
+	From, To           Phase
+	Attempt            int
+	Event              EventKind
+	Failure            *Failure
+}
+
+// NewLedger is a group that has not been configured, and first lists what exists.
+func NewLedger(group string, now time.Time) *Ledger {
+	l := &Ledger{Group: group, Epoch: NewEpoch(now), Recovering: true}
+	l.Commands.Add(Command{Kind: CommandRecover})
+	return l.Restore()
+}
+
+// Restore makes a decoded ledger usable, and returns it.
+func (l *Ledger) Restore() *Ledger {
+	l.index = make(map[string]*Entry, len(l.Entries))
+	for _, e := range l.Entries {
+		e.Spec = l.Specs[e.SpecHash]
+		l.index[e.Name] = e
+	}
+	return l
+}
+
+// Find returns the entry of that name, or nil.
+func (l *Ledger) Find(name string) *Entry { return l.index[name] }
+
+// Target is the number of instances that count.
+func (l *Ledger) Target() (n int) {
+	for _, e := range l.Entries {
+		if e.Counts() {
+			n++
+		}
+	}
+	return n
+}
+
+// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
+// terminated and started again at once does not use the same names in its next life (I2).
+func (l *Ledger) epochOver() time.Time {
+	seconds, err := strconv.ParseInt(l.Epoch, 36, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds+1, 0)
+}
+
+// newest is the second in the newest name, or that of the epoch.
+func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
+
+// Transitions returns the changes of phases since it was last called.
+func (l *Ledger) Transitions() []Transition {
+	log := l.log
+	l.log = nil
+	return log
+}
+
+// add books an entry under the spec in force, or one that the caller names.
+func (l *Ledger) add(i Instance) *Entry {
+	if l.Specs == nil {
+		l.Specs = map[string]*GroupSpec{}
+	}
+	l.Specs[i.SpecHash] = cmp.Or(l.Specs[i.SpecHash], i.Spec)
+	i.Spec = l.Specs[i.SpecHash]
+	e := &Entry{Instance: i}
+	l.Entries = append(l.Entries, e)
+	l.index[e.Name] = e
+	l.changed(e)
+	return e
+}
+
+// changed publishes the entry's row at the next revision.
+func (l *Ledger) changed(e *Entry) {
+	l.Revision++
+	e.Revision = l.Revision
+}
+
+// apply moves an instance by the table. An event that means nothing is no change.
+func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
+	from, wasStuck := e.Phase, e.Stuck
+	m, _ := e.Apply(ev, now) // it concludes no step, and so is never stale
+	if m.Ignored {
+		return
+	}
+	l.changed(e)
+	if e.Phase != from || e.Stuck != wasStuck {
+		l.moved(e, from, ev.Kind, ev.Failure)
+	}
+}
+
+// ended is the record of a driver that is over: what it still tells is old.
+func (d DriverRef) ended() DriverRef {
+	return DriverRef{Generation: d.Generation, Sequence: d.Sequence}
+}
+
+// moved logs that an instance is somewhere else.
+func (l *Ledger) moved(e *Entry, from Phase, ev EventKind, f *Failure) {
+	l.log = append(l.log, Transition{
+		Instance: e.Name, Provider: e.Provider(), From: from, To: e.Phase, Attempt: e.Attempt, Event: ev, Failure: f,
+	})
+}
+
+// What is remembered of released instances.
+const (
+	goneTTL = time.Hour
+	goneMax = 2000
+)
+
+// sweep forgets released instances: their names are kept for a while.
+func (l *Ledger) sweep(now time.Time) {
+	l.Entries = slices.DeleteFunc(l.Entries, func(e *Entry) bool {
+		if e.Phase != Released || e.Driver.Kind != "" {
+			return false
+		}
+		l.Revision++
+		l.Gone = append(l.Gone, Gone{Name: e.Name, Revision: l.Revision, At: now})
+		delete(l.index, e.Name)
+		return true
+	})
+	for len(l.Gone) > 0 && (now.Sub(l.Gone[0].At) > goneTTL || len(l.Gone) > goneMax) {
+		l.Forgotten, l.Gone = l.Gone[0].Revision, l.Gone[1:]
+	}
+	maps.DeleteFunc(l.Specs, func(hash string, _ *GroupSpec) bool {
+		return !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash })
+	})
+}
+
+// wasReleased reports whether the name was released a while ago.
+func (l *Ledger) wasReleased(name string) bool {
+	return slices.ContainsFunc(l.Gone, func(g Gone) bool { return g.Name == name })
+}
+
+// beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The
+// epoch is a new one.
+func (l *Ledger) beginAnew(now time.Time) {
+	fresh := NewLedger(l.Group, now)
+	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
+		fresh.Epoch = NewEpoch(l.epochOver())
+	}
+	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = l.Spec, l.Paused, l.log, l.Notice, l.Hasty
+	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
+	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
+	fresh.Commands.Add(Command{Kind: CommandRecover})
+	*l = *fresh
+}

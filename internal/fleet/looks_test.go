@@ -1,0 +1,149 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// recoveredLedger is a group of n Ready instances.
+func recoveredLedger(t *testing.T, n int, now time.Time) (*fleet.Ledger, []fleet.Found) {
+	t.Helper()
+	spec := fleet.GroupSpec{ID: "a", Max: 10}
+	l := fleet.NewLedger("a", now.Add(-time.Minute))
+	var found []fleet.Found
+	for seq := range n {
+		found = append(found, fleet.Found{
+			Attempt: fleet.Attempt{Group: "a", Instance: fleet.InstanceName("a", "t0", seq+1), Number: 1,
+				Provider: fleet.Provider{ID: "milan"}},
+			Booking: &fleet.Booking{Spec: spec, BookedAt: now}, Slice: true, Virtual: true, Marked: true, Node: true,
+			Stamped: true, Ready: true,
+		})
+	}
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone, Found: found}},
+		now)
+	require.Equal(t, n, l.Target())
+	return l, found
+}
+
+func lost(found []fleet.Found) (facts []fleet.Fact) {
+	for _, f := range found {
+		facts = append(facts, fleet.Fact{Instance: f.Attempt.Instance, Attempt: 1, Kind: fleet.Lost})
+	}
+	return facts
+}
+
+// Facts that come together cost one look, not one each: a look lists everything.
+func TestInstancesInDoubtShareALook(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	l, found := recoveredLedger(t, 5, now)
+	l.Step(fleet.GroupInput{Facts: lost(found[:3])}, now)
+	require.Len(t, l.Commands.Open, 1)
+	first := l.Commands.Open[0]
+	require.Len(t, first.Instances, 3)
+	l.Step(fleet.GroupInput{Facts: lost(found[3:4])}, now)
+	require.Len(t, l.Commands.Open, 1, "the fourth waits for the look under way")
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: first.ID, Outcome: fleet.OutcomeDone, Found: found}}, now)
+	require.Len(t, l.Commands.Open, 1)
+	require.Equal(t, []string{found[3].Attempt.Instance}, l.Commands.Open[0].Instances)
+}
+
+// A list that shows nothing at all may come from the wrong cluster: single looks never act on one.
+func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	l, found := recoveredLedger(t, 2, now)
+	for range 3 {
+		now = now.Add(10 * time.Second)
+		l.Step(fleet.GroupInput{Facts: lost(found)}, now)
+		require.Len(t, l.Commands.Open, 1)
+		l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone, Empty: true}},
+			now)
+	}
+	require.Equal(t, 2, l.Target())
+}
+
+// Lost is what a round has sentenced if it is still as the round saw it, and the round is not old.
+func TestSentences(t *testing.T) {
+	now := time.Unix(2_000_000, 0)
+	for name, c := range map[string]struct {
+		entry         func(*fleet.Entry)
+		verdict       func(*fleet.Loss)
+		age, notReady time.Duration
+		silent, bare  bool // bare: the group is not configured
+		lost          bool
+	}{
+		"as the round saw it":       {lost: true},
+		"as old as may be":          {age: 2 * time.Minute, lost: true},
+		"too old":                   {age: 2*time.Minute + 1},
+		"it is another":             {verdict: func(v *fleet.Loss) { v.Instance = "a-t0-7" }},
+		"it is another attempt":     {verdict: func(v *fleet.Loss) { v.Attempt = 2 }},
+		"it is given back":          {entry: func(e *fleet.Entry) { e.Phase = fleet.Draining }},
+		"it has become Ready since": {entry: func(e *fleet.Entry) { e.Since = now.Add(1) }},
+		"silent for long":           {silent: true, notReady: 5 * time.Minute, lost: true},
+		"silent, and not for long":  {silent: true, notReady: 5*time.Minute - 1},
+		"silent, and ready again":   {silent: true},
+		"nobody says how long":      {silent: true, notReady: time.Hour, bare: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := recoveredLedger(t, 1, now)
+			if !c.bare {
+				l.Spec = &fleet.GroupSpec{ID: "a", Max: 10}
+			}
+			e := l.Entries[0]
+			e.Since = now.Add(-time.Hour)
+			if c.notReady > 0 {
+				e.NotReady, e.NotReadySince = true, now.Add(-c.notReady)
+			}
+			v := fleet.Loss{Instance: e.Name, Attempt: 1, Why: "why", Silent: c.silent}
+			if c.entry != nil {
+				c.entry(e)
+			}
+			if c.verdict != nil {
+				c.verdict(&v)
+			}
+			d := &fleet.Differences{Round: 1, Began: now.Add(-c.age), Lost: []fleet.Loss{v}}
+			l.Step(fleet.GroupInput{Differences: d}, now)
+			require.Equal(t, c.lost, e.Failure != nil)
+			if c.lost {
+				require.Equal(t, fleet.NewFailure(fleet.CodeLost, "milan", "", "why"), e.Failure)
+				require.True(t, e.Force)
+			}
+		})
+	}
+}
+
+// When more than three drivers and more than a tenth of them fail their tasks, it is the build: none is replaced.
+func TestABuildThatFails(t *testing.T) {
+	for _, c := range []struct {
+		failing, all int
+		fails        bool
+	}{{3, 3, false}, {4, 4, true}, {4, 39, true}, {4, 40, false}, {5, 49, true}, {5, 50, false}} {
+		all := make([]fleet.DriverStatus, c.all)
+		for n := range c.failing {
+			all[n].Failing = true
+		}
+		require.Equal(t, c.fails, fleet.BuildFails(all), "%d of %d", c.failing, c.all)
+	}
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 4))
+	l.Step(fleet.GroupInput{}, t0)
+	check := func(failing bool) {
+		l.Commands.Open = nil
+		l.Commands.Add(fleet.Command{Kind: fleet.CommandCheck})
+		r := &fleet.Result{ID: l.Commands.Last, Outcome: fleet.OutcomeDone}
+		for _, e := range l.Entries {
+			r.Drivers = append(r.Drivers, fleet.DriverStatus{Instance: e.Name, Running: true, Failing: failing})
+		}
+		l.Step(fleet.GroupInput{Result: r}, t0)
+	}
+	before := l.Revision
+	check(true)
+	require.Contains(t, l.Snapshot(t0).Condition, "this worker's build cannot continue them")
+	require.Equal(t, before+1, l.Revision, "nothing else has changed")
+	check(false)
+	require.Empty(t, l.Snapshot(t0).Condition)
+	require.Equal(t, before+2, l.Revision)
+}

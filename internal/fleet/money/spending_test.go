@@ -1,0 +1,124 @@
+package money_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+)
+
+// What is left: a rate below the hourly limit, and nothing from the moment on when the month has come to its own; the
+// next month begins with everything.
+func TestWhatMayBeSpent(t *testing.T) {
+	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
+	cost.Currency = "USD"
+	for name, c := range map[string]struct {
+		spending *money.Spending
+		at       string
+		more     float64
+		left     money.Money
+		why      string
+	}{
+		"without limits": {nil, "2026-11-30T20:00:00Z", 1e6, money.Unbounded, ""},
+		"only soft ones": {&money.Spending{Hourly: money.SpendingLimit{Soft: ptr.To(1.0)}},
+			"2026-11-30T20:00:00Z", 1e6, money.Unbounded, ""},
+		"below the hour": {hard(3, 0), "2026-11-30T20:00:00Z", 1, money.Of(1), ""},
+		"over the hour": {hard(3, 0), "2026-11-30T20:00:00Z", 1.5, money.Of(1),
+			"spending.hourly.hard is 3 USD, what runs costs 2 an hour, and 1.5 more is asked for"},
+		"at the hour": {hard(2, 0), "2026-11-30T20:00:00Z", 0, 0,
+			"spending.hourly.hard is 2 USD, what runs costs 2 an hour"},
+		"beyond the hour": {hard(1, 0), "2026-11-30T20:00:00Z", 0, 0,
+			"spending.hourly.hard is 1 USD, what runs costs 2 an hour"},
+		"below the month": {hard(0, 4), "2026-11-30T21:59:59Z", 1e6, money.Unbounded, ""},
+		"at the month": {hard(0, 4), "2026-11-30T22:00:00Z", 0, 0,
+			"spending.monthly.hard is 4 USD, and this month came to 4; it may grow from 2026-12-01 on"},
+		"in the month after": {hard(0, 4), "2026-12-01T00:00:00Z", 0, money.Unbounded, ""},
+		"at the month after": {hard(9, 4), "2026-12-01T02:00:00Z", 0, 0,
+			"spending.monthly.hard is 4 USD, and this month came to 4; it may grow from 2027-01-01 on"},
+		"both, and room in it": {hard(9, 4), "2026-12-01T01:59:00Z", 7, money.Of(7), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := moment(t, c.at)
+			require.Equal(t, c.left, c.spending.Left(cost, at))
+			require.Equal(t, c.why, c.spending.Refuses(cost, money.Of(c.more), at))
+		})
+	}
+}
+
+func hard(hour, month float64) *money.Spending {
+	s := &money.Spending{}
+	if hour > 0 {
+		s.Hourly.Hard = &hour
+	}
+	if month > 0 {
+		s.Monthly.Hard = &month
+	}
+	return s
+}
+
+func TestReachedLimits(t *testing.T) {
+	at := moment(t, "2026-11-30T20:00:00Z")
+	s := hard(3, 4)
+	s.Hourly.Soft, s.Monthly.Soft = ptr.To(2.0), ptr.To(1.0)
+	require.Empty(t, (*money.Spending)(nil).Reaches(costing(at, 2), at))
+	require.Equal(t, []money.Reach{
+		{Period: "hour", Level: "soft", Limit: 2, Spent: 2, Reached: true},
+		{Period: "hour", Level: "hard", Limit: 3, Spent: 2},
+		{Period: "month", Level: "soft", Limit: 1, Spent: 3, Reached: true},
+		{Period: "month", Level: "hard", Limit: 4, Spent: 3},
+	}, s.Reaches(costing(at, 2), at.Add(90*time.Minute)))
+}
+
+// What is reserved counts as if it ran, and is named; nothing that is left is less than nothing.
+func TestReservedIsSpent(t *testing.T) {
+	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
+	cost.Currency, cost.Reserved = "USD", money.Of(1.5)
+	require.Equal(t, money.Of(0.5), hard(4, 0).Left(cost, cost.At))
+	require.Zero(t, hard(3, 0).Left(cost, cost.At))
+	require.Equal(t, "spending.hourly.hard is 3 USD, what runs costs 2 an hour, what is on its way up to 1.5",
+		hard(3, 0).Refuses(cost, 0, cost.At))
+	cost.Reserved = 1
+	require.Contains(t, hard(2, 0).Refuses(cost, 1, cost.At),
+		"what is on its way up to 1e-06, and 1e-06 more is asked for")
+	require.Empty(t, hard(2.000002, 0).Refuses(cost, 1, cost.At), "to the last millionth")
+}
+
+func TestSpendingThatBoundsNothing(t *testing.T) {
+	require.True(t, money.Spending{}.Empty())
+	limit := ptr.To(1.0)
+	for _, s := range []money.Spending{{PerNode: limit}, {Hourly: money.SpendingLimit{Soft: limit}},
+		{Hourly: money.SpendingLimit{Hard: limit}}, {Monthly: money.SpendingLimit{Soft: limit}},
+		{Monthly: money.SpendingLimit{Hard: limit}}} {
+		require.False(t, s.Empty())
+	}
+}
+
+// The smaller of two bounds of a node holds; all other bounds stay.
+func TestBoundOfANode(t *testing.T) {
+	bound := func(most float64) *money.Spending {
+		s := hard(3, 4)
+		s.PerNode = &most
+		return s
+	}
+	require.Nil(t, (*money.Spending)(nil).UpTo(0), "none")
+	require.Equal(t, &money.Spending{PerNode: ptr.To(2.0)}, (*money.Spending)(nil).UpTo(2))
+	for _, c := range []struct {
+		of   *money.Spending
+		most float64
+		want *money.Spending
+	}{
+		{hard(3, 4), 0, hard(3, 4)}, {hard(3, 4), -1, hard(3, 4)}, {hard(3, 4), 2, bound(2)},
+		{bound(1), 2, bound(1)}, {bound(2), 1, bound(1)}, {bound(2), 2, bound(2)}, {bound(2), 0, bound(2)},
+		{bound(2), 1e-6, bound(1e-6)},
+	} {
+		before := *c.of
+		require.Equal(t, c.want, c.of.UpTo(c.most))
+		require.Equal(t, before, *c.of, "the group's own is as it was")
+	}
+	require.True(t, bound(2).Pays(2))
+	require.False(t, bound(2).Pays(2.000001))
+	require.True(t, hard(1, 1).Pays(1e9))
+}

@@ -1,0 +1,259 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+)
+
+// Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is
+// refused, so that a call whose caller has gone cannot come back as a ghost. Configure checks neither: the same spec
+// again changes nothing.
+type Operation struct {
+	ID       string    `json:"id"`
+	GiveUpAt time.Time `json:"giveUpAt"`
+}
+
+// Times of an operation. A client that lost an answer knows from them when the operation has either run or never will:
+// TaskTimeout after GiveUpAt.
+const (
+	// GiveUpBefore is how long before its caller's deadline an operation counts as given up: the answer must still get
+	// back.
+	GiveUpBefore = 500 * time.Millisecond
+	// TaskTimeout is the workflow task timeout of every entity. A task that began before GiveUpAt ends within it; one that
+	// is lost with its worker runs again elsewhere, where the operation is checked once more.
+	TaskTimeout = 5 * time.Second
+)
+
+// Request is what every operation carries, and what one of them asks for.
+type Request struct {
+	Operation Operation `json:"operation"`
+	// Seen is the newest position that the caller knows; the answer brings what changed since.
+	Seen Position `json:"seen,omitzero"`
+	// Delta is how many instances to grow or shrink by, positive in both.
+	Delta int `json:"delta,omitempty"`
+	// PriceCap is what each instance to grow by may cost in an hour: as much is kept free for it below
+	// spending.hourly.hard until its node is there, and dearer offers are not used for it; 0 means that nobody knows
+	// prices, or bounds them.
+	PriceCap float64 `json:"priceCap,omitempty"`
+	// Names are the instances to release.
+	Names []string `json:"names,omitempty"`
+	// Spec is the one to put in force, Notice what the server says of it.
+	Spec   *GroupSpec `json:"spec,omitempty"`
+	Notice Notice     `json:"notice,omitzero"`
+	// Paused is whether the group is to start anything.
+	Paused bool `json:"paused,omitempty"`
+	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
+	Trace string `json:"trace,omitempty"`
+	// Undated has Grow give names as earlier builds did, with the epoch in the place of the second: what they have decided
+	// is replayed.
+	Undated bool `json:"-"`
+}
+
+// Verb names an operation; it is the update's name on the wire.
+type Verb string
+
+// The operations.
+const (
+	Configure Verb = "configure" // put a spec in force
+	Grow      Verb = "grow"      // book Delta instances, Pending
+	Shrink    Verb = "shrink"    // take back min(Delta, counted and not registered), youngest first (I4)
+	Release   Verb = "release"   // take the named ones back; one that is gone already is success
+	Pause     Verb = "pause"     // start nothing new and fail what has no grant, or start again
+)
+
+// Verbs lists every operation.
+var Verbs = []Verb{Configure, Grow, Shrink, Release, Pause}
+
+// bookings are, of each operation that runs once by its id, what refuses it and what it does.
+var bookings = map[Verb]struct {
+	check func(*Ledger, Request, time.Time) error
+	book  func(*Ledger, Request, time.Time)
+}{
+	Grow:    {(*Ledger).checkGrow, (*Ledger).grow},
+	Shrink:  {(*Ledger).checkShrink, (*Ledger).shrink},
+	Release: {(*Ledger).checkRelease, (*Ledger).release},
+	Pause:   {(*Ledger).checkPause, (*Ledger).pause},
+}
+
+// Check is Operate's verdict without its effect. known is true when the operation has run before.
+func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err error) {
+	if l.Behind(r.Seen) {
+		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is behind what its server has seen and is being "+
+			"rebuilt from the objects that exist")
+	}
+	if l.Recovering {
+		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is being rebuilt from the objects that exist")
+	}
+	if verb == Configure {
+		return false, l.checkConfigure(r.Spec)
+	}
+	if known, err = l.admit(r.Operation, now); err != nil || known {
+		return known, err
+	}
+	return false, bookings[verb].check(l, r, now)
+}
+
+// Validate is what a caller is told before anything is booked; a ledger whose history went back lets the operation
+// pass, which then begins anew.
+func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
+	if l.Behind(r.Seen) && !l.Recovering {
+		return nil
+	}
+	_, err := l.Check(verb, r, now)
+	return err
+}
+
+// Operate books one operation, once. Errors are *Refusal: Invalid, MaxSize, Spending, Precondition, Expired,
+// NotInitialised; then nothing was changed, but that a ledger whose history went back begins anew (design rule: what
+// exists wins).
+func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
+	known, err := l.Check(verb, r, now)
+	if l.Behind(r.Seen) && !l.Recovering {
+		l.beginAnew(now)
+	}
+	if err != nil || known {
+		return err
+	}
+	if verb == Configure {
+		l.configure(*r.Spec, r.Notice)
+		return nil
+	}
+	bookings[verb].book(l, r, now)
+	l.Ops.Add(r.Operation.ID)
+	return nil
+}
+
+// Behind reports whether somebody has seen more of this group than it knows: its history went back.
+func (l *Ledger) Behind(seen Position) bool {
+	known := Position{Epoch: l.Epoch, Revision: l.Revision}
+	return known.Before(seen) || seen.Epoch == l.Epoch && seen.Booked > l.NextSeq
+}
+
+// admit says whether the operation may run now: a *Refusal when its caller has given up or the group has no spec yet.
+func (l *Ledger) admit(op Operation, now time.Time) (known bool, err error) {
+	if op.ID == "" {
+		return false, Refuse(RefusedInvalid, "operation without id")
+	}
+	if l.Ops.Has(op.ID) {
+		return true, nil
+	}
+	if now.After(op.GiveUpAt) {
+		return false, Refuse(RefusedExpired, fmt.Sprintf("operation %s came %s after its caller gave up",
+			op.ID, now.Sub(op.GiveUpAt).Round(time.Millisecond)))
+	}
+	if l.Spec == nil {
+		return false, Refuse(RefusedNotInitialised,
+			"the group has no configuration yet; it comes with the server's next Refresh")
+	}
+	return false, nil
+}
+
+func (l *Ledger) checkConfigure(spec *GroupSpec) error {
+	if spec == nil {
+		spec = &GroupSpec{}
+	}
+	if spec.ID != l.Group {
+		return Refuse(RefusedInvalid, fmt.Sprintf("this is group %s, not %q; use a new group", l.Group, spec.ID))
+	}
+	return nil
+}
+
+func (l *Ledger) configure(spec GroupSpec, notice Notice) {
+	spec.Budgets = spec.Budgets.WithDefaults()
+	if l.Spec == nil || l.Spec.Hash() != spec.Hash() {
+		l.Spec = &spec
+		l.Revision++
+	}
+	if l.Notice != notice {
+		l.Notice = notice
+		l.Revision++
+	}
+}
+
+func (l *Ledger) checkGrow(r Request, now time.Time) error {
+	delta, target := r.Delta, l.Target()
+	switch {
+	case delta < 1:
+		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be at least 1, not %d", delta))
+	case l.Paused:
+		return Refuse(RefusedMax, fmt.Sprintf("group %s is paused; resume it to scale out", l.Group))
+	case delta > l.Spec.Max || target+delta > l.Spec.Max: // the first part guards the sum against overflow
+		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
+			l.Spec.Max))
+	}
+	if why := l.Spec.Spending.Refuses(l.cost(), money.Of(r.PriceCap*float64(delta)), now); why != "" {
+		return Refuse(RefusedSpending, fmt.Sprintf("group %s: %s", l.Group, why))
+	}
+	return nil
+}
+
+func (l *Ledger) grow(r Request, now time.Time) {
+	booked := l.booking(r, now)
+	for range r.Delta {
+		l.NextSeq++
+		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), l.Spec, now)
+		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
+		l.add(i)
+	}
+}
+
+// booking is the second in the names that a request gives.
+func (l *Ledger) booking(r Request, now time.Time) string {
+	if r.Undated {
+		return l.Epoch
+	}
+	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
+		l.LastBooked = at
+	}
+	return l.newest()
+}
+
+func (l *Ledger) checkShrink(r Request, _ time.Time) error {
+	if r.Delta < 1 {
+		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be negative, not %d", -r.Delta))
+	}
+	if !slices.ContainsFunc(l.Entries, (*Entry).cancellable) {
+		return Refuse(RefusedPrecondition,
+			fmt.Sprintf("group %s: no instance that is still to come can be cancelled; delete nodes by name", l.Group))
+	}
+	return nil
+}
+
+func (l *Ledger) shrink(r Request, _ time.Time) {
+	for _, e := range slices.Backward(l.Entries) {
+		if r.Delta > 0 && e.cancellable() {
+			l.giveBack(e, r.Trace)
+			r.Delta--
+		}
+	}
+}
+
+func (e *Entry) cancellable() bool { return e.Counts() && !e.Registered && e.Phase != Ready }
+
+func (l *Ledger) giveBack(e *Entry, trace string) {
+	if !e.Leaving || e.Stuck != "" {
+		e.GiveBack()
+		e.Trace = trace
+		l.changed(e)
+	}
+}
+
+func (l *Ledger) checkRelease(r Request, _ time.Time) error {
+	for _, n := range r.Names {
+		if !isInstanceOf(n, l.Group) {
+			return Refuse(RefusedInvalid, fmt.Sprintf("instance %q is not of group %s", n, l.Group))
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) release(r Request, _ time.Time) {
+	for _, name := range r.Names {
+		if e := l.Find(name); e != nil {
+			l.giveBack(e, r.Trace)
+		}
+	}
+}

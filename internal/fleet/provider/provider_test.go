@@ -1,0 +1,338 @@
+package provider_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func shape(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+	}
+}
+
+func lendable(n int) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(2*n), resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("10k"),
+	}
+}
+
+// A provider of no use is forgotten after a day, but not what an operator has said of it.
+func TestProviderThatIsCordonedStays(t *testing.T) {
+	p := provider.New("milan", t0)
+	for len(p.Commands.Open) > 0 {
+		p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, t0)
+	}
+	later, on := t0.Add(25*time.Hour), true
+	require.True(t, p.Over(later))
+	p.Step(provider.Input{Cordon: &on}, t0)
+	require.False(t, p.Over(later))
+	require.Equal(t, t0, p.Snapshot(later).Cordoned)
+	require.True(t, choice.CandidateOf(fleet.Offer{}, p.Snapshot(later)).Cordoned)
+	on = false
+	p.Step(provider.Input{Cordon: &on}, later)
+	require.True(t, p.Over(later))
+}
+
+// A provider whose workflow was terminated takes its cordon over, in its first recovery alone, and only if no operator
+// has said anything since.
+func TestProviderInheritsItsCordon(t *testing.T) {
+	on, off := true, false
+	for name, c := range map[string]struct {
+		said *bool
+		want bool
+	}{"inherits": {nil, true}, "uncordoned since": {&off, false}, "cordoned since": {&on, true}} {
+		t.Run(name, func(t *testing.T) {
+			p := provider.New("milan", t0)
+			p.Step(provider.Input{Cordon: c.said, Requests: []fleet.HoldRequest{{
+				Kind: fleet.HoldAcquire, Key: "a-t0-1-1", Shape: shape("1"), Budget: metav1.Duration{Duration: time.Minute},
+				Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
+			}}}, t0)
+			recovered(t, p, true)
+			require.Equal(t, c.want, !p.Snapshot(t0).Cordoned.IsZero())
+			want := fleet.HoldWaiting
+			if c.want {
+				want = fleet.HoldRefused
+			}
+			require.Equal(t, want, p.Holds["a-t0-1-1"].State)
+
+			p.Step(provider.Input{Cordon: &off}, t0)
+			for round := range int64(2) { // slices without a hold: it lists what exists again
+				p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+			}
+			require.True(t, p.Recovering)
+			recovered(t, p, true)
+			require.True(t, p.Snapshot(t0).Cordoned.IsZero(), "that life is long over")
+		})
+	}
+}
+
+// A life that was found to have no cordon to take over does not look again.
+func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
+	p := provider.New("milan", t0)
+	p.Step(provider.Input{}, t0)
+	recovered(t, p, false)
+	for round := range int64(2) {
+		p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+	}
+	require.True(t, p.Recovering)
+	recovered(t, p, true)
+	require.True(t, p.Snapshot(t0).Cordoned.IsZero())
+}
+
+// A standby's peering that two rounds found gone is made again, but not within ten minutes after it was made.
+func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
+	for after, want := range map[time.Duration]fleet.PeeringPhase{
+		10*time.Minute - time.Second: fleet.Established, 10 * time.Minute: fleet.Repairing,
+	} {
+		p := provider.New("milan", t0)
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: fleet.StandbyKey("g", "e", 1),
+			Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)}}}}, t0)
+		recovered(t, p, false)
+		p.Phase, p.Since = fleet.Established, t0
+		for round := range int64(2) {
+			p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unpeered: true}}, t0.Add(after))
+		}
+		require.Equal(t, want, p.Phase, after)
+	}
+}
+
+// Only what two rounds in a row show is repaired, of a peering that was there.
+func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
+	for _, row := range fleet.PeeringMachine {
+		for seen, gone := range map[[2]bool]bool{{true, true}: true, {true, false}: false, {false, true}: false} {
+			p := provider.New("milan", t0)
+			recovered(t, p, false)
+			p.Phase, p.Since = row.Phase, t0
+			p.Holds["a-t0-1-1"] = provider.Hold{Key: "a-t0-1-1", State: fleet.HoldGranted}
+			for round, unpeered := range seen {
+				d := &fleet.Differences{Round: int64(round + 1), Unpeered: unpeered}
+				p.Step(provider.Input{Differences: d}, t0.Add(10*time.Minute))
+			}
+			repairs := slices.ContainsFunc(p.Transitions(), func(m provider.Transition) bool {
+				return m.Event == fleet.PeeringBroken
+			})
+			require.Equal(t, gone && row.Phase == fleet.Established, repairs, "%s, %v", row.Phase, seen)
+		}
+	}
+}
+
+// A provider is forgotten when it is of no use, and was of none for more than a day.
+func TestProviderIsOver(t *testing.T) {
+	later := t0.Add(24*time.Hour + 1)
+	unused := func() *provider.State {
+		p := provider.New("milan", t0)
+		p.Commands.Open = nil
+		return p
+	}
+	require.True(t, unused().Over(later))
+	require.False(t, unused().Over(later.Add(-1)))
+	for name, use := range map[string]func(*provider.State){
+		"peered":   func(p *provider.State) { p.Phase = fleet.Lingering },
+		"held":     func(p *provider.State) { p.Holds["a-t0-1-1"] = provider.Hold{State: fleet.HoldReleased} },
+		"asked":    func(p *provider.State) { p.Commands.Add(fleet.Command{}) },
+		"cordoned": func(p *provider.State) { p.Cordoned = t0 },
+	} {
+		p := unused()
+		use(p)
+		require.False(t, p.Over(later), name)
+	}
+}
+
+// A peering is made over the offer, within the longest time that one of those who wait for it gives.
+func TestPeeringIsMadeOverTheOffer(t *testing.T) {
+	p := provider.New("milan", t0)
+	recovered(t, p, false)
+	require.Equal(t, fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: p.Run,
+		Budget:        metav1.Duration{Duration: fleet.EstablishBound},
+		NetworkBudget: metav1.Duration{Duration: fleet.NetworkBound}}, p.PeeringInput())
+	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(9),
+		Credentials: fleet.Credentials{KubeconfigFile: "milan"}, Network: &fleet.Network{Mode: fleet.NetworkNone}}
+	minutes := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Minute} }
+	for n, budgets := range [][2]int{{3, 1}, {2, 7}, {1, 2}} {
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: fmt.Sprintf("a-t0-%d-1", n),
+			Shape: shape("1"), Offer: offer, Budget: minutes(budgets[0]), NetworkBudget: minutes(budgets[1])}}}, t0)
+	}
+	in := p.PeeringInput()
+	require.Equal(t, fleet.Provider{ID: "milan", Credentials: offer.Credentials, Network: offer.Network}, in.Provider)
+	require.Equal(t, []metav1.Duration{minutes(3), minutes(7)}, []metav1.Duration{in.Budget, in.NetworkBudget})
+	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
+	require.Equal(t, fleet.EstablishBound, p.PeeringInput().Budget.Duration, "nobody waits")
+}
+
+// What a provider says of its refusal is kept as far as people read it.
+func TestRefusalAtLength(t *testing.T) {
+	p := provider.New("milan", t0)
+	recovered(t, p, false)
+	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRefusing,
+		Refusing: &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: strings.Repeat("x", 1<<20)}}}}, t0)
+	require.Equal(t, fleet.Refusing, p.Phase)
+	require.Equal(t, strings.Repeat("x", 299)+"…", p.Refusing.Reason)
+}
+
+// Which run was started is known by the command's end, of a peering and of its removal.
+func TestStartedRun(t *testing.T) {
+	for _, kind := range []fleet.CommandKind{fleet.CommandPeering, fleet.CommandUnpeering} {
+		p := provider.New("milan", t0)
+		recovered(t, p, false)
+		p.Run = 4
+		p.Commands.Add(fleet.Command{Kind: kind})
+		p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, t0)
+		require.Equal(t, 4, p.Started, kind)
+	}
+}
+
+// An event that a phase's row does not name is no change.
+func TestIgnoredEventChangesNothing(t *testing.T) {
+	events := map[fleet.PeeringEvent]bool{}
+	for _, row := range fleet.PeeringMachine {
+		for event := range row.Moves {
+			events[event] = true
+		}
+	}
+	require.Len(t, events, 9)
+	for _, row := range fleet.PeeringMachine {
+		for event := range events {
+			p := provider.New("milan", t0)
+			p.Phase = row.Phase
+			before := p.Revision
+			p.Apply(event, nil, t0.Add(time.Second))
+			_, named := row.Moves[event]
+			require.Equal(t, named, p.Revision != before, "%s in %s", event, row.Phase)
+		}
+	}
+}
+
+// recovered answers the open commands, and says whether the life before was cordoned.
+func recovered(t *testing.T, p *provider.State, cordoned bool) {
+	t.Helper()
+	for p.Recovering {
+		require.NotEmpty(t, p.Commands.Open)
+		r := &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone, Cordoned: cordoned}
+		p.Step(provider.Input{Result: r}, t0)
+	}
+}
+
+// Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
+// once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
+func TestProviderAgainstModel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 5))
+	p, now, linger := provider.New("milan", t0), t0, int64(30)
+	p.Step(provider.Input{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, now)
+	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2), LingerSeconds: &linger}
+	visits, cpus, keys := map[fleet.PeeringPhase]int{}, map[string]int64{}, []string{}
+	waits := []fleet.PeeringPhase{fleet.Establishing, fleet.Repairing, fleet.Removing}
+	for n := range 20000 {
+		now = now.Add(time.Duration(rng.IntN(20)) * time.Second)
+		was, held, in := p.Phase, p.Live(), provider.Input{}
+		switch rng.IntN(8) {
+		case 0, 1:
+			key, cpu := fmt.Sprintf("a-x-%d-1", n), int64(1+rng.IntN(3))
+			if len(keys) > 0 && rng.IntN(4) == 0 {
+				key = keys[rng.IntN(len(keys))] // once more: the same answer
+				cpu = cpus[key]
+			}
+			keys, cpus[key] = append(keys, key), cpu
+			in.Requests = []fleet.HoldRequest{{
+				Kind: fleet.HoldAcquire, Key: key, Shape: shape(strconv.FormatInt(cpu, 10)), Offer: offer,
+				Budget: metav1.Duration{Duration: 90 * time.Second},
+			}}
+		case 2, 3, 4:
+			if all := p.LiveHolds(); len(all) > 0 {
+				in.Requests = []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: all[rng.IntN(len(all))]}}
+			}
+		case 5, 6:
+			events := []fleet.PeeringEvent{fleet.PeeringDone, fleet.PeeringDone, fleet.PeeringFailed, fleet.PeeringInUse,
+				fleet.PeeringLifted}
+			in.Report = &fleet.PeeringReport{Run: p.Run - rng.IntN(2), Event: events[rng.IntN(5)],
+				Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
+			if rng.IntN(20) == 0 {
+				in.Report.Refusing = &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "no"}
+			}
+			if in.Report.Refusing != nil && in.Report.Event == fleet.PeeringFailed {
+				in.Report.Event = fleet.PeeringRefused
+			}
+		case 7:
+			if rng.IntN(6) == 0 {
+				in.Requests = []fleet.HoldRequest{{Kind: fleet.HoldBroken}}
+			} else if due := p.Due(now); due.After(now) {
+				now = due
+			}
+		}
+		p.Step(in, now)
+		p.Commands.Open = nil
+		if p.Phase != was {
+			visits[p.Phase]++
+			require.True(t, p.Phase != fleet.Removing || held == 0 || p.Live() == 0, "removed while held")
+		}
+		requireProvider(t, p, cpus, waits)
+		if due := p.Due(now); !due.IsZero() {
+			require.True(t, due.After(now), "due %s at %s in %s", due, now, p.Phase)
+		}
+	}
+	for _, row := range fleet.PeeringMachine {
+		require.Greater(t, visits[row.Phase], 50, "%s was hardly seen: %v", row.Phase, visits)
+	}
+}
+
+func requireProvider(t *testing.T, p *provider.State, cpus map[string]int64, waits []fleet.PeeringPhase) {
+	t.Helper()
+	used := int64(0)
+	for key, h := range p.Holds {
+		switch h.State {
+		case fleet.HoldWaiting:
+			used += cpus[key]
+			require.Contains(t, waits, p.Phase, "%s waits", key)
+		case fleet.HoldGranted:
+			used += cpus[key]
+			require.True(t, slices.Contains([]fleet.PeeringPhase{fleet.Established, fleet.Repairing, fleet.Refusing},
+				p.Phase), "granted in %s",
+				p.Phase)
+		}
+	}
+	require.LessOrEqual(t, used, int64(4), "more is held than there is")
+	if free := p.Free(); free != nil {
+		require.Equal(t, 4-used, free.Cpu().Value(), "only live holds take of the offer")
+	}
+	if p.Refusing != nil {
+		require.Empty(t, p.Snapshot(t0).Waiting, "the provider refuses us")
+	}
+	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
+}
+
+// A peering is made for the first who waits for it, and nobody's span is kept who does not wait.
+func TestTraceGoesWithTheWait(t *testing.T) {
+	p := provider.New("milan", t0)
+	recovered(t, p, false)
+	require.Empty(t, p.Trace())
+	for _, number := range []string{"1", "2"} {
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{
+			Kind: fleet.HoldAcquire, Key: "a-t0-" + number + "-1", Shape: shape("1"), Trace: "span-" + number,
+			Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
+		}}}, t0)
+	}
+	require.Equal(t, "span-1", p.Trace())
+	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
+	require.Equal(t, fleet.HoldGranted, p.Holds["a-t0-1-1"].State)
+	require.Empty(t, p.Trace())
+	require.Empty(t, p.Holds["a-t0-1-1"].Trace)
+}

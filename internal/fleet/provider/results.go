@@ -1,0 +1,133 @@
+package provider
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// result takes what became of a command.
+func (p *State) result(r fleet.Result, now time.Time) {
+	done := p.Commands.Ended(r, now)
+	if done == nil {
+		return
+	}
+	switch {
+	case done.Kind == fleet.CommandRecover:
+		p.recovered(r, now)
+	case done.Kind == fleet.CommandAsk:
+		p.asked(r, now)
+	case done.Kind == fleet.CommandPeering, done.Kind == fleet.CommandUnpeering:
+		p.startedRun(r, now)
+	case done.Kind == fleet.CommandAnswer && r.Outcome == fleet.OutcomeGone && p.Holds[done.Answer.Key].live():
+		p.release(done.Answer.Key, now) // its driver is closed and did not complete
+	}
+}
+
+// startedRun takes the outcome of a start of the phase's workflow.
+func (p *State) startedRun(r fleet.Result, now time.Time) {
+	switch {
+	case r.Outcome == fleet.OutcomeDone:
+		p.Started = p.Run
+	case p.Started != p.Run: // an older run is on its way out
+		p.Checked = now.Add(fleet.Soon - restartRun)
+	}
+}
+
+// recovered rebuilds holds and phase from what exists; requests that came meanwhile stand.
+func (p *State) recovered(r fleet.Result, now time.Time) {
+	p.Recovering = false
+	p.rebuild(r.Found, now)
+	p.recoverOffer(r)
+	p.inherit(r.Cordoned, now)
+	if r.Peering == nil && len(r.Found) == 0 {
+		return
+	}
+	p.KeepUntil = now.Add(recoveredKeep)
+	if r.Peering != nil && r.Peering.Refusing != nil && p.Refusing == nil {
+		p.Refusing = r.Peering.Refusing
+	}
+	switch {
+	case p.Phase == fleet.Absent && p.inForce(now) != nil:
+		p.enter(fleet.Refusing, "recovered", p.refusal(), now)
+	case p.Phase == fleet.Absent && p.Live() > 0:
+		p.enter(fleet.Established, "recovered", nil, now)
+	case p.Phase == fleet.Absent:
+		p.enter(fleet.Lingering, "recovered", nil, now)
+	}
+}
+
+// recoverOffer makes an offer of what exists, where none is known.
+func (p *State) recoverOffer(r fleet.Result) {
+	switch {
+	case p.Offer != nil:
+	case r.Peering != nil:
+		p.Offer = &fleet.Offer{
+			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
+		}
+	case len(r.Found) > 0: // on a peering that is not ours
+		p.Offer = r.Found[0].Offer()
+	}
+}
+
+// rebuild books what exists and no hold stands for.
+func (p *State) rebuild(found []fleet.Found, now time.Time) {
+	for _, f := range found {
+		key := f.Attempt.ObjectName()
+		if _, known := p.Holds[key]; known {
+			continue
+		}
+		h := Hold{Key: key, State: fleet.HoldGranted, Since: now}
+		if f.Booking != nil {
+			h.Shape = f.Booking.Spec.Shape
+		}
+		p.set(h)
+	}
+}
+
+// compared acts on what two rounds in a row show: slices without a hold mean that history went back, and a peering in
+// Absent that its removal failed, so what exists is listed again; holds that nobody uses are released; the peering of a
+// standby that is gone is repaired.
+func (p *State) compared(d fleet.Differences, now time.Time) {
+	if d.Round <= p.Round {
+		return
+	}
+	if d.Round == p.Round+1 {
+		p.seenTwice(d, now)
+	}
+	if d.Standing != nil {
+		p.Standing = *d.Standing
+		if !p.Standing.Network {
+			p.NetworkTried = time.Time{}
+		}
+		p.Revision++
+	}
+	p.Round, p.Unheld, p.Unused, p.Remains, p.Unpeered = d.Round, d.Unheld, d.Unused, d.Remains, d.Unpeered
+}
+
+// repairStandby has a standby's peering made again that is gone, which a step on a node would notice. Not often: one
+// that somebody else has made is not listed as ours either.
+func (p *State) repairStandby(d fleet.Differences, now time.Time) {
+	if d.Unpeered && p.Unpeered && p.Phase == fleet.Established && now.Sub(p.Since) >= networkRetry {
+		p.Apply(fleet.PeeringBroken, nil, now)
+	}
+}
+
+// seenTwice acts on what this round and the one before it show.
+func (p *State) seenTwice(d fleet.Differences, now time.Time) {
+	for _, key := range d.Unused {
+		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Since.Before(d.Began) {
+			p.release(key, now)
+			p.answer(p.Holds[key]) // a driver that its group has forgotten may still wait
+		}
+	}
+	p.repairStandby(d, now)
+	unknown := d.Remains && p.Remains && p.Phase == fleet.Absent || slices.ContainsFunc(d.Unheld, func(key string) bool {
+		return slices.Contains(p.Unheld, key) && p.Holds[key].State == ""
+	})
+	if unknown && !p.Recovering {
+		p.Recovering = true
+		p.Commands.Add(fleet.Command{Kind: fleet.CommandRecover})
+	}
+}

@@ -1,0 +1,92 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// manyReady is a group with so many Ready instances on milan, and one on rome.
+func manyReady(t *testing.T, onMilan int, now time.Time) (l *fleet.Ledger, names []string) {
+	t.Helper()
+	spec := spec()
+	spec.ID, spec.Max = "a", 300
+	l = fleet.NewLedger("a", now.Add(-time.Minute))
+	var found []fleet.Found
+	for seq := range onMilan + 1 {
+		provider := "milan"
+		if seq == onMilan {
+			provider = "rome"
+		}
+		found = append(found, fleet.Found{
+			Attempt: fleet.Attempt{Group: "a", Instance: fleet.InstanceName("a", "t0", 1000+seq), Number: 1,
+				Provider: fleet.Provider{ID: provider}},
+			Booking: &fleet.Booking{Spec: *spec, BookedAt: now}, Slice: true, Virtual: true, Marked: true, Node: true,
+			Stamped: true, Ready: true,
+		})
+		names = append(names, found[seq].Attempt.Instance)
+	}
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone, Found: found}},
+		now)
+	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec}, now))
+	return l, names
+}
+
+// scaleIns are how many run, by provider.
+func scaleIns(l *fleet.Ledger) map[string]int {
+	running := map[string]int{}
+	for _, e := range l.Entries {
+		if e.Driver.Kind == fleet.ScaleIn {
+			running[e.Provider()]++
+		}
+	}
+	return running
+}
+
+// More scale-ins than a group runs at once are stuck on one provider: those on another one start all the same, and so
+// do the others on the same one, once the drains of those before them must be over.
+func TestStuckScaleInsHoldNoOtherUp(t *testing.T) {
+	const stuck = 150
+	now := time.Unix(2_000_000, 0)
+	l, names := manyReady(t, stuck, now)
+	op := fleet.Operation{ID: "1", GiveUpAt: now.Add(time.Second)}
+	require.NoError(t, l.Operate(fleet.Release, fleet.Request{Operation: op, Names: names}, now))
+	l.Step(fleet.GroupInput{}, now)
+	require.Equal(t, map[string]int{"milan": 100, "rome": 1}, scaleIns(l))
+	starts := l.Starts
+	drained := now.Add(l.Spec.Budgets.WithDefaults().Drain.Duration)
+	for _, at := range []time.Time{now, drained.Add(-time.Second)} {
+		l.Step(fleet.GroupInput{}, at)
+		require.Equal(t, starts, l.Starts, "those that run are counted")
+	}
+	l.Step(fleet.GroupInput{}, drained)
+	require.Equal(t, map[string]int{"milan": stuck, "rome": 1}, scaleIns(l))
+}
+
+// All nodes of a dead provider go at once, however many they are: what takes their pods away waits for nobody. They
+// hold nothing up that is released there, and nothing that was released holds them up.
+func TestLostNodesAllGoAtOnce(t *testing.T) {
+	const lost, released, more = 150, 110, 3
+	now := time.Unix(2_000_000, 0)
+	l, names := manyReady(t, lost+released+more, now)
+	round := int64(0)
+	lose := func(names []string) {
+		round++
+		d := fleet.Differences{Round: round, Began: now}
+		for _, name := range names {
+			d.Lost = append(d.Lost, fleet.Loss{Instance: name, Attempt: 1, Why: "its provider is gone"})
+		}
+		l.Step(fleet.GroupInput{Differences: &d}, now)
+	}
+	lose(names[:lost])
+	require.Equal(t, map[string]int{"milan": lost}, scaleIns(l))
+	op := fleet.Operation{ID: "1", GiveUpAt: now.Add(time.Second)}
+	require.NoError(t, l.Operate(fleet.Release, fleet.Request{Operation: op, Names: names[lost : lost+released]}, now))
+	l.Step(fleet.GroupInput{}, now)
+	require.Equal(t, map[string]int{"milan": lost + 100}, scaleIns(l))
+	lose(names[lost+released : lost+released+more])
+	require.Equal(t, map[string]int{"milan": lost + 100 + more}, scaleIns(l))
+}

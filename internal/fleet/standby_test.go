@@ -1,0 +1,30 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
+)
+
+// A standby's hold is none of a node's in what is published: it takes no place of an offer.
+func TestStandbyTakesNoPlace(t *testing.T) {
+	now := time.Now()
+	p := provider.New("milan", now)
+	offer := &fleet.Offer{Name: "m", Provider: "milan", Lendable: lendable(5), MaxNodes: 1}
+	key := fleet.StandbyKey("g", "e", 1)
+	acquire := func(key string) {
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Offer: offer}}}, now)
+	}
+	acquire(key)
+	s := p.Snapshot(now)
+	require.Empty(t, s.Holds)
+	require.Equal(t, map[string]fleet.HoldState{key: fleet.HoldWaiting}, s.Standby)
+	require.Equal(t, 0, choice.CandidateOf(*offer, s).Nodes)
+	acquire("g-e-1-1")
+	require.Equal(t, []string{"g-e-1-1"}, p.Snapshot(now).Holds)
+}

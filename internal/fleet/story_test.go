@@ -1,0 +1,276 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// A story is a text that says what happens to a group, a driver or a provider, and what it then does. A line that
+// begins with a time is what happens: a verb, and words that belong to it. The indented lines below are what follows:
+// commands begin with ->, the others are states that changed. go test -update writes them anew; # begins a comment.
+//
+// The group is called a, and its instances a-1, a-2 and so on; in its second life a-e2-1, before its first a-e0-1. One
+// that a history that went back has booked in the place of another is a-1~2. An attempt's objects are written
+// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, unstamped,
+// nodeless, joining, slice or leaving.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/stories/*.txt")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 25)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			got := tellStory(t, filepath.Base(file), string(want))
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+				return
+			}
+			require.Equal(t, string(want), got, "run go test ./internal/fleet -update and read what changed")
+		})
+	}
+}
+
+// teller plays one line, and returns what followed.
+type teller interface {
+	tell(verb string, w words, now time.Time) []string
+}
+
+func tellStory(t *testing.T, file, text string) string {
+	s := &subject{T: t, booked: map[string]string{}}
+	var played teller
+	switch kind, _, _ := strings.Cut(file, "-"); kind {
+	case "group":
+		played = &groupStory{subject: s}
+	case "round":
+		played = &roundStory{groupStory: &groupStory{subject: s}, providers: map[string]fleet.ProviderSnapshot{},
+			cordoned: map[string]bool{}}
+	case "driver":
+		played = &driverStory{subject: s}
+	default:
+		played = &providerStory{subject: s}
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		out.WriteString(line)
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		at, err := time.Parse(time.TimeOnly, fields[0])
+		require.NoError(t, err, "%q", line)
+		now := t0.Truncate(24 * time.Hour).Add(at.Sub(at.Truncate(24 * time.Hour)))
+		for _, follows := range played.tell(fields[1], s.words(fields[2:]), now) {
+			fmt.Fprintf(&out, "  %s\n", s.short(follows))
+		}
+	}
+	return out.String()
+}
+
+// subject knows the epochs of the story's group, so that names are short, and the names that it has booked.
+type subject struct {
+	*testing.T
+	epochs []string
+	booked map[string]string // long, by short
+}
+
+func life(n int) string {
+	if n == 1 {
+		return "a-"
+	}
+	return fmt.Sprintf("a-e%d-", n)
+}
+
+func (s *subject) short(text string) string {
+	for short, long := range s.booked {
+		text = regexp.MustCompile(long+`\b`).ReplaceAllString(text, short)
+	}
+	text = strings.ReplaceAll(text, "a-t0-", "a-e0-")
+	for n, epoch := range s.epochs {
+		text = strings.ReplaceAll(text, "a-"+epoch+"-", life(n+1))
+		text = strings.ReplaceAll(text, "standby/a/"+epoch+"-", "standby/"+life(n+1))
+	}
+	return text
+}
+
+var shortName = regexp.MustCompile(`^a-(e\d+-)?\d+(~\d+)?`)
+
+// long is the name that was booked; one that was not has its epoch in the place of the second.
+func (s *subject) long(name string) string {
+	short := shortName.FindString(name)
+	if long := s.booked[short]; long != "" {
+		return long + name[len(short):]
+	}
+	for n, epoch := range slices.Concat([]string{"t0"}, s.epochs) {
+		if rest, ok := strings.CutPrefix(name, life(n)); ok && short != "" && (n != 1 || !strings.HasPrefix(rest, "e")) {
+			return "a-" + epoch + "-" + rest
+		}
+	}
+	return name
+}
+
+// epochOf is the epoch of a name.
+func (s *subject) epochOf(name string) string {
+	short := s.short(name)
+	for n, epoch := range slices.Concat([]string{"t0"}, s.epochs) {
+		if n != 1 && strings.HasPrefix(short, life(n)) {
+			return epoch
+		}
+	}
+	return s.epochs[0]
+}
+
+// books makes the name of an instance known that the epoch has booked.
+func (s *subject) books(name, epoch string) {
+	_, seq, _ := fleet.ParseInstanceName("a", name)
+	short := fmt.Sprint(life(1+slices.Index(s.epochs, epoch)), seq)
+	for n := 2; s.booked[short] != "" && s.booked[short] != name; n++ {
+		short, _, _ = strings.Cut(short, "~")
+		short = fmt.Sprintf("%s~%d", short, n)
+	}
+	s.booked[short] = name
+}
+
+// requireSame fails when what is published has changed: its revision has not, by which the entity knows.
+func (s *subject) requireSame(before, after any) {
+	was, err := json.Marshal(before)
+	require.NoError(s, err)
+	is, err := json.Marshal(after)
+	require.NoError(s, err)
+	require.JSONEq(s, string(was), string(is), "what is published has changed under one revision")
+}
+
+// words are what stands on a line: words alone, and key=value pairs.
+type words struct {
+	plain []string
+	pairs map[string]string
+}
+
+func (s *subject) words(fields []string) words {
+	w := words{pairs: map[string]string{}}
+	for _, f := range fields {
+		if key, value, ok := strings.Cut(f, "="); ok {
+			w.pairs[key] = value
+		} else {
+			w.plain = append(w.plain, s.long(f))
+		}
+	}
+	return w
+}
+
+func (w words) has(word string) bool { return contains(w.plain, word) }
+
+func (w words) first() string {
+	if len(w.plain) == 0 {
+		return ""
+	}
+	return w.plain[0]
+}
+
+func (s *subject) number(text string, otherwise int) int {
+	if text == "" {
+		return otherwise
+	}
+	n := 0
+	_, err := fmt.Sscan(text, &n)
+	require.NoError(s, err, "%q", text)
+	return n
+}
+
+func (s *subject) amount(text string) float64 {
+	if text == "" {
+		return 0
+	}
+	amount, err := strconv.ParseFloat(text, 64)
+	require.NoError(s, err, "%q", text)
+	return amount
+}
+
+// objects reads what exists of attempts: a-1-2@milan:whole, separated by commas.
+func (s *subject) objects(text string) (found []fleet.Found) {
+	for one := range strings.SplitSeq(text, ",") {
+		name, state, _ := strings.Cut(one, ":")
+		name, provider, ok := strings.Cut(s.long(name), "@")
+		if !ok {
+			continue
+		}
+		at := fleet.Attempt{Group: "a", Instance: fleet.InstanceOfKey(name), Number: fleet.AttemptOfKey(name),
+			Provider: fleet.Provider{ID: provider}}
+		f := fleet.Found{Attempt: at, Slice: true, Booking: &fleet.Booking{Spec: *storySpec(),
+			BookedAt: t0.Truncate(24 * time.Hour).Add(12 * time.Hour)}}
+		f.Virtual, f.Node = state != "slice", state != "slice"
+		f.Marked, f.Stamped = state == "whole" || state == "unready", state == "whole" || state == "unready" ||
+			state == "leaving"
+		f.Ready = state == "whole"
+		switch state {
+		case "nodeless": // its virtual kubelet has not registered it again
+			f.Marked, f.Node = true, false
+		case "unstamped":
+			f.Marked, f.Ready = true, true
+		}
+		if state == "unreadable" { // its virtual node does not say whose it is
+			f.Booking = nil
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func storySpec() *fleet.GroupSpec {
+	s := spec()
+	s.ID = "a"
+	s.Budgets = s.Budgets.WithDefaults()
+	return s
+}
+
+func commandText(c fleet.Command) string {
+	text := string(c.Kind)
+	for _, part := range []string{string(c.Driver), c.Instance, strings.Join(c.Instances, " ")} {
+		if part != "" {
+			text += " " + part
+		}
+	}
+	if c.Hold != nil {
+		text += fmt.Sprintf(" %s %s at %s", c.Hold.Kind, c.Hold.Key, c.Provider)
+	}
+	if c.Attempt != nil {
+		text += " " + c.Attempt.ObjectName() + " on " + c.Attempt.Provider.ID
+	}
+	if o := c.Order; o != nil {
+		for word, is := range map[string]bool{"stop": o.Stop, "deleted": o.Deleted, "lost": o.Lost, "retry": o.Retry,
+			"paused": o.Paused} {
+			if is {
+				text += ": " + word
+			}
+		}
+		if o.Ask > 0 {
+			text += fmt.Sprintf(": ask %d, attempt %d", o.Ask, o.Attempt)
+		}
+	}
+	if c.Answer != nil {
+		text = fmt.Sprintf("answer %s %s: %s", c.Driver, c.Answer.Key, c.Answer.State)
+		if f := c.Answer.Failure; f != nil {
+			text += fmt.Sprintf(", %s: %s", f.Code, f.Message)
+		}
+	}
+	if !c.NotBefore.IsZero() {
+		text += " at " + c.NotBefore.Format(time.TimeOnly)
+	}
+	return "-> " + text
+}

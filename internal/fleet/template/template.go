@@ -1,0 +1,73 @@
+package template
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// What Liqo puts on every virtual node by itself (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). Architecture is
+// fixed there too. Left out, because they differ between the providers a group spans: liqo.io/remote-cluster-id and
+// storage.liqo.io/available (true only where the provider offers storage classes, reconciler.go).
+const (
+	liqoTaint       = "virtual-node.liqo.io/not-allowed"
+	liqoTypeLabel   = "liqo.io/type"
+	liqoTypeVirtual = "virtual-node"
+
+	roleLabel        = "kubernetes.io/role"
+	roleAgent        = "agent"
+	excludeBalancers = "alpha.service-controller.kubernetes.io/exclude-balancer"
+	nodeOS           = "linux"
+	nodeArch         = "amd64"
+)
+
+// ProviderLabel is the label that has the provider's id on each of the group's nodes.
+func ProviderLabel(s fleet.GroupSpec) string {
+	if s.Nodes == fleet.NodesMachine {
+		return fleet.LabelMachineProvider
+	}
+	return fleet.LabelProvider
+}
+
+// On is the next node of a group for the offer's provider alone: with that provider's id and labels.
+func On(s fleet.GroupSpec, o fleet.Offer) *corev1.Node {
+	node := Of(s)
+	node.Labels[ProviderLabel(s)] = o.Provider
+	maps.Copy(node.Labels, o.Labels)
+	return node
+}
+
+// Of is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
+// taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty. The
+// Node is the caller's.
+func Of(s fleet.GroupSpec) *corev1.Node {
+	name := "template-" + s.ID
+	labels := map[string]string{
+		corev1.LabelHostname:   name,
+		corev1.LabelOSStable:   nodeOS,
+		corev1.LabelArchStable: nodeArch,
+	}
+	var taints []corev1.Taint
+	if s.Nodes != fleet.NodesMachine {
+		labels[roleLabel], labels[liqoTypeLabel] = roleAgent, liqoTypeVirtual
+		labels[corev1.LabelNodeExcludeBalancers], labels[excludeBalancers] = "true", "true"
+		taints = append(taints, corev1.Taint{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute})
+	}
+	maps.Copy(labels, s.NodeLabels()) // the group's own win, as in Liqo
+	taints = append(taints, s.NodeTaints()...)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.NodeSpec{Taints: taints},
+		Status: corev1.NodeStatus{
+			Capacity:    s.Shape.DeepCopy(),
+			Allocatable: s.Shape.DeepCopy(),
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Template", Message: "not a real node"},
+			},
+			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: nodeOS, Architecture: nodeArch},
+		},
+	}
+}

@@ -1,0 +1,52 @@
+// Package simworld builds simulated worlds with providers, their kubeconfigs and their offers.
+package simworld
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// World is a simulated world, in files of one folder: world.json, offers.yaml and a kubeconfig per provider.
+type World struct {
+	*sim.World
+	Dir string
+}
+
+// Provider is a provider cluster, and what its offer says besides its name and credentials, such as "price: 1".
+type Provider struct{ Name, Offer string }
+
+// New makes a world with these providers in a folder, such as t.TempDir().
+func New(t testing.TB, dir string, delays sim.Delays, providers ...Provider) *World {
+	t.Helper()
+	w, err := sim.Open(filepath.Join(dir, "world.json"))
+	require.NoError(t, err)
+	require.NoError(t, w.SetDelays(t.Context(), delays))
+	out := &World{World: w, Dir: dir}
+	var offers strings.Builder
+	offers.WriteString("offers:\n")
+	for _, p := range providers {
+		require.NoError(t, w.AddProvider(t.Context(), p.Name, nil))
+		require.NoError(t, os.WriteFile(out.credentials(p.Name), w.Kubeconfig(p.Name), 0o600))
+		fmt.Fprintf(&offers, "- {name: %s, credentials: {kubeconfigFile: %s.kubeconfig}, %s}\n", p.Name, p.Name, p.Offer)
+	}
+	require.NoError(t, os.WriteFile(out.Offers(), []byte(offers.String()), 0o600))
+	return out
+}
+
+// Offers is the path of the offers file.
+func (w *World) Offers() string { return filepath.Join(w.Dir, "offers.yaml") }
+
+// Provider is one of the providers as the backend takes it.
+func (w *World) Provider(name string) fleet.Provider {
+	return fleet.Provider{ID: name, Credentials: fleet.Credentials{KubeconfigFile: w.credentials(name)}}
+}
+
+func (w *World) credentials(name string) string { return filepath.Join(w.Dir, name+".kubeconfig") }
