@@ -247,13 +247,26 @@ func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Change, error
 func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Change, error) {
 	g.recover()
 	now := time.Now()
-	r.Undated = true // the tests know the names before
-	err := g.ledger.Operate(verb, r, now)
+	at := now
+	if verb == fleet.Grow {
+		at = began(g.ledger.Epoch)
+	}
+	err := g.ledger.Operate(verb, r, at)
 	g.publish()
 	if err != nil {
 		return fleet.Change{}, err
 	}
 	return g.ledger.Since(r.Seen, now), nil
+}
+
+// began is the second that the epoch names. What is booked in it has the epoch in its name, so that tests know the names
+// before.
+func began(epoch string) time.Time {
+	second, err := strconv.ParseInt(epoch, 36, 64)
+	if err != nil {
+		panic(err)
+	}
+	return time.Unix(second, 0)
 }
 
 // recover ends a recovery whose epoch's second is over.

@@ -30,6 +30,7 @@ type driverRun struct {
 
 // drive is a driver's whole life; steps are those that it may run.
 func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) error {
+	executor(ctx) // recorded before anything else, for onReset
 	out, _ := workflow.NewDisconnectedContext(ctx)
 	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), out: out, steps: steps}
 	orders, answers := workflow.GetSignalChannel(ctx, SignalOrder), workflow.GetSignalChannel(ctx, SignalAnswer)

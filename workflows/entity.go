@@ -12,15 +12,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
+// CurrentRules is the number of the rules by which this build has new runs of entities decide. A change of what an
+// entity decides raises it, and applies to runs that have at least that number: one that began with a lower one decides
+// as before until it continues as new.
+const CurrentRules = 1
+
 // EntityInput starts or continues an entity.
 type EntityInput struct {
 	// Name is the group's or the provider's id.
 	Name string `json:"name"`
+	// Rules is the CurrentRules of the build that has started this run; it stays as it is until the run ends.
+	Rules int `json:"rules"`
 	// State is what the run before had, see fleet.Encode; nil: recover from what exists.
 	State []byte `json:"state,omitempty"`
 	// ContinueAt is the history length at which it continues as new; 0 means the default.
 	ContinueAt int `json:"continueAt,omitempty"`
 }
+
+// NewEntity is the input of an entity that recovers from what exists.
+func NewEntity(name string) EntityInput { return EntityInput{Name: name, Rules: CurrentRules} }
 
 // core is what an entity decides by, as the loop below drives it.
 type core interface {
@@ -53,8 +63,8 @@ type entity struct {
 	ctx       workflow.Context
 	in        EntityInput
 	signals   []workflow.ReceiveChannel
-	build     string // of the worker that has begun this run
-	woken     bool   // there is something to do
+	begun     Executor // of this run's first task
+	woken     bool     // there is something to do
 	inFlight  map[int64]bool
 	results   []fleet.Result
 	published int64
@@ -75,10 +85,12 @@ const (
 // continueAt is the history length at which entities continue as new by default; the server suggests it at 4,096.
 const continueAt = 2000
 
+// newEntity has to be the first statement of its workflow, see executor.
+func newEntity(ctx workflow.Context, in EntityInput) *entity {
+	return &entity{ctx: ctx, in: in, begun: executor(ctx), inFlight: map[int64]bool{}, published: -1}
+}
+
 func (e *entity) run() error {
-	e.inFlight = map[int64]bool{}
-	e.published = -1
-	e.build = build(e.ctx)
 	for {
 		if wasReset(e.ctx) {
 			return e.continueAsNew(nil)
@@ -147,7 +159,7 @@ func (e *entity) full() bool {
 	limit := cmp.Or(max(e.in.ContinueAt, 0), continueAt)
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit ||
-		e.build != build(e.ctx) && isNew(e.ctx, "build")
+		e.begun.Build != build(e.ctx) && e.begun.Build != executor(e.ctx).Build
 }
 
 // build is that of the worker that has this task, or had it, when the task is replayed. In a new task behind replayed
@@ -176,7 +188,8 @@ func (e *entity) hand() error {
 
 // continueAsNew begins the next run; without a state it recovers from what exists.
 func (e *entity) continueAsNew(state []byte) error {
-	in := EntityInput{Name: e.in.Name, State: state, ContinueAt: e.in.ContinueAt}
+	in := NewEntity(e.in.Name)
+	in.State, in.ContinueAt = state, e.in.ContinueAt
 	return workflow.NewContinueAsNewError(e.ctx, workflow.GetInfo(e.ctx).WorkflowType.Name, in)
 }
 

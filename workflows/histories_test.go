@@ -23,8 +23,8 @@ var registered = map[string]any{
 }
 
 // Histories that a Temporal dev server recorded must replay with today's code: workflows that run survive the change of
-// their worker's version only then. One that fails here asks for workflow.GetVersion around the change. Until the first
-// release `make histories` may record them anew instead, and the CHANGELOG says that running workflows must end first.
+// their worker's version only then. One that fails here asks for other rules, see CurrentRules. Until the first release
+// `make histories` records them again instead.
 func TestRecordedHistories(t *testing.T) {
 	files, err := filepath.Glob("testdata/histories/*/*.json")
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -16,7 +15,7 @@ import (
 // the work, and never waits for their end. Cancelled by an operator it closes and leaves all nodes alone; the server's
 // next Refresh starts it again, and it recovers.
 func NodeGroup(ctx workflow.Context, in EntityInput) error {
-	e := &entity{ctx: ctx, in: in}
+	e := newEntity(ctx, in)
 	g := &nodeGroup{
 		ctx: ctx, entity: e, views: e.channel(SignalViews), facts: e.channel(SignalFacts),
 		differences: e.channel(SignalDifferences), retry: e.channel(SignalRetry),
@@ -57,9 +56,6 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 			text := "group " + g.ledger.Group + " was reset and is being rebuilt from the objects that exist"
 			return fleet.Change{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
 		}
-		if verb == fleet.Grow {
-			r.Undated = workflow.GetVersion(ctx, "dated-names", workflow.DefaultVersion, 1) == workflow.DefaultVersion
-		}
 		if err := g.ledger.Operate(verb, r, now); err != nil {
 			return fleet.Change{}, refusal(ctx, err)
 		}
@@ -82,9 +78,6 @@ func refusal(ctx workflow.Context, err error) error {
 
 func (g *nodeGroup) receive(now time.Time) {
 	in := fleet.GroupInput{Views: receiveAll[fleet.View](g.views), Facts: receiveAll[fleet.Fact](g.facts)}
-	if slices.ContainsFunc(in.Views, g.ledger.MayHaveJoined) {
-		g.ledger.Hasty = workflow.GetVersion(g.ctx, "may-have-joined", workflow.DefaultVersion, 1) == workflow.DefaultVersion
-	}
 	for g.retry.ReceiveAsync(nil) {
 		in.Retry = true
 	}

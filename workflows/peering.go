@@ -11,6 +11,7 @@ import (
 // Peering makes or repairs a provider's peering, within its budget, and reports to the provider entity. It is what an
 // operator cancels when a peering is stuck: everyone who waits for it then goes elsewhere.
 func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
+	executor(ctx) // recorded before anything else, for onReset
 	bounded, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	onReset(ctx, cancel) // nobody may want it any longer; a provider that does takes it for a failure

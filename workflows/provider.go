@@ -13,7 +13,8 @@ import (
 // Provider owns one provider's holds and the phase of its peering. It has peering/<id> and unpeering/<id> started, one
 // at a time, and acts on their reports. It closes when it was of no use for a day; the next acquire starts it anew.
 func Provider(ctx workflow.Context, in EntityInput) error {
-	e := &entity{ctx: ctx, in: in, local: true}
+	e := newEntity(ctx, in)
+	e.local = true
 	p := &providerRun{
 		ctx: ctx, holds: e.channel(SignalHolds), reports: e.channel(SignalReport),
 		differences: e.channel(SignalDifferences), cordons: e.channel(SignalCordon),

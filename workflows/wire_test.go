@@ -25,6 +25,7 @@ var onTheWire = map[string]any{
 	"Ledger": fleet.Ledger{}, "ProviderState": provider.State{}, "Snapshot": fleet.Snapshot{},
 	"CostDay": money.CostDay{}, "Choice": fleet.Choice{},
 	"ProviderSnapshot": fleet.ProviderSnapshot{}, "EntityInput": workflows.EntityInput{},
+	"Executor": workflows.Executor{},
 	// other workflows' inputs
 	"DriverInput": fleet.DriverInput{}, "UndoInput": fleet.UndoInput{}, "PeeringInput": fleet.PeeringInput{},
 	// updates and signals
@@ -43,7 +44,7 @@ var onTheWire = map[string]any{
 	"Booking": fleet.Booking{},
 }
 
-// What earlier builds wrote is read, whole.
+// What a released build wrote is read, whole.
 func TestWire(t *testing.T) {
 	for name, zero := range onTheWire {
 		golden.Wire(t, "testdata/wire", name, zero, reflect.TypeFor[fleet.Founds]())

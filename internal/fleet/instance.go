@@ -153,7 +153,7 @@ func (i *Instance) ready(is bool, now time.Time) {
 	switch {
 	case is:
 		i.NotReady, i.NotReadySince = false, time.Time{}
-	case !i.NotReady || i.NotReadySince.IsZero():
+	case !i.NotReady:
 		i.NotReady, i.NotReadySince = true, now
 	}
 }

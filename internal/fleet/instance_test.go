@@ -163,7 +163,6 @@ func TestNotReadySince(t *testing.T) {
 	hear(fleet.Registered, time.Hour)
 	require.False(t, i.NotReady)
 	require.Zero(t, i.NotReadySince)
-	i.NotReady = true // an earlier build did not say since when
 	hear(fleet.NotReady, 2*time.Hour)
 	require.Equal(t, t0.Add(2*time.Hour), i.NotReadySince)
 }

@@ -61,10 +61,6 @@ type Ledger struct {
 	// Choices are the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
 
-	// Hasty has scale-outs of an earlier life that were stopped followed by scale-ins at once, as earlier builds did: what
-	// they have decided is replayed.
-	Hasty bool `json:"-"`
-
 	index map[string]*Entry
 	log   []Transition
 }
@@ -289,7 +285,7 @@ func (l *Ledger) beginAnew(now time.Time) {
 	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
 		fresh.Epoch = NewEpoch(l.epochOver())
 	}
-	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice, fresh.Hasty = l.Spec, l.Paused, l.log, l.Notice, l.Hasty
+	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice = l.Spec, l.Paused, l.log, l.Notice
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})

@@ -45,8 +45,7 @@ func EpochBefore(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), 
 
 // InstanceName is <group>-<booked>-<seq>: the second of the booking, as NewEpoch has it, and how many names the epoch
 // has given. A group whose history went back counts on from an older seq, but books in a later second: what it gives
-// is new also where nobody has noticed. Ledger.grow gives it (operations.go). Names of earlier builds have their
-// group's epoch in that place.
+// is new also where nobody has noticed. Ledger.grow gives it (operations.go).
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }

@@ -47,9 +47,6 @@ type Request struct {
 	Paused bool `json:"paused,omitempty"`
 	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
 	Trace string `json:"trace,omitempty"`
-	// Undated has Grow give names as earlier builds did, with the epoch in the place of the second: what they have decided
-	// is replayed.
-	Undated bool `json:"-"`
 }
 
 // Verb names an operation; it is the update's name on the wire.
@@ -191,7 +188,7 @@ func (l *Ledger) checkGrow(r Request, now time.Time) error {
 }
 
 func (l *Ledger) grow(r Request, now time.Time) {
-	booked := l.booking(r, now)
+	booked := l.booking(now)
 	for range r.Delta {
 		l.NextSeq++
 		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), l.Spec, now)
@@ -200,11 +197,8 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	}
 }
 
-// booking is the second in the names that a request gives.
-func (l *Ledger) booking(r Request, now time.Time) string {
-	if r.Undated {
-		return l.Epoch
-	}
+// booking is the second in the names that are given now.
+func (l *Ledger) booking(now time.Time) string {
 	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
 		l.LastBooked = at
 	}

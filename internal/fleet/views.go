@@ -141,7 +141,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 		l.undo(e, append(slices.Clone(v.Left), v.attempt(l.Group))...)
 	}
 	if !e.Driver.Generation.Known() {
-		e.endedEarlier(v, l.Hasty, now)
+		e.endedEarlier(v, now)
 	}
 	if v.Attempt > e.Attempt && e.Phase != Ready {
 		e.Attempt, e.Offer = v.Attempt, v.Offer
@@ -152,17 +152,12 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 
 // endedEarlier takes the end of a driver that ran when the group began anew. One that was stopped on its way may have
 // joined since what exists was listed: it is looked at first.
-func (e *Entry) endedEarlier(v View, hasty bool, now time.Time) {
-	if e.Driver.Kind != "" && v.replaced() && v.Phase == Joining && !e.Leaving && !hasty {
+func (e *Entry) endedEarlier(v View, now time.Time) {
+	if e.Driver.Kind != "" && v.replaced() && v.Phase == Joining && !e.Leaving {
 		e.Driver.Stopped, e.Driver.Heard = true, now.Add(-silentAfter)
 		return
 	}
 	e.Driver = DriverRef{}
-}
-
-// MayHaveJoined reports whether the view is of such a driver.
-func (l *Ledger) MayHaveJoined(v View) bool {
-	return v.replaced() && v.Phase == Joining && v.Generation.Epoch != l.Epoch
 }
 
 // beginsAgain asks for the start of a driver that has not told anything yet.

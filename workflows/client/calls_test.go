@@ -141,7 +141,7 @@ func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
 	started, err = e.Ensure(t.Context(), "rome")
 	require.NoError(t, err)
 	require.True(t, started)
-	require.Equal(t, []any{workflows.TypeProvider, workflows.EntityInput{Name: "rome"}}, n.calls[0].args)
+	require.Equal(t, []any{workflows.TypeProvider, workflows.EntityInput{Name: "rome", Rules: workflows.CurrentRules}}, n.calls[0].args)
 	requireEntity(t, "provider/rome", n.calls[0].options)
 	n.err = errors.New("no answer")
 	started, err = e.Ensure(t.Context(), "rome")
@@ -181,7 +181,7 @@ func TestMessagesReachTheirEntity(t *testing.T) {
 			call{verb: workflows.SignalDifferences, id: "provider/milan", args: []any{fleet.Differences{Round: 3}}}},
 		{func() error { return m.Holds(t.Context(), "milan", request) },
 			call{verb: workflows.SignalHolds, id: "provider/milan", args: []any{[]fleet.HoldRequest{request},
-				workflows.TypeProvider, workflows.EntityInput{Name: "milan"}}}},
+				workflows.TypeProvider, workflows.EntityInput{Name: "milan", Rules: workflows.CurrentRules}}}},
 	} {
 		n.calls, n.err = nil, nil
 		require.NoError(t, c.send())

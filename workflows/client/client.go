@@ -166,7 +166,7 @@ func (b *base) signal(ctx context.Context, id, name string, arg any) error {
 func (b *base) signalProvider(ctx context.Context, provider, name string, arg any) error {
 	id := b.provider(provider)
 	_, err := b.temporal.SignalWithStartWorkflow(whole{ctx}, id, name, arg, *b.entity(id, "provider "+provider),
-		workflows.TypeProvider, workflows.EntityInput{Name: provider})
+		workflows.TypeProvider, workflows.NewEntity(provider))
 	return b.fromTemporal(id, err)
 }
 

@@ -157,6 +157,6 @@ func (e *Entities) Ensure(ctx context.Context, provider string) (started bool, e
 	}
 	id := e.provider(provider)
 	_, err = e.temporal.ExecuteWorkflow(ctx, *e.entity(id, "provider "+provider), workflows.TypeProvider,
-		workflows.EntityInput{Name: provider})
+		workflows.NewEntity(provider))
 	return err == nil, e.fromTemporal(id, err)
 }

@@ -173,7 +173,7 @@ func (g *Groups) updateOnce(ctx context.Context, group string, verb fleet.Verb, 
 	var handle client.WorkflowUpdateHandle
 	var err error
 	if start != nil {
-		begin := g.temporal.NewWithStartWorkflowOperation(*start, workflows.TypeNodeGroup, workflows.EntityInput{Name: group})
+		begin := g.temporal.NewWithStartWorkflowOperation(*start, workflows.TypeNodeGroup, workflows.NewEntity(group))
 		handle, err = g.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 			StartWorkflowOperation: begin, UpdateOptions: options,
 		})

@@ -7,9 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,12 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-var record = flag.Bool("record-wire", false, "write a new file of each type that has changed, beside the old ones")
+var record = flag.Bool("record-wire", false, "write the record of each type that has changed")
 
-// Wire holds a type that is written in one version of the program and read in another against what earlier versions
-// wrote: the files <name>.1.json, <name>.2.json and so on of a folder. Each is read, strictly, by today's type, which
-// must keep all that is in it; and the newest has every field that the type has today. A type is given as its zero
-// value; what leave says stays empty, and needs a test of its own.
+// Wire compares a type that is written in one version of the program and read in another with its records: the files
+// <name>.1.json, <name>.2.json and so on of a folder. Today's type reads each record strictly and keeps all that is in
+// it, and the newest record has every field that the type has today. The last tag of git says which records are
+// released: those stay as they are. A type that has changed since then has one more, which -record-wire rewrites. Where
+// there is no tag, or no git, nothing counts as released. A type is given as its zero value; the fields of the types in
+// leave stay empty, and need a test of their own.
 func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 	t.Helper()
 	of := reflect.TypeOf(zero)
@@ -30,31 +34,91 @@ func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 	fill(t, today, name, leave, 0)
 	text, err := json.MarshalIndent(today.Interface(), "", " ")
 	require.NoError(t, err)
-
-	var newest []byte
-	n := 0
-	for ; ; n++ {
-		was, err := os.ReadFile(file(dir, name, n+1))
-		if errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		require.NoError(t, err)
-		require.NoError(t, keeps(of, was), "%s is lost to whoever still reads it", file(dir, name, n+1))
-		newest = was
-	}
-	if newest != nil && covers(generic(t, newest), generic(t, text)) {
+	records, err := readRecords(dir, name)
+	require.NoError(t, err)
+	if *record {
+		require.NoError(t, records.write(of, append(text, '\n')))
 		return
 	}
-	if !*record {
-		t.Errorf("%s has a field that no file in %s has: go test -run %s -record-wire, and never change an old file",
-			name, dir, t.Name())
-		return
-	}
-	require.NoError(t, os.WriteFile(file(dir, name, n+1), append(text, '\n'), 0o600))
+	require.NoError(t, records.check(of, text), "go test -run %s -record-wire writes a record that is not released; "+
+		"what a released one holds must be read for ever", t.Name())
 }
 
-func file(dir, name string, n int) string {
-	return filepath.Join(dir, fmt.Sprintf("%s.%d.json", name, n))
+// records are those of one type, the oldest first.
+type records struct {
+	dir, name string
+	texts     [][]byte
+	// released is how many of them the last tag has.
+	released int
+}
+
+func readRecords(dir, name string) (*records, error) {
+	r, tag := &records{dir: dir, name: name}, lastTag()
+	for {
+		text, err := os.ReadFile(r.file(len(r.texts) + 1))
+		missing := errors.Is(err, os.ErrNotExist)
+		if err != nil && !missing {
+			return nil, err
+		}
+		was, released := atTag(tag, r.file(len(r.texts)+1))
+		switch {
+		case released && !bytes.Equal(was, text):
+			return nil, fmt.Errorf("%s is released and has changed: git checkout %s -- %[1]s", r.file(len(r.texts)+1), tag)
+		case missing:
+			return r, nil
+		case released:
+			r.released++
+		}
+		r.texts = append(r.texts, text)
+	}
+}
+
+func (r *records) file(n int) string {
+	return filepath.Join(r.dir, fmt.Sprintf("%s.%d.json", r.name, n))
+}
+
+// check fails unless the type reads every record and the newest one has all its fields, which are in text.
+func (r *records) check(of reflect.Type, text []byte) error {
+	for n, was := range r.texts {
+		if err := keeps(of, was); err != nil {
+			return fmt.Errorf("%s is not read as it was written: %w", r.file(n+1), err)
+		}
+	}
+	if len(r.texts) == 0 {
+		return fmt.Errorf("%s is missing", r.file(1))
+	}
+	newest, sample := generic(r.texts[len(r.texts)-1]), generic(text)
+	if !covers(newest, sample) {
+		return fmt.Errorf("%s lacks a field that %s has", r.file(len(r.texts)), of)
+	}
+	return nil
+}
+
+// write makes text the newest record where the records do not fit the type. It changes none that is released.
+func (r *records) write(of reflect.Type, text []byte) error {
+	if r.check(of, text) == nil {
+		return nil
+	}
+	newest := max(len(r.texts), r.released+1)
+	return os.WriteFile(r.file(newest), text, 0o600)
+}
+
+// lastTag is the newest tag of a release that HEAD builds on; "" where there is none, or no git.
+func lastTag() string {
+	out, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// atTag reads a file as a tag has it; ok is false where there is no such file.
+func atTag(tag, file string) (text []byte, ok bool) {
+	if tag == "" {
+		return nil, false
+	}
+	text, err := exec.Command("git", "show", tag+":./"+filepath.ToSlash(file)).Output()
+	return text, err == nil
 }
 
 // keeps fails unless a type reads all of the text, and writes it again as it was.
@@ -122,9 +186,11 @@ func covers(text, sample any) bool {
 	return true
 }
 
-func generic(t *testing.T, text []byte) (out any) {
-	t.Helper()
-	require.NoError(t, json.Unmarshal(text, &out))
+// generic is the text as JSON has it; nil when it is none.
+func generic(text []byte) (out any) {
+	if json.Unmarshal(text, &out) != nil {
+		return nil
+	}
 	return out
 }
 

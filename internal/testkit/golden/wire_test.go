@@ -2,6 +2,8 @@ package golden
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 	"reflect"
 	"testing"
 
@@ -44,10 +46,83 @@ func TestWhatIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"name":"Name","many":[{"kept":"Kept"}],"by":{"By":{"kept":"Kept"}},"later":{"kept":"Kept"}}`,
 		string(text))
-	sample := generic(t, text)
+	sample := generic(text)
 	require.True(t, covers(sample, sample))
 	for _, older := range []string{`{}`, `{"name":"a","many":[{}],"by":{"By":{"kept":"b"}},"later":{"kept":"b"}}`,
 		`{"name":"a","many":[{"kept":"b"}],"by":{"By":{"kept":"b"}}}`} {
-		require.False(t, covers(generic(t, []byte(older)), sample), older)
+		require.False(t, covers(generic([]byte(older)), sample), older)
+	}
+}
+
+// A type that changes rewrites its record until a release has that; from then on the record stays, and the next change
+// gets one of its own.
+func TestRecordOfAReleaseStays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)
+		out, err := exec.Command("git", args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	of := reflect.TypeFor[today]()
+	changes := func(text string) { // what today's type would write
+		t.Helper()
+		r, err := readRecords(".", "Today")
+		require.NoError(t, err)
+		require.NoError(t, r.write(of, []byte(text)))
+	}
+	are := func(want ...string) {
+		t.Helper()
+		r, err := readRecords(".", "Today")
+		require.NoError(t, err)
+		require.Len(t, r.texts, len(want))
+		for n, text := range want {
+			require.Equal(t, text, string(r.texts[n]))
+		}
+	}
+	const one, two, three = `{"name":"a"}`, `{"name":"a","many":[{"kept":"b"}]}`, `{"name":"a","later":{"kept":"b"}}`
+	changes(one) // without git
+	git("init", "-q")
+	changes(two) // without a tag
+	changes(two)
+	are(two)
+	git("add", ".")
+	git("commit", "-qm", "one")
+	git("tag", "v0.1.0")
+	changes(three)
+	are(two, three)
+	changes(`{"name":"a","by":{"By":{"kept":"b"}}}`)
+	are(two, `{"name":"a","by":{"By":{"kept":"b"}}}`)
+
+	require.NoError(t, os.WriteFile("Today.1.json", []byte(one), 0o600))
+	_, err := readRecords(".", "Today")
+	require.EqualError(t, err, "Today.1.json is released and has changed: git checkout v0.1.0 -- Today.1.json")
+	require.NoError(t, os.Remove("Today.1.json"))
+	_, err = readRecords(".", "Today")
+	require.ErrorContains(t, err, "Today.1.json is released and has changed", "it is gone")
+}
+
+// A record is read whole, and has every field.
+func TestRecordThatDoesNotFit(t *testing.T) {
+	of, text := reflect.TypeFor[today](), []byte(`{"name":"a","later":{"kept":"b"}}`)
+	for _, c := range []struct {
+		texts []string
+		err   string
+	}{
+		{nil, "Today.1.json is missing"},
+		{[]string{string(text)}, ""},
+		{[]string{`{"name":"a"}`}, "Today.1.json lacks a field that golden.today has"},
+		{[]string{`{"name":"a"}`, string(text)}, ""},
+		{[]string{`{"gone":"a"}`, string(text)}, `Today.1.json is not read as it was written: json: unknown field "gone"`},
+	} {
+		r := &records{dir: ".", name: "Today"}
+		for _, text := range c.texts {
+			r.texts = append(r.texts, []byte(text))
+		}
+		if err := r.check(of, text); c.err == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.err)
+		}
 	}
 }

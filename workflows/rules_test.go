@@ -1,0 +1,30 @@
+package workflows
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdkactivity "go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// An entity that continues as new goes on by the rules of the build that hands it over.
+func TestContinueAsNewRaisesTheRules(t *testing.T) {
+	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
+	env.SetContinueAsNewSuggested(true)
+	env.RegisterActivityWithOptions(func(context.Context, activities.Task) ([]fleet.Result, error) { return nil, nil },
+		sdkactivity.RegisterOptions{Name: activities.NameLook})
+	env.ExecuteWorkflow(Provider, EntityInput{Name: "milan", Rules: CurrentRules - 1, ContinueAt: 7})
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, env.GetWorkflowError(), &next)
+	var in EntityInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+	require.Equal(t, EntityInput{Name: "milan", Rules: CurrentRules, State: in.State, ContinueAt: 7}, in)
+	require.NotEmpty(t, in.State)
+}
