@@ -30,7 +30,7 @@ type fakeGroups struct {
 	delay      time.Duration // of each mutation, before it commits
 	lose       lose          // what becomes of the next mutation's answer
 	onGrow     func()
-	onAnswer   func(*fleet.Change) // changes what the next mutation answers, once
+	onBooked   func(fleet.Request) // called once, when the next mutation has run
 
 	calls  map[string]int
 	closed []string
@@ -41,6 +41,7 @@ type fakeGroup struct {
 	ledger *fleet.Ledger
 	snap   fleet.Snapshot
 	exists []fleet.Found // what its recovery finds
+	silent bool          // it publishes nothing
 }
 
 // lose says how the next mutation loses its answer; the zero value loses nothing.
@@ -96,15 +97,15 @@ func (f *fakeGroups) broken(group string) error {
 }
 
 func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	var slow time.Duration
 	f.set(func(f *fakeGroups) { f.calls["configure"]++; slow = f.slow })
 	if slow > 0 && !wait.For(ctx, slow) {
-		return fleet.Change{}, fmt.Errorf("configure %s: %w: %w", spec.ID, fleet.ErrOutcomeUnknown, ctx.Err())
+		return fleet.Position{}, fmt.Errorf("configure %s: %w: %w", spec.ID, fleet.ErrOutcomeUnknown, ctx.Err())
 	}
-	return f.retry(ctx, func() (fleet.Change, error) {
+	return f.retry(ctx, func() (fleet.Position, error) {
 		if err := f.broken(spec.ID); err != nil {
-			return fleet.Change{}, err
+			return fleet.Position{}, err
 		}
 		g := f.groups[spec.ID]
 		if g == nil {
@@ -157,7 +158,7 @@ func (f *fakeGroups) Close(_ context.Context, group string) error {
 }
 
 func (f *fakeGroups) Grow(ctx context.Context, group string, delta int, priceCap float64,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	f.mu.Lock()
 	hook := f.onGrow
 	f.mu.Unlock()
@@ -167,16 +168,16 @@ func (f *fakeGroups) Grow(ctx context.Context, group string, delta int, priceCap
 	return f.mutate(ctx, fleet.Grow, group, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen})
 }
 
-func (f *fakeGroups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
+func (f *fakeGroups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Position, error) {
 	return f.mutate(ctx, fleet.Shrink, group, fleet.Request{Delta: delta, Seen: seen})
 }
 
 func (f *fakeGroups) Release(ctx context.Context, group string, names []string,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	return f.mutate(ctx, fleet.Release, group, fleet.Request{Names: names, Seen: seen})
 }
 
-func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Change, error) {
+func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Position, error) {
 	f.mu.Lock()
 	f.calls[string(verb)]++
 	r.Operation = fleet.Operation{ID: fmt.Sprint(verb, f.calls[string(verb)]), GiveUpAt: time.Now().Add(time.Hour)}
@@ -191,19 +192,19 @@ func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, 
 		case <-ctx.Done(): // it has expired by then
 		}
 	}
-	return f.retry(ctx, func() (fleet.Change, error) { return f.once(ctx, verb, group, r) })
+	return f.retry(ctx, func() (fleet.Position, error) { return f.once(ctx, verb, group, r) })
 }
 
-func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Change, error) {
+func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Position, error) {
 	if f.down {
-		return fleet.Change{}, fmt.Errorf("%s %s: %w", verb, group, fleet.ErrUnavailable)
+		return fleet.Position{}, fmt.Errorf("%s %s: %w", verb, group, fleet.ErrUnavailable)
 	}
 	if ctx.Err() != nil {
-		return fleet.Change{}, fleet.Refuse(fleet.RefusedExpired, "the caller has given up")
+		return fleet.Position{}, fleet.Refuse(fleet.RefusedExpired, "the caller has given up")
 	}
 	g := f.groups[group]
 	if g == nil {
-		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, group, fleet.ErrNotRunning, fleet.ErrUnavailable)
+		return fleet.Position{}, fmt.Errorf("%s %s: %w: %w", verb, group, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	lost := f.lose
 	f.lose = lose{}
@@ -215,36 +216,36 @@ func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r 
 			r.Operation.GiveUpAt = time.Now().Add(time.Hour)
 			time.AfterFunc(lost.late, func() { f.set(func(*fakeGroups) { _, _ = g.operate(verb, r) }) })
 		}
-		return fleet.Change{}, fmt.Errorf("%s %s: %w", verb, group, errors.Join(fleet.ErrOutcomeUnknown,
+		return fleet.Position{}, fmt.Errorf("%s %s: %w", verb, group, errors.Join(fleet.ErrOutcomeUnknown,
 			context.DeadlineExceeded))
 	}
-	change, err := g.operate(verb, r)
-	if f.onAnswer != nil && err == nil {
-		f.onAnswer(&change)
-		f.onAnswer = nil
+	at, err := g.operate(verb, r)
+	if f.onBooked != nil && err == nil {
+		f.onBooked(r)
+		f.onBooked = nil
 	}
-	return change, err
+	return at, err
 }
 
 // retry asks a group that is recovering again until ctx ends, as the client does.
-func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Change, error)) (fleet.Change, error) {
+func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Position, error)) (fleet.Position, error) {
 	for {
 		f.mu.Lock()
-		change, err := once()
+		at, err := once()
 		f.mu.Unlock()
 		var refusal *fleet.Refusal
 		if !errors.As(err, &refusal) || refusal.Kind != fleet.RefusedNotInitialised {
-			return change, err
+			return at, err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return change, fmt.Errorf("%w: %w", fleet.ErrUnavailable, err)
+			return at, fmt.Errorf("%w: %w", fleet.ErrUnavailable, err)
 		}
 	}
 }
 
-func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Change, error) {
+func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, error) {
 	g.recover()
 	now := time.Now()
 	at := now
@@ -254,9 +255,9 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Change, err
 	err := g.ledger.Operate(verb, r, at)
 	g.publish()
 	if err != nil {
-		return fleet.Change{}, err
+		return fleet.Position{}, err
 	}
-	return g.ledger.Since(r.Seen, now), nil
+	return g.ledger.Receipt(now).Position, nil
 }
 
 // began is the second that the epoch names. What is booked in it has the epoch in its name, so that tests know the names
@@ -282,7 +283,11 @@ func (g *fakeGroup) recover() {
 	g.publish()
 }
 
-func (g *fakeGroup) publish() { g.snap = g.ledger.Snapshot(time.Now()) }
+func (g *fakeGroup) publish() {
+	if !g.silent {
+		g.snap = g.ledger.Snapshot(time.Now())
+	}
+}
 
 // drop makes released instances vanish, as the ends of their drivers do.
 func (f *fakeGroups) drop(group string) {
@@ -295,16 +300,13 @@ func (f *fakeGroups) drop(group string) {
 	})
 }
 
-// change edits a group's ledger, and publishes every row anew.
+// change edits a group's ledger, and publishes it.
 func (f *fakeGroups) change(group string, edit func(l *fleet.Ledger)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g := f.groups[group]
 	edit(g.ledger)
-	for _, e := range g.ledger.Entries {
-		g.ledger.Revision++
-		e.Revision = g.ledger.Revision
-	}
+	g.ledger.Revision++
 	g.publish()
 }
 

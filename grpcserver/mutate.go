@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,8 +37,8 @@ type mutation struct {
 	priceCap float64
 }
 
-// send books the mutation with the group.
-func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Change, error) {
+// send books the mutation with the group, and returns the position from which on the group shows it.
+func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Position, error) {
 	switch m.verb {
 	case increase:
 		return groups.Grow(ctx, g.id, m.delta, m.priceCap, g.seen())
@@ -94,10 +95,10 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 			return err
 		}
 	}
-	before, wasDirty, began := g.picture.Load(), g.isDirty(), time.Now()
-	change, err := m.send(ctx, s.groups, g)
+	before, wasDirty := g.picture.Load(), g.isDirty()
+	booked, err := m.send(ctx, s.groups, g)
 	if err == nil {
-		if err := s.show(ctx, g, change, began); err != nil { // booked all the same; Refresh fails until it is seen
+		if _, err := s.readFrom(ctx, g, booked); err != nil { // booked all the same; Refresh fails until it is seen
 			s.log.Error("the result of a booked operation cannot be read",
 				"group", id, "operation", m.verb, "error", err)
 			g.lost(time.Now())
@@ -115,21 +116,23 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	return toStatus(m.verb, id, err)
 }
 
-// show brings a change into the view. When it does not build on the picture there, the group is read.
-func (s *Server) show(ctx context.Context, g *group, c fleet.Change, began time.Time) error {
-	if g.apply(c, began) {
-		return nil
-	}
-	_, err := s.read(ctx, g)
-	return err
-}
-
 // read reads the group's snapshot into the view.
 func (s *Server) read(ctx context.Context, g *group) (fleet.Snapshot, error) {
+	return s.readFrom(ctx, g, fleet.Position{})
+}
+
+// readFrom reads the group after an operation that has brought it to the position. A snapshot at an older one does not
+// show the operation: it is an error, and the view ignores it.
+func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fleet.Snapshot, error) {
+	g.reached(at)
 	began := time.Now()
 	snapshot, err := s.groups.Snapshot(ctx, g.id)
 	if err != nil {
 		return fleet.Snapshot{}, err
+	}
+	if snapshot.Position().Before(at) {
+		return fleet.Snapshot{}, fmt.Errorf("read group %s: it shows %s/%d, and the operation has brought it to %s/%d: %w",
+			g.id, snapshot.Epoch, snapshot.Revision, at.Epoch, at.Revision, fleet.ErrUnavailable)
 	}
 	return snapshot, g.put(snapshot, began)
 }

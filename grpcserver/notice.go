@@ -2,7 +2,6 @@ package grpcserver
 
 import (
 	"context"
-	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
@@ -35,10 +34,9 @@ func (s *Server) notify(ctx context.Context, g *group) {
 	defer g.turn.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
 	defer cancel()
-	began := time.Now()
-	change, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
+	at, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
 	if err == nil {
-		err = s.show(ctx, g, change, began)
+		_, err = s.readFrom(ctx, g, at)
 	}
 	if err != nil {
 		s.log.Warn("what status says of the config of a node group is not up to date", "group", g.id, "error", err)

@@ -200,18 +200,19 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 		return err
 	}
 	defer g.turn.Release(1)
-	began, t := time.Now(), g.terms.Load()
-	change, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
+	t := g.terms.Load()
+	at, err := s.groups.Configure(ctx, t.spec, t.notice(), g.seen())
 	if err != nil {
 		return err
 	}
-	if change.Snapshot.SpecHash != t.hash {
-		return fmt.Errorf("spec %s is in force instead of %s: %w", change.Snapshot.SpecHash, t.hash, fleet.ErrUnavailable)
-	}
-	if err := s.show(ctx, g, change, began); err != nil {
+	now, err := s.readFrom(ctx, g, at)
+	if err != nil {
 		return err
 	}
-	s.log.Info("configured", "group", g.id, "spec", t.hash, "target", change.Snapshot.Target)
+	if now.SpecHash != t.hash {
+		return fmt.Errorf("spec %s is in force instead of %s: %w", now.SpecHash, t.hash, fleet.ErrUnavailable)
+	}
+	s.log.Info("configured", "group", g.id, "spec", t.hash, "target", now.Target)
 	return nil
 }
 

@@ -211,20 +211,26 @@ func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	})
 }
 
-// answering is a port whose Configure answers otherwise than it did.
-type answering struct {
+// configured is a port whose reads differ once Configure has returned.
+type configured struct {
 	*fakeGroups
-	with func(fleet.Change) fleet.Change
+	done atomic.Bool
+	read func(fleet.Snapshot) (fleet.Snapshot, error)
 }
 
-func (a answering) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
-	seen fleet.Position) (fleet.Change, error) {
-	change, err := a.fakeGroups.Configure(ctx, spec, notice, seen)
-	if err == nil && a.with != nil {
-		change = a.with(change)
-		a.set(func(f *fakeGroups) { f.failing[spec.ID] = errors.New("no answer") }) // from now on
+func (c *configured) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+	seen fleet.Position) (fleet.Position, error) {
+	at, err := c.fakeGroups.Configure(ctx, spec, notice, seen)
+	c.done.Store(err == nil && c.read != nil)
+	return at, err
+}
+
+func (c *configured) Snapshot(ctx context.Context, group string) (fleet.Snapshot, error) {
+	snap, err := c.fakeGroups.Snapshot(ctx, group)
+	if err == nil && c.done.Load() {
+		return c.read(snap)
 	}
-	return change, err
+	return snap, err
 }
 
 // Why a group does not take its config is told in whole: why it could not be read, and what came of configuring it.
@@ -232,25 +238,25 @@ func TestWhyAGroupIsNotConfigured(t *testing.T) {
 	ended := fmt.Errorf("nodegroup/cpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	for name, c := range map[string]struct {
 		failing error // of reads and Configure
-		with    func(fleet.Change) fleet.Change
+		read    func(fleet.Snapshot) (fleet.Snapshot, error)
 		says    string
 	}{
 		"it does not run, and does not begin": {failing: ended,
 			says: "nodegroup/cpu does not run: unavailable; configure: nodegroup/cpu does not run: unavailable"},
 		"it runs another spec all the same": {says: "configure: spec other is in force instead of ",
-			with: func(c fleet.Change) fleet.Change { c.Snapshot.SpecHash = "other"; return c }},
-		"its answer says nothing, and nor does a read": {says: "configure: no answer",
-			with: func(c fleet.Change) fleet.Change {
-				return fleet.Change{Snapshot: fleet.Snapshot{SpecHash: c.Snapshot.SpecHash}}
-			}},
+			read: func(s fleet.Snapshot) (fleet.Snapshot, error) { s.SpecHash = "other"; return s, nil }},
+		"what it runs then cannot be read": {says: "configure: no answer",
+			read: func(fleet.Snapshot) (fleet.Snapshot, error) { return fleet.Snapshot{}, errors.New("no answer") }},
+		"it shows what it was before": {says: "and the operation has brought it to ",
+			read: func(s fleet.Snapshot) (fleet.Snapshot, error) { s.Revision = 1; return s, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			port, config := &answering{fakeGroups: newFake()}, &fakeConfig{}
+			port, config := &configured{fakeGroups: newFake()}, &fakeConfig{}
 			s, err := New(config.options(port, specs("cpu", "gpu")...))
 			require.NoError(t, err)
 			require.NoError(t, s.Start(t.Context()))
 			config.write("v2", spec("cpu", 0, 7), spec("gpu", 0, 5))
-			port.with = c.with
+			port.read = c.read
 			port.set(func(f *fakeGroups) { f.failing["cpu"] = c.failing })
 			require.NoError(t, direct{t, s}.refresh())
 			require.ErrorContains(t, s.roster.Load().byID["cpu"].unusable.Load(), c.says)

@@ -31,10 +31,11 @@ type group struct {
 
 	caWaits atomic.Int64 // CA's max-node-provision-time in nanoseconds, as it told last; 0 before that
 
-	mu        sync.Mutex // guards what follows and the replacement of picture
-	storedAt  time.Time  // when picture was put
-	lostAt    time.Time  // not zero: dirty, the outcome of an operation is unknown
-	settlesAt time.Time  // a read that begins from then on tells the outcome
+	mu        sync.Mutex     // guards what follows and the replacement of picture
+	newest    fleet.Position // that a snapshot had or an operation returned
+	newestAt  time.Time      // when newest was set
+	lostAt    time.Time      // not zero: dirty, the outcome of an operation is unknown
+	settlesAt time.Time      // a read that begins from then on tells the outcome
 }
 
 // picture is a snapshot, indexed. It is never changed once stored.
@@ -47,7 +48,7 @@ type picture struct {
 
 type problem struct{ error }
 
-// errWentBack means that a group has less than this server has seen of it.
+// errWentBack means that a group shows less than this server has seen of it.
 var errWentBack = errors.New("the history of the group's workflow went back (a reset, or Temporal restored from a " +
 	"backup): the group rebuilds its state from what exists")
 
@@ -91,14 +92,26 @@ func (g *group) readSince(t time.Time) bool {
 
 // seen is the newest position of the group that this server has seen.
 func (g *group) seen() fleet.Position {
-	if p := g.picture.Load(); p != nil {
-		return p.Position()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.newest
+}
+
+// reached notes the position to which an operation has brought the group.
+func (g *group) reached(at fleet.Position) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.advance(at)
+}
+
+func (g *group) advance(at fleet.Position) {
+	if g.newest.Before(at) {
+		g.newest, g.newestAt = at, time.Now()
 	}
-	return fleet.Position{}
 }
 
 // put takes a snapshot that was read; began is when the read began. Its errors leave the picture as it is: errWentBack
-// when the snapshot is older than a picture that was stored before the read began.
+// when the snapshot is older than a position that this server had seen before the read began.
 func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	if s.Group != g.id || s.Epoch == "" {
 		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w",
@@ -106,40 +119,26 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if old := g.picture.Load(); old != nil && old.Newer(s) && began.After(g.storedAt) {
+	older := s.Position().Before(g.newest)
+	if older && began.After(g.newestAt) {
 		return fmt.Errorf("read group %s: it is at %s/%d after %s/%d: %w",
-			g.id, s.Epoch, s.Revision, old.Epoch, old.Revision, errWentBack)
+			g.id, s.Epoch, s.Revision, g.newest.Epoch, g.newest.Revision, errWentBack)
 	}
 	if s.Revision == 0 { // published by a group that begins, before it has listed what exists
 		return fmt.Errorf("read group %s: %w", g.id,
 			fleet.Refuse(fleet.RefusedNotInitialised, "it is recovering from what exists"))
 	}
-	g.store(s, began)
+	if !older { // else it was read while an operation ran
+		g.store(s, began)
+	}
 	return nil
 }
 
-// apply takes what an operation answered; began is when its call began. It reports false when the change does not build
-// on the picture, which then stays as it is: read the group.
-func (g *group) apply(c fleet.Change, began time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var old fleet.Snapshot
-	if p := g.picture.Load(); p != nil {
-		old = p.Snapshot
-	}
-	s, ok := c.Apply(old)
-	if !ok || s.Group != g.id || s.Epoch == "" {
-		return false
-	}
-	g.store(s, began)
-	return true
-}
-
-// store replaces the picture when s is newer, and ends dirtiness when the call that returned s began late enough.
+// store replaces the picture when s is newer, and ends dirtiness when the read that returned s began late enough.
 func (g *group) store(s fleet.Snapshot, began time.Time) {
+	g.advance(s.Position())
 	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
 		g.picture.Store(newPicture(s))
-		g.storedAt = time.Now()
 	}
 	if at := g.readAt.Load(); at == nil || began.After(*at) {
 		g.readAt.Store(&began)

@@ -192,7 +192,5 @@ func TestForeignSnapshotIsRefused(t *testing.T) {
 	g := newGroup(terms)
 	require.ErrorIs(t, g.put(fleet.Snapshot{}, time.Now()), fleet.ErrUnavailable)
 	require.ErrorIs(t, g.put(fleet.Snapshot{Group: "gpu", Epoch: "a"}, time.Now()), fleet.ErrUnavailable)
-	require.False(t, g.apply(fleet.Change{Whole: true, Snapshot: fleet.Snapshot{Group: "gpu", Epoch: "a", Revision: 1}},
-		time.Now()))
 	require.Nil(t, g.picture.Load())
 }

@@ -25,9 +25,9 @@ func BenchmarkBooking(b *testing.B) {
 		*into = append(*into, time.Since(began))
 	}
 	for b.Loop() {
-		var snap fleet.Change
-		timed(&grow, func() (err error) { snap, err = s.groups.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{}); return err })
-		name := snap.Snapshot.Instances[len(snap.Snapshot.Instances)-1].Name
+		timed(&grow, func() error { _, err := s.groups.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{}); return err })
+		booked := s.snapshot().Instances
+		name := booked[len(booked)-1].Name
 		timed(&release, func() error {
 			_, err := s.groups.Release(s.ctx, s.spec.ID, []string{name}, fleet.Position{})
 			return err

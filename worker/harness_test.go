@@ -233,25 +233,31 @@ func (s *scene) start(o worker.Options) (stop func()) {
 
 func (s *scene) configure() fleet.Snapshot {
 	s.t.Helper()
-	c, err := s.groups.Configure(s.ctx, s.spec, fleet.Notice{}, fleet.Position{})
-	require.NoError(s.t, err)
-	return c.Snapshot
+	at, err := s.groups.Configure(s.ctx, s.spec, fleet.Notice{}, fleet.Position{})
+	return s.shows(at, err)
 }
 
 func (s *scene) grow(n int) fleet.Snapshot {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // its worker may only be starting
 	defer cancel()
-	c, err := s.groups.Grow(ctx, s.spec.ID, n, 0, fleet.Position{})
-	require.NoError(s.t, err)
-	return c.Snapshot
+	at, err := s.groups.Grow(ctx, s.spec.ID, n, 0, fleet.Position{})
+	return s.shows(at, err)
 }
 
 func (s *scene) release(names ...string) fleet.Snapshot {
 	s.t.Helper()
-	c, err := s.groups.Release(s.ctx, s.spec.ID, names, fleet.Position{})
+	at, err := s.groups.Release(s.ctx, s.spec.ID, names, fleet.Position{})
+	return s.shows(at, err)
+}
+
+// shows is what the group shows when an operation has brought it to the position.
+func (s *scene) shows(at fleet.Position, err error) fleet.Snapshot {
+	s.t.Helper()
 	require.NoError(s.t, err)
-	return c.Snapshot
+	snap := s.snapshot()
+	require.False(s.t, snap.Position().Before(at), "it shows %v after %v", snap.Position(), at)
+	return snap
 }
 
 func (s *scene) snapshot() fleet.Snapshot {

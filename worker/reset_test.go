@@ -181,13 +181,13 @@ func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})
-	grown := make(chan fleet.Change, 1)
+	grown := make(chan fleet.Position, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 		defer cancel()
-		snap, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
+		at, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 		assert.NoError(t, err)
-		grown <- snap
+		grown <- at
 	}()
 	require.Eventually(t, func() bool { // it waits for a worker
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.NodeGroupID(s.spec.ID), "")
@@ -195,7 +195,7 @@ func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	}, waitLimit, waitTick)
 	s.spawn()
 	s.configure() // as CA's next Refresh does
-	snap := (<-grown).Snapshot
+	snap := s.shows(<-grown, nil)
 	require.Greater(t, snap.Epoch, epoch)
 	require.Equal(t, 2, snap.Target)
 	s.allIn(fleet.Ready, 2)

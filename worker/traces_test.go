@@ -144,10 +144,9 @@ func TestOneScaleOutIsOneTrace(t *testing.T) {
 
 	groups := flow.NewGroups(o.Temporal, s.hub, s.queue)
 	ctx, root := spans.Tracer("test").Start(s.ctx, "IncreaseSize")
-	booked, err := groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
+	at, err := groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 	root.End()
-	require.NoError(t, err)
-	later := booked.Snapshot.Instances[0].Name
+	later := s.shows(at, err).Instances[0].Name
 	s.allIn(fleet.Ready, 1)
 	out := "IncreaseSize > StartWorkflow:ScaleOut > RunActivity:"
 	lines := lineages(t, exporter, "IncreaseSize > UpdateWorkflow:grow", out+"Discover", out+"Select",

@@ -56,7 +56,7 @@
 // nothing is lost at continue-as-new, and every command may run twice. A batch answers for each target by itself.
 //
 // The memo. An entity publishes its snapshot at most once a task, compressed (fleet/codec.go). The server reads it
-// without a worker. Updates answer with the rows that changed since the position the server names.
+// without a worker. Updates return the position that the group has reached; the memo of the same task shows it.
 //
 // Lanes. Each hub has four task queues (names.go), each with a worker of its own in every worker process: entities,
 // drivers, making (Establish, Join), removing (Drain, Return, RemovePeering). What is slow holds nothing else up.

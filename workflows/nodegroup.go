@@ -49,17 +49,17 @@ type nodeGroup struct {
 // handle registers one operation as an update. Its validator refuses without a trace in the history, and its handler
 // decides once more: validators do not run on replay, and two updates may pass theirs before either runs.
 func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
-	do := func(ctx workflow.Context, r fleet.Request) (fleet.Change, error) {
+	do := func(ctx workflow.Context, r fleet.Request) (fleet.Receipt, error) {
 		now := workflow.Now(ctx)
 		g.entity.woken = true
 		if wasReset(ctx) {
 			text := "group " + g.ledger.Group + " was reset and is being rebuilt from the objects that exist"
-			return fleet.Change{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
+			return fleet.Receipt{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
 		}
 		if err := g.ledger.Operate(verb, r, now); err != nil {
-			return fleet.Change{}, refusal(ctx, err)
+			return fleet.Receipt{}, refusal(ctx, err)
 		}
-		return g.ledger.Since(r.Seen, now), nil
+		return g.ledger.Receipt(now), nil // publish writes the memo in the same task
 	}
 	validate := func(ctx workflow.Context, r fleet.Request) error {
 		return refusal(ctx, g.ledger.Validate(verb, r, workflow.Now(ctx)))

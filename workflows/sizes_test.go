@@ -164,6 +164,20 @@ func TestLargestGroupFits(t *testing.T) {
 	require.Less(t, len(memo), 64<<10)
 }
 
+// The server reads a group's whole snapshot after each operation. That of a thousand Ready instances is small.
+func TestSnapshotOfReadyInstancesIsSmall(t *testing.T) {
+	l, now := group(t, 1000)
+	for n, e := range l.Entries {
+		e.Phase, e.Attempt, e.Registered = fleet.Ready, 1, true
+		e.Since = now.Add(time.Duration(n*1371) * time.Millisecond)
+		e.Offer = &fleet.Offer{Name: "milan", Provider: fmt.Sprintf("provider-%d", n%10)}
+	}
+	memo, err := fleet.Encode(l.Snapshot(now))
+	require.NoError(t, err)
+	t.Logf("1000 Ready instances: memo %d bytes", len(memo))
+	require.Less(t, len(memo), 16<<10)
+}
+
 // A spec may be large, and each start carries it: the drivers are started in several deliveries, each of which Temporal
 // takes.
 func TestStartsOfALargeSpecFit(t *testing.T) {

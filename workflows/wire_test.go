@@ -29,7 +29,7 @@ var onTheWire = map[string]any{
 	// other workflows' inputs
 	"DriverInput": fleet.DriverInput{}, "UndoInput": fleet.UndoInput{}, "PeeringInput": fleet.PeeringInput{},
 	// updates and signals
-	"Request": fleet.Request{}, "Change": fleet.Change{}, "View": fleet.View{}, "Fact": fleet.Fact{},
+	"Request": fleet.Request{}, "Receipt": fleet.Receipt{}, "View": fleet.View{}, "Fact": fleet.Fact{},
 	"HoldRequest": fleet.HoldRequest{}, "PeeringReport": fleet.PeeringReport{}, "Differences": fleet.Differences{},
 	"Order": fleet.Order{}, "Answer": fleet.Answer{},
 	// activities

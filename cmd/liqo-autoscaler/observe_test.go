@@ -126,27 +126,25 @@ func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, erro
 	}, Cost: money.Cost{Currency: "USD", Providers: map[string]money.ProviderCost{"milan": {Nodes: 1}}}}, nil
 }
 
-func (g *groups) change(ctx context.Context, group string) (fleet.Change, error) {
+func (g *groups) change(ctx context.Context, group string) (fleet.Position, error) {
 	s, err := g.Snapshot(ctx, group)
-	return fleet.Change{Snapshot: s, Whole: true}, err
+	return s.Position(), err
 }
 
 func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.Notice,
-	_ fleet.Position) (fleet.Change, error) {
-	c, err := g.change(ctx, spec.ID)
-	c.Snapshot.SpecHash = spec.Hash()
-	return c, err
+	_ fleet.Position) (fleet.Position, error) {
+	return g.change(ctx, spec.ID)
 }
 
-func (g *groups) Grow(ctx context.Context, group string, _ int, _ float64, _ fleet.Position) (fleet.Change, error) {
+func (g *groups) Grow(ctx context.Context, group string, _ int, _ float64, _ fleet.Position) (fleet.Position, error) {
 	return g.change(ctx, group)
 }
 
-func (g *groups) Shrink(ctx context.Context, group string, _ int, _ fleet.Position) (fleet.Change, error) {
+func (g *groups) Shrink(ctx context.Context, group string, _ int, _ fleet.Position) (fleet.Position, error) {
 	return g.change(ctx, group)
 }
 
-func (g *groups) Release(ctx context.Context, group string, _ []string, _ fleet.Position) (fleet.Change, error) {
+func (g *groups) Release(ctx context.Context, group string, _ []string, _ fleet.Position) (fleet.Position, error) {
 	return g.change(ctx, group)
 }
 

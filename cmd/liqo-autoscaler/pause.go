@@ -40,15 +40,18 @@ func pauseCommand(c *common, paused bool, cmd *cobra.Command) *cobra.Command {
 	}
 	return c.asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
 		groups := flow.NewGroups(t, c.hub, c.taskQueue)
-		change, err := groups.Pause(ctx, args[1], paused)
-		if err != nil {
+		if _, err := groups.Pause(ctx, args[1], paused); err != nil {
 			return groups.Unknown(ctx, args[1], err)
 		}
+		now, err := groups.Snapshot(ctx, args[1])
+		if err != nil {
+			return err
+		}
 		state := "not paused"
-		if change.Snapshot.Paused {
+		if now.Paused {
 			state = "paused"
 		}
-		_, err = fmt.Fprintf(out, "node group %s is %s, target size %d\n", args[1], state, change.Snapshot.Target)
+		_, err = fmt.Fprintf(out, "node group %s is %s, target size %d\n", args[1], state, now.Target)
 		return err
 	})
 }

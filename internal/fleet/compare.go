@@ -136,7 +136,7 @@ func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	}
 	e.Driver = e.Driver.ended()
 	e.becomes(f, now)
-	l.changed(e)
+	l.changed()
 	l.moved(e, from, "found", nil)
 }
 

@@ -43,9 +43,7 @@ type Ledger struct {
 	Standby       []Standby `json:"standby,omitempty"`
 	StandbySeq    int       `json:"standbySeq,omitempty"`
 	StandbyLooked time.Time `json:"standbyLooked,omitzero"`
-	// Forgotten is the revision up to which Gone is incomplete.
-	Forgotten int64 `json:"forgotten,omitempty"`
-	Ops       Ring  `json:"ops"`
+	Ops           Ring      `json:"ops"`
 	// Condition is what is wrong with the group as a whole.
 	Condition string `json:"condition,omitempty"`
 	// Notice is what the server says of the configured spec.
@@ -71,8 +69,6 @@ type Entry struct {
 	Driver DriverRef `json:"driver,omitzero"`
 	// Undone is the newest attempt whose undo was asked for.
 	Undone int `json:"undone,omitempty"`
-	// Revision is that of the row's last change.
-	Revision int64 `json:"revision"`
 	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
 	// is missing alone.
 	Missing     int        `json:"missing,omitempty"`
@@ -101,9 +97,8 @@ type DriverRef struct {
 
 // Gone is an instance that was released.
 type Gone struct {
-	Name     string    `json:"name"`
-	Revision int64     `json:"revision"`
-	At       time.Time `json:"at"`
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
 }
 
 // Comparison is what a ledger remembers of the last round.
@@ -213,15 +208,12 @@ func (l *Ledger) add(i Instance) *Entry {
 	e := &Entry{Instance: i}
 	l.Entries = append(l.Entries, e)
 	l.index[e.Name] = e
-	l.changed(e)
+	l.changed()
 	return e
 }
 
-// changed publishes the entry's row at the next revision.
-func (l *Ledger) changed(e *Entry) {
-	l.Revision++
-	e.Revision = l.Revision
-}
+// changed publishes the ledger anew.
+func (l *Ledger) changed() { l.Revision++ }
 
 // apply moves an instance by the table. An event that means nothing is no change.
 func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
@@ -230,7 +222,7 @@ func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	if m.Ignored {
 		return
 	}
-	l.changed(e)
+	l.changed()
 	if e.Phase != from || e.Stuck != wasStuck {
 		l.moved(e, from, ev.Kind, ev.Failure)
 	}
@@ -261,12 +253,12 @@ func (l *Ledger) sweep(now time.Time) {
 			return false
 		}
 		l.Revision++
-		l.Gone = append(l.Gone, Gone{Name: e.Name, Revision: l.Revision, At: now})
+		l.Gone = append(l.Gone, Gone{Name: e.Name, At: now})
 		delete(l.index, e.Name)
 		return true
 	})
 	for len(l.Gone) > 0 && (now.Sub(l.Gone[0].At) > goneTTL || len(l.Gone) > goneMax) {
-		l.Forgotten, l.Gone = l.Gone[0].Revision, l.Gone[1:]
+		l.Gone = l.Gone[1:]
 	}
 	maps.DeleteFunc(l.Specs, func(hash string, _ *GroupSpec) bool {
 		return !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash })

@@ -1,11 +1,9 @@
 package fleet_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -178,48 +176,6 @@ func requireSnapshot(t *testing.T, l *fleet.Ledger) {
 	require.Equal(t, s.Target, counting)
 }
 
-// What a server has learnt by changes is what it would have read as a whole.
-func TestChangesAddUpToTheSnapshot(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	l := ledger(t)
-	seen := l.Snapshot(t0)
-	for range 3000 {
-		switch rng.IntN(4) {
-		case 0:
-			_ = operate(l, fleet.Grow, 1+rng.IntN(2))
-		case 1:
-			_ = operate(l, fleet.Shrink, 1)
-		case 2:
-			for _, e := range slices.Clone(l.Entries) {
-				v := fleet.View{Instance: e.Name, Generation: e.Driver.Generation, Sequence: e.Driver.Sequence + 1,
-					Phase: fleet.Ready, Attempt: 1, End: fleet.EndFinal}
-				if e.Leaving {
-					v.Phase = fleet.Released
-				}
-				l.Step(fleet.GroupInput{Views: []fleet.View{v}}, t0)
-			}
-		case 3:
-			if len(l.Entries) > 0 {
-				_ = operate(l, fleet.Release, 0, l.Entries[rng.IntN(len(l.Entries))].Name)
-			}
-		}
-		l.Step(fleet.GroupInput{}, t0)
-		l.Commands.Open = nil
-		if rng.IntN(3) > 0 {
-			continue
-		}
-		next, ok := l.Since(seen.Position(), t0).Apply(seen)
-		require.True(t, ok)
-		want, err := json.Marshal(l.Snapshot(t0))
-		require.NoError(t, err)
-		got, err := json.Marshal(next)
-		require.NoError(t, err)
-		require.JSONEq(t, string(want), string(got))
-		seen = next
-	}
-	require.Greater(t, l.NextSeq, 100)
-}
-
 // Instances with one spec share it, also those that were found with a copy of their own.
 func TestInstancesShareTheirSpec(t *testing.T) {
 	l, _ := recoveredLedger(t, 3, t0)
@@ -227,55 +183,6 @@ func TestInstancesShareTheirSpec(t *testing.T) {
 		require.Same(t, l.Entries[0].Spec, e.Spec)
 		require.Same(t, l.Specs[e.SpecHash], e.Spec)
 	}
-}
-
-// A change is taken by whom it builds on, and says so to others; who knows it already is left alone.
-func TestChangeBuildsOn(t *testing.T) {
-	old := fleet.Snapshot{Epoch: "x", Revision: 5}
-	for name, c := range map[string]struct {
-		epoch        string
-		since, until int64
-		ok, newer    bool
-	}{
-		"the next one":        {"x", 5, 6, true, true},
-		"from before":         {"x", 3, 6, true, true},
-		"of another epoch":    {"y", 5, 6, false, false},
-		"after a gap":         {"x", 6, 7, false, false},
-		"known already":       {"x", 4, 5, true, false},
-		"known for long":      {"x", 2, 3, true, false},
-		"of an earlier epoch": {"w", 5, 6, false, false},
-	} {
-		change := fleet.Change{Since: fleet.Position{Epoch: c.epoch, Revision: c.since},
-			Snapshot: fleet.Snapshot{Epoch: c.epoch, Revision: c.until}}
-		got, ok := change.Apply(old)
-		require.Equal(t, c.ok, ok, name)
-		want := old
-		if c.newer {
-			want = change.Snapshot
-		}
-		require.Equal(t, want, got, name)
-	}
-}
-
-// A change has what is new since, and nothing else.
-func TestChangeIsSmall(t *testing.T) {
-	l := ledger(t)
-	require.NoError(t, operate(l, fleet.Grow, 3))
-	require.Empty(t, l.Since(l.Snapshot(t0).Position(), t0).Snapshot.Instances)
-	require.Len(t, l.Since(fleet.Position{Epoch: "w"}, t0).Snapshot.Instances, 3, "the whole")
-	l.Step(fleet.GroupInput{}, t0)
-	require.NoError(t, operate(l, fleet.Release, 0, booked(1)))
-	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: booked(1), Generation: l.Find(booked(1)).Driver.Generation,
-		Sequence: 2, Phase: fleet.Released, End: fleet.EndFinal}}}, t0)
-	require.Equal(t, []string{booked(1)}, l.Since(fleet.Position{Epoch: "x"}, t0).Gone)
-	seen := l.Snapshot(t0).Position()
-	require.Empty(t, l.Since(seen, t0).Gone)
-	require.Empty(t, l.Since(seen, t0).Snapshot.Instances)
-	require.NoError(t, operate(l, fleet.Release, 0, booked(3)))
-	change := l.Since(seen, t0)
-	require.Empty(t, change.Gone)
-	require.Len(t, change.Snapshot.Instances, 1)
-	require.Equal(t, booked(3), change.Snapshot.Instances[0].Name)
 }
 
 // A group has at most fifty scale-outs under way that have named no provider, and starts more when half of them have;
@@ -341,23 +248,18 @@ func TestReleasedNamesAreRemembered(t *testing.T) {
 	gone := func(n int) []fleet.Gone {
 		all := make([]fleet.Gone, n)
 		for i := range all {
-			all[i] = fleet.Gone{Name: booked(i), Revision: int64(i), At: t0}
+			all[i] = fleet.Gone{Name: booked(i), At: t0}
 		}
 		return all
 	}
 	l.Gone = gone(2000)
 	l.Step(fleet.GroupInput{}, t0.Add(time.Hour))
 	require.Len(t, l.Gone, 2000)
-	require.Zero(t, l.Forgotten)
 	l.Step(fleet.GroupInput{}, t0.Add(time.Hour+1))
 	require.Empty(t, l.Gone)
-	require.Equal(t, int64(1999), l.Forgotten)
 	l.Gone = gone(2003)
 	l.Step(fleet.GroupInput{}, t0)
 	require.Len(t, l.Gone, 2000)
-	require.Equal(t, int64(2), l.Forgotten)
-	require.True(t, l.Since(fleet.Position{Epoch: "x", Revision: 1}, t0).Whole)
-	require.False(t, l.Since(fleet.Position{Epoch: "x", Revision: 2}, t0).Whole)
 }
 
 // What a driver has left is undone in the order of the attempts, each once.

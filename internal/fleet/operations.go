@@ -30,7 +30,7 @@ const (
 // Request is what every operation carries, and what one of them asks for.
 type Request struct {
 	Operation Operation `json:"operation"`
-	// Seen is the newest position that the caller knows; the answer brings what changed since.
+	// Seen is the newest position that the caller knows. A group that is behind it has lost a part of its history.
 	Seen Position `json:"seen,omitzero"`
 	// Delta is how many instances to grow or shrink by, positive in both.
 	Delta int `json:"delta,omitempty"`
@@ -231,7 +231,7 @@ func (l *Ledger) giveBack(e *Entry, trace string) {
 	if !e.Leaving || e.Stuck != "" {
 		e.GiveBack()
 		e.Trace = trace
-		l.changed(e)
+		l.changed()
 	}
 }
 

@@ -2,9 +2,7 @@ package fleet
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -40,19 +38,6 @@ type Snapshot struct {
 	Cost money.Cost `json:"cost,omitzero"`
 	// At is the workflow's clock when the snapshot was taken.
 	At time.Time `json:"at"`
-}
-
-// Change is what an operation answers: what is different from a Position that the caller named.
-type Change struct {
-	Since Position `json:"since,omitzero"`
-	// Snapshot has only the rows that changed since, unless Whole.
-	Snapshot Snapshot `json:"snapshot"`
-	Whole    bool     `json:"whole,omitempty"`
-	// Gone are the instances that are no longer listed.
-	Gone []string `json:"gone,omitempty"`
-	// Sum tells whether the rows that come of it are those of the group. They are not when the caller's position is of a
-	// history that a restored backup of Temporal has replaced, and that has gone further since.
-	Sum uint64 `json:"sum,omitempty"`
 }
 
 // InstanceView is one instance in a Snapshot. Released instances are not listed.
@@ -115,6 +100,13 @@ type Position struct {
 	Booked int `json:"booked,omitempty"`
 }
 
+// Receipt is what an operation returns to its caller: the position that the group has reached with it, and the time of
+// the group's clock. The snapshot that the group publishes in the same workflow task has that position or a later one.
+type Receipt struct {
+	Position
+	At time.Time `json:"at"`
+}
+
 // Position is how far the snapshot sees.
 func (s Snapshot) Position() Position {
 	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked}
@@ -128,79 +120,13 @@ func (p Position) Before(o Position) bool {
 	return EpochBefore(p.Epoch, o.Epoch) || p.Epoch == o.Epoch && p.Revision < o.Revision
 }
 
-// Apply returns the snapshot that the change leads to from old. ok is false when the change does not build on old: it
-// is of another epoch, begins later than old ends, or is of another history. Then, and when old is newer, old is to be
-// kept or read again.
-func (c Change) Apply(old Snapshot) (s Snapshot, ok bool) {
-	s = c.Snapshot
-	if c.Whole {
-		return s, true
-	}
-	if old.Epoch != s.Epoch || old.Revision < c.Since.Revision {
-		return old, false
-	}
-	if old.Revision >= s.Revision {
-		return old, true
-	}
-	gone := func(row InstanceView) bool { return slices.Contains(c.Gone, row.Name) }
-	merged := slices.DeleteFunc(slices.Clone(old.Instances), gone)
-	at := make(map[string]int, len(merged))
-	for n, row := range merged {
-		at[row.Name] = n
-	}
-	for _, row := range s.Instances {
-		if n, known := at[row.Name]; known {
-			merged[n] = row
-		} else {
-			merged = append(merged, row)
-		}
-	}
-	if sum(merged) != c.Sum {
-		return old, false
-	}
-	s.Instances = merged
-	return s, true
-}
-
-// sum is a checksum of rows as they are sent.
-func sum(rows []InstanceView) uint64 {
-	if len(rows) == 0 {
-		return 0
-	}
-	raw, err := json.Marshal(rows)
-	if err != nil { // a row holds nothing that cannot be marshalled
-		panic(fmt.Sprintf("marshal rows: %v", err))
-	}
-	h := fnv.New64a()
-	_, _ = h.Write(raw)
-	return h.Sum64()
+// Receipt is what the operation returns that has just run.
+func (l *Ledger) Receipt(now time.Time) Receipt {
+	return Receipt{Position: Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}, At: now}
 }
 
 // Snapshot is what the group publishes.
-func (l *Ledger) Snapshot(now time.Time) Snapshot { return l.snapshot(-1, now) }
-
-// Since is what changed after the caller's position; the whole when that is of another epoch or too long ago.
-func (l *Ledger) Since(seen Position, now time.Time) Change {
-	c := Change{Since: seen, Whole: seen.Epoch != l.Epoch || seen.Revision < l.Forgotten}
-	if c.Whole {
-		c.Snapshot = l.Snapshot(now)
-		return c
-	}
-	c.Snapshot, c.Sum = l.snapshot(seen.Revision, now), sum(l.Snapshot(now).Instances)
-	for _, g := range l.Gone {
-		if g.Revision > seen.Revision {
-			c.Gone = append(c.Gone, g.Name)
-		}
-	}
-	for _, e := range l.Entries {
-		if e.Phase == Released && e.Revision > seen.Revision {
-			c.Gone = append(c.Gone, e.Name)
-		}
-	}
-	return c
-}
-
-func (l *Ledger) snapshot(after int64, now time.Time) Snapshot {
+func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Target: l.Target(), Paused: l.Paused, Spec: l.Spec,
 		Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
@@ -210,7 +136,7 @@ func (l *Ledger) snapshot(after int64, now time.Time) Snapshot {
 		s.Min, s.Max, s.SpecHash = l.Spec.Min, l.Spec.Max, l.Spec.Hash()
 	}
 	for _, e := range l.Entries {
-		if e.Phase == Released || e.Revision <= after {
+		if e.Phase == Released {
 			continue
 		}
 		row := e.Row()

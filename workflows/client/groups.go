@@ -27,7 +27,7 @@ func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 // Configure puts a spec in force, with what there is to say of it, and starts the group when it does not run.
 // Idempotent.
 func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	r := fleet.Request{Spec: &spec, Notice: notice, Seen: seen}
 	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))
 }
@@ -35,22 +35,22 @@ func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fle
 // Grow books delta instances, each of which may cost priceCap in an hour; 0 is no bound. Each call is one operation:
 // two calls add twice.
 func (g *Groups) Grow(ctx context.Context, group string, delta int, priceCap float64,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Grow, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen}, nil)
 }
 
 // Shrink takes back up to delta instances that are still to come.
-func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Change, error) {
+func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Shrink, fleet.Request{Delta: delta, Seen: seen}, nil)
 }
 
 // Release asks instances back by name. Idempotent per instance.
-func (g *Groups) Release(ctx context.Context, group string, names []string, seen fleet.Position) (fleet.Change, error) {
+func (g *Groups) Release(ctx context.Context, group string, names []string, seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Release, fleet.Request{Names: names, Seen: seen}, nil)
 }
 
 // Pause has a group start nothing new, or start again. Idempotent.
-func (g *Groups) Pause(ctx context.Context, group string, paused bool) (fleet.Change, error) {
+func (g *Groups) Pause(ctx context.Context, group string, paused bool) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Pause, fleet.Request{Paused: paused}, nil)
 }
 
@@ -128,23 +128,24 @@ func (g *Groups) readWith(ctx context.Context, group string, s *fleet.Snapshot, 
 // do sends one operation. A refusal because the caller gave up, while the caller is still there, means that the clocks
 // disagree: the refusal told the workflows' time, so it is sent once more, as the same operation.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
-	start *client.StartWorkflowOptions) (c fleet.Change, err error) {
+	start *client.StartWorkflowOptions) (fleet.Position, error) {
+	var receipt fleet.Receipt
 	r.Operation, r.Trace = g.newOperation(ctx), traceOf(ctx)
-	err = g.update(ctx, group, verb, r, &c, start)
+	err := g.update(ctx, group, verb, r, &receipt, start)
 	if fleet.IsRefused(err, fleet.RefusedExpired) && ctx.Err() == nil {
 		r.Operation.GiveUpAt = g.newOperation(ctx).GiveUpAt
-		err = g.update(ctx, group, verb, r, &c, start)
+		err = g.update(ctx, group, verb, r, &receipt, start)
 	}
 	if err != nil {
-		return fleet.Change{}, fmt.Errorf("%s: %w", verb, err)
+		return fleet.Position{}, fmt.Errorf("%s: %w", verb, err)
 	}
-	g.seen(c.Snapshot.At)
-	return c, nil
+	g.seen(receipt.At)
+	return receipt.Position, nil
 }
 
 // update sends one update. While the group recovers, or its workflow task fails, it is asked again until the context
 // ends: neither changed anything, and Temporal tries the task again by itself.
-func (g *Groups) update(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Change,
+func (g *Groups) update(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Receipt,
 	start *client.StartWorkflowOptions) error {
 	id := g.group(group)
 	for {
@@ -164,7 +165,7 @@ func (g *Groups) update(ctx context.Context, group string, verb fleet.Verb, r fl
 	}
 }
 
-func (g *Groups) updateOnce(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Change,
+func (g *Groups) updateOnce(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Receipt,
 	start *client.StartWorkflowOptions) error {
 	options := client.UpdateWorkflowOptions{
 		WorkflowID: g.group(group), UpdateName: string(verb), Args: []any{r},

@@ -158,7 +158,7 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	b := &beginner{}
 	c, err := NewGroups(b, "", "").Configure(t.Context(), fleet.GroupSpec{ID: "gpu"}, fleet.Notice{}, fleet.Position{})
 	require.NoError(t, err)
-	require.Equal(t, "gpu", c.Snapshot.Group)
+	require.Equal(t, fleet.Position{Epoch: "t0", Revision: 7}, c)
 	require.Len(t, b.sent, 1)
 	requireEntity(t, "nodegroup/gpu", b.started)
 	require.Equal(t, []any{workflows.TypeNodeGroup, workflows.EntityInput{Name: "gpu", Rules: workflows.CurrentRules}}, b.args)

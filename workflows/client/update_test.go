@@ -40,7 +40,7 @@ type answered struct {
 }
 
 func (a answered) Get(_ context.Context, out any) error {
-	*out.(*fleet.Change) = fleet.Change{Snapshot: fleet.Snapshot{Group: "gpu", At: a.at}}
+	*out.(*fleet.Receipt) = fleet.Receipt{Position: fleet.Position{Epoch: "t0", Revision: 7}, At: a.at}
 	return nil
 }
 
@@ -50,7 +50,7 @@ func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
 	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
 	require.NoError(t, err)
-	require.Equal(t, "gpu", c.Snapshot.Group)
+	require.Equal(t, fleet.Position{Epoch: "t0", Revision: 7}, c)
 	require.Equal(t, []fleet.Operation{r.sent[0], r.sent[0], r.sent[0]}, r.sent, "one operation, however often it is sent")
 }
 

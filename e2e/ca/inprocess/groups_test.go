@@ -27,13 +27,13 @@ type groups struct {
 }
 
 func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	g.mu.Lock()
 	wedged := g.wedged == spec.ID
 	g.mu.Unlock()
 	if wedged {
 		<-ctx.Done()
-		return fleet.Change{}, fmt.Errorf("%s: its workflow task fails (%w)", spec.ID, fleet.ErrUnavailable)
+		return fleet.Position{}, fmt.Errorf("%s: its workflow task fails (%w)", spec.ID, fleet.ErrUnavailable)
 	}
 	g.mu.Lock()
 	if g.by[spec.ID] == nil {
@@ -46,35 +46,35 @@ func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fle
 }
 
 func (g *groups) Grow(_ context.Context, id string, delta int, priceCap float64,
-	seen fleet.Position) (fleet.Change, error) {
+	seen fleet.Position) (fleet.Position, error) {
 	return g.operate(fleet.Grow, id, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen})
 }
 
-func (g *groups) Shrink(_ context.Context, id string, delta int, seen fleet.Position) (fleet.Change, error) {
+func (g *groups) Shrink(_ context.Context, id string, delta int, seen fleet.Position) (fleet.Position, error) {
 	return g.operate(fleet.Shrink, id, fleet.Request{Delta: delta, Seen: seen})
 }
 
-func (g *groups) Release(_ context.Context, id string, names []string, seen fleet.Position) (fleet.Change, error) {
+func (g *groups) Release(_ context.Context, id string, names []string, seen fleet.Position) (fleet.Position, error) {
 	return g.operate(fleet.Release, id, fleet.Request{Names: names, Seen: seen})
 }
 
-func (g *groups) operate(verb fleet.Verb, id string, r fleet.Request) (fleet.Change, error) {
+func (g *groups) operate(verb fleet.Verb, id string, r fleet.Request) (fleet.Position, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.by[id]
 	if g.down || g.silent == id {
-		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrTemporal, fleet.ErrUnavailable)
+		return fleet.Position{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrTemporal, fleet.ErrUnavailable)
 	}
 	if l == nil {
-		return fleet.Change{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrNotRunning, fleet.ErrUnavailable)
+		return fleet.Position{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
 	g.count++
 	now := g.now()
 	r.Operation = fleet.Operation{ID: strconv.Itoa(g.count), GiveUpAt: now.Add(time.Minute)}
 	if err := l.Operate(verb, r, now); err != nil {
-		return fleet.Change{}, err
+		return fleet.Position{}, err
 	}
-	return l.Since(r.Seen, now), nil
+	return l.Receipt(now).Position, nil
 }
 
 func (g *groups) set(change func(*groups)) {

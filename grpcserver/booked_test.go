@@ -1,0 +1,63 @@
+package grpcserver
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// When the result of an operation cannot be read, the operation is booked all the same. CA's loop stops until a read
+// shows it.
+func TestResultThatCannotBeReadStopsTheLoop(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		f.set(func(f *fakeGroups) {
+			f.onBooked = func(fleet.Request) { f.failing["cpu"] = errors.New("decode memo: broken") }
+		})
+		require.NoError(t, d.increase(time.Second, 2))
+		requireCode(t, codes.Unavailable, d.refresh())
+		f.set(func(f *fakeGroups) { f.failing = map[string]error{} })
+		require.NoError(t, d.refresh())
+		require.Equal(t, 2, d.target())
+	})
+}
+
+// A memo that is older than the position that an operation returned does not show the operation: it is ignored, and CA's
+// loop stops until a newer one is there. A group whose workflow knows the position does not begin a new epoch.
+func TestMemoOlderThanTheOperationStopsTheLoop(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		epoch := f.published("cpu").Epoch
+		f.set(func(f *fakeGroups) { f.groups["cpu"].silent = true })
+		require.NoError(t, d.increase(time.Second, 2))
+		g := d.s.roster.Load().byID["cpu"]
+		require.True(t, g.isDirty())
+		require.Zero(t, g.picture.Load().Target)
+		for range 3 {
+			pass(time.Second)
+			requireCode(t, codes.Unavailable, d.refresh())
+		}
+		f.set(func(f *fakeGroups) { f.groups["cpu"].silent = false; f.groups["cpu"].publish() })
+		pass(time.Second)
+		require.NoError(t, d.refresh())
+		require.Equal(t, 2, d.target())
+		require.Equal(t, epoch, f.published("cpu").Epoch)
+	})
+}
+
+// Every operation names the newest position that the server has seen, so that a group whose history went back notices.
+func TestOperationsNameThePositionSeen(t *testing.T) {
+	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
+		var named []fleet.Position
+		for range 2 {
+			f.set(func(f *fakeGroups) { f.onBooked = func(r fleet.Request) { named = append(named, r.Seen) } })
+			before := d.s.roster.Load().byID["cpu"].seen()
+			require.NoError(t, d.increase(time.Second, 1))
+			require.Equal(t, before, named[len(named)-1])
+		}
+		require.True(t, named[0].Before(named[1]))
+	})
+}

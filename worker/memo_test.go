@@ -1,0 +1,29 @@
+package worker_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// What an operation has booked is in the memo when the operation returns: so its answer need not carry it (I6).
+func TestMemoShowsWhatReturned(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	for n := range 5 {
+		at, err := s.groups.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{})
+		grown := s.shows(at, err)
+		require.Equal(t, n+1, at.Booked)
+		require.Equal(t, at.Booked, grown.Booked)
+		require.Equal(t, 1, grown.Target)
+		name := grown.Instances[len(grown.Instances)-1].Name
+
+		at, err = s.groups.Release(s.ctx, s.spec.ID, []string{name}, grown.Position())
+		released := s.shows(at, err)
+		require.Zero(t, released.Target)
+		require.False(t, slices.ContainsFunc(released.Instances, func(i fleet.InstanceView) bool { return i.Counts }))
+	}
+}
