@@ -30,8 +30,8 @@ func (e Entry) String() string {
 		e.Event, e.Phase, e.Failure)
 }
 
-// Read returns the entries of all logs, oldest first: any worker may run the next task of a workflow. Entries of workers
-// that were killed are included.
+// Read returns the entries of all logs, oldest first: any worker may run the next task of a workflow. It includes those
+// of workers that were killed.
 func Read(logs []string, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
 	for _, path := range logs {
