@@ -102,14 +102,16 @@ func TestMaxCanBeHad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, n := testkit.Cases(t, 10, 60)
 			asked := 0
-			for range n {
-				b := newBuyer(t, r, c.prices)
-				b.waits = c.waits
-				client := onMarket(t, b.groups, b.market, b.specs...)
-				for range 25 {
-					b.loop(client)
-				}
-				asked += b.asked
+			for try := range n {
+				t.Run(fmt.Sprint(try), func(t *testing.T) { // which stops the server of each try at its end
+					b := newBuyer(t, r, c.prices)
+					b.waits = c.waits
+					client := onMarket(t, b.groups, b.market, b.specs...)
+					for range 25 {
+						b.loop(client)
+					}
+					asked += b.asked
+				})
 			}
 			require.Greater(t, asked, n)
 		})
