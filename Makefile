@@ -21,9 +21,10 @@ help: ## print this menu
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: build
-build: ## build ./bin/liqo-autoscaler
+build: ## build the programs into ./bin: liqo-autoscaler, liqo-autoscaler-agent, externalgrpc-conformance
 	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the program, ./bin/liqo-autoscaler: under 4 minutes the first time"
-	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/liqo-autoscaler ./cmd/liqo-autoscaler
+	@mkdir -p $(BIN) && go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ \
+		./cmd/liqo-autoscaler ./cmd/liqo-autoscaler-agent ./cmd/externalgrpc-conformance
 
 .PHONY: temporal
 temporal: # the CLI and dev server; the first time it is built, and says so
@@ -84,7 +85,7 @@ check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting
 	cd deploy/alerts && $(BIN)/golangci-lint run ./... && go test -count=1 ./...
 	cd deploy/release && $(BIN)/golangci-lint run ./...
 	@for m in . e2e; do go -C $$m mod tidy -diff >/dev/null || { echo "$$m/go.mod is not tidy: run go mod tidy"; exit 1; }; done
-	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler go test -count=1 ./deploy/...
+	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler LIQO_AUTOSCALER_AGENT=$(BIN)/liqo-autoscaler-agent go test -count=1 ./deploy/...
 
 .PHONY: e2e
 SUITE ?= all
@@ -113,7 +114,7 @@ chaos: temporal ## kill, hang, cut off and overload everything, and check what m
 .PHONY: deploy-check
 deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
 	@kube=$$(go -C e2e run ./lab/run -built); [ -n "$$kube" ] || { echo "no kube-apiserver here: what needs one is skipped; make e2e builds it"; }; \
-	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler KUBE_BIN=$$kube go test -count=1 ./deploy/...
+	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler LIQO_AUTOSCALER_AGENT=$(BIN)/liqo-autoscaler-agent KUBE_BIN=$$kube go test -count=1 ./deploy/...
 
 .PHONY: bench
 SHAPES ?=
@@ -141,9 +142,10 @@ fuzz: ## feed random bytes to every decoder of requests and to the config loader
 
 .PHONY: image
 IMAGE ?=
+PROGRAM ?= liqo-autoscaler
 KO_FLAGS ?=
-image: $(BIN)/ko ## build the image for amd64 and arm64 and push it: IMAGE=registry.example.com/liqo-autoscaler VERSION=0.1.0; TAR=image.tar: no push, for this machine's architecture
-	@: $${IMAGE:?is not set}; KO_CONFIG_PATH=deploy/release/ko.yaml KO_DOCKER_REPO=$$IMAGE VERSION=$(VERSION) $(BIN)/ko build ./cmd/liqo-autoscaler \
+image: $(BIN)/ko ## build the image for amd64 and arm64 and push it: IMAGE=registry.example.com/liqo-autoscaler VERSION=0.1.0; PROGRAM=liqo-autoscaler-agent: the one for providers; TAR=image.tar: no push, for this machine's architecture
+	@: $${IMAGE:?is not set}; KO_CONFIG_PATH=deploy/release/ko.yaml KO_DOCKER_REPO=$$IMAGE VERSION=$(VERSION) $(BIN)/ko build ./cmd/$(PROGRAM) \
 		--bare --tags $(VERSION) --image-user 65532:65532 $(if $(TAR),--push=false --tarball $(TAR) --platform linux/$$(go env GOARCH),--platform linux/amd64,linux/arm64) $(KO_FLAGS)
 
 .PHONY: release
@@ -177,13 +179,14 @@ defects: ## make the mistakes of internal/fleet/testdata/defects one at a time: 
 	go test ./internal/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -timeout 1h -v
 
 .PHONY: lines
-lines: ## count the lines of code, without tests, and in workflows the arrows between files
+lines: ## count the lines of code, without tests, and in workflows and cmd the arrows between files
 	@go run ./internal/tools/lines
 
 .PHONY: update
 update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md
 	go test -count=1 ./internal/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
-	go test -count=1 ./cmd/liqo-autoscaler -run 'TestDocumentedMetrics|TestSettingsOfCA' -update
+	go test -count=1 ./internal/serve/parts -run TestDocumentedMetrics -update
+	go test -count=1 ./cmd/liqo-autoscaler -run TestSettingsOfCA -update
 
 .PHONY: verify
 verify: ## fail if `make update` would change anything; runs it in a copy

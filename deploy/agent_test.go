@@ -60,7 +60,7 @@ func TestAgentChart(t *testing.T) {
 			pod := one[appsv1.Deployment](t, o, namespace, name).Spec.Template.Spec
 			require.Len(t, pod.Containers, 1)
 			c := pod.Containers[0]
-			help, err := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER"),
+			help, err := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER_AGENT"),
 				append(slices.Clone(c.Args), "--help")...).CombinedOutput()
 			require.NoError(t, err, "%s", help)
 			require.Equal(t, namespace, flagValue(c, "--lease-namespace"))

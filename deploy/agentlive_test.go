@@ -201,7 +201,7 @@ users: [{name: u, user: {token: %q}}]
 		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--discovery-") })
 	}
 	var log testkit.Buffer
-	cmd := exec.Command(tool(t, "LIQO_AUTOSCALER"), args...)
+	cmd := exec.Command(tool(t, "LIQO_AUTOSCALER_AGENT"), args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)

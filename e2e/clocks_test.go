@@ -29,7 +29,7 @@ func buildOff(ctx context.Context, t *testing.T, bin string) string {
 	t.Helper()
 	overlay, err := clock.Overlay(t.TempDir())
 	require.NoError(t, err)
-	return buildProduct(ctx, t, filepath.Join(bin, "liqo-autoscaler-clock-off"), overlay)
+	return buildProduct(ctx, t, "liqo-autoscaler", filepath.Join(bin, "liqo-autoscaler-clock-off"), overlay)
 }
 
 // clocksWereOff: each line that such a process has logged has a time that is off, and by as much.

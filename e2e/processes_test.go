@@ -59,7 +59,13 @@ func (s *stack) startTemporal(ctx context.Context) {
 // start starts one of our processes; the first of args is its subcommand.
 func (s *stack) start(name string, args ...string) *proc.Process {
 	s.t.Helper()
-	spec := proc.Spec{Name: name, Path: s.binary, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
+	return s.startProgram(s.binary, name, args...)
+}
+
+// startProgram starts another program than liqo-autoscaler.
+func (s *stack) startProgram(path, name string, args ...string) *proc.Process {
+	s.t.Helper()
+	spec := proc.Spec{Name: name, Path: path, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
 	if off, is := s.clocks[name]; is {
 		spec.Path, spec.Env = s.off, append(slices.Clone(s.env), clock.Off(off))
 	}

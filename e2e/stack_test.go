@@ -102,7 +102,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 
 	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
 	require.NoError(t, os.MkdirAll(bin, 0o755))
-	s.binary = buildProduct(ctx, t, filepath.Join(bin, "liqo-autoscaler"))
+	s.binary = buildProduct(ctx, t, "liqo-autoscaler", filepath.Join(bin, "liqo-autoscaler"))
 	if s.clocks != nil {
 		s.off = buildOff(ctx, t, bin)
 	}
@@ -195,14 +195,14 @@ func (s *stack) startCA(ctx context.Context, loop string) {
 	s.stopAtEnd(p)
 }
 
-// buildProduct compiles our binary from the sources beside this module.
-func buildProduct(ctx context.Context, t *testing.T, out string, flags ...string) string {
+// buildProduct compiles one of our programs from the sources beside this module.
+func buildProduct(ctx context.Context, t *testing.T, program, out string, flags ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", out}, flags,
-		[]string{"./cmd/liqo-autoscaler"})...)
+		[]string{"./cmd/" + program})...)
 	cmd.Dir = sources(t)
 	said, err := cmd.CombinedOutput()
-	require.NoError(t, err, "build liqo-autoscaler: %s", said)
+	require.NoError(t, err, "build %s: %s", program, said)
 	return out
 }
 

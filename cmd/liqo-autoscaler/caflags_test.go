@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/setup"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
@@ -15,7 +16,7 @@ func TestSettingsOfCAAreMadeFromOneSource(t *testing.T) {
 	golden.Check(t, "../../deploy/ca/values.yaml", values)
 
 	args := ""
-	for _, f := range caFlags(minProvision) {
+	for _, f := range setup.CAFlags(setup.MinProvision) {
 		args += "  " + f.Name + ": " + f.YAML() + "\n"
 	}
 	golden.Check(t, "../../deploy/helm/liqo-autoscaler/files/ca-extra-args.yaml", args)

@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	conformance "github.com/liqo-autoscaler/liqo-autoscaler/cmd/externalgrpc-conformance/command"
+	agent "github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler-agent/command"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 )
 
@@ -44,7 +47,7 @@ func document(t *testing.T, path string) string {
 var (
 	fenced    = regexp.MustCompile("(?s)\n *```[a-z]*\n(.*?)\n *```")
 	inline    = regexp.MustCompile("`([^`]+)`")
-	ours      = regexp.MustCompile(`(?:^|[;|(&] ?)(?:bin/)?liqo-autoscaler ((?:[a-z]|--).*)`)
+	ours      = regexp.MustCompile(`(?:^|[;|(&] ?)(?:bin/)?((?:liqo-autoscaler|liqo-autoscaler-agent) (?:[a-z]|--).*|externalgrpc-conformance .*)`)
 	link      = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^)]*))?\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	ends      = regexp.MustCompile(` (?:#|>|<|\||\\$|&&|\.\.\.).*$| \\$`)
@@ -72,22 +75,26 @@ func commands(text string) (lines []string) {
 	return lines
 }
 
-// Each of our commands in a document is one that the program accepts.
+// programs are ours.
+var programs = map[string]func() *cobra.Command{"liqo-autoscaler": newRoot, "liqo-autoscaler-agent": agent.New,
+	"externalgrpc-conformance": conformance.New}
+
+// Each of our commands in a document is one that its program accepts.
 func TestDocumentedCommands(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {
 		for _, line := range commands(document(t, path)) {
-			if strings.HasPrefix(line, "is up after") {
+			if strings.HasPrefix(line, "liqo-autoscaler is up after") {
 				continue // what dev prints
 			}
 			words := strings.Fields(ends.ReplaceAllString(anything.ReplaceAllString(line, "x"), ""))
-			cmd, _, err := newRoot().Find(words)
-			require.NoError(t, err, "%s: liqo-autoscaler %s", path, line)
-			if cmd == cmd.Root() {
+			cmd, _, err := programs[words[0]]().Find(words[1:])
+			require.NoError(t, err, "%s: %s", path, line)
+			if len(words) == 1 || words[0] == "liqo-autoscaler" && cmd == cmd.Root() {
 				continue // a sentence
 			}
 			found++
-			assert.NoError(t, misuse(words), "%s: liqo-autoscaler %s", path, line)
+			assert.NoError(t, misuse(words), "%s: %s", path, line)
 		}
 	}
 	require.Greater(t, found, 40)

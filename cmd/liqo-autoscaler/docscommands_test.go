@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misuse returns the error with which the program refuses a command line before it does anything. A line without
-// arguments and flags only names its command, and is refused if there is no such command; a flag at its end without its
-// value only names the flag.
+// misuse returns the error with which a program refuses a command line before it does anything. The first word names the
+// program. A line without arguments and flags only names its command, and is refused if there is no such command; a flag
+// at its end without its value only names the flag.
 func misuse(words []string) error {
-	cmd, rest, err := newRoot().Find(valued(words))
+	cmd, rest, err := programs[words[0]]().Find(valued(words[1:]))
 	if last := len(rest) - 1; err == nil && last >= 0 && takesValue(cmd, rest[last]) {
 		rest = rest[:last]
 	}
@@ -79,7 +79,7 @@ func TestPrintedCommandsAreAccepted(t *testing.T) {
 					continue // a sentence
 				}
 				found++
-				assert.NoError(t, misuse(words), "%s: liqo-autoscaler %s", path, m[2])
+				assert.NoError(t, misuse(append([]string{"liqo-autoscaler"}, words...)), "%s: liqo-autoscaler %s", path, m[2])
 			}
 		}
 	}

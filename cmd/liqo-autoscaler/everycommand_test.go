@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
@@ -37,7 +37,7 @@ var asking = []string{
 
 // notHere are the others: worker and grpcserver wait for Temporal before they believe it, and are in make e2e
 // SUITE=production; dev starts a Temporal of its own where none answers; the rest asks none.
-var notHere = []string{"worker", "grpcserver", "dev", "agent", "discovery", "conformance", "config", "provider-access",
+var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "provider-access",
 	"writers", "offers add", "offers put", "offers delete", "offers validate", "completion", "help"}
 
 // frontendWithout is a frontend of Temporal's with mutual TLS that has no namespace at all.

@@ -2,21 +2,11 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newRoot().ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(connect.ExitCode(err))
-	}
-}
+// version is stamped by the build.
+var version = cli.Unstamped
+
+func main() { cli.Main(version, newRoot, connect.ExitCode) }

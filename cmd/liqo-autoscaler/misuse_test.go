@@ -109,3 +109,29 @@ func TestHubFlag(t *testing.T) {
 		require.ErrorContains(t, err, "use at most 24 lower-case letters", name)
 	}
 }
+
+func TestExplainMisuse(t *testing.T) {
+	want := `want the pod as NAMESPACE/NAME, as in "liqo-autoscaler explain pod default/web-0"`
+	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
+	for says, all := range map[string][][]string{
+		want:                                  {{"pod"}, {"pod", "web"}, {"pod", "a/"}, {"pod", "/b"}, {"pod", "a/b", "c"}},
+		"want pod NAMESPACE/NAME":             {{}},
+		`unknown command "shop/web"`:          {{"pod", "--file", "pod.yaml", "shop/web"}},
+		`unknown command "node"`:              {{"node", "x"}},
+		`--output "yaml": use text or json`:   {{"pod", "a/b", "-o", "yaml"}, {"instance", "a", "-o", "yaml"}, {"group", "a", "-o", "yaml"}},
+		"accepts 1 arg(s), received 0":        {{"instance"}, {"group"}},
+		"access to the consumer cluster (--k": {{"pod", "a/b", "--kubeconfig", nowhere}},
+	} {
+		for _, args := range all {
+			_, _, err := command(t.Context(), append([]string{"explain"}, args...)...)
+			require.ErrorContains(t, err, says, args)
+		}
+	}
+}
+
+func TestReportMisuse(t *testing.T) {
+	for _, args := range [][]string{{"report", "--since", "soon"}, {"report", "-o", "xml"}, {"report", "all"}} {
+		_, _, err := command(t.Context(), args...)
+		require.Error(t, err, args)
+	}
+}

@@ -39,7 +39,7 @@ func TestProviderAccess(t *testing.T) {
 }
 
 func TestProviderAccessMisuse(t *testing.T) {
-	long := strings.Repeat("x", maxConsumerID+1)
+	long := strings.Repeat("x", 63-len("liqo-tenant-")+1)
 	for says, args := range map[string][]string{
 		`--consumer-id ""`:              {},
 		`--consumer-id "Rome"`:          {"--consumer-id", "Rome"},

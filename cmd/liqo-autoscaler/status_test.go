@@ -24,9 +24,10 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
@@ -48,8 +49,7 @@ func command(ctx context.Context, args ...string) (stdout, stderr string, err er
 type stage struct {
 	t     *testing.T
 	ctx   context.Context
-	c     *common
-	flags devFlags
+	flags devRun
 	ca    protos.CloudProviderClient
 }
 
@@ -61,8 +61,8 @@ func newStage(t *testing.T) *stage {
 	ports := testkit.FreePorts(t, 3)
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
-	s := &stage{t: t, ctx: ctx, c: &common{logLevel: "info", temporal: connect.Flags{Address: ports[0]}}}
-	s.flags = devFlags{dir: t.TempDir(), listen: ports[1], temporalScript: "../../temporal-dev.sh", uiPort: uiPort}
+	s := &stage{t: t, ctx: ctx}
+	s.flags = devRun{dir: t.TempDir(), temporal: ports[0], listen: ports[1], uiPort: uiPort}
 	conn, err := grpc.NewClient(s.flags.listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
@@ -80,7 +80,7 @@ func (s *stage) cli(args ...string) string {
 
 // try is cli where a command may fail for a while.
 func (s *stage) try(args ...string) (string, error) {
-	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.c.temporal.Address)...)
+	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.flags.temporal)...)
 	if err == nil && errOut != "" {
 		err = errors.New(errOut)
 	}
@@ -112,7 +112,7 @@ func (s *stage) refresh() {
 // increase does as Cluster Autoscaler does: it asks for nodes once a Refresh has succeeded.
 func (s *stage) increase(group string, delta int32) error {
 	s.t.Helper()
-	require.NoError(s.t, waitFor(s.ctx, time.Minute, func() error {
+	require.NoError(s.t, cli.WaitFor(s.ctx, time.Minute, func() error {
 		_, err := s.ca.Refresh(s.ctx, &protos.RefreshRequest{})
 		return err
 	}))
@@ -162,7 +162,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
 	s.configure(twoGroups)
-	_, stop := startDev(s.ctx, t, s.c, s.flags)
+	_, stop := startDev(s.ctx, t, s.flags)
 	require.Equal(t, "No provider is known.\n", s.cli("offers"))
 	s.until(func(st show.Status) bool { return len(st.Groups) == 2 }) // Temporal's index lags behind
 
@@ -200,7 +200,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Contains(t, s.cli("explain", "group", "two", "-o", "json"), `"choices": [`)
 	require.Equal(t, "node group one remembers no decision\n", s.cli("explain", "group", "one"))
 	_, _, err = command(s.ctx, "explain", "instance", "two-x-9", "--hub", "edge", "--temporal-address",
-		s.c.temporal.Address)
+		s.flags.temporal)
 	require.ErrorContains(t, err, "no instance two-x-9: no node group of hub edge lists it")
 
 	doctored := s.cli("doctor", "--no-cluster", "--market-file", filepath.Join(s.flags.dir, "market.json"))
@@ -235,7 +235,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	// The group is removed while nobody looks: it is found again, and shrinks until it is gone.
 	stop()
 	s.configure(strings.Replace(twoGroups, ", {id: two, groupTaint: NoSchedule}", "", 1))
-	_, stop = startDev(s.ctx, t, s.c, s.flags)
+	_, stop = startDev(s.ctx, t, s.flags)
 	s.refresh()
 	require.EqualValues(t, 3, s.groups()["two"].GetMaxSize())
 	require.Equal(t, codes.FailedPrecondition, status.Code(s.increase("two", 1)))
@@ -277,7 +277,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	// Histories of closed workflows are lost: nothing is known of a released instance, and of a Ready one what its group
 	// knows.
 	was, is := ready.Instances[0].Name, st.Instances[0].Name
-	temporal := devserver.Dial(t, s.c.temporal.Address)
+	temporal := devserver.Dial(t, s.flags.temporal)
 	for _, id := range []string{workflows.ScaleOutID(was), workflows.ScaleInID(was), workflows.ScaleOutID(is)} {
 		devserver.Forget(t, temporal, workflows.Hub("edge").ID(id))
 	}
@@ -340,7 +340,7 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
 	s.configure(twoGroups)
-	_, stop := startDev(s.ctx, t, s.c, s.flags)
+	_, stop := startDev(s.ctx, t, s.flags)
 	world, err := sim.Open(filepath.Join(s.flags.dir, "world.json"))
 	require.NoError(t, err)
 	knobs := func(k sim.Knobs) {
@@ -390,7 +390,7 @@ func (s *stage) watch() func() []fleet.Phase {
 	ctx, cancel := context.WithCancel(s.ctx)
 	in, out := io.Pipe()
 	root := newRoot()
-	root.SetArgs([]string{"status", "--watch", "-o", "json", "--hub", "edge", "--temporal-address", s.c.temporal.Address})
+	root.SetArgs([]string{"status", "--watch", "-o", "json", "--hub", "edge", "--temporal-address", s.flags.temporal})
 	root.SetOut(out)
 	root.SetErr(io.Discard)
 	done := make(chan error, 1)
@@ -453,22 +453,4 @@ func TestStatusErrors(t *testing.T) {
 	require.ErrorContains(t, err, "nobody listens at Temporal's address "+ports[0])
 	require.NoError(t, ctx.Err(), "it does not wait")
 	require.Empty(t, out)
-
-	read := func(name string) (string, error) {
-		if name == "bad" {
-			return "", fleet.ErrUnavailable
-		}
-		return strings.ToUpper(name), nil
-	}
-	results, err := readAll([]string{"a", "bad", "c"}, true, read)
-	require.Equal(t, []string{"A", "C"}, results)
-	require.EqualError(t, err, "read bad: unavailable")
-	gone := func(string) (string, error) {
-		return "", fmt.Errorf("nodegroup/a %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
-	}
-	results, err = readAll([]string{"a"}, true, gone)
-	require.Empty(t, results)
-	require.NoError(t, err, "the index lags behind")
-	_, err = readAll([]string{"a"}, false, gone)
-	require.Error(t, err, "it was asked for")
 }

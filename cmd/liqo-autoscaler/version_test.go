@@ -10,6 +10,7 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -62,8 +63,8 @@ func TestSetCurrentVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `v1 +current +get all that is new`, out)
 
-	t.Setenv(envDeployment, "la")
-	t.Setenv(envBuild, "v2")
+	t.Setenv(parts.EnvDeployment, "la")
+	t.Setenv(parts.EnvBuild, "v2")
 	for _, l := range workflows.Lanes {
 		lane("v2", l)
 	}

@@ -17,7 +17,7 @@ func (r *release) charts(t *testing.T) {
 		r.run(t, r.folder, "bin/helm", "pull", "oci://"+ref, "--version", version, "--plain-http", "-d", folder)
 		rendered := r.run(t, r.folder, "bin/helm", "template", "x", filepath.Join(folder, chart+"-"+version+".tgz"),
 			"--kube-version", "v1.33.1", "-f", "deploy/helm/"+chart+"/ci/"+values+"-values.yaml")
-		require.Contains(t, rendered, `image: "ghcr.io/liqo-autoscaler/liqo-autoscaler:`+version+`"`)
+		require.Contains(t, rendered, `image: "ghcr.io/liqo-autoscaler/`+chart+`:`+version+`"`)
 		require.Contains(t, rendered, `helm.sh/chart: `+chart+`-`+version)
 	}
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds image and charts of a release, pushes and signs them:
+# Builds images and charts of a release, pushes and signs them:
 #
 #   VERSION=0.1.0 IMAGE=ghcr.io/someone/liqo-autoscaler CHARTS=ghcr.io/someone/charts deploy/release/publish.sh
 #
-# The SBOMs that ko attaches to the image are written to .run/sbom, too. COSIGN_KEY signs with that key, offline, in place of
+# The image of the agent is IMAGE-agent. The SBOMs that ko attaches to the images are written to .run/sbom, too. COSIGN_KEY signs with that key, offline, in place of
 # the identity of the GitHub workflow; PLAIN_HTTP=1 pushes charts to a registry without TLS. Running it twice does no harm.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -14,8 +14,11 @@ sign=(bin/cosign sign --yes)
 if [ -n "${COSIGN_KEY:-}" ]; then sign+=("--key=$COSIGN_KEY" --tlog-upload=false); fi
 
 rm -rf .run/sbom && mkdir -p .run/sbom
-image=$(make --no-print-directory image VERSION="$VERSION" IMAGE="$IMAGE" KO_FLAGS=--sbom-dir=.run/sbom | tail -n 1)
-"${sign[@]}" --recursive "$image"
+for program in liqo-autoscaler liqo-autoscaler-agent; do
+	image=$(make --no-print-directory image VERSION="$VERSION" PROGRAM=$program IMAGE="${IMAGE}${program#liqo-autoscaler}" \
+		KO_FLAGS=--sbom-dir=.run/sbom | tail -n 1)
+	"${sign[@]}" --recursive "$image"
+done
 for chart in deploy/helm/*; do
 	bin/helm package "$chart" --version "$VERSION" --app-version "$VERSION" --destination "$work"
 	bin/helm push "$work/$(basename "$chart")-$VERSION.tgz" "oci://$CHARTS" ${PLAIN_HTTP:+--plain-http} 2>&1 | tee "$work/pushed"

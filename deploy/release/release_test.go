@@ -148,7 +148,7 @@ func (r *release) binaries(t *testing.T) (all []string) {
 			all = append(all, a.Path)
 		}
 	}
-	require.Len(t, all, len(platforms))
+	require.Len(t, all, 3*len(platforms), "three programs")
 	return all
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
 // byGroup registers a gauge of each node group.
 func byGroup(reg prometheus.Registerer, name, help string, of func() map[string]int) error {
-	desc := prometheus.NewDesc(Namespace+name, help, []string{"group"}, nil)
+	desc := prometheus.NewDesc(registry.Namespace+name, help, []string{"group"}, nil)
 	return reg.Register(collector{[]*prometheus.Desc{desc}, func(out chan<- prometheus.Metric) {
 		counts := of()
 		for _, group := range slices.Sorted(maps.Keys(counts)) {

@@ -6,14 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-var descCondition = prometheus.NewDesc(Namespace+"_provider_condition",
+var descCondition = prometheus.NewDesc(registry.Namespace+"_provider_condition",
 	"1 while the provider has the condition: new nodes go elsewhere, except with NoRoomForGateway. CredentialsRefused "+
 		"and ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the comparison.",
 	[]string{"provider", "condition"}, nil)
 
-var descLeft = prometheus.NewDesc(Namespace+"_provider_leftovers",
+var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
 	"Objects of this cluster on the provider that have no counterpart here, by kind: slices and peerings, which are "+
 		"removed after ten minutes, and foreign ones, made by another cluster with this one's Liqo id, which are not. "+
 		"Exported by the worker that ran the last round of the comparison.",
@@ -60,7 +61,7 @@ func collectLeft(out chan<- prometheus.Metric, left []fleet.Orphan) {
 	}
 }
 
-var descExpiry = prometheus.NewDesc(Namespace+"_provider_credentials_expiry_timestamp_seconds",
+var descExpiry = prometheus.NewDesc(registry.Namespace+"_provider_credentials_expiry_timestamp_seconds",
 	"When the token or client certificate expires with which this worker has reached the provider within the last hour; "+
 		"absent when they name no expiry.", []string{"provider"}, nil)
 

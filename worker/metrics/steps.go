@@ -13,6 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
 // Codes of a step's end in addition to fleet.Codes.
@@ -53,20 +54,20 @@ var _ interceptor.Interceptor = (*Steps)(nil)
 func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 	s := &Steps{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: Namespace, Name: "step_duration_seconds", Buckets: stepSeconds,
+			Namespace: registry.Namespace, Name: "step_duration_seconds", Buckets: stepSeconds,
 			Help: "Duration of one run of a step, by the code it ended with.",
 		}, []string{"step", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: Namespace, Name: "step_failures_total",
+			Namespace: registry.Namespace, Name: "step_failures_total",
 			Help: "Runs of a step that did not succeed, by code. Each retry counts; a run that is cancelled counts as Timeout.",
 		}, []string{"step", "code"}),
 		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: Namespace, Name: "provider_failures_total",
+			Namespace: registry.Namespace, Name: "provider_failures_total",
 			Help: "Runs of a step with a provider that did not succeed, by code; a run that Cluster Autoscaler or an operator " +
 				"cancels counts as Timeout.",
 		}, []string{"provider", "code"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: Namespace, Name: "steps_running",
+			Namespace: registry.Namespace, Name: "steps_running",
 			Help: "Steps that this worker is running.",
 		}, []string{"step"}),
 		known: map[string]bool{},

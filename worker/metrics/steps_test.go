@@ -17,6 +17,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
@@ -114,7 +115,7 @@ func TestProvidersAreBounded(t *testing.T) {
 }
 
 func TestRegistryNamesTheVersion(t *testing.T) {
-	reg := metrics.NewRegistry("v1.2.3")
+	reg := registry.New("v1.2.3")
 	require.EqualValues(t, 1, value(t, reg, "liqo_autoscaler_build_info", "version", "v1.2.3"))
 	require.NotZero(t, series(t, reg, "go_goroutines"))
 	lint(t, reg)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
@@ -52,7 +53,7 @@ func TestTemporalMetricsAreExported(t *testing.T) {
 // Two registries in one process, as in tests, do not meet.
 func TestNothingIsGlobal(t *testing.T) {
 	for range 2 {
-		reg := metrics.NewRegistry("v")
+		reg := registry.New("v")
 		_, err := metrics.Temporal(reg, func(error) {})
 		require.NoError(t, err)
 		_, err = metrics.NewSteps(reg)

@@ -1,0 +1,158 @@
+// Package command is the command externalgrpc-conformance.
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+)
+
+type conformanceFlags struct {
+	conformance.Options
+	change        bool
+	output        string
+	cert, key, ca string
+}
+
+// New makes the command.
+func New() *cobra.Command {
+	var f conformanceFlags
+	cmd := &cobra.Command{
+		Use:           "externalgrpc-conformance ADDRESS",
+		Version:       cli.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Short:         "Check any externalgrpc provider against what Cluster Autoscaler assumes",
+		Long: `Check an externalgrpc provider, this one or any other, against what Cluster Autoscaler assumes and does not check. Print
+one rule a line, and for each failure what was seen, where Cluster Autoscaler relies on it, and what to do. It calls the
+gRPC server as Cluster Autoscaler does and needs nothing else.
+
+Without --change it only reads. With --change it requests new nodes in the node group --group and releases them at
+once, some twenty times: use a group with room for 3 to 20 nodes and no pending instances, and stop the Cluster
+Autoscaler that uses it. A provider that breaks a rule may keep nodes; the last line says so.
+
+It exits with 0 when no rule fails, and with 1 when one does or the provider cannot be reached.`,
+		Example: "  externalgrpc-conformance 127.0.0.1:8086\n" +
+			"  externalgrpc-conformance 127.0.0.1:8086 --change --group standard -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("want the provider's address, as in \"externalgrpc-conformance 127.0.0.1:8086\"")
+			}
+			if _, _, err := net.SplitHostPort(args[0]); err != nil {
+				return fmt.Errorf("the provider's address: %w", err)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), args[0], cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&f.change, "change", false, "check the rules that change the target size of --group, too")
+	cmd.Flags().StringVar(&f.Group, "group", "", "node group to change")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 5*time.Second, "how long each call may take; Cluster Autoscaler's "+
+		"grpc_timeout")
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "",
+		"file with the client certificate's chain, PEM; with --tls-key and --tls-ca it turns on mutual TLS")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "file with the certificate's key, PEM")
+	cmd.Flags().StringVar(&f.ca, "tls-ca", "", "file with the authorities, PEM, of the server's certificate")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	return cmd
+}
+
+func (f conformanceFlags) check() error {
+	switch {
+	case f.change && f.Group == "":
+		return errors.New("--change needs --group: the node group to change")
+	case !f.change && f.Group != "":
+		return errors.New("--group needs --change: without it nothing is changed, and all node groups are read")
+	case f.Timeout <= 0:
+		return fmt.Errorf("--timeout %s: give more than 0", f.Timeout)
+	}
+	return show.CheckFormat(f.output)
+}
+
+// credentials are CA's: mutual TLS or plaintext, nothing in between.
+func (f conformanceFlags) credentials() (credentials.TransportCredentials, error) {
+	if f.cert == "" && f.key == "" && f.ca == "" {
+		return insecure.NewCredentials(), nil
+	}
+	if f.cert == "" || f.key == "" || f.ca == "" {
+		return nil, errors.New("give --tls-cert, --tls-key and --tls-ca, or none of them for plaintext: Cluster Autoscaler " +
+			"knows no TLS without all three")
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+	}
+	authorities, err := os.ReadFile(f.ca)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		return nil, fmt.Errorf("--tls-ca: no PEM certificate in %s", f.ca)
+	}
+	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		RootCAs: pool}), nil
+}
+
+// run prints what was seen, also of a check that ended early; a rule that fails is an error.
+func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer) error {
+	secure, err := f.credentials()
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secure))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	defer conn.Close()
+	client := protos.NewCloudProviderClient(conn)
+	if err := f.reach(ctx, conn, client); err != nil {
+		return fmt.Errorf("nobody answers at %s: %w", address, err)
+	}
+	results, err := conformance.Check(ctx, client, f.Options)
+	if len(results) == 0 {
+		return err
+	}
+	seen := show.Conformance{Address: address, Group: f.Group, Rules: results}
+	if n := seen.Count(conformance.Failed); n > 0 {
+		err = errors.Join(fmt.Errorf("%d of %d rules fail", n, len(results)), err)
+	}
+	return errors.Join(show.Print(out, f.output, show.Look{}, seen), err)
+}
+
+// reach makes sure that there is a server; what it answers is for the rules.
+func (f conformanceFlags) reach(ctx context.Context, conn *grpc.ClientConn, client protos.CloudProviderClient) error {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	_, err := client.GPULabel(ctx, &protos.GPULabelRequest{})
+	away := status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded // else it is an answer
+	if away && conn.GetState() != connectivity.Ready {
+		return err
+	}
+	return nil
+}

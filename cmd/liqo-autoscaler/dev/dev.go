@@ -1,0 +1,233 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// NewDev makes the command dev.
+func NewDev(c *connect.Common) *cobra.Command {
+	var f devFlags
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything on this machine, with simulated Liqo",
+		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State is kept
+in --dir and outlives the process; remove the directory to start from scratch. Edit nodegroups.yaml and offers.yaml
+there, or pass your own files: they are read again when they change. Each offer is one simulated provider with the
+offer's name; its credentials are ignored.`,
+		Example: "  liqo-autoscaler dev\n  liqo-autoscaler dev --config nodegroups.yaml --offers offers.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c, f, cmd.OutOrStdout()) },
+	}
+	cmd.Flags().StringVar(&f.dir, "dir", defaultDir, "directory for state and logs")
+	cmd.Flags().StringVar(&f.config, "config", "",
+		"YAML file with the node groups (default: nodegroups.yaml in --dir, at first the sample)")
+	cmd.Flags().StringVar(&f.offers, "offers", "",
+		"YAML file with the offers (default: offers.yaml in --dir, at first the sample)")
+	cmd.Flags().StringVar(&f.listen, "listen", defaultListen, "address of the gRPC server")
+	parts.RegisterPlaintext(cmd, &f.plaintext)
+	f.observe.Register(cmd, "127.0.0.1")
+	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "",
+		"script that runs the Temporal dev server (default: temporal-dev.sh here or in the repository of this program)")
+	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
+	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
+	for _, m := range mishaps {
+		cmd.AddCommand(newMishap(m))
+	}
+	return cmd
+}
+
+func run(ctx context.Context, c *connect.Common, f devFlags, out io.Writer) error {
+	began := time.Now()
+	if err := os.MkdirAll(f.dir, 0o750); err != nil {
+		return fmt.Errorf("make --dir: %w", err)
+	}
+	logPath := filepath.Join(f.dir, "liqo-autoscaler.log")
+	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	defer logFile.Close()
+	logger, err := c.Logger(logFile)
+	if err != nil {
+		return err
+	}
+	if err := parts.LoopbackOrPlaintext(f.listen, f.plaintext); err != nil {
+		return err
+	}
+	seen, err := parts.Open(f.observe, logger)
+	if err != nil {
+		return err
+	}
+	defer seen.Close()
+	ca, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another one running? use --listen)", err)
+	}
+	defer ca.Close()
+	p, err := openDev(ctx, f)
+	if err != nil {
+		return err
+	}
+	target, err := localTemporal(c, logger)
+	if err != nil {
+		return err
+	}
+	temporal, err := startTemporal(ctx, target, f, out)
+	if err != nil {
+		return err
+	}
+	defer temporal.stop()
+	tryDemo, tryWatch := f.tries(target.Address, workflows.Hub(p.settings.Hub))
+	serving, enough := context.WithCancel(ctx)
+	defer enough()
+	if err := serveDev(ctx, c, f, p, logger, ca, seen, func() {
+		fmt.Fprintf(out, `liqo-autoscaler is up after %.1fs, with simulated Liqo
+
+  gRPC for Cluster Autoscaler   %s
+  Temporal                      %s (namespace %s)%s
+  Temporal UI                   http://127.0.0.1:%s
+  metrics                       %s
+  health                        %s
+  node groups                   %s
+  offers                        %s
+  state and log                 %s, %s
+
+In another terminal, "%s" asks for a node and releases it, and "%s" shows what happens. Ctrl-C stops everything.
+`, time.Since(began).Seconds(), ca.Addr(), target.Address, target.Namespace, temporal.note(), f.uiPort,
+			seen.MetricsURL(), seen.HealthURL(), p.configPath, p.offersPath, f.dir, logPath, tryDemo, tryWatch)
+		go temporal.mourn(serving, out)
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "\nstopped; work in progress continues at the next start")
+	return nil
+}
+
+// devParts are what a dev run is made of besides Temporal.
+type devParts struct {
+	configPath, offersPath string
+	config                 *config.File
+	settings               config.Config
+	backend                *sim.Backend
+	offers                 discovery.Catalog
+}
+
+// openDev reads the files and opens the simulated world.
+func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
+	if p.configPath, err = devFile(f.config, f.dir, "nodegroups.yaml", examples.NodeGroups); err != nil {
+		return p, err
+	}
+	if p.offersPath, err = devFile(f.offers, f.dir, "offers.yaml", examples.Offers); err != nil {
+		return p, err
+	}
+	if p.config, p.settings, err = config.Open(p.configPath); err != nil {
+		return p, err
+	}
+	source, err := file.Open(p.offersPath)
+	if err != nil {
+		return p, err
+	}
+	world, err := sim.Open(filepath.Join(f.dir, "world.json"))
+	if err != nil {
+		return p, err
+	}
+	p.backend = sim.New(world, sim.Options{Hub: p.settings.Hub})
+	offers := &simulated{Source: source, world: world, known: map[string]bool{}}
+	p.offers = discovery.Resolve(offers, p.backend, discovery.Options{})
+	_, _, err = offers.List(ctx) // so that the providers are there from the start
+	return p, err
+}
+
+// serveDev runs a worker and the gRPC server until ctx ends; up is called once the last one serves.
+func serveDev(
+	ctx context.Context, c *connect.Common, f devFlags, p devParts, logger *slog.Logger, ca net.Listener,
+	seen *parts.Observer, up func(),
+) error {
+	hub := workflows.Hub(p.settings.Hub)
+	t, target, err := seen.Dial(c, logger, true)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	store := market.File(filepath.Join(f.dir, marketFile))
+	offered := parts.Offered{Reader: market.NewReader(store, logger)}
+	options, err := parts.ServerOptions(ctx, p.config, p.settings, offered, logger)
+	if err != nil {
+		return err
+	}
+	options.Groups = flow.NewGroups(t, hub, c.TaskQueue)
+	server, err := grpcserver.New(options)
+	if err != nil {
+		return err
+	}
+	transport := grpcserver.ServeOptions{StopGrace: time.Second} // plaintext, see loopbackOrPlaintext
+	seen.ObserveServer(server, &transport)
+	polls := seen.ObserveWorker(t)
+	g, run := errgroup.WithContext(ctx)
+	g.Go(func() error { return seen.Serve(run) })
+	g.Go(func() error { offered.Run(run); return nil })
+	g.Go(func() error {
+		entities := flow.NewEntities(t, hub, c.TaskQueue)
+		parts.Publish(run, market.Publisher{Catalog: p.offers, Entities: entities, Store: store, Logger: logger}, seen)
+		return nil
+	})
+	working := make(chan struct{})
+	g.Go(func() error {
+		return worker.Run(run, worker.Options{
+			Temporal: t, Namespace: target.Namespace, Hub: hub, TaskQueue: c.TaskQueue, Backend: p.backend,
+			Catalog: p.offers, Logger: logger, StopTimeout: 2 * time.Second,
+			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
+			Conditions: seen.Conditions, Differing: seen.Differing,
+		})
+	})
+	g.Go(func() error {
+		select { // a task that meets no worker is handed out seconds later
+		case <-working:
+			return grpcserver.Serve(run, ca, server, transport)
+		case <-run.Done():
+			return nil
+		}
+	})
+	g.Go(func() error {
+		if err := cli.WaitFor(run, 2*time.Minute, func() error {
+			if !server.Fresh() {
+				return errors.New("the gRPC server has no state yet")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		up()
+		return nil
+	})
+	err = g.Wait()
+	if ctx.Err() != nil {
+		return nil // stopped as asked
+	}
+	return err
+}

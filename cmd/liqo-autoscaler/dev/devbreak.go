@@ -1,0 +1,85 @@
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+)
+
+// mishap is what may happen to a simulated provider.
+type mishap struct {
+	verb, short, said string
+	knobs             sim.Knobs
+	full              bool
+}
+
+var mishaps = []mishap{
+	{verb: "break", short: "Cut off a simulated provider: it cannot be reached",
+		said: "does not answer any longer: new instances go elsewhere once their attempt has used up its time, and its " +
+			"nodes are given up after budgets.unready",
+		knobs: sim.Knobs{Unreachable: true}},
+	{verb: "slow", short: "Make a simulated provider hang: it accepts requests for a peering and never answers",
+		said: "hangs: its next peering does not come about, and instances that wait for it move on after budgets.peer, or " +
+			"at once by temporal workflow cancel -w peering/%[1]s",
+		knobs: sim.Knobs{Hang: backend.StageTenant}},
+	{verb: "refuse", short: "Make a simulated provider refuse every node",
+		said:  "refuses: an instance that chooses it moves on at once",
+		knobs: sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
+	{verb: "fill", short: "Fill a simulated provider: it has no room for a new node, although it offers some",
+		said: "has no room: it grants nothing new", full: true},
+	{verb: "heal", short: "Repair a simulated provider", said: "is well again"},
+}
+
+// newMishap makes one of the commands under dev.
+func newMishap(m mishap) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   m.verb + " PROVIDER",
+		Short: m.short,
+		Long: m.short + `. It changes the simulated world of a running liqo-autoscaler dev in --dir at once; heal
+reverts it. A provider has the name of its offer.`,
+		Example: "  liqo-autoscaler dev " + m.verb + " milan",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return fmt.Errorf("name one provider, as in \"liqo-autoscaler dev %s milan\"", m.verb)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := filepath.Join(dir, "world.json")
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("there is no simulated world in %s: start liqo-autoscaler dev first, or name its --dir", dir)
+			}
+			world, err := sim.Open(path)
+			if err != nil {
+				return err
+			}
+			if err := world.SetKnobs(cmd.Context(), args[0], m.knobs); err != nil {
+				return err
+			}
+			if err := world.AddProvider(cmd.Context(), args[0], m.room()); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "provider %[1]s "+m.said+"\n", args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", ".run", "directory of the liqo-autoscaler dev that runs")
+	return cmd
+}
+
+// room is what the provider grants in all; nil is no bound.
+func (m mishap) room() corev1.ResourceList {
+	if !m.full {
+		return nil
+	}
+	return corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}}
+}

@@ -1,0 +1,62 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// devFile is the file that a flag names, or else the one of that name in the directory, where the sample is put first
+// when there is none.
+func devFile(given, dir, name string, sample []byte) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := os.WriteFile(path, sample, 0o600); err != nil {
+			return "", fmt.Errorf("write sample: %w", err)
+		}
+	}
+	return path, nil
+}
+
+// simulated is a source of offers whose providers are simulated: each offer's provider has the offer's name, whatever
+// its credentials are, and is put into the world when the offer first shows.
+type simulated struct {
+	discovery.Source
+	world *sim.World
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// List implements discovery.Source.
+func (s *simulated) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
+	offers, problems, err := s.Source.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range offers {
+		name := offers[i].Name
+		ref := fleet.SecretRef{Namespace: "simulated", Name: name, Key: discovery.DefaultKey}
+		offers[i].Credentials = fleet.Credentials{SecretRef: &ref}
+		if s.known[name] {
+			continue
+		}
+		if err := s.world.AddProvider(ctx, name, nil); err != nil {
+			return nil, nil, fmt.Errorf("simulate provider %s: %w", name, err)
+		}
+		s.known[name] = true
+	}
+	return offers, problems, nil
+}

@@ -1,0 +1,182 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+)
+
+// devTemporal is the Temporal dev server beside this process; without cmd it is one that was running before, and stays.
+type devTemporal struct {
+	cmd   *exec.Cmd
+	ended context.Context // ends with cmd
+}
+
+// temporalScript runs a Temporal dev server; it is in the repository's root.
+const temporalScript = "temporal-dev.sh"
+
+// startTemporal runs the script in a process group of its own, so that Ctrl-C reaches us first, and waits until it
+// answers. A Temporal that answers at the address already is used as it is.
+func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out io.Writer) (*devTemporal, error) {
+	if answers(ctx, target) == nil {
+		return &devTemporal{ended: context.Background()}, nil
+	}
+	host, port, err := net.SplitHostPort(target.Address)
+	if err != nil {
+		return nil, fmt.Errorf("--temporal-address: %w", err)
+	}
+	script := f.temporalScript
+	if script == "" {
+		if script, err = installTemporal(ctx, out); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command("bash", script)
+	cmd.Env = append(os.Environ(), "TEMPORAL_IP="+host, "TEMPORAL_PORT="+port, "TEMPORAL_UI_PORT="+f.uiPort,
+		"TEMPORAL_DB="+filepath.Join(f.dir, "temporal.db"))
+	logFile, err := os.OpenFile(filepath.Join(f.dir, "temporal.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	defer logFile.Close()
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start Temporal: %w", err)
+	}
+	ended, end := context.WithCancel(context.Background())
+	d := &devTemporal{cmd: cmd, ended: ended}
+	go func() { _ = cmd.Wait(); end() }()
+	waiting, enough := context.WithCancel(ctx)
+	defer enough()
+	defer context.AfterFunc(ended, enough)()
+	err = cli.WaitFor(waiting, 10*time.Minute, func() error { return answers(waiting, target) })
+	if err != nil && ended.Err() != nil {
+		return nil, fmt.Errorf("the Temporal dev server did not start (ports: --temporal-address, --temporal-ui-port): %s",
+			lastLine(logFile.Name()))
+	}
+	if err != nil {
+		d.stop()
+		return nil, fmt.Errorf("the Temporal dev server does not answer at %s, see %s: %w",
+			target.Address, logFile.Name(), err)
+	}
+	return d, nil
+}
+
+// installTemporal returns the script, once there is a Temporal CLI for it; it says so on out when it builds one.
+func installTemporal(ctx context.Context, out io.Writer) (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	script, err := findScript(".", filepath.Join(filepath.Dir(program), ".."))
+	if err != nil {
+		return "", err
+	}
+	install := exec.CommandContext(ctx, "bash", script, "install")
+	install.Stderr = out
+	if err := install.Run(); err != nil {
+		return "", fmt.Errorf("install the Temporal CLI by %s: %w", script, err)
+	}
+	return script, nil
+}
+
+// findScript finds the script in the working directory, or in the repository whose ./bin this program is in.
+func findScript(folders ...string) (string, error) {
+	for _, folder := range folders {
+		path := filepath.Join(folder, temporalScript)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no Temporal answers, and %s, which starts one, is not in %s: run the program from the "+
+		"repository's ./bin, name the script with --temporal-script, or start Temporal yourself (temporal server start-dev)",
+		temporalScript, strings.Join(folders, " or "))
+}
+
+// note says that Ctrl-C will leave the server alone, which people do not expect of one that an earlier run left behind.
+func (d *devTemporal) note() string {
+	if d.cmd == nil {
+		return ", which was running before and stays"
+	}
+	return ""
+}
+
+// mourn says so when the server ends by itself; all else waits for one to come back.
+func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
+	select {
+	case <-d.ended.Done():
+		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: "+
+			"work in progress continues then")
+	case <-ctx.Done():
+	}
+}
+
+// lastLine is the last line of a log, which says why the process ended.
+func lastLine(path string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return lines[len(lines)-1] + " (" + path + ")"
+}
+
+// localTemporal refuses a Temporal on another machine that only the environment or a profile names: what is simulated
+// here would get into the work of whoever uses it.
+func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error) {
+	target, err := c.Temporal.Open(log)
+	if err != nil {
+		return nil, err
+	}
+	if c.Temporal.Address == "" && !target.Local() {
+		return nil, fmt.Errorf("TEMPORAL_ADDRESS or a profile names Temporal at %s, and dev simulates nodes: unset it, or "+
+			"give the address with --temporal-address to mean it", target.Address)
+	}
+	return target, nil
+}
+
+// answers reports whether Temporal serves our namespace.
+func answers(ctx context.Context, target *connect.Target) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := target.Reach(ctx); err != nil { // at once, where the SDK would retry
+		return err
+	}
+	t, err := client.DialContext(ctx, target.Options())
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	_, err = t.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: target.Namespace})
+	return err
+}
+
+// stop ends the server as Ctrl-C would, and kills it when it does not.
+func (d *devTemporal) stop() {
+	if d.cmd == nil || d.ended.Err() != nil {
+		return
+	}
+	pid := d.cmd.Process.Pid
+	_ = syscall.Kill(-pid, syscall.SIGINT)
+	select {
+	case <-d.ended.Done():
+	case <-time.After(10 * time.Second):
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		<-d.ended.Done()
+	}
+}

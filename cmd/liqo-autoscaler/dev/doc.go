@@ -1,0 +1,2 @@
+// Package dev runs everything on one machine, with simulated Liqo.
+package dev

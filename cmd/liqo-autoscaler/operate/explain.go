@@ -1,0 +1,171 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// NewExplain makes the command explain.
+func NewExplain(c *connect.Common) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Explain why a pending pod gets no node, what happened to an instance, or what a node group decided",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("want pod NAMESPACE/NAME, instance NAME, or group NAME")
+		},
+	}
+	cmd.AddCommand(newExplainPod(c), newExplainInstance(c), newExplainGroup(c))
+	return cmd
+}
+
+func newExplainPod(c *connect.Common) *cobra.Command {
+	var f explainPodFlags
+	cmd := &cobra.Command{
+		Use:   "pod NAMESPACE/NAME | pod --file FILE",
+		Short: "Explain why a pending pod gets no node",
+		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
+It reads the pod, its namespace and events, Cluster Autoscaler's status and the published market with your kubeconfig,
+and the node groups from Temporal. It lists what it may not read. It does not judge what depends on other pods,
+such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.
+
+With --file it says what the node groups would do with a pod that need not exist, and needs no cluster.`,
+		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json\n" +
+			"  liqo-autoscaler explain pod --file pod.yaml --market-file .run/market.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.file != "" {
+				return cobra.NoArgs(cmd, args)
+			}
+			if len(args) == 1 {
+				if namespace, name, ok := strings.Cut(args[0], "/"); ok && namespace != "" && name != "" {
+					return nil
+				}
+			}
+			return errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
+		},
+		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			world, err := f.world(ctx, string(c.Hub), args)
+			if err != nil {
+				return err
+			}
+			err = c.Ask(ctx, func(t client.Client) error { return addGroups(ctx, c, t, &world) })
+			if err != nil {
+				return err
+			}
+			return printExplained(cmd.OutOrStdout(), f.output, explain.OfPod(world))
+		}),
+	}
+	f.register(cmd)
+	c.RegisterHub(cmd)
+	return cmd
+}
+
+// addGroups reads the node groups, and what their instances wait for.
+func addGroups(ctx context.Context, c *connect.Common, t client.Client, w *explain.World) (err error) {
+	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
+	w.Groups, err = flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
+	w.Now = time.Now()
+	waits := map[string]string{}
+	for _, s := range w.Groups {
+		found := make([]string, len(s.Instances))
+		workqueue.ParallelizeUntil(context.Background(), stepsAtOnce, len(s.Instances), func(n int) {
+			s.Instances[n].Phase, found[n] = underWay(ctx, groups, s.Instances[n])
+		})
+		for n, i := range s.Instances {
+			waits[i.Name] = found[n]
+		}
+	}
+	w.Waits = func(_ string, i fleet.InstanceView) string { return waits[i.Name] }
+	return err
+}
+
+func newExplainInstance(c *connect.Common) *cobra.Command {
+	return explains(c, &cobra.Command{
+		Use:   "instance NAME",
+		Short: "Show where an instance is, and what happened in each attempt",
+		Long: `Show where an instance is, and what happened in each attempt: what was chosen and why not another, what the
+providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. Needs
+Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
+		Example: "  liqo-autoscaler explain instance standard-towb8j-1",
+	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
+		return explainInstance(ctx, c, t, name)
+	})
+}
+
+func newExplainGroup(c *connect.Common) *cobra.Command {
+	return explains(c, &cobra.Command{
+		Use:   "group NAME",
+		Short: "Show the last decisions of a node group",
+		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: which provider each attempt of an instance asked and why, and
+why instances failed. The group keeps them, so they outlive the histories that "explain instance" reads. Needs Temporal,
+but no worker and no cluster.`,
+		Example: "  liqo-autoscaler explain group standard",
+	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
+		groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
+		choices, err := groups.Choices(ctx, name)
+		return explain.OfGroup(name, choices), groups.Unknown(ctx, name, err)
+	})
+}
+
+// explains makes a command that reads from Temporal alone what it explains: of one name, its argument.
+func explains(c *connect.Common, cmd *cobra.Command,
+	read func(ctx context.Context, t client.Client, name string) (explained, error)) *cobra.Command {
+	var output string
+	cmd.Args = cobra.ExactArgs(1)
+	registerExplained(cmd, &output)
+	return c.Asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+		found, err := read(ctx, t, args[0])
+		if err != nil {
+			return err
+		}
+		return printExplained(out, output, found)
+	})
+}
+
+// explainInstance reads what its group shows and what its workflows have recorded.
+func explainInstance(ctx context.Context, c *connect.Common, t client.Client, name string) (explain.Instance, error) {
+	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
+	if err != nil {
+		return explain.Instance{}, err
+	}
+	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
+	var records []explain.Record
+	for _, kind := range []fleet.DriverKind{fleet.ScaleOut, fleet.ScaleIn} {
+		runs, err := groups.DriverHistories(ctx, kind, name)
+		if err != nil {
+			return explain.Instance{}, err
+		}
+		for _, events := range runs {
+			records = append(records, explain.Records(string(kind)+"/"+name, events)...)
+		}
+	}
+	for _, s := range snapshots {
+		for n := range s.Instances {
+			if v := &s.Instances[n]; v.Name == name {
+				var waits string
+				v.Phase, waits = underWay(ctx, groups, *v)
+				return explain.OfInstance(name, s.Group, v, waits, records), nil
+			}
+		}
+	}
+	if len(records) == 0 {
+		return explain.Instance{}, fmt.Errorf("no instance %s: no node group of hub %s lists it, and Temporal has no "+
+			"history of it (any more)", name, c.Hub)
+	}
+	return explain.OfInstance(name, "", nil, "", records), nil
+}

@@ -1,0 +1,30 @@
+package operate
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+)
+
+// explained is what the commands print.
+type explained interface{ Text(out io.Writer) error }
+
+func printExplained(out io.Writer, format string, e explained) error {
+	if format == "json" {
+		return show.JSON(out, e)
+	}
+	return e.Text(out)
+}
+
+func registerExplained(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "text", "what to print: text or json")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *format != "text" && *format != "json" {
+			return fmt.Errorf("--output %q: use text or json", *format)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,141 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+)
+
+// explainPodFlags say where the parts of the answer are read.
+type explainPodFlags struct {
+	market                                    serve.Published
+	kubeconfig, caNamespace, caStatus, output string
+	file                                      string // a manifest in place of a pod of the cluster
+}
+
+func (f *explainPodFlags) register(cmd *cobra.Command) {
+	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
+	f.market.Register(cmd)
+	cmd.Flags().StringVar(&f.caNamespace, "ca-namespace", "", "namespace of Cluster Autoscaler's status ConfigMap "+
+		"(default: "+serve.DefaultNamespace+", then kube-system)")
+	cmd.Flags().StringVar(&f.caStatus, "ca-status", "cluster-autoscaler-status",
+		"name of that ConfigMap, as in Cluster Autoscaler's --status-config-map-name")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifest of a pod that need not exist, to explain as if it were "+
+		"pending in an offloaded namespace; needs no cluster")
+	registerExplained(cmd, &f.output)
+}
+
+// world reads what there is to know of the pod beside the node groups.
+func (f explainPodFlags) world(ctx context.Context, hub string, args []string) (w explain.World, err error) {
+	if f.file != "" {
+		return f.fromFile(ctx, hub)
+	}
+	access, err := serve.Personal(f.kubeconfig)
+	if err != nil {
+		return w, fmt.Errorf("%w; without a cluster: --file, or liqo-autoscaler explain instance NAME", err)
+	}
+	kube, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return w, fmt.Errorf("open the cluster: %w", err)
+	}
+	namespace, name, _ := strings.Cut(args[0], "/")
+	return f.read(ctx, kube, hub, namespace, name)
+}
+
+// fromFile reads the manifest of a pod. Of the cluster it asks at most for the market.
+func (f explainPodFlags) fromFile(ctx context.Context, hub string) (w explain.World, err error) {
+	raw, err := os.ReadFile(f.file)
+	if err != nil {
+		return w, err
+	}
+	var manifest corev1.Pod
+	if err := yaml.Unmarshal(raw, &manifest.TypeMeta); err != nil || manifest.Kind != "Pod" {
+		return w, fmt.Errorf("--file %s: want one Pod; of a Deployment, its template", f.file)
+	}
+	if err := yaml.UnmarshalStrict(raw, &manifest); err != nil {
+		return w, fmt.Errorf("--file %s: %w", f.file, err)
+	}
+	w.Pod = explain.Pending(&manifest)
+	w.Notes = []string{"the pod's namespace and events, and Cluster Autoscaler's status: the pod is read from a file"}
+	var note strings.Builder
+	if w.Market = f.market.Ask(ctx, f.kubeconfig, hub, &note); w.Market == nil {
+		w.Notes = append(w.Notes, strings.TrimSpace("what is offered now (--market-file, or access to the cluster) "+
+			note.String()))
+	}
+	return w, nil
+}
+
+// read reads what the cluster knows of a pod. Only the pod itself is required; the rest becomes a note.
+func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hub, namespace,
+	name string) (w explain.World, err error) {
+	w.Pod, err = kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return w, fmt.Errorf("no pod %s in namespace %s", name, namespace)
+	case err != nil:
+		return w, fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
+	}
+	note := func(what string, err error) {
+		if err != nil {
+			w.Notes = append(w.Notes, fmt.Sprintf("%s: %v", what, err))
+		}
+	}
+	w.Namespace, err = kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		w.Namespace = nil
+	}
+	note("namespace "+namespace, err)
+	w.Events, err = eventsOf(ctx, kube, w.Pod)
+	note("the pod's events", err)
+	w.Status, err = f.status(ctx, kube)
+	note("Cluster Autoscaler's status", err)
+	m, unread := f.market.Read(ctx, kube, hub)
+	if w.Market = m; unread != "" {
+		w.Notes = append(w.Notes, unread)
+	}
+	return w, nil
+}
+
+func eventsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (of []corev1.Event, err error) {
+	only := fields.Set{"involvedObject.name": pod.Name, "involvedObject.kind": "Pod"}.AsSelector().String()
+	list, err := kube.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: only})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == pod.Name && (pod.UID == "" || e.InvolvedObject.UID == pod.UID) {
+			of = append(of, e)
+		}
+	}
+	return of, nil
+}
+
+// status is the text of Cluster Autoscaler's status.
+func (f explainPodFlags) status(ctx context.Context, kube kubernetes.Interface) (string, error) {
+	namespaces := []string{f.caNamespace}
+	if f.caNamespace == "" {
+		namespaces = []string{serve.DefaultNamespace, metav1.NamespaceSystem}
+	}
+	var errs []error
+	for _, namespace := range namespaces {
+		found, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, f.caStatus, metav1.GetOptions{})
+		if err == nil {
+			return found.Data["status"], nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errors.Join(errs...)
+}

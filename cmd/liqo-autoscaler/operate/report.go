@@ -1,0 +1,101 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// NewReport makes the command report.
+func NewReport(c *connect.Common) *cobra.Command {
+	var f statusFlags
+	var since string
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Show what the nodes have cost, by day, node group and provider",
+		Long: `Show what the nodes have cost: sums by node group and provider as text, each day's as CSV, or a picture of the days as
+SVG. A node costs what its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin
+at midnight UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
+worker and no cluster.`,
+		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv\n" +
+			"  liqo-autoscaler report --since 90d -o svg > cost.svg",
+		Args: cobra.NoArgs,
+		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+			now := time.Now()
+			from, err := sinceDay(since, now)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(show.ReportFormats, f.output) {
+				return fmt.Errorf("--output %q: use %s", f.output, strings.Join(show.ReportFormats, ", "))
+			}
+			return c.Ask(ctx, func(t client.Client) error {
+				groups, err := f.costs(ctx, flow.NewGroups(t, c.Hub, c.TaskQueue))
+				if len(groups) == 0 && err != nil {
+					return err
+				}
+				write := map[string]func(r show.Report) error{
+					"text": func(r show.Report) error { return r.Text(cmd.OutOrStdout()) },
+					"csv":  func(r show.Report) error { return r.CSV(cmd.OutOrStdout()) },
+					"svg":  func(r show.Report) error { return r.SVG(cmd.OutOrStdout()) },
+				}[f.output]
+				return errors.Join(write(show.ReportOf(from, now, groups)), err)
+			})
+		}),
+	}
+	c.RegisterHub(cmd)
+	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
+	cmd.Flags().StringVar(&since, "since", "30d", "first day: a number of days that ends today, as in 30d, or a date, "+
+		"as in 2026-11-01")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "what to print: "+strings.Join(show.ReportFormats, ", "))
+	return cmd
+}
+
+// costs reads the costs of the groups that were asked for, or of all that run. It returns what it could read with the
+// error.
+func (f statusFlags) costs(ctx context.Context, groups *flow.Groups) ([]show.GroupDays, error) {
+	names, err := f.names(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	return connect.ReadAll(names, len(f.groups) == 0, func(name string) (show.GroupDays, error) {
+		s, days, err := groups.Costs(ctx, name)
+		return show.GroupDays{Snapshot: s, Days: days}, f.known(ctx, groups, name, err)
+	})
+}
+
+// sinceDay is the first day that is meant.
+func sinceDay(text string, now time.Time) (time.Time, error) {
+	today := now.UTC().Truncate(24 * time.Hour)
+	from, err := time.Parse(time.DateOnly, text)
+	if count, isCount := strings.CutSuffix(text, "d"); isCount {
+		var days int
+		if days, err = strconv.Atoi(count); err == nil && days > 0 && days <= money.CostDays {
+			return today.AddDate(0, 0, 1-days), nil
+		}
+		err = errors.New("not a number of days")
+	}
+	switch {
+	case err != nil:
+		return from, fmt.Errorf("--since %q: give 1d to %dd, or a date as 2026-11-01", text, money.CostDays)
+	case from.After(today):
+		return from, fmt.Errorf("--since %q: that day is still to come", text)
+	}
+	if first := today.AddDate(0, 0, -money.CostDays); from.Before(first) {
+		return first, nil
+	}
+	return from, nil
+}

@@ -1,0 +1,76 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// NewStatus makes the command status.
+func NewStatus(c *connect.Common) *cobra.Command {
+	var f statusFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the node groups and their instances",
+		Long: `Show the node groups and their instances as the groups last published them, which groups do not grow or are not as
+they are configured, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to
+the cluster it also knows what the next node would cost, for limits of spending, and shows what makes Cluster Autoscaler
+misjudge groups, as the worker published it: nodes that differ from what it was told, and pending pods that select by a
+label that differs among a group's providers. -o wide has more columns and does not shorten WHY.
+
+With --watch it shows the node groups, instances, offers and last changes on a terminal, and redraws them when something
+changes, until it is interrupted. Elsewhere it prints a line for each change; with -o json an object per line.`,
+		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return c.Ask(cmd.Context(), func(t client.Client) error {
+				groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
+				entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
+				size := terminal(cmd.OutOrStdout())
+				switch {
+				case f.watch && size != nil && f.output != "json":
+					return watchScreen(cmd.Context(), c, groups, entities, f, cmd.OutOrStdout(), size)
+				case f.watch:
+					return streamStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				}
+				ctx, cancel := context.WithTimeout(cmd.Context(), cli.ReadTimeout)
+				defer cancel()
+				m := f.market.Ask(ctx, f.kubeconfig, string(c.Hub), cmd.ErrOrStderr())
+				return printStatus(ctx, groups, entities, f, m, cmd.OutOrStdout())
+			})
+		},
+	}
+	c.RegisterHub(cmd)
+	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
+	f.market.Register(cmd)
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on showing what changes")
+	return cmd
+}
+
+// printStatus prints what can be read; what cannot is the error.
+func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
+	m *market.Market, out io.Writer) error {
+	status, _, err := f.read(ctx, groups, entities, m)
+	if len(status.Groups) == 0 && err != nil {
+		return err
+	}
+	waits(ctx, groups, status.Instances)
+	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err)
+}

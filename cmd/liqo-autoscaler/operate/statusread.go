@@ -1,0 +1,76 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+type statusFlags struct {
+	groups     []string
+	output     string
+	watch      bool
+	kubeconfig string
+	market     serve.Published
+}
+
+func (f statusFlags) check() error {
+	if f.watch && f.output == "yaml" {
+		return errors.New("--watch prints tables or JSON lines: use another --output")
+	}
+	return show.CheckFormat(f.output)
+}
+
+// read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
+func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities,
+	m *market.Market) (show.Status, []fleet.ProviderSnapshot, error) {
+	snapshots, err := f.snapshots(ctx, groups)
+	if len(snapshots) == 0 && err != nil {
+		return show.Status{}, nil, err
+	}
+	providers, unread := entities.Providers(ctx)
+	status := show.StatusOf(snapshots...).With(providers)
+	status.Refusing = show.RefusingOf(providers)
+	if m != nil {
+		status = status.Priced(snapshots, m.Candidates(), time.Now())
+		status.Findings = m.Findings.Of(f.groups)
+	}
+	return status, providers, errors.Join(err, unread)
+}
+
+// snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.
+func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]fleet.Snapshot, error) {
+	names, err := f.names(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	return connect.ReadAll(names, len(f.groups) == 0,
+		func(name string) (fleet.Snapshot, error) {
+			s, err := groups.Snapshot(ctx, name)
+			s.Cost, _ = s.Cost.Until(time.Now())
+			return s, f.known(ctx, groups, name, err)
+		})
+}
+
+// known says which groups run where somebody asked for one that does not.
+func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
+	if len(f.groups) == 0 {
+		return err
+	}
+	return groups.Unknown(ctx, name, err)
+}
+
+func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
+	if len(f.groups) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(f.groups))), nil
+	}
+	return groups.Running(ctx)
+}

@@ -1,0 +1,180 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// Times of watching.
+const (
+	watchNewGroups = 2 * time.Second // how often new groups are looked for
+	watchAgain     = time.Second     // before a group that could not be followed is tried again
+)
+
+// view is what a watch shows. Its methods are called one at a time.
+type view interface {
+	// changed tells what a group published; before is the zero snapshot the first time.
+	changed(before, after fleet.Snapshot) error
+	// failed tells why nothing can be read, once, and recovered that it can be read again.
+	failed(err error)
+	recovered()
+}
+
+// watchStatus follows the groups and tells v each change, none left out, until ctx ends. What cannot be followed for a
+// while is tried again.
+func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v view, known ...fleet.Snapshot) error {
+	w := &watcher{
+		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
+		followed: map[string]bool{}, last: map[string]fleet.Snapshot{},
+	}
+	for _, s := range known {
+		w.last[s.Group] = s
+	}
+	followers, run := errgroup.WithContext(ctx)
+	w.followers = followers
+	followers.Go(func() error { return w.findGroups(run) })
+	followers.Go(func() error { return w.tell(run, v) })
+	if err := followers.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+type watcher struct {
+	groups    *flow.Groups
+	flags     statusFlags
+	followers *errgroup.Group
+	snapshots chan fleet.Snapshot
+	heard     chan hearing
+
+	mu       sync.Mutex
+	followed map[string]bool
+
+	last map[string]fleet.Snapshot // what was told last, by group
+}
+
+// hearing is whether a group can be followed, or, without a name, the groups listed; nil: it can.
+type hearing struct {
+	group string
+	err   error
+}
+
+// findGroups follows every group that is asked for, also those that start later.
+func (w *watcher) findGroups(ctx context.Context) error {
+	for {
+		names, err := w.flags.names(ctx, w.groups)
+		if !send(ctx, w.heard, hearing{err: err}) {
+			return nil
+		}
+		for _, name := range names {
+			if w.isNew(name) {
+				w.followers.Go(func() error { w.follow(ctx, name); return nil })
+			}
+		}
+		if !wait.For(ctx, watchNewGroups) {
+			return nil
+		}
+	}
+}
+
+func (w *watcher) isNew(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := !w.followed[name]
+	w.followed[name] = true
+	return is
+}
+
+// follow passes on the group's snapshot and each later one, for as long as ctx lasts or the group runs.
+func (w *watcher) follow(ctx context.Context, name string) {
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.followed[name] = false
+	}()
+	for {
+		first, err := w.groups.Snapshot(ctx, name)
+		if errors.Is(err, fleet.ErrNotRunning) && len(w.flags.groups) == 0 {
+			send(ctx, w.heard, hearing{group: name})
+			return // should it start again, it is found again
+		}
+		if err == nil && send(ctx, w.snapshots, first) {
+			err = w.groups.Follow(ctx, name, first.Position(), func(s fleet.Snapshot) error {
+				if !send(ctx, w.snapshots, s) {
+					return ctx.Err()
+				}
+				return nil
+			})
+		}
+		if !errors.Is(err, flow.ErrClosed) && !notYet(err) {
+			send(ctx, w.heard, hearing{name, fmt.Errorf("watch %s: %w", name, err)})
+		}
+		if !wait.For(ctx, watchAgain) {
+			return
+		}
+	}
+}
+
+// notYet reports whether a group does not run, or rebuilds its state: both may end by themselves.
+func notYet(err error) bool {
+	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
+}
+
+// outage is what cannot be read now, by hearing.group.
+type outage map[string]bool
+
+// hear tells v when the first fails and when the last is back: once, not each second.
+func (o outage) hear(h hearing, v view) {
+	was := len(o) > 0
+	if delete(o, h.group); h.err != nil {
+		o[h.group] = true
+	}
+	switch is := len(o) > 0; {
+	case is && !was:
+		v.failed(h.err)
+	case was && !is:
+		v.recovered()
+	}
+}
+
+// tell is the only one who calls v.
+func (w *watcher) tell(ctx context.Context, v view) error {
+	failing := outage{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case h := <-w.heard:
+			failing.hear(h, v)
+		case s := <-w.snapshots:
+			failing.hear(hearing{group: s.Group}, v)
+			before, known := w.last[s.Group]
+			w.last[s.Group] = s
+			if known && !s.Newer(before) {
+				continue
+			}
+			if err := v.changed(before, s); err != nil {
+				return fmt.Errorf("print: %w", err)
+			}
+		}
+	}
+}
+
+// send gives v to whoever reads the channel; false when ctx ended first.
+func send[T any](ctx context.Context, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,31 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// maxConsumerID is what "liqo-tenant-" leaves of a namespace's name.
+const maxConsumerID = 63 - len("liqo-tenant-")
+
+// consumerFlags name the cluster that a provider lets in.
+type consumerFlags struct{ id string }
+
+func (f *consumerFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.id, "consumer-id", "", "Liqo cluster id of the consumer; required")
+}
+
+func (f *consumerFlags) check() error {
+	if !fleet.ValidProviderID(f.id) || len(f.id) > maxConsumerID {
+		return fmt.Errorf("--consumer-id %q: give the consumer's Liqo cluster id (liqoctl info shows it), at most %d "+
+			"lower-case letters, digits and dashes", f.id, maxConsumerID)
+	}
+	return nil
+}
+
+var errNoServer = errors.New("--server is missing: give the address of the provider's API server as the consumer " +
+	"reaches it, https://host:port")

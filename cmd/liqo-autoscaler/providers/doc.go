@@ -1,0 +1,2 @@
+// Package providers is the commands about providers: their offers, and the access that they give.
+package providers

@@ -1,0 +1,144 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// offersFlags are those of the sources that a worker reads.
+type offersFlags struct{ parts.BackendFlags }
+
+// NewOffers makes the command offers.
+func NewOffers(c *connect.Common) *cobra.Command {
+	var f offersFlags
+	var from serve.Published
+	var output string
+	cmd := &cobra.Command{
+		Use:   "offers",
+		Short: "Show the offers, what is held of them, and the peerings",
+		Long: `Show the offers, what is held of them, and the peerings. It reads what the worker has published, with your kubeconfig;
+CURRENT says whether an offer exists now. If that cannot be read it shows the providers that have been used so far, each
+with its offer at that time, which needs only Temporal. With the worker's flags for sources of offers it queries these
+instead, as the worker does.`,
+		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
+			"-o wide",
+		Args: cobra.NoArgs,
+		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(show.CheckFormat(output), f.CheckKind()); err != nil {
+				return err
+			}
+			document, err := f.lent(ctx, c, from, cmd.ErrOrStderr())
+			if err != nil && len(document.Offers) == 0 {
+				return err
+			}
+			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
+		}),
+	}
+	cmd.AddCommand(newOffersAdd(), newOffersPut(), newOffersDelete(), newOffersValidate(), newOffersRepin(c))
+	f.Register(cmd)
+	from.Register(cmd)
+	c.RegisterHub(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	return cmd
+}
+
+// printOffers prints problems beside tables too, but not among them.
+func printOffers(out, errOut io.Writer, output string, document show.Offers) error {
+	if output == "table" || output == "wide" {
+		for _, p := range document.Problems {
+			fmt.Fprintln(errOut, "left out:", p)
+		}
+	}
+	return show.Print(out, output, show.Look{Now: time.Now()}, document)
+}
+
+// lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
+func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published, notes io.Writer) (show.Offers, error) {
+	var states []fleet.ProviderSnapshot
+	var group *fleet.GroupSpec
+	var unread error
+	if err := c.Ask(ctx, func(t client.Client) (err error) {
+		providers := flow.NewEntities(t, c.Hub, c.TaskQueue)
+		names, err := providers.Running(ctx)
+		if err == nil {
+			states, unread = connect.ReadAll(names, true,
+				func(name string) (fleet.ProviderSnapshot, error) { return providers.Status(ctx, name) })
+		}
+		if err != nil {
+			return err
+		}
+		groups, err := providers.Groups(ctx)
+		for _, g := range groups {
+			if g.Spec != nil {
+				group = g.Spec
+			}
+		}
+		return err
+	}); err != nil {
+		return show.Offers{}, err
+	}
+	if !f.Sources.Given() {
+		return show.OffersOf(states, f.published(ctx, c.Hub, from, notes), group), unread
+	}
+	offered, problems, err := f.offered(ctx, c.Hub)
+	document := show.OffersOf(states, offered, group)
+	document.Problems = problems
+	return document, errors.Join(unread, err)
+}
+
+// published is what is offered by the market; nil when that cannot be read.
+func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serve.Published, notes io.Writer) []fleet.Offer {
+	m := from.Ask(ctx, f.Kubeconfig, string(hub), notes)
+	if m != nil && m.Dropped > 0 {
+		fmt.Fprintf(notes, "note: %d offers are not in the market, which has no room for them\n", m.Dropped)
+	}
+	return serve.OffersIn(m)
+}
+
+// offered asks the sources.
+func (f offersFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Offer, []string, error) {
+	if err := f.Sources.Check(); err != nil {
+		return nil, nil, err
+	}
+	b, consumer, err := f.Backend(hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	catalog, err := f.Sources.Open(b, consumer, hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan error, 1)
+	go func() { watched <- catalog.Watch(ctx) }()
+	offers, found, err := catalog.Offers(ctx)
+	cancel()
+	if err := errors.Join(err, <-watched); err != nil {
+		return nil, nil, fmt.Errorf("ask for offers: %w", err)
+	}
+	var problems []string
+	for _, p := range found {
+		problems = append(problems, p.String())
+	}
+	if offers == nil {
+		offers = []fleet.Offer{}
+	}
+	return offers, problems, nil
+}

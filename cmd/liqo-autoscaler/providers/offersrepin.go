@@ -1,0 +1,86 @@
+package providers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// repinner forgets by what certificate authorities a provider is known.
+type repinner interface {
+	Repin(ctx context.Context, provider string) (forgot bool, err error)
+}
+
+func newOffersRepin(c *connect.Common) *cobra.Command {
+	var f parts.BackendFlags
+	cmd := &cobra.Command{
+		Use:   "repin NAME",
+		Short: "Accept a provider that was rebuilt or has a new certificate authority",
+		Long: `Accept a provider that was rebuilt or has a new certificate authority. NAME is the offer's name or the provider's cluster
+id. A peering pins the certificate authorities that it was created with, and refuses a cluster with the same id and
+other authorities. Make sure that it really is the provider.`,
+		Example: "  liqo-autoscaler offers repin milan --kubeconfig consumer.kubeconfig",
+		Args:    cobra.ExactArgs(1),
+		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			logger, err := c.Logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			b, _, err := f.Backend(c.Hub)
+			if err != nil {
+				return err
+			}
+			pins, ok := b.(repinner)
+			if !ok {
+				return fmt.Errorf("--backend %s pins no providers", f.Kind)
+			}
+			provider, err := repin(ctx, c, pins, args[0])
+			if err != nil {
+				return err
+			}
+			logger.Info("provider repinned: the next certificate authority that it presents is pinned", "provider", provider,
+				"hub", c.Hub)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Provider %s is accepted with the certificate authority that it has now.\n",
+				provider)
+			return err
+		}),
+	}
+	f.Register(cmd)
+	c.RegisterHub(cmd)
+	return cmd
+}
+
+// repin forgets what is pinned of the provider of that id, or of the provider of that offer as Temporal knows it.
+func repin(ctx context.Context, c *connect.Common, pins repinner, name string) (provider string, err error) {
+	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
+		return name, err
+	}
+	err = c.Ask(ctx, func(t client.Client) error {
+		states, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Providers(ctx)
+		for _, s := range states {
+			if s.Offer == nil || s.Offer.Name != name || s.ID == name {
+				continue
+			}
+			if forgot, err := pins.Repin(ctx, s.ID); err != nil || forgot {
+				provider = s.ID
+				return err
+			}
+		}
+		return err
+	})
+	switch {
+	case provider != "":
+		return provider, err
+	case err != nil:
+		return "", fmt.Errorf("nothing is pinned of a provider %s, and offers cannot be read: %w", name, err)
+	}
+	return "", fmt.Errorf("nothing is pinned of a provider %s: it has no peering of this hub, or is repinned already",
+		name)
+}

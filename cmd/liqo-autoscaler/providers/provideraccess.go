@@ -1,0 +1,56 @@
+package providers
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// NewProviderAccess makes the command provider-access.
+func NewProviderAccess() *cobra.Command {
+	var f consumerFlags
+	var liqoNamespace string
+	var noPolicy bool
+	cmd := &cobra.Command{
+		Use:   "provider-access",
+		Short: "Print what a provider applies to give a consumer access",
+		Long: `Print what a provider applies to give a consumer access that is limited to its own tenant namespace: namespaces, account,
+roles, and the admission policies that keep the account from gaining more permissions. Apply it with the provider's
+kubectl; then create the account's kubeconfig, the credentials of an offer.`,
+		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
+			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
+			"milan.kubeconfig",
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return f.check() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !fleet.ValidProviderID(liqoNamespace) || liqoNamespace == provider.Namespace {
+				return fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
+					liqoNamespace, provider.Namespace)
+			}
+			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, !noPolicy))
+			explainAccess(cmd.ErrOrStderr(), f.id, noPolicy)
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&liqoNamespace, "liqo-namespace", "liqo", "namespace of the provider's Liqo")
+	cmd.Flags().BoolVar(&noPolicy, "no-policy", false,
+		"leave the admission policies out, for a provider with Kubernetes before 1.30")
+	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew())
+	return cmd
+}
+
+func explainAccess(out io.Writer, consumer string, noPolicy bool) {
+	if noPolicy {
+		fmt.Fprintf(out, "WARNING: without the admission policies the account %s can make itself an administrator of the\n"+
+			"provider's cluster, and lift what its people say by the Tenant. Let in only whom you would make one.\n",
+			provider.Account(consumer))
+	}
+	fmt.Fprintf(out, "When the provider has applied it, make the kubeconfig of the account there:\n"+
+		"  liqo-autoscaler provider-access kubeconfig --consumer-id %s --server https://API-SERVER > provider.kubeconfig\n",
+		consumer)
+}

@@ -1,0 +1,133 @@
+package providers
+
+import (
+	"context"
+	"fmt"
+	neturl "net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+)
+
+// tokenLasts is how long a new token lasts by default; an API server may allow less.
+const tokenLasts = 90 * 24 * time.Hour
+
+func registerDuration(cmd *cobra.Command, lasts *time.Duration) {
+	cmd.Flags().DurationVar(lasts, "duration", tokenLasts,
+		"how long the new token lasts, at least 10m; the API server may give less")
+}
+
+func newProviderKubeconfig() *cobra.Command {
+	var f consumerFlags
+	var kubeconfig, server string
+	var lasts time.Duration
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print a kubeconfig of the account that a consumer has on a provider",
+		Long: `Print a kubeconfig of the account that a consumer has on a provider: the credentials of an offer. Its token expires;
+provider-access renew replaces it while it is valid. Run this command as the provider's administrator.`,
+		Example: "  liqo-autoscaler provider-access kubeconfig --consumer-id munich " +
+			"--server https://milan.example.com:6443 > milan.kubeconfig",
+		Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if at, err := neturl.Parse(server); err != nil || at.Scheme != "https" || at.Host == "" {
+				return errNoServer
+			}
+			return nil
+		},
+		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+			admin, err := administrator(kubeconfig)
+			if err != nil {
+				return err
+			}
+			text, end, err := accountKubeconfig(ctx, admin, f.id, server, lasts)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "its token ends on %s: renew it before by liqo-autoscaler provider-access renew\n",
+				end.UTC().Format(time.RFC3339))
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		}),
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "access to the provider's cluster (default: as kubectl finds it)")
+	cmd.Flags().StringVar(&server, "server", "",
+		"address of the provider's API server as the consumer reaches it; required")
+	registerDuration(cmd, &lasts)
+	return cmd
+}
+
+// administrator is a cluster as kubectl finds it.
+func administrator(kubeconfig string) (*rest.Config, error) {
+	return serve.AsKubectl(kubeconfig, "find a kubeconfig")
+}
+
+// accountKubeconfig asks for a token of the consumer's account, and writes the kubeconfig around it.
+func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server string,
+	lasts time.Duration) (text []byte, end time.Time, err error) {
+	kube, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return nil, end, err
+	}
+	account := provider.Account(consumer)
+	token, end, err := newToken(ctx, kube, provider.Namespace, account, lasts)
+	if err != nil {
+		return nil, end, err
+	}
+	authority, err := authorityOf(ctx, kube, admin)
+	if err != nil {
+		return nil, end, err
+	}
+	text, err = clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "provider",
+		Contexts:       map[string]*clientcmdapi.Context{"provider": {Cluster: "provider", AuthInfo: account}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"provider": {Server: server, CertificateAuthorityData: authority},
+		},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{account: {Token: token}},
+	})
+	return text, end, err
+}
+
+// newToken asks the API server for a token of an account.
+func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account string,
+	lasts time.Duration) (token string, end time.Time, err error) {
+	made, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: new(int64(lasts.Seconds()))}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", end, fmt.Errorf("ask for a token of ServiceAccount %s/%s: %w", namespace, account, err)
+	}
+	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
+}
+
+// authorityOf is by what the cluster's own pods know its API server; else by what the administrator does.
+func authorityOf(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
+	known, err := kube.CoreV1().ConfigMaps(provider.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	if err == nil && known.Data["ca.crt"] != "" {
+		return []byte(known.Data["ca.crt"]), nil
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the cluster's certificate authority: %w", err)
+	}
+	admin = rest.CopyConfig(admin)
+	if err := rest.LoadTLSFiles(admin); err != nil {
+		return nil, fmt.Errorf("read the kubeconfig's certificate authority: %w", err)
+	}
+	return admin.CAData, nil
+}

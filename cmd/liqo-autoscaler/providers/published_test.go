@@ -1,0 +1,40 @@
+package providers
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+)
+
+// Of what the market does not show `offers` says why, beside what it shows.
+func TestNotesOfTheMarket(t *testing.T) {
+	from := serve.Published{File: filepath.Join(t.TempDir(), "market.json")}
+	for _, c := range []struct {
+		published market.Market
+		says      []string // line by line
+	}{
+		{says: []string{"no market has been published"}},
+		{published: market.Market{At: time.Now()}},
+		{published: market.Market{At: time.Now(), Dropped: 3}, says: []string{"3 offers are not in"}},
+		{published: market.Market{At: time.Now().Add(-time.Hour), Dropped: 3},
+			says: []string{"does a worker run?", "3 offers are not in"}},
+	} {
+		if !c.published.At.IsZero() {
+			require.NoError(t, market.File(from.File).Save(t.Context(), c.published))
+		}
+		var notes strings.Builder
+		offered := offersFlags{}.published(t.Context(), "", from, &notes)
+		require.Equal(t, c.published.At.IsZero(), offered == nil)
+		lines := strings.SplitAfter(notes.String(), "\n")
+		require.Len(t, lines, len(c.says)+1, notes.String())
+		for n, says := range c.says {
+			require.Contains(t, lines[n], says)
+		}
+	}
+}

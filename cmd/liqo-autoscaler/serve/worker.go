@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+type workerFlags struct {
+	parts.BackendFlags
+	probeURL           string
+	market             parts.MarketFlags
+	observe            serve.ObserveFlags
+	searchAttributes   searchattr.Mode
+	slots, driverSlots int
+	version            parts.DeploymentVersion
+}
+
+// NewWorker makes the command worker.
+func NewWorker(c *connect.Common) *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run the workflows and activities",
+		Long: `Run the workflows and activities. Offers come from files (--offers), from labelled Secrets in the consumer cluster
+(--offer-secrets-namespace), from the discovery server (--discovery-url), or from several of these.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runWorker(cmd.Context(), c, f) },
+	}
+	f.BackendFlags.Register(cmd)
+	c.RegisterHub(cmd)
+	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
+	cmd.Flags().IntVar(&f.slots, "slots", 200,
+		"how many nodes and peerings this worker creates at once; at most 20, and half of them, for one provider")
+	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
+		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
+			"Cluster Autoscaler")
+	f.version.Register(cmd)
+	f.market.RegisterStore(cmd)
+	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
+		"URL outside that tells, by any answer, that it is not this cluster that is cut off when its only provider is silent")
+	f.observe.Register(cmd, "")
+	return cmd
+}
+
+func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
+	logger, err := c.Logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	version, err := f.version.Of()
+	if err != nil {
+		return err
+	}
+	if err := f.Sources.Check(); err != nil { // before the clusters are asked: the check needs nothing but the flags
+		return err
+	}
+	b, consumer, err := f.Backend(c.Hub)
+	if err != nil {
+		return err
+	}
+	offers, err := f.Sources.Open(b, consumer, c.Hub)
+	if err != nil {
+		return err
+	}
+	shared := discovery.Share(offers)
+	store, shown, err := f.market.Publishes(ctx, c.Hub, consumer)
+	if err != nil {
+		return err
+	}
+	seen, err := parts.Open(f.observe, logger)
+	if err != nil {
+		return err
+	}
+	defer seen.Close()
+	warn, err := seen.ObserveExpiry(b)
+	if err != nil {
+		return err
+	}
+	t, temporal, err := seen.Dial(c, logger, true)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	polls := seen.ObserveWorker(t)
+	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",
+		f.Sources.SecretsNamespace,
+		"discovery", f.Sources.Server.URL, "temporal", temporal.Address, "namespace", temporal.Namespace)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return seen.Serve(ctx) })
+	g.Go(func() error { return offers.Watch(ctx) })
+	g.Go(func() error { warn(ctx); return nil })
+	g.Go(func() error {
+		entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
+		parts.Publish(ctx, market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger}, seen)
+		return nil
+	})
+	g.Go(func() error {
+		if err := temporal.Await(ctx, t, logger); err != nil || ctx.Err() != nil {
+			return err
+		}
+		return worker.Run(ctx, worker.Options{
+			Temporal: t, Namespace: temporal.Namespace, Hub: c.Hub, TaskQueue: c.TaskQueue, Backend: b,
+			Catalog: shared.Within(discovery.Recent), Logger: logger, Started: polls,
+			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
+			ProbeURL: f.probeURL, Conditions: seen.Conditions, Differing: seen.Differing, Notices: shown, Version: version,
+		})
+	})
+	return g.Wait()
+}

@@ -1,0 +1,165 @@
+package setup
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"text/template"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+)
+
+// cloudConfig is what Cluster Autoscaler must know of us: its --cloud-config file, and the values of its Helm chart.
+type cloudConfig struct {
+	// The keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs all three files; without Cert it is off.
+	Address, Cert, Key, CACert string
+	GRPCTimeout                time.Duration
+	// ClusterName is for the chart alone, which renders nothing without it.
+	ClusterName string
+	// MaxProvision comes from the node groups.
+	MaxProvision time.Duration
+	// GRPCExpander has CA ask the gRPC server which node group to grow.
+	GRPCExpander bool
+}
+
+// Flags are CA's flags.
+func (c cloudConfig) Flags() []CAFlag {
+	flags := CAFlags(c.MaxProvision)
+	if c.GRPCExpander {
+		return askingUs(flags, c.Address, c.CACert)
+	}
+	return flags
+}
+
+func newCloudConfig() *cobra.Command {
+	c := cloudConfig{MaxProvision: MinProvision}
+	var plaintext bool
+	var output, groups string
+	cmd := &cobra.Command{
+		Use:   "cloud-config",
+		Short: "Print Cluster Autoscaler's --cloud-config file, or the values of its Helm chart",
+		Long: `Print the file for Cluster Autoscaler's --cloud-config, or with -o helm-values the values of its Helm chart that go with
+it. --config adapts the values to your node groups. Certificates are those of Cluster Autoscaler as the client.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if plaintext {
+				c.Cert, c.Key, c.CACert = "", "", ""
+			}
+			if err := c.adapt(groups); err != nil {
+				return err
+			}
+			return c.print(cmd.OutOrStdout(), output)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Address, "address", "liqo-autoscaler.liqo-autoscaler.svc:8086",
+		"host:port of the gRPC server; the host must be in its certificate")
+	f.StringVar(&c.Cert, "cert", "/etc/liqo-autoscaler/tls/tls.crt",
+		"path of the client's certificate in Cluster Autoscaler's container")
+	f.StringVar(&c.Key, "key", "/etc/liqo-autoscaler/tls/tls.key", "path of its key")
+	f.StringVar(&c.CACert, "cacert", "/etc/liqo-autoscaler/tls/ca.crt",
+		"path of the authority of the server's certificate")
+	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where nobody else can reach the server")
+	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", 5*time.Second, "how long Cluster Autoscaler waits for an answer")
+	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart asks for")
+	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler asks the gRPC server "+
+		"which node group to grow; give it --grpc-expander too")
+	f.StringVar(&groups, "config", "", "YAML file with the node groups")
+	f.StringVarP(&output, "output", "o", "file", "what to print: file or helm-values")
+	return cmd
+}
+
+// adapt checks the input and takes from the node groups what concerns CA.
+func (c *cloudConfig) adapt(groups string) error {
+	if _, _, err := net.SplitHostPort(c.Address); err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	if c.GRPCTimeout < time.Second {
+		return fmt.Errorf("--grpc-timeout %s: give at least 1s; Cluster Autoscaler's own default is 5s", c.GRPCTimeout)
+	}
+	if c.Cert != "" && (c.Key == "" || c.CACert == "") {
+		return fmt.Errorf("--cert needs --key and --cacert: Cluster Autoscaler knows no TLS without all three")
+	}
+	if c.GRPCExpander && c.CACert == "" {
+		return fmt.Errorf("--grpc-expander needs --cacert and no --plaintext: Cluster Autoscaler asks its expander over " +
+			"TLS only")
+	}
+	if groups == "" {
+		return nil
+	}
+	cfg, err := config.Load(groups)
+	if err != nil {
+		return err
+	}
+	for _, g := range cfg.NodeGroups {
+		// CA must not give up before we do: our own deadline and two of its loops.
+		c.MaxProvision = max(c.MaxProvision, (g.Budgets.Total.Duration + 3*time.Minute).Round(time.Minute))
+	}
+	return nil
+}
+
+func (c *cloudConfig) print(out io.Writer, output string) error {
+	text := cloudConfigFile
+	switch output {
+	case "file":
+	case "helm-values":
+		text = helmValues
+	default:
+		return fmt.Errorf("--output %q: use file or helm-values", output)
+	}
+	t, err := template.New(output).Funcs(template.FuncMap{"dir": path.Dir}).Parse(text)
+	if err != nil {
+		return fmt.Errorf("make %s: %w", output, err)
+	}
+	return t.Execute(out, c)
+}
+
+const cloudConfigFile = `# Cluster Autoscaler: --cloud-provider=externalgrpc --cloud-config=<this file>
+address: {{ printf "%q" .Address }}
+{{- if .Cert }}
+cert: {{ printf "%q" .Cert }}
+key: {{ printf "%q" .Key }}
+cacert: {{ printf "%q" .CACert }}
+{{- else }}
+# no TLS: whoever reaches the server can create and delete nodes
+{{- end }}
+grpc_timeout: {{ .GRPCTimeout }}
+`
+
+const helmValues = `# Values of Cluster Autoscaler's own Helm chart that go with liqo-autoscaler.
+#
+#   helm upgrade --install cluster-autoscaler <CA's chart> -n liqo-autoscaler -f <this file>
+#
+# Our chart makes the two Secrets below. Without it:
+#   liqo-autoscaler config cloud-config > cloud-config.yaml   # with the same flags as for these values
+#   kubectl create secret generic liqo-autoscaler-cloud-config --from-file=cloud-config.yaml
+{{- if .Cert }}
+# and a Secret liqo-autoscaler-client-tls with the files of {{ dir .Cert }}, such as cert-manager makes.
+{{- end }}
+cloudProvider: externalgrpc
+autoDiscovery:
+  # Not used by this provider, but the chart renders no Deployment without it.
+  clusterName: {{ printf "%q" .ClusterName }}
+extraVolumeSecrets:
+  liqo-autoscaler-cloud-config:
+    name: liqo-autoscaler-cloud-config
+    mountPath: /etc/liqo-autoscaler/config
+{{- if .Cert }}
+  liqo-autoscaler-client-tls:
+    name: liqo-autoscaler-client-tls
+    mountPath: {{ dir .Cert }}
+{{- end }}
+extraArgs:
+{{- range .Flags }}
+  {{- range .Why }}
+  # {{ . }}
+  {{- end }}
+  {{ .Name }}: {{ .YAML }}
+{{- end }}
+# One is active at a time; the other waits for its lease.
+replicaCount: 2
+`

@@ -1,0 +1,127 @@
+package setup
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// NewConfig makes the command config.
+func NewConfig() *cobra.Command {
+	cmd := cli.Parent("config", "Check and show the node-group config, and generate Cluster Autoscaler's",
+		newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
+	cmd.PersistentPreRun = cli.EndAtOnce
+	return cmd
+}
+
+func newConfigValidate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a node-group config; fails with all errors, one per line",
+		Long: `Check a node-group config; fails with all errors, one per line. A file of offers is checked by
+"liqo-autoscaler offers validate", the values of the chart by "helm lint".`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return summarise(cmd.OutOrStdout(), cfg)
+		},
+	}
+}
+
+// summarise says in a few lines what a good config comes to.
+func summarise(out io.Writer, cfg config.Config) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ok: hub %s, %d node groups, limits %s\n", cfg.Hub, len(cfg.NodeGroups), limitsText(cfg))
+	for _, g := range cfg.NodeGroups {
+		for _, sized := range derive.Sizes(g) {
+			summariseGroup(&b, sized)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// summariseGroup writes a line of a group, or of those that offers will make of it.
+func summariseGroup(b *strings.Builder, g fleet.GroupSpec) {
+	least, each := g.Min, ""
+	if derive.IsDerived(g) {
+		least, each = g.MinPerGroup, " on each provider that matches"
+		place := g.Per
+		if key, ok := strings.CutPrefix(g.Per, derive.PerLabel); ok {
+			place, each = key, " for each value of the label"
+		}
+		g.ID += "-<" + place + ">"
+	}
+	fmt.Fprintf(b, "  %s: %d to %d nodes of %s%s", g.ID, least, g.Max, show.Resources(g.Shape), each)
+	before := ", taints "
+	for _, t := range g.NodeTaints() {
+		b.WriteString(before + t.ToString())
+		before = " "
+	}
+	b.WriteByte('\n')
+}
+
+func limitsText(cfg config.Config) string {
+	var parts []string
+	if n := cfg.Limits.Nodes; n != nil {
+		parts = append(parts, fmt.Sprintf("nodes=%d", *n))
+	}
+	if q := cfg.Limits.CPU; q != nil {
+		parts = append(parts, "cpu="+q.String())
+	}
+	if q := cfg.Limits.Memory; q != nil {
+		parts = append(parts, "memory="+q.String())
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ",")
+}
+
+func newConfigView() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "view FILE",
+		Short: "Print a node-group config with all defaults applied",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "yaml" && output != "json" {
+				return fmt.Errorf("--output %q: use yaml or json", output)
+			}
+			cfg, err := config.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return show.JSON(cmd.OutOrStdout(), cfg)
+			}
+			return show.YAML(cmd.OutOrStdout(), cfg)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "what to print: yaml or json")
+	return cmd
+}
+
+func newConfigSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the node-group config, for editors",
+		Long: `Print the JSON Schema (2020-12) of the node-group config. Editors with the YAML language server use it when the file
+begins with:
+
+  # yaml-language-server: $schema=nodegroups.schema.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return show.JSON(cmd.OutOrStdout(), config.Schema()) },
+	}
+}

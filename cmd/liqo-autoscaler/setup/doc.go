@@ -1,0 +1,2 @@
+// Package setup is the commands that prepare an installation: its config, Cluster Autoscaler's, and Temporal.
+package setup

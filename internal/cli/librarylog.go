@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// The loggers that klog and controller-runtime keep for the whole process must not change once a goroutine logs (klog's
+// SetLogger is not thread-safe), so they are set before any and pass on to slog.Default(), which may change.
+func init() {
+	toDefault := logr.FromSlogHandler(defaultHandler{})
+	klog.SetLogger(toDefault)
+	ctrllog.SetLogger(toDefault)
+}
+
+// defaultHandler is slog.Default()'s handler of the moment.
+type defaultHandler struct{}
+
+func (defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return slog.Default().Handler().Enabled(ctx, level)
+}
+
+func (defaultHandler) Handle(ctx context.Context, r slog.Record) error {
+	return slog.Default().Handler().Handle(ctx, r)
+}
+
+func (defaultHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return slog.Default().Handler().WithAttrs(attrs)
+}
+
+func (defaultHandler) WithGroup(name string) slog.Handler {
+	return slog.Default().Handler().WithGroup(name)
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Log are the flags of the log.
+type Log struct{ Level, Format string }
+
+// Register adds the flags to a command and all below it.
+func (l *Log) Register(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&l.Level, "log-level", "info", "minimum level that is logged: debug, info, warn, error")
+	f.StringVar(&l.Format, "log-format", "", "text or json; text on a terminal, json elsewhere")
+}
+
+// Logger makes the process's one log sink; libraries that keep a global one get it through slog.Default().
+func (l *Log) Logger(out io.Writer) (*slog.Logger, error) {
+	handler, err := l.Handler(out)
+	if err != nil {
+		return nil, err
+	}
+	logger := slog.New(handler)
+	slog.SetLogLoggerLevel(slog.LevelWarn) // what still goes to package log is net/http's complaints
+	slog.SetDefault(logger)
+	return logger, nil
+}
+
+// Handler writes to out what the flags ask for.
+func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", l.Level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch format := l.Format; {
+	case format == "json", format == "" && !IsTerminal(out):
+		options.ReplaceAttr = DurationsInSeconds
+		return slog.NewJSONHandler(out, options), nil
+	case format == "text", format == "":
+		return slog.NewTextHandler(out, options), nil
+	default:
+		return nil, fmt.Errorf("--log-format %q: use text or json", format)
+	}
+}
+
+// DurationsInSeconds makes the JSON handler write seconds instead of nanoseconds.
+func DurationsInSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
+// IsTerminal reports whether out is a terminal.
+func IsTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// Patiently tries until that succeeds or is not to be done again, the limit is over or ctx ends, and says on errOut
+// what it waits for, each reason once.
+func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
+	end := time.Now().Add(limit)
+	var told told.Once
+	for {
+		again, err := try()
+		if err == nil || !again || !time.Now().Before(end) {
+			return err
+		}
+		if told.IsNew(err) {
+			fmt.Fprintln(errOut, "waiting:", err)
+		}
+		if !wait.For(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// WaitFor calls check until it succeeds, ctx ends, or the time is up; then its last error tells.
+func WaitFor(ctx context.Context, limit time.Duration, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		if err := check(); err == nil || !wait.For(ctx, 50*time.Millisecond) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// Common are the flags of every command that works with Temporal.
+type Common struct {
+	cli.Log
+	Temporal  Flags
+	TaskQueue string
+	Hub       workflows.Hub // of those commands that have the flag
+}
+
+// Register adds the flags to a command and all below it, but for the hub.
+func (c *Common) Register(cmd *cobra.Command) {
+	c.Log.Register(cmd)
+	c.Temporal.Register(cmd)
+	cmd.PersistentFlags().StringVar(&c.TaskQueue, "task-queue", "",
+		"Temporal task queue; -<hub> is appended for hubs other than the default (default liqo-autoscaler)")
+}
+
+// RegisterHub adds the flag of the hub.
+func (c *Common) RegisterHub(cmd *cobra.Command) {
+	c.Hub = fleet.DefaultHub
+	cmd.Flags().Var((*hubFlag)(&c.Hub), "hub", "name of this installation, as in the file of the node groups")
+}
+
+// memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
+const memoWarning = 512 << 10
+
+// Dial makes a client that connects when it is first used, so that a process starts while Temporal is down. It
+// validates the log flags too, so that commands that never log still refuse bad values.
+func (c *Common) Dial(logger *slog.Logger,
+	change ...func(*client.Options)) (client.Client, *Target, error) {
+	if _, err := c.Handler(io.Discard); err != nil {
+		return nil, nil, err
+	}
+	target, err := c.Temporal.Open(logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := target.Options()
+	options.Logger = temporalLog{log: logger.With("component", "temporal")}
+	// A node group's memo passes the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
+	options.PayloadLimits = client.PayloadLimitOptions{MemoSizeWarning: memoWarning}
+	for _, f := range change {
+		f(&options)
+	}
+	t, err := client.NewLazyClient(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("temporal client for %s: %w", target.Address, err)
+	}
+	return t, target, nil
+}
+
+// Ask runs a command that is over soon: when Temporal does not answer it says at once why.
+func (c *Common) Ask(ctx context.Context, do func(t client.Client) error) error {
+	return c.AskAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
+}
+
+// Asks completes a command that asks no more than Temporal.
+func (c *Common) Asks(cmd *cobra.Command,
+	do func(ctx context.Context, t client.Client, out io.Writer, args []string) error) *cobra.Command {
+	cmd.RunE = cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		return c.Ask(ctx, func(t client.Client) error { return do(ctx, t, cmd.OutOrStdout(), args) })
+	})
+	c.RegisterHub(cmd)
+	return cmd
+}
+
+// AskAt is Ask for those who want to know whom.
+func (c *Common) AskAt(ctx context.Context, do func(t client.Client, target *Target) error) error {
+	t, target, err := c.Dial(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := target.Reach(ctx); err != nil {
+		return err
+	}
+	return target.Explain(ctx, do(t, target))
+}

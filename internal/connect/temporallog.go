@@ -1,0 +1,89 @@
+package connect
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	sdklog "go.temporal.io/sdk/log"
+)
+
+// temporalLog writes what workflows, activities and the SDK log, in our words: the SDK puts six facts of its own on
+// every line, some of which look like ours and are not. At debug level they come along, in a group of their own.
+type temporalLog struct {
+	log   *slog.Logger
+	noise []any // not written at info level
+}
+
+var (
+	_ sdklog.Logger     = temporalLog{}
+	_ sdklog.WithLogger = temporalLog{}
+)
+
+// temporalWords are the SDK's keys that stay, and what they are called here (SDK internal/internal_logging_tags.go).
+var temporalWords = map[string]string{
+	"WorkflowID":   "workflow_id",
+	"ActivityType": "step",
+	"WorkerType":   "worker_type",
+	"UpdateName":   "update",
+	"Error":        "error",
+	"PanicError":   "panic",
+	"PanicStack":   "stack",
+	"StackTrace":   "stack",
+}
+
+// temporalNoise are the SDK's keys that do not: the same on all lines of a process, found with the workflow id, or, for
+// Attempt, easily taken for an instance's attempt.
+var temporalNoise = map[string]bool{
+	"Namespace": true, "TaskQueue": true, "WorkerID": true, "BuildID": true, "RunID": true, "WorkflowType": true,
+	"ActivityID": true, "ActivityRunID": true, "Attempt": true, "UpdateID": true,
+}
+
+// translate sorts an SDK's facts into those that stay, in our words, and noise.
+func translate(keyvals []any) (facts, noise []any) {
+	for i := 0; i+1 < len(keyvals); i += 2 {
+		key, _ := keyvals[i].(string)
+		switch word := temporalWords[key]; {
+		case temporalNoise[key]:
+			noise = append(noise, key, keyvals[i+1])
+		case word != "":
+			facts = append(facts, word, keyvals[i+1])
+		default:
+			facts = append(facts, keyvals[i], keyvals[i+1])
+		}
+	}
+	if len(keyvals)%2 == 1 {
+		facts = append(facts, keyvals[len(keyvals)-1]) // slog marks it as a bad key
+	}
+	return facts, noise
+}
+
+func (l temporalLog) write(level slog.Level, msg string, keyvals []any) {
+	ctx := context.Background()
+	if !l.log.Enabled(ctx, level) {
+		return
+	}
+	facts, noise := translate(keyvals)
+	if noise = slices.Concat(l.noise, noise); len(noise) > 0 && l.log.Enabled(ctx, slog.LevelDebug) {
+		facts = append(facts, slog.Group("temporal", noise...))
+	}
+	l.log.Log(ctx, level, msg, facts...)
+}
+
+// Debug implements log.Logger, as do the next three.
+func (l temporalLog) Debug(msg string, keyvals ...any) { l.write(slog.LevelDebug, msg, keyvals) }
+
+// Info is as Debug.
+func (l temporalLog) Info(msg string, keyvals ...any) { l.write(slog.LevelInfo, msg, keyvals) }
+
+// Warn is as Debug.
+func (l temporalLog) Warn(msg string, keyvals ...any) { l.write(slog.LevelWarn, msg, keyvals) }
+
+// Error is as Debug.
+func (l temporalLog) Error(msg string, keyvals ...any) { l.write(slog.LevelError, msg, keyvals) }
+
+// With implements log.WithLogger.
+func (l temporalLog) With(keyvals ...any) sdklog.Logger {
+	facts, noise := translate(keyvals)
+	return temporalLog{log: l.log.With(facts...), noise: slices.Concat(l.noise, noise)}
+}

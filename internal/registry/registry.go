@@ -1,0 +1,24 @@
+// Package registry is what every process tells Prometheus: the Go runtime, the process, and which version runs.
+package registry
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Namespace is the first part of the names of all our metrics.
+const Namespace = "liqo_autoscaler"
+
+// New makes a process's registry, with the Go runtime, the process and the version in it.
+func New(version string) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: Namespace, Name: "build_info", Help: "The version that runs, as a label; always 1.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
+	})
+	info.Set(1)
+	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}

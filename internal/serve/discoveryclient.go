@@ -1,0 +1,34 @@
+package serve
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+)
+
+// RegisterDiscovery adds the flags of a client of the discovery server.
+func RegisterDiscovery(cmd *cobra.Command, o *client.Options, url string) {
+	f := cmd.Flags()
+	f.StringVar(&o.URL, "discovery-url", "", url)
+	f.StringVar(&o.CAFile, "discovery-ca", "",
+		"file with the authorities, PEM, for the discovery server's certificate (default: the system's)")
+	f.StringVar(&o.TokenFile, "discovery-token-file", "", "file with the bearer token for the discovery server")
+	f.StringVar(&o.CertFile, "discovery-cert", "",
+		"file with the client certificate and its chain, PEM, for the discovery server, instead of a token")
+	f.StringVar(&o.KeyFile, "discovery-key", "", "file with the client certificate's key, PEM")
+}
+
+// CheckDiscovery fails when flags of the client are missing, or given without the server's URL.
+func CheckDiscovery(o client.Options) error {
+	switch {
+	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || o.CertFile != "" || o.KeyFile != ""):
+		return errors.New("--discovery-ca, --discovery-token-file, --discovery-cert and --discovery-key need --discovery-url")
+	case (o.CertFile == "") != (o.KeyFile == ""):
+		return errors.New("give --discovery-cert and --discovery-key, or neither")
+	case o.URL != "" && o.TokenFile == "" && o.CertFile == "":
+		return errors.New("--discovery-url needs --discovery-token-file, or --discovery-cert and --discovery-key")
+	}
+	return nil
+}

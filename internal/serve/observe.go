@@ -1,0 +1,180 @@
+// Package serve is what processes that serve have, whatever they serve: metrics, health checks, the access to a cluster,
+// and the flags of a client of the discovery server.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
+)
+
+// ObserveFlags say where a process shows its metrics and its health.
+type ObserveFlags struct{ Metrics, Health string }
+
+// Register adds the flags, on the given host by default; "" means all addresses.
+func (f *ObserveFlags) Register(cmd *cobra.Command, host string) {
+	cmd.Flags().StringVar(&f.Metrics, "metrics-listen", host+":9090",
+		`address to serve /metrics on, for Prometheus; "" for none`)
+	cmd.Flags().StringVar(&f.Health, "health-listen", host+":8081",
+		`address to serve /healthz and /readyz on; "" for none`)
+}
+
+// check is a named health check; nil means healthy.
+type check struct {
+	name string
+	look func(context.Context) error
+}
+
+// checkLimit bounds a look at everything: the kubelet by default gives up after a second.
+const checkLimit = 900 * time.Millisecond
+
+// Observer shows how a process is. Make it with Open, add what there is to see, and serve it.
+type Observer struct {
+	Registry        *prometheus.Registry
+	Metrics, Health net.Listener // nil: not served
+	live, ready     []check
+	log             *slog.Logger
+}
+
+// Open listens, so that a port that is taken is known before anything runs. Serve the observer, or close it.
+func (f ObserveFlags) Open(log *slog.Logger) (*Observer, error) {
+	o := &Observer{Registry: registry.New(cli.Version), log: log}
+	var err error
+	if o.Metrics, err = listenFor("metrics", f.Metrics, "--metrics-listen"); err != nil {
+		return nil, err
+	}
+	if o.Health, err = listenFor("health checks", f.Health, "--health-listen"); err != nil {
+		o.unlisten()
+		return nil, err
+	}
+	return o, nil
+}
+
+func listenFor(what, address, flag string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf(`listen for %s: %w (give another address with %s, or %s "" for none)`, what, err, flag, flag)
+	}
+	return l, nil
+}
+
+// Close frees the addresses of an observer that is not served.
+func (o *Observer) Close() { o.unlisten() }
+
+func (o *Observer) unlisten() {
+	for _, l := range []net.Listener{o.Metrics, o.Health} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}
+
+// MetricsURL is for people; "off" when metrics are not served.
+func (o *Observer) MetricsURL() string { return url(o.Metrics, "/metrics") }
+
+// HealthURL is as MetricsURL.
+func (o *Observer) HealthURL() string { return url(o.Health, "/readyz") }
+
+func url(l net.Listener, path string) string {
+	if l == nil {
+		return "off"
+	}
+	return "http://" + l.Addr().String() + path
+}
+
+// Alive adds a liveness check.
+func (o *Observer) Alive(name string, look func(context.Context) error) {
+	o.live = append(o.live, check{name, look})
+}
+
+// ReadyWhen adds a readiness check.
+func (o *Observer) ReadyWhen(name string, look func(context.Context) error) {
+	o.ready = append(o.ready, check{name, look})
+}
+
+// Serve answers until ctx ends, and then lets requests under way finish. It closes the listeners.
+func (o *Observer) Serve(ctx context.Context) error {
+	defer o.unlisten()
+	g, ctx := errgroup.WithContext(ctx)
+	if o.Metrics != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
+			ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{o.log}, Registry: o.Registry, MaxRequestsInFlight: 5,
+		}))
+		g.Go(func() error { return serveHTTP(ctx, o.Metrics, mux) })
+	}
+	if o.Health != nil {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /healthz", verdict(o.live))
+		mux.HandleFunc("GET /readyz",
+			verdict(append(o.ready, check{"running", func(context.Context) error { return ctx.Err() }})))
+		g.Go(func() error { return serveHTTP(ctx, o.Health, mux) })
+	}
+	g.Go(func() error { <-ctx.Done(); return nil }) // also when neither is served
+	return g.Wait()
+}
+
+// verdict answers 200 when all is well, else 503 with what is not.
+func verdict(checks []check) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkLimit)
+		defer cancel()
+		var wrong []string
+		for _, c := range checks {
+			if err := c.look(ctx); err != nil {
+				wrong = append(wrong, c.name+": "+err.Error())
+			}
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if len(wrong) > 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, strings.Join(wrong, "\n"))
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	}
+}
+
+// serveHTTP is graceful for a second: nothing here takes longer.
+func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close()
+		}
+	}()
+	err := server.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		<-stopped
+		return nil
+	}
+	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+}
+
+// promLog is where promhttp says that a metric could not be collected.
+type promLog struct{ log *slog.Logger }
+
+// Println implements promhttp.Logger.
+func (l promLog) Println(v ...any) { l.log.Warn("metrics not collected", "error", fmt.Sprint(v...)) }

@@ -1,0 +1,100 @@
+package parts
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/liqo"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/microvm"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// BackendFlags say what provides nodes, and where offers come from.
+type BackendFlags struct {
+	Kind, Kubeconfig, liqoNamespace, world string
+	tenantRole, microvmNamespace           string
+	anyLiqo                                bool
+	Sources                                Sources
+}
+
+// Register adds the flags.
+func (f *BackendFlags) Register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Kind, "backend", "liqo",
+		"what provides nodes: liqo, microvm for hosts of microVMs, or sim for a simulated world")
+	cmd.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
+	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
+	cmd.Flags().BoolVar(&f.anyLiqo, "any-liqo-version", false,
+		"peer also where the versions of Liqo do not go together or are too new, and put several nodes on a provider with "+
+			"Liqo 1.1")
+	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
+	cmd.Flags().StringVar(&f.tenantRole, "tenant-role", "",
+		"ClusterRole that the worker binds its own ServiceAccount to in each of Liqo's tenant namespaces")
+	cmd.Flags().StringVar(&f.microvmNamespace, "microvm-namespace", "",
+		"namespace of the consumer cluster with the worker's records of machines, for --backend microvm")
+	f.Sources.Register(cmd)
+}
+
+// Backend opens what provides nodes. It also returns the access to the consumer cluster, nil when that is simulated.
+func (f BackendFlags) Backend(hub workflows.Hub) (backend.Backend, *rest.Config, error) {
+	switch f.Kind {
+	case "sim":
+		if f.world == "" {
+			return nil, nil, fmt.Errorf("--backend sim needs --world")
+		}
+		w, err := sim.Open(f.world)
+		if err != nil {
+			return nil, nil, err
+		}
+		return sim.New(w, sim.Options{Hub: string(hub)}), nil, nil
+	case "liqo":
+		access, err := serve.Consumer(f.Kubeconfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		rights, err := f.tenantRights(access)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := liqo.New(liqo.Config{Consumer: access, Hub: string(hub), LiqoNamespace: f.liqoNamespace,
+			TenantRights: rights, AnyLiqo: f.anyLiqo})
+		return b, access, err
+	case "microvm":
+		if f.microvmNamespace == "" {
+			return nil, nil, fmt.Errorf("--backend microvm needs --microvm-namespace")
+		}
+		access, err := serve.Consumer(f.Kubeconfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := microvm.New(microvm.Config{Consumer: access, Namespace: f.microvmNamespace, Hub: string(hub)})
+		return b, access, err
+	default:
+		return nil, nil, f.CheckKind()
+	}
+}
+
+// tenantRights are nil when the worker has its rights in tenant namespaces anyway.
+func (f BackendFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, error) {
+	if f.tenantRole == "" {
+		return nil, nil
+	}
+	namespace, name, err := account.Of(access.BearerToken)
+	if err != nil {
+		return nil, fmt.Errorf("--tenant-role is for a worker with a ServiceAccount's token: %w", err)
+	}
+	return &liqo.TenantRights{Role: f.tenantRole, Namespace: namespace, Account: name}, nil
+}
+
+// CheckKind fails when there is no such backend.
+func (f BackendFlags) CheckKind() error {
+	if f.Kind != "liqo" && f.Kind != "sim" && f.Kind != "microvm" {
+		return fmt.Errorf("--backend %q: use liqo, microvm or sim", f.Kind)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package parts
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+	sdkworker "go.temporal.io/sdk/worker"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+)
+
+// Variables that Temporal's worker controller sets in the Pods that it makes.
+const (
+	EnvDeployment = "TEMPORAL_DEPLOYMENT_NAME"
+	EnvBuild      = "TEMPORAL_WORKER_BUILD_ID"
+)
+
+// DeploymentVersion are the flags that name a version of the workers.
+type DeploymentVersion struct{ deployment, build string }
+
+// Register adds the flags.
+func (f *DeploymentVersion) Register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.deployment, "deployment-name", os.Getenv(EnvDeployment),
+		"Temporal's Worker Deployment of this installation, which turns versioning of workers on ($"+EnvDeployment+")")
+	cmd.Flags().StringVar(&f.build, "build-id", os.Getenv(EnvBuild),
+		"version of the worker in its deployment ($"+EnvBuild+"; default: the version of this binary)")
+}
+
+// Given reports whether --deployment-name is set.
+func (f *DeploymentVersion) Given() bool { return f.deployment != "" }
+
+// Of is the version that the flags name; the zero value without --deployment-name.
+func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error) {
+	if f.deployment == "" && f.build == "" {
+		return v, nil
+	}
+	v.DeploymentName, v.BuildID = f.deployment, f.build
+	if v.BuildID == "" && cli.Version != cli.Unstamped {
+		v.BuildID = cli.Version
+	}
+	if v.DeploymentName != "" && v.BuildID == "" {
+		return v, errors.New("this binary was built without a version: give --build-id")
+	}
+	return v, worker.CheckVersion(v)
+}
+
+// RegisterSearchAttributes adds the flag of search attributes.
+func RegisterSearchAttributes(cmd *cobra.Command, mode *searchattr.Mode) {
+	*mode = searchattr.Auto
+	cmd.Flags().Var(mode, "search-attributes",
+		"whether workflows set search attributes: auto when Temporal has them, on to not start without, off")
+}

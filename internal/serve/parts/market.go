@@ -1,0 +1,159 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/notices"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// MarketFlags say where the worker writes what is offered, and the gRPC server reads it. At most one is given.
+type MarketFlags struct {
+	file, namespace, kubeconfig string
+	maxDerived                  int
+}
+
+// Register adds the flags of a reader.
+func (f *MarketFlags) Register(cmd *cobra.Command) {
+	f.RegisterStore(cmd)
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"access to the consumer cluster, for --market-namespace (default: in-cluster)")
+	cmd.Flags().IntVar(&f.maxDerived, "max-derived-groups", derive.DefaultMax,
+		"how many node groups are derived from the market at most, the cheapest")
+}
+
+// RegisterStore adds the flags that name the store.
+func (f *MarketFlags) RegisterStore(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.namespace, "market-namespace", "",
+		"namespace of the consumer cluster with the ConfigMap "+market.ConfigMapName("HUB")+
+			", where the worker publishes what is offered now")
+	cmd.Flags().StringVar(&f.file, "market-file", "", "file for the same, where all processes run on one machine")
+}
+
+// open returns nil when no store is named. consumer is called only for a ConfigMap.
+func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (market.Store, error) {
+	switch {
+	case f.file != "" && f.namespace != "":
+		return nil, errors.New("--market-file and --market-namespace: give one of them")
+	case f.file != "":
+		return market.File(f.file), nil
+	case f.namespace == "":
+		return nil, nil
+	}
+	access, err := consumer()
+	if err != nil {
+		return nil, err
+	}
+	if access == nil {
+		return nil, errors.New("--market-namespace needs a consumer cluster: use --backend liqo, or --market-file")
+	}
+	client, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("open consumer cluster for the market: %w", err)
+	}
+	return market.ConfigMap{Client: client, Namespace: f.namespace, Name: market.ConfigMapName(hub)}, nil
+}
+
+// Offered is the market as a process reads it; its zero value is none.
+type Offered struct {
+	*market.Reader
+	// maxDerived bounds the node groups that are derived from it; 0 means the default.
+	maxDerived int
+}
+
+// Reader makes what reads the market, none without a store.
+func (f MarketFlags) Reader(hub string, log *slog.Logger) (Offered, error) {
+	if f.maxDerived < 1 {
+		return Offered{}, fmt.Errorf("--max-derived-groups %d: give at least 1", f.maxDerived)
+	}
+	store, err := f.open(hub, func() (*rest.Config, error) { return serve.Consumer(f.kubeconfig) })
+	if err != nil || store == nil {
+		return Offered{}, err
+	}
+	return Offered{market.NewReader(store, log), f.maxDerived}, nil
+}
+
+// Run keeps the market current until ctx ends.
+func (o Offered) Run(ctx context.Context) {
+	if o.Reader != nil {
+		o.Reader.Run(ctx)
+	}
+}
+
+// Publishes opens what a worker shows others: the market, and what its steps do, as Events until ctx ends. Each is nil
+// where there is none: a consumer that is simulated has no Events.
+func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
+	consumer *rest.Config) (market.Store, activities.Notices, error) {
+	store, err := f.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
+	if err != nil || consumer == nil {
+		return store, nil, err
+	}
+	client, err := notices.NewClient(consumer)
+	if err != nil {
+		return nil, nil, err
+	}
+	about := types.NamespacedName{Namespace: f.namespace, Name: market.ConfigMapName(string(hub))}
+	return store, notices.New(ctx, client, about), nil
+}
+
+// Publish writes the market, and what the worker has found, until ctx ends; in a cluster only while this process holds
+// the Lease.
+func Publish(ctx context.Context, p market.Publisher, seen *Observer) {
+	p.Findings, seen.pods.Groups = seen.findings, p.Entities.Groups
+	run := func(ctx context.Context) {
+		defer seen.pods.Forget()
+		p.Run(ctx)
+	}
+	switch store := p.Store.(type) {
+	case nil:
+	case market.ConfigMap:
+		seen.pods.Pods = store.Client.CoreV1()
+		store.Lead(ctx, p.Logger, run)
+	default:
+		run(ctx)
+	}
+}
+
+// ServerOptions are those of a server whose groups come from the file and, where it says so, from the market.
+// What was derived before is there again from the start, if the market can be read.
+func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered,
+	log *slog.Logger) (grpcserver.Options, error) {
+	derives := slices.ContainsFunc(cfg.NodeGroups, derive.IsDerived)
+	if derives && offered.Reader == nil {
+		return grpcserver.Options{}, errors.New("a node group has `per`: say with --market-namespace or --market-file " +
+			"where the worker publishes the offers")
+	}
+	groups := &derive.Groups{Log: log, Max: offered.maxDerived}
+	o := grpcserver.Options{Logger: log, Version: file.Hash(), Limits: cfg.Limits, Derived: groups}
+	if offered.Reader != nil {
+		if err := offered.Read(ctx); err != nil {
+			log.Info("the market cannot be read yet", "why", err)
+		}
+		o.Market, groups.Market = offered.Current, offered.Current
+	}
+	o.Specs, o.Reload = groups.Follow(grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits}, reload(file))
+	return o, nil
+}
+
+// reload reads the config file again for the server.
+func reload(file *config.File) func() (grpcserver.Settings, bool, error) {
+	return func() (grpcserver.Settings, bool, error) {
+		cfg, changed, err := file.Changed()
+		return grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash()}, changed, err
+	}
+}

@@ -1,0 +1,186 @@
+package parts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	discovery "github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
+)
+
+const metricsIntro = `# Metrics and health
+
+Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/metrics`" + ` on ` + "`--metrics-listen`" + ` (:9090), and on ` + "`--health-listen`" + ` (:8081):
+
+| | /healthz fails when only a restart helps | /readyz fails when |
+|---|---|---|
+| grpcserver | its refresh loop hangs | not all groups were read within the last minute; also on the gRPC health protocol |
+| worker | - | it does not poll yet, or Temporal does not answer |
+| discovery | - | its database does not answer |
+| agent | - | it has not listed its cluster yet, or cannot advertise what it measures |
+
+The body of a failure says why. Labels have bounded sets of values, so no label names an instance; for a single instance see the
+log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
+
+| metric | type | labels | of | what |
+|---|---|---|---|---|
+`
+
+const metricsEnd = `
+Prometheus adds the labels ` + "`namespace`" + `, the Kubernetes namespace, and ` + "`job`" + `. With them the [alerts](alerts.md) select one installation. Every
+application of Temporal exports ` + "`temporal_*`" + `: those of workers have the label ` + "`task_queue`" + `, and ` + "`temporal_request*`" + ` have none. The Temporal namespace
+is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus adds no such label. No metric names the hub: it is part of the task queue.
+
+Every process also exports metrics of the Go runtime and the process (` + "`go_*`, `process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `), of which
+these deserve a graph:
+
+| metric | what it tells |
+|---|---|
+| ` + "`temporal_request_failure_total{operation,status_code}`" + ` | calls to Temporal that failed |
+| ` + "`temporal_workflow_endtoend_latency_seconds{workflow_type=\"ScaleOut\"}`" + ` | a scale-out from its start to Ready or Failed |
+| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | steps wait for a worker: there are too few |
+| ` + "`temporal_workflow_task_execution_failed_total`" + ` | a defect: workflows cannot continue with this version |
+| ` + "`temporal_num_pollers`" + ` | 0: this worker polls nothing |
+`
+
+func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
+	const page = "../../../docs/metrics.md"
+	got := metricsIntro + strings.Join(metricRows(t), "\n") + "\n" + metricsEnd
+	golden.Check(t, page, got)
+}
+
+// metricRows are all our metrics, each of which has been given a value.
+func metricRows(t *testing.T) []string {
+	t.Helper()
+	of := map[string]string{}
+	server, work := observed(t), observed(t)
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
+		Specs:   []fleet.GroupSpec{{ID: "cpu", Max: 4, Spending: limited()}},
+		Derived: &derive.Groups{}, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	var options grpcserver.ServeOptions
+	server.ObserveServer(s, &options)
+	server.ObserveCertificate("missing.pem")
+	_, err = options.Interceptors[0](t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/service/Refresh"},
+		func(context.Context, any) (any, error) { return nil, nil })
+	require.NoError(t, err)
+
+	measured, err := work.measured(true)
+	require.NoError(t, err)
+	_, err = work.ObserveExpiry(expiringBackend{ends: map[string]time.Time{"milan": time.Now()}})
+	require.NoError(t, err)
+	left := []fleet.Orphan{{Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}}
+	work.Conditions.Set(map[string]string{"milan": ""}, left, time.Now())
+	work.Differing.Set("cpu-e-1-1", "cpu", nil)
+	misjudge(t, work.pods)
+	var c client.Options
+	measured(&c)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	counting := c.Interceptors[0].(interceptor.WorkerInterceptor)
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{counting}})
+	env.RegisterActivityWithOptions(func(context.Context) (activities.SelectOutput, error) {
+		return activities.SelectOutput{Failure: fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")}, nil
+	}, activity.RegisterOptions{Name: activities.NameSelect})
+	_, err = env.ExecuteActivity(activities.NameSelect)
+	require.NoError(t, err)
+
+	provider := observed(t)
+	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	each := map[string]corev1.ResourceList{"milan": amounts}
+	agent.NewMetrics(registry.Namespace, provider.Registry).Measured(each, each, amounts)
+
+	offers := observed(t)
+	web, err := discovery.New(discovery.Options{Store: storetest.New(t), Writers: discovery.Writers{},
+		Registry:  offers.Registry,
+		Namespace: registry.Namespace})
+	require.NoError(t, err)
+	web.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/healthz", nil))
+
+	rows := map[string]string{} // by name
+	for _, process := range []struct {
+		name string
+		*Observer
+	}{{"grpcserver", server}, {"worker", work}, {"agent", provider}, {"discovery", offers}} {
+		gathered, err := process.Registry.Gather()
+		require.NoError(t, err)
+		for _, f := range gathered {
+			if !strings.HasPrefix(f.GetName(), "liqo_autoscaler_") {
+				continue
+			}
+			var labels []string
+			for _, l := range f.GetMetric()[0].GetLabel() {
+				labels = append(labels, l.GetName())
+			}
+			name := f.GetName()
+			rows[name] = fmt.Sprintf("| `%s` | %s | %s | %%s | %s |", name, strings.ToLower(f.GetType().String()),
+				strings.Join(labels, ", "), f.GetHelp())
+			of[name] = strings.TrimPrefix(of[name]+", "+process.name, ", ")
+		}
+	}
+	of["liqo_autoscaler_build_info"] = "all"
+	of["liqo_autoscaler_tls_certificate_expiry_timestamp_seconds"] += ", discovery"
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		out = append(out, fmt.Sprintf(rows[name], of[name]))
+	}
+	return out
+}
+
+func limited() *money.Spending {
+	most := 1.0
+	return &money.Spending{Hourly: money.SpendingLimit{Soft: &most}}
+}
+
+// misjudge has a pod that selects one of two providers.
+func misjudge(t *testing.T, w *podwatch.Watch) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}}
+	pod.Spec.NodeSelector = map[string]string{"liqo.io/remote-cluster-id": "milan"}
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable}}
+	w.Pods = fake.NewClientset(pod).CoreV1()
+	w.Groups = func(context.Context) ([]fleet.Snapshot, error) {
+		return []fleet.Snapshot{{Group: "cpu", Spec: &fleet.GroupSpec{ID: "cpu"}}}, nil
+	}
+	require.Len(t, w.Look(t.Context(), []market.Offer{{Provider: "milan"}, {Provider: "turin"}}), 1)
+}
+
+func observed(t *testing.T) *Observer {
+	t.Helper()
+	o, err := Open(serve.ObserveFlags{}, quiet)
+	require.NoError(t, err)
+	return o
+}

@@ -1,0 +1,106 @@
+// Package parts is what the processes of a hub are made of: the offers, the market, what provides nodes, a measured client
+// of Temporal, and TLS for Cluster Autoscaler.
+package parts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// Observer shows how a process of a hub is, and what its client of Temporal does.
+type Observer struct {
+	*serve.Observer
+	Conditions *activities.Conditions // of a worker, as Differing
+	Differing  *nodewatch.Differing
+	pods       *podwatch.Watch
+	log        *slog.Logger
+	traces     *trace.TracerProvider // nil: none
+}
+
+// Open listens, as Open of the flags does.
+func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
+	o, err := f.Open(log)
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{Observer: o, log: log}, nil
+}
+
+// Close frees the addresses of an observer that is not served, and exports what traces are left.
+func (o *Observer) Close() {
+	o.Observer.Close()
+	endTraces(o.traces)
+}
+
+// Dial is that of the flags, for a server or, with steps, for a worker: the metrics of its client are served with all others.
+func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
+	measured, err := o.measured(steps)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.Dial(logger, measured)
+}
+
+// measured has a client measured and traced, and with steps the activities of its workers.
+func (o *Observer) measured(steps bool) (func(*client.Options), error) {
+	handler, err := metrics.Temporal(o.Registry,
+		func(err error) { o.log.Warn("a metric of the Temporal SDK is not exported", "error", err) })
+	if err != nil {
+		return nil, err
+	}
+	interceptors, err := o.trace()
+	if err != nil {
+		return nil, err
+	}
+	if steps {
+		measure, err := metrics.NewSteps(o.Registry)
+		if err != nil {
+			return nil, err
+		}
+		interceptors = append(interceptors, measure)
+		o.Conditions = &activities.Conditions{}
+		o.Differing, o.pods = &nodewatch.Differing{}, &podwatch.Watch{Logger: o.log}
+		if err := errors.Join(metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
+			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewMisjudged(o.Registry, o.pods.Of)); err != nil {
+			return nil, err
+		}
+	}
+	return func(options *client.Options) {
+		options.MetricsHandler = handler
+		options.Interceptors = append(options.Interceptors, interceptors...)
+	}, nil
+}
+
+// findings is what a worker tells people in addition to the offers.
+func (o *Observer) findings(ctx context.Context, offers []market.Offer) market.Findings {
+	found := market.Findings{Nodes: o.Differing.Nodes(), Pods: o.pods.Look(ctx, offers)}
+	for _, left := range o.Conditions.Orphans(time.Now()) {
+		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, What: left.What,
+			Since: left.Since.UTC(), Kept: left.Kept})
+	}
+	return found
+}
+
+// trace opens the traces, and makes the interceptors of a Temporal client for them.
+func (o *Observer) trace() (interceptors []interceptor.ClientInterceptor, err error) {
+	if o.traces, err = openTraces(o.log); err != nil || o.traces == nil {
+		return nil, err
+	}
+	tracing, err := flow.NewTracing(o.traces)
+	return []interceptor.ClientInterceptor{tracing}, err
+}

@@ -1,0 +1,50 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+)
+
+// ObserveServer shows a gRPC server and has its RPCs measured: alive while its loop comes round, ready with a fresh
+// view.
+func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
+	o.Alive("refresh", func(context.Context) error { return s.Alive() })
+	o.ReadyWhen("node groups", func(context.Context) error {
+		if !s.Fresh() {
+			return errors.New("not all have been read within the last minute, see the log")
+		}
+		return nil
+	})
+	m := grpcserver.NewMetrics(s)
+	serve.Interceptors = append(serve.Interceptors, m.Interceptor())
+	o.Registry.MustRegister(m)
+	if o.traces != nil {
+		serve.Calls = mutationSpans(o.traces)
+	}
+}
+
+// health is the part of the Temporal client that readiness asks.
+type health interface {
+	CheckHealth(ctx context.Context, request *client.CheckHealthRequest) (*client.CheckHealthResponse, error)
+}
+
+// ObserveWorker shows a worker: ready once polls has been called, while Temporal answers.
+func (o *Observer) ObserveWorker(temporal health) (polls func()) {
+	var polling atomic.Bool
+	o.ReadyWhen("worker", func(context.Context) error {
+		if !polling.Load() {
+			return errors.New("not started yet")
+		}
+		return nil
+	})
+	o.ReadyWhen("Temporal", func(ctx context.Context) error {
+		_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+		return err
+	})
+	return func() { polling.Store(true) }
+}

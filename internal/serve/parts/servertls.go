@@ -1,0 +1,83 @@
+package parts
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+)
+
+// ServerTLS is the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext when asked for by
+// name.
+type ServerTLS struct {
+	Files     grpcserver.TLSFiles
+	allowed   []string
+	plaintext bool
+	expander  bool
+	named     func() bool // tells an empty list of allowed names from none; nil: none
+}
+
+// Register adds the flags.
+func (s *ServerTLS) Register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.Files.Cert, "tls-cert", "",
+		"file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it turns on mutual TLS")
+	f.StringVar(&s.Files.Key, "tls-key", "", "file with the certificate's key, PEM")
+	f.StringVar(&s.Files.ClientCA, "tls-client-ca", "",
+		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
+	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have "+
+		"one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; it "+
+		"brings no certificate there, so anybody who reaches the port may ask which node group is the best, and nothing else")
+	s.named = func() bool { return f.Changed("tls-allowed-names") }
+	RegisterPlaintext(cmd, &s.plaintext)
+}
+
+// RegisterPlaintext adds the flag that allows plaintext.
+func RegisterPlaintext(cmd *cobra.Command, plaintext *bool) {
+	cmd.Flags().BoolVar(plaintext, "insecure-plaintext", false,
+		"serve without TLS: anybody who reaches the port can add and remove nodes")
+}
+
+// Options fails when neither or both of TLS and plaintext are asked for, when only some of the files are named, or when
+// one cannot be read.
+func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
+	none := s.Files == (grpcserver.TLSFiles{})
+	o.Expander = s.expander
+	switch {
+	case s.named != nil && s.named() && len(s.allowed) == 0:
+		return o, errors.New("--tls-allowed-names is empty: name who may come in, or leave the flag out to let in every " +
+			"certificate of --tls-client-ca")
+	case none && len(s.allowed) > 0:
+		return o, errors.New("--tls-allowed-names needs mutual TLS: give --tls-cert, --tls-key and --tls-client-ca")
+	case none && s.plaintext:
+		log.Warn("serving plaintext: anyone who can reach the port can add and remove nodes")
+		return o, nil
+	case none:
+		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let " +
+			"anybody who reaches the port add and remove nodes")
+	case s.plaintext:
+		return o, errors.New("--insecure-plaintext and --tls-* exclude each other")
+	}
+	files := s.Files
+	files.Anonymous = s.expander
+	o.Credentials, err = grpcserver.TLS(files, s.allowed, log)
+	return o, err
+}
+
+// LoopbackOrPlaintext refuses to serve plaintext to other machines, unless that was asked for by name.
+func LoopbackOrPlaintext(listen string, plaintext bool) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	if ip := net.ParseIP(host); plaintext || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen %s: dev serves plaintext, on 127.0.0.1 or with --insecure-plaintext only: anybody who "+
+		"reaches the port can add and remove nodes", listen)
+}

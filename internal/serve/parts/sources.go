@@ -1,0 +1,132 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// Sources say where offers come from. At least one is needed; several are merged: of a provider that two declare, the
+// Secret serves before the file; the discovery server's writers declare nothing.
+type Sources struct {
+	Files            []string
+	SecretsNamespace string
+	Server           client.Options
+}
+
+// Register adds the flags.
+func (s *Sources) Register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&s.Files, "offers", nil, "source of offers: a YAML file; may be repeated")
+	f.StringVar(&s.SecretsNamespace, "offer-secrets-namespace", "",
+		"source of offers: Secrets labelled "+secrets.Label.String()+" in this namespace of the consumer cluster")
+	serve.RegisterDiscovery(cmd, &s.Server, "source of offers: the discovery server, https://host:port")
+	f.StringSliceVar(&s.Server.SecretNamespaces, "discovery-secret-namespaces", nil,
+		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
+	f.StringSliceVar(&s.Server.NetworkCIDRs, "discovery-network-cidrs", nil,
+		"where addresses must lie that offers of the discovery server name for their network (default: they may name none)")
+}
+
+// Given reports whether any source is named.
+func (s Sources) Given() bool {
+	return len(s.Files) > 0 || s.SecretsNamespace != "" || s.Server.URL != ""
+}
+
+// Check fails when no source is named, or one incompletely.
+func (s Sources) Check() error {
+	if !s.Given() {
+		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of " +
+			"them")
+	}
+	o := s.Server
+	if err := serve.CheckDiscovery(o); err != nil {
+		return err
+	}
+	switch {
+	case o.URL == "" && (len(o.SecretNamespaces) > 0 || len(o.NetworkCIDRs) > 0):
+		return errors.New("--discovery-secret-namespaces and --discovery-network-cidrs need --discovery-url")
+	case o.URL != "" && len(o.SecretNamespaces) == 0:
+		return errors.New("--discovery-url needs --discovery-secret-namespaces: which Secrets the offers there may refer to")
+	}
+	return nil
+}
+
+// Offers are the catalog of all sources, and what keeps it current.
+type Offers struct {
+	discovery.Catalog
+	// Watch blocks until ctx ends; meanwhile the catalog can answer.
+	Watch func(ctx context.Context) error
+}
+
+// Open makes the catalog of all sources, each provider identified by the backend. consumer is the access to the
+// consumer cluster, nil when there is none.
+func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hub) (*Offers, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	var all []discovery.Source
+	out := &Offers{Watch: func(ctx context.Context) error { <-ctx.Done(); return nil }}
+	options := discovery.Options{Peered: b.Peers, Hub: string(hub)}
+	if s.SecretsNamespace != "" {
+		source, err := s.secrets(consumer)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+		out.Watch = source.Run
+		options.SecretVersion = source.Version
+	}
+	for _, path := range s.Files {
+		source, err := file.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Files) > 1 {
+			source.Rename("file " + path)
+		}
+		all = append(all, source)
+	}
+	if s.Server.URL != "" {
+		connection, err := client.New(s.Server)
+		if err != nil {
+			return nil, err
+		}
+		source, err := client.NewSource(connection)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+	}
+	var catalogs []discovery.NamedCatalog
+	for _, source := range all {
+		catalogs = append(catalogs, discovery.Resolve(source, b, options))
+	}
+	out.Catalog = catalogs[0]
+	if len(catalogs) > 1 {
+		out.Catalog = discovery.Merge(catalogs...)
+	}
+	return out, nil
+}
+
+func (s Sources) secrets(consumer *rest.Config) (*secrets.Source, error) {
+	if consumer == nil {
+		return nil, errors.New("--offer-secrets-namespace needs a consumer cluster: use --backend liqo")
+	}
+	access, err := kubernetes.NewForConfig(consumer)
+	if err != nil {
+		return nil, fmt.Errorf("open consumer cluster for offer secrets: %w", err)
+	}
+	return secrets.New(access, secrets.Options{Namespace: s.SecretsNamespace})
+}

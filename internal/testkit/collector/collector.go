@@ -1,0 +1,68 @@
+// Package collector is a collector of OpenTelemetry's traces for tests.
+package collector
+
+import (
+	"context"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	otlp "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// Traces are the spans that an OTLP collector was sent, over HTTP or gRPC.
+type Traces struct {
+	otlp.UnimplementedTraceServiceServer
+	mu    sync.Mutex
+	spans []testkit.Span
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var sent otlp.ExportTraceServiceRequest
+	if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &sent) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	_, _ = c.Export(r.Context(), &sent)
+}
+
+// Export implements TraceServiceServer.
+func (c *Traces) Export(_ context.Context,
+	sent *otlp.ExportTraceServiceRequest) (*otlp.ExportTraceServiceResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, from := range sent.GetResourceSpans() {
+		for _, by := range from.GetScopeSpans() {
+			for _, s := range by.GetSpans() {
+				c.spans = append(c.spans, testkit.Span{Trace: hex.EncodeToString(s.GetTraceId()), Name: s.GetName(),
+					ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId())})
+			}
+		}
+	}
+	return &otlp.ExportTraceServiceResponse{}, nil
+}
+
+// Lineages are the spans, each with those that it is part of.
+func (c *Traces) Lineages() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return testkit.Lineages(c.spans)
+}
+
+// Collect has this process export traces to a collector by nothing but the standard variable.
+func Collect(t *testing.T) *Traces {
+	t.Helper()
+	c := &Traces{}
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	return c
+}
