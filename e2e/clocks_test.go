@@ -24,12 +24,20 @@ type clocks map[string]time.Duration
 // withClocks has processes run with clocks that are off.
 func withClocks(c clocks) func(*stack) { return func(s *stack) { s.clocks = c } }
 
-// buildOff compiles our binary with a clock that can be off.
-func buildOff(ctx context.Context, t *testing.T, bin string) string {
-	t.Helper()
-	overlay, err := clock.Overlay(t.TempDir())
-	require.NoError(t, err)
-	return buildProduct(ctx, t, "liqo-autoscaler", filepath.Join(bin, "liqo-autoscaler-clock-off"), overlay)
+// clockOff ends the name of a binary with a clock that can be off.
+const clockOff = "-clock-off"
+
+// build compiles a program of ours into the folder, and once more with a clock that can be off if the suite has such
+// clocks. It returns the path of the first.
+func (s *stack) build(ctx context.Context, program, bin string) string {
+	s.t.Helper()
+	path := filepath.Join(bin, program)
+	if s.clocks != nil {
+		overlay, err := clock.Overlay(s.t.TempDir())
+		require.NoError(s.t, err)
+		buildProduct(ctx, s.t, program, path+clockOff, overlay)
+	}
+	return buildProduct(ctx, s.t, program, path)
 }
 
 // clocksWereOff: each line that such a process has logged has a time that is off, and by as much.
@@ -56,7 +64,7 @@ func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 func (s *stack) readBy(ctx context.Context, off time.Duration) {
 	s.t.Helper()
 	before := time.Now().Add(off)
-	out, err := s.try(ctx, append(slices.Clone(s.env), clock.Off(off)), nil, s.off, slices.Concat([]string{"offers",
+	out, err := s.try(ctx, append(slices.Clone(s.env), clock.Off(off)), nil, s.binary+clockOff, slices.Concat([]string{"offers",
 		"--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"), "--hub", hub, "--output", "json"},
 		s.offerServer.worker)...)
 	require.NoError(s.t, err)

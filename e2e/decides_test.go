@@ -149,8 +149,8 @@ func (s *stack) startAgent(ctx context.Context, provider *cluster, config string
 	s.chartAccount(ctx, provider, agentAccount, account)
 	file := filepath.Join(s.dir, name+".yaml")
 	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
-	program := buildProduct(ctx, s.t, "liqo-autoscaler-agent", filepath.Join(filepath.Dir(s.binary), "liqo-autoscaler-agent"))
-	return s.startProgram(program, name, append([]string{"--kubeconfig", filepath.Join(s.accounts, account+".kubeconfig"),
+	program := s.build(ctx, "liqo-autoscaler-agent", filepath.Dir(s.binary))
+	return s.startProgram(program, "agent", name, append([]string{"--kubeconfig", filepath.Join(s.accounts, account+".kubeconfig"),
 		"--lease-namespace", chartNamespace, "--config", file, "--metrics-listen", "", "--health-listen", ""}, args...)...)
 }
 

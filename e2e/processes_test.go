@@ -59,20 +59,20 @@ func (s *stack) startTemporal(ctx context.Context) {
 // start starts one of our processes; the first of args is its subcommand.
 func (s *stack) start(name string, args ...string) *proc.Process {
 	s.t.Helper()
-	return s.startProgram(s.binary, name, args...)
+	return s.startProgram(s.binary, args[0], name, args...)
 }
 
-// startProgram starts another program than liqo-autoscaler.
-func (s *stack) startProgram(path, name string, args ...string) *proc.Process {
+// startProgram starts a program of ours that has been built. Its log is one of those of the role.
+func (s *stack) startProgram(path, role, name string, args ...string) *proc.Process {
 	s.t.Helper()
 	spec := proc.Spec{Name: name, Path: path, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
 	if off, is := s.clocks[name]; is {
-		spec.Path, spec.Env = s.off, append(slices.Clone(s.env), clock.Off(off))
+		spec.Path, spec.Env = path+clockOff, append(slices.Clone(s.env), clock.Off(off))
 	}
 	p, err := proc.Start(spec)
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
-	if role := args[0]; !slices.Contains(s.logs[role], p.Log) { // else it was started again
+	if !slices.Contains(s.logs[role], p.Log) { // else it was started again
 		s.logs[role] = append(s.logs[role], p.Log)
 	}
 	return p

@@ -43,7 +43,6 @@ type stack struct {
 	tokens    []string // in them
 
 	binary     string              // ours
-	off        string              // ours, too, whose clock can be off
 	temporal   string              // host:port
 	env        []string            // what our processes and the temporal CLI are told of it
 	production *temporal.Server    // what runs there; nil: a dev server
@@ -102,10 +101,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 
 	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
 	require.NoError(t, os.MkdirAll(bin, 0o755))
-	s.binary = buildProduct(ctx, t, "liqo-autoscaler", filepath.Join(bin, "liqo-autoscaler"))
-	if s.clocks != nil {
-		s.off = buildOff(ctx, t, bin)
-	}
+	s.binary = s.build(ctx, "liqo-autoscaler", bin)
 	loop := ""
 	if !s.alone {
 		var err error
