@@ -53,7 +53,8 @@ func TestGroupsOfSizes(t *testing.T) {
 
 func TestGroupsOfTheMarket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "market.json")
-	room := corev1.ResourceList{"cpu": resource.MustParse("8")}
+	room := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"),
+		"pods": resource.MustParse("110")}
 	require.NoError(t, market.File(path).Save(t.Context(), market.Market{Offers: []market.Offer{
 		{Name: "milan", Provider: "milan", Lendable: room, Free: room, Price: 1},
 		{Name: "turin", Provider: "turin", Lendable: room, Free: room, Price: 2}}}))
