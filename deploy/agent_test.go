@@ -28,7 +28,7 @@ func agentValues(set string) string { return filepath.Join(agentChart, "ci", set
 func templateAgent(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
 	return helm(t, append([]string{"template", "liqo-autoscaler-agent", agentChart, "--namespace", namespace,
-		"--kube-version", kube, "--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
+		"--kube-version", kube}, args...)...)
 }
 
 func renderAgent(t *testing.T, set string) []object {

@@ -213,28 +213,3 @@ func TestProviderManifest(t *testing.T) {
 		require.Equal(t, len(o)-4, len(bare))
 	}
 }
-
-// The policies name the worker's account, and are left out where the API is not served or they are not wanted.
-func TestWorkerPolicies(t *testing.T) {
-	for _, set := range valueSets {
-		o := render(t, set)
-		account := nameOf(set) + "-worker"
-		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
-		require.Len(t, policies, 6)
-		for _, p := range policies {
-			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+account+"'",
-				p.Spec.MatchConditions[0].Expression)
-			require.Equal(t, admissionv1.Fail, *p.Spec.FailurePolicy)
-			binding := one[admissionv1.ValidatingAdmissionPolicyBinding](t, o, "", p.Name)
-			require.Equal(t, p.Name, binding.Spec.PolicyName)
-			require.Equal(t, []admissionv1.ValidationAction{admissionv1.Deny}, binding.Spec.ValidationActions)
-		}
-		for _, without := range []string{"rbac.policies=false", "rbac.create=false"} {
-			require.Empty(t, all[admissionv1.ValidatingAdmissionPolicy](render(t, set, "--set", without)))
-		}
-		out, err := helm(t, "template", release, chart, "--namespace", namespace, "--kube-version", kube, "--values",
-			valuesFile(set))
-		require.NoError(t, err)
-		require.NotContains(t, string(out), "AdmissionPolicy", "where the API is not served")
-	}
-}

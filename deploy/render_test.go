@@ -68,8 +68,8 @@ func helm(t *testing.T, args ...string) ([]byte, error) {
 
 func template(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
-	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube,
-		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
+	return helm(t, append([]string{"template", release, chart, "--namespace", namespace, "--kube-version", kube},
+		args...)...)
 }
 
 // render is the chart with a value set, every object decoded strictly into its type.

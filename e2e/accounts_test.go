@@ -85,8 +85,7 @@ func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...
 func (s *stack) render(ctx context.Context, chart string, args ...string) []byte {
 	s.t.Helper()
 	return s.tool(ctx, nil, nil, "helm", append([]string{"template", chart, filepath.Join(sources(s.t), "deploy", "helm",
-		chart), "--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion,
-		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"}, args...)...)
+		chart), "--namespace", chartNamespace, "--kube-version", s.lab.KubernetesVersion}, args...)...)
 }
 
 // chartAccount makes the kubeconfig of one of the charts' ServiceAccounts: <name>.kubeconfig in s.accounts.

@@ -80,7 +80,6 @@ func (l *lab) chart(t *testing.T) []byte {
 		filepath.Join(chart, "ci", "plaintext-values.yaml"), "--set",
 		"offers[0].name=first,offers[0].lendable.cpu=1,offers[0].credentials.secretRef.namespace=default,"+
 			"offers[0].credentials.secretRef.name=provider1",
-		"--api-versions", "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
 		"--show-only", "templates/worker-policy.yaml").Output()
 	require.NoError(t, err)

@@ -269,6 +269,9 @@ env:
 {{- fail "offerServer.url: give the discovery server's address, or enable this chart's own with discovery.enabled" -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq (include "la.policies" .) "true") (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "rbac.policies: Kubernetes %s has no ValidatingAdmissionPolicies, without which the worker's account equals cluster-admin: use 1.30 or later, or accept that by rbac.policies: false" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- if .Values.discovery.enabled -}}
 {{- if not .Values.discovery.writers.secretName -}}
 {{- fail "discovery.writers.secretName: name the Secret with the writers file" -}}
@@ -291,7 +294,10 @@ env:
 {{- end -}}
 {{- end -}}
 
-{{/* "true" where the worker's account gets its admission policies: the API is served since Kubernetes 1.30. */}}
+{{/*
+"true" where the worker's account gets its admission policies. What the client knows of the cluster does not matter: `helm
+template` knows nothing of it.
+*/}}
 {{- define "la.policies" -}}
-{{- and .Values.rbac.create .Values.rbac.policies (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") -}}
+{{- and .Values.rbac.create .Values.rbac.policies -}}
 {{- end -}}

@@ -1,0 +1,61 @@
+package deploy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// The policies name the worker's account, and are left out only where the values say so.
+func TestWorkerPolicies(t *testing.T) {
+	for _, set := range valueSets {
+		o := render(t, set)
+		account := nameOf(set) + "-worker"
+		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
+		require.Len(t, policies, 6)
+		for _, p := range policies {
+			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+account+"'",
+				p.Spec.MatchConditions[0].Expression)
+			require.Equal(t, admissionv1.Fail, *p.Spec.FailurePolicy)
+			binding := one[admissionv1.ValidatingAdmissionPolicyBinding](t, o, "", p.Name)
+			require.Equal(t, p.Name, binding.Spec.PolicyName)
+			require.Equal(t, []admissionv1.ValidationAction{admissionv1.Deny}, binding.Spec.ValidationActions)
+		}
+		for _, without := range []string{"rbac.policies=false", "rbac.create=false"} {
+			require.Empty(t, all[admissionv1.ValidatingAdmissionPolicy](render(t, set, "--set", without)))
+		}
+	}
+}
+
+// helm template has no cluster, and what the client takes for one does not matter: the policies are rendered.
+func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
+	for _, set := range valueSets {
+		for _, version := range []string{"v1.30.0", "v1.33.4-gke.100", "v1.41.0"} {
+			o := render(t, set, "--kube-version", version)
+			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 6, version)
+		}
+	}
+	out, err := templateAgent(t, "--values", agentValues("full"), "--kube-version", "v1.30.0")
+	require.NoError(t, err, "%s", out)
+	require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](decode(t, out)), 1)
+}
+
+// A cluster that is too old for them makes the chart fail, until its administrator says that they are not wanted.
+func TestOldClusterNeedsPoliciesSwitchedOff(t *testing.T) {
+	for _, version := range []string{"v1.27.0", "v1.29.9", "v1.29.9-gke.100"} {
+		old := []string{"--values", valuesFile("certmanager"), "--kube-version", version}
+		out, err := template(t, old...)
+		require.Error(t, err)
+		require.Contains(t, string(out), "Kubernetes "+version+" has no ValidatingAdmissionPolicies")
+		require.Contains(t, string(out), "rbac.policies: false")
+		for _, without := range []string{"rbac.policies=false", "rbac.create=false"} {
+			out, err = template(t, append(old, "--set", without)...)
+			require.NoError(t, err, "%s", out)
+			require.NotContains(t, string(out), "ValidatingAdmissionPolicy")
+		}
+		out, err = templateAgent(t, "--values", agentValues("full"), "--kube-version", version)
+		require.Error(t, err)
+		require.Contains(t, string(out), "denyDefaultClass needs Kubernetes 1.30")
+	}
+}
