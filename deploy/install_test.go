@@ -90,7 +90,7 @@ func installs(t *testing.T, c *cluster, set string) {
 		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
 		showsEvents(t, c, account)
 	}
-	t.Run("policies", func(t *testing.T) { workerDenies(t, e) })
+	t.Run("policies", func(t *testing.T) { workerDenies(t, c, e) })
 	if set == "certmanager" { // nothing runs here, and the account has its rights
 		require.Equal(t, []string{"autoscaler-missing", "certificate-unreadable", "liqo-missing", "not-offloaded",
 			"server-not-ready", "temporal-unreachable", "worker-not-ready"}, doctorFinds(t, c))
@@ -105,9 +105,9 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	as, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	slices := as.Resource(apischema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
-		Resource: "resourceslices"}).Namespace("partners")
+		Resource: "resourceslices"}).Namespace("liqo-tenant-x")
 	virtuals := as.Resource(apischema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1",
-		Resource: "virtualnodes"}).Namespace("partners")
+		Resource: "virtualnodes"}).Namespace("liqo-tenant-x")
 	forge := func(kind, group string, spec map[string]any, owners ...metav1.OwnerReference) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": kind, "spec": spec}}
 		u.SetName("x")

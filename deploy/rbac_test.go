@@ -203,13 +203,13 @@ func TestProviderManifest(t *testing.T) {
 		tenancy := one[corev1.Namespace](t, o, "", "liqo-tenant-"+id)
 		require.Equal(t, id, tenancy.Labels["liqo.io/remote-cluster-id"])
 		one[rbacv1.Role](t, o, "liqo-of-munich", "liqo-autoscaler-consumer-"+id)
-		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 2)
+		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 3)
 		bindings := all[admissionv1.ValidatingAdmissionPolicyBinding](o)
-		require.Len(t, bindings, 2)
+		require.Len(t, bindings, 3)
 		for _, b := range bindings {
 			one[admissionv1.ValidatingAdmissionPolicy](t, o, "", b.Spec.PolicyName)
 		}
 		bare := decode(t, []byte(provider.Manifest(id, "liqo", false)))
-		require.Equal(t, len(o)-4, len(bare))
+		require.Equal(t, len(o)-6, len(bare))
 	}
 }

@@ -1,0 +1,85 @@
+package deploy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+var namespaceMaps = liqoKind("offloading", "namespacemaps")
+
+// replica is a NamespaceMap of rome as its crd-replicator makes it on a provider (Liqo
+// internal/crdReplicator/reflection/handler.go).
+func replica(name string, mapping map[string]any) *unstructured.Unstructured {
+	u := liqoObject("NamespaceMap", consumerNamespace, name, map[string]any{"desiredMapping": mapping})
+	u.SetAPIVersion("offloading.liqo.io/v1beta1")
+	u.SetLabels(map[string]string{originID: "rome", "liqo.io/replicated": "true", "liqo.io/replication": "false",
+		"liqo.io/remoteID": "milan", remoteID: "rome"})
+	return u
+}
+
+// consumerNamespaces: a consumer's NamespaceMap names no namespace that others have or will have, and is its own.
+func consumerNamespaces(t *testing.T, c *cluster, account holder) {
+	admin, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	outgoing := replica("outgoing", nil)
+	outgoing.SetLabels(map[string]string{"liqo.io/replication": "true", "liqo.io/remoteID": "rome", remoteID: "rome"})
+	for _, object := range []*unstructured.Unstructured{replica("here", map[string]any{"shop": "liqo-demo"}), outgoing} {
+		require.Eventually(t, func() bool { // a new kind is served a little later
+			_, err = admin.Resource(namespaceMaps).Namespace(consumerNamespace).Create(t.Context(), object,
+				metav1.CreateOptions{})
+			return err == nil
+		}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+	}
+	h := c.identity(t, "rome", "liqo.io")
+	to := func(namespace string) func(context.Context) error {
+		return h.createLiqo(namespaceMaps, consumerNamespace, replica("new", map[string]any{"a": "a-rome", "b": namespace}))
+	}
+	label := func(key string, value any) func(context.Context) error {
+		made := replica("new", map[string]any{"a": "a-rome"})
+		labels := made.Object["metadata"].(map[string]any)["labels"].(map[string]any)
+		if labels[key] = value; value == nil {
+			delete(labels, key)
+		}
+		return h.createLiqo(namespaceMaps, consumerNamespace, made)
+	}
+	patch := func(name, change string, of ...string) func(context.Context) error {
+		return h.patch(namespaceMaps, consumerNamespace, name, change, of...)
+	}
+	const names, origin = "a NamespaceMap names neither", "liqo.io/originID of a consumer's"
+	attempts := []attempt{{"tenant namespace of another", names, to("liqo-tenant-turin")}}
+	for _, namespace := range []string{"liqo-tenant-turin-rome", "liqo-tenant-rome", "liqo", "liqo-storage",
+		"liqo-autoscaler", "default", "kube-system", "kube-new-rome", "openshift", "openshift-monitoring"} {
+		attempts = append(attempts, attempt{namespace, names, to(namespace)})
+	}
+	for what, namespace := range map[string]string{"default name": "shop-rome", "default name of default": "default-rome",
+		"default name of one of Liqo's": "liqo-demo-rome", "same name": "shop", "name that begins like another": "kubeflow"} {
+		attempts = append(attempts, attempt{what, "", to(namespace)})
+	}
+	attempts = append(attempts,
+		attempt{"for all consumers", origin, label(originID, "liqo.io")},
+		attempt{"for another consumer", origin, label(originID, "turin")},
+		attempt{"for nobody", origin, label(originID, nil)},
+		attempt{"to be replicated", "this cluster's Liqo replicates", label("liqo.io/replication", "true")},
+		attempt{"another origin", origin, patch("here", `{"metadata": {"labels": {"liqo.io/originID": "turin"}}}`)},
+		attempt{"the provider's own", origin, patch("outgoing", `{"spec": {"desiredMapping": {"a": "a"}}}`)},
+		attempt{"the provider's own taken over", origin, patch("outgoing",
+			`{"metadata": {"labels": {"liqo.io/originID": "rome", "liqo.io/replication": null}}}`)},
+		attempt{"status of the provider's own", "the status of a NamespaceMap", patch("outgoing",
+			`{"status": {"currentMapping": {"kube-system": {"remoteNamespace": "a", "phase": "Accepted"}}}}`, "status")},
+		attempt{"one more", names, patch("here", `{"spec": {"desiredMapping": {"a": "kube-system"}}}`)},
+		attempt{"one more beside what was there before", "", patch("here", `{"spec": {"desiredMapping": {"a": "a-rome"}}}`)},
+		attempt{"one less", "", patch("here", `{"spec": {"desiredMapping": null}}`)},
+		attempt{"the account", `cannot create resource "namespacemaps"`, account.createLiqo(namespaceMaps, consumerNamespace,
+			replica("new", map[string]any{}))})
+	for who, is := range consumerIdentities(t, c) {
+		attempts = append(attempts, attempt{who, names, is.createLiqo(namespaceMaps, consumerNamespace,
+			replica("new", map[string]any{"a": "liqo-tenant-turin"}))})
+	}
+	judge(t, attempts)
+}

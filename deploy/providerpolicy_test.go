@@ -1,0 +1,177 @@
+package deploy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+const consumerNamespace = "liqo-tenant-rome" // of the consumer rome
+
+var tenants = liqoKind("authentication", "tenants")
+
+// providerDenies: with the identities of the consumer one gets no other account, and the provider's word holds.
+func providerDenies(t *testing.T, c *cluster, h holder) {
+	c.applyCRDs(t, "authentication.liqo.io_tenants", "offloading.liqo.io_namespacemaps")
+	t.Run("secrets", func(t *testing.T) { consumerSecrets(t, c, h) })
+	t.Run("tenant", func(t *testing.T) { consumerTenant(t, c, h) })
+	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
+}
+
+// consumerIdentities are what a consumer has on a provider besides its account, and a user of the group of all.
+func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
+	return map[string]holder{
+		"control plane": c.identity(t, "rome", "liqo.io"),
+		"slice":         c.identity(t, "group-00000-1a2b3c4d5e6f", "rome"),
+		"peering user":  c.identity(t, "liqo-peer-user-rome-00112233445566778899aabbccddeeff", "liqo.io"),
+	}
+}
+
+// consumerSecrets: the account writes its nonce alone, and none of the identities gives Liqo a kubeconfig.
+func consumerSecrets(t *testing.T, c *cluster, h holder) {
+	secret := func(name string, changes ...func(*corev1.Secret)) func(context.Context) error {
+		return func(ctx context.Context) error { return h.createSecret(ctx, consumerNamespace, name, changes...) }
+	}
+	remove := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return h.kube.CoreV1().Secrets(consumerNamespace).Delete(ctx, name, dryDelete)
+		}
+	}
+	for _, name := range []string{"liqo-nonce", "liqo-remote-certificate", "liqo-remote-certificate-a", "gw-keys"} {
+		c.kubectl(t, nil, "create", "secret", "generic", name, "-n", consumerNamespace)
+	}
+	const kubeconfig = "kubeconfig-controlplane-rome"
+	c.kubectl(t, nil, "create", "secret", "generic", kubeconfig, "-n", consumerNamespace)
+	c.kubectl(t, nil, "label", "secret", kubeconfig, "-n", consumerNamespace, identityType+"=ControlPlane")
+	const alone, loads = "the Secret liqo-nonce alone", "Liqo loads a Secret labelled"
+	attempts := []attempt{
+		{"token of a gateway", "of type Opaque alone", secret("liqo-nonce", tokenOf("gw-rome"))},
+		{"annotation of a token", "names a ServiceAccount", secret("liqo-nonce", annotated)},
+		{"kubeconfig that Liqo loads", loads, secret("liqo-nonce", labelled(identityType))},
+		{"kubeconfig of another name", loads, secret("x", labelled(identityType))},
+		{"nonce that Liqo signs", loads, secret("liqo-nonce", labelled("liqo.io/signed-nonce"))},
+		{"nonce", "", secret("liqo-nonce", labelled("liqo.io/nonce"))},
+		{"Secret of another name", alone, secret("x")},
+		{"mark a nonce", "", h.patchSecret(consumerNamespace, "liqo-nonce",
+			`{"metadata": {"labels": {"liqo-autoscaler.io/refused": "Drained"}}}`)},
+		{"make a kubeconfig of a nonce", loads, h.patchSecret(consumerNamespace, "liqo-nonce",
+			`{"metadata": {"labels": {"liqo.io/identity-type": "ControlPlane"}}}`)},
+		{"delete a nonce", "", remove("liqo-nonce")},
+		{"delete the certificate of a slice", "", remove("liqo-remote-certificate-a")},
+		{"delete the consumer's certificate", alone, remove("liqo-remote-certificate")},
+		{"delete the keys of a gateway", alone, remove("gw-keys")},
+		{"delete a kubeconfig of Liqo's", loads, remove(kubeconfig)},
+	}
+	for who, is := range consumerIdentities(t, c) {
+		attempts = append(attempts,
+			attempt{who + ": kubeconfig that Liqo loads", loads, func(ctx context.Context) error {
+				return is.createSecret(ctx, "default", "x", labelled(identityType))
+			}},
+			attempt{who + ": label taken off", loads, is.patchSecret(consumerNamespace, kubeconfig,
+				`{"metadata": {"labels": {"liqo.io/identity-type": null}}}`)},
+			attempt{who + ": a Secret of its pods", "", func(ctx context.Context) error {
+				return is.createSecret(ctx, "default", "x", func(s *corev1.Secret) {
+					s.Type, s.Data = corev1.SecretTypeBasicAuth, map[string][]byte{"username": []byte("u")}
+				})
+			}})
+	}
+	other := c.identity(t, "turin", "liqo.io") // another consumer, whose policies are not here
+	attempts = append(attempts, attempt{"another consumer", "", func(ctx context.Context) error {
+		return other.createSecret(ctx, "default", "x", labelled(identityType))
+	}})
+	judge(t, attempts)
+}
+
+// identityType is the label by which Liqo finds its kubeconfigs.
+const identityType = "liqo.io/identity-type"
+
+// consumerTenant: the consumer's word on its own Tenant ends where the provider's begins.
+func consumerTenant(t *testing.T, c *cluster, h holder) {
+	admin, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	forge := func(name string, spec map[string]any,
+		changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		u := liqoObject("Tenant", consumerNamespace, name, spec)
+		spec["clusterID"] = "rome"
+		u.SetLabels(map[string]string{remoteID: "rome"})
+		for _, change := range changes {
+			change(u)
+		}
+		return u
+	}
+	for name, condition := range map[string]string{"active": "Active", "cordoned": "Cordoned", "drained": "Drained",
+		"skipped": "Active"} {
+		tenant := forge(name, map[string]any{"tenantCondition": condition})
+		tenant.SetFinalizers([]string{"example.com/kept"})
+		if name == "skipped" {
+			tenant.SetLabels(map[string]string{webhookSkip: "true"})
+		}
+		require.Eventually(t, func() bool { // a new kind is served a little later
+			_, err = admin.Resource(tenants).Namespace(consumerNamespace).Create(t.Context(), tenant, metav1.CreateOptions{})
+			return err == nil
+		}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+	}
+	create := func(spec map[string]any, changes ...func(*unstructured.Unstructured)) func(context.Context) error {
+		return h.createLiqo(tenants, consumerNamespace, forge("new", spec, changes...))
+	}
+	patch := func(name, change string) func(context.Context) error {
+		return h.patch(tenants, consumerNamespace, name, change)
+	}
+	remove := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return h.liqo.Resource(tenants).Namespace(consumerNamespace).Delete(ctx, name, dryDelete)
+		}
+	}
+	label := func(key, value string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{key: value}) }
+	}
+	foreign := func(u *unstructured.Unstructured) {
+		require.NoError(t, unstructured.SetNestedField(u.Object, "milan", "spec", "clusterID"))
+	}
+	kept := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"mine.example/keep"}) }
+	const owners = "owners and finalizers of a Tenant"
+	judge(t, []attempt{
+		{"cordoned from the start", "a new Tenant is Active", create(map[string]any{"tenantCondition": "Cordoned"})},
+		{"without keys", "authzPolicy is KeysExchange", create(map[string]any{"authzPolicy": "TolerateNoHandshake"})},
+		{"of another cluster", "the Tenant is that of cluster rome", create(map[string]any{}, foreign)},
+		{"unchecked by Liqo", "webhook-skip", create(map[string]any{}, label(webhookSkip, "true"))},
+		{"under another cluster's label", "remote-cluster-id of the Tenant", create(map[string]any{},
+			label(remoteID, "milan"))},
+		{"with a finalizer", owners, create(map[string]any{}, kept)},
+		{"Tenant", "", create(map[string]any{})},
+		{"lift a cordon", "the provider's to change", patch("cordoned", `{"spec": {"tenantCondition": "Active"}}`)},
+		{"lift it by default", "the provider's to change", patch("drained", `{"spec": {"tenantCondition": null}}`)},
+		{"cordon itself", "the provider's to change", patch("active", `{"spec": {"tenantCondition": "Cordoned"}}`)},
+		{"no keys any longer", "authzPolicy is KeysExchange", patch("active",
+			`{"spec": {"authzPolicy": "TolerateNoHandshake"}}`)},
+		{"hide it from Liqo", "remote-cluster-id of the Tenant", patch("drained",
+			`{"metadata": {"labels": {"liqo.io/remote-cluster-id": "hidden"}}}`)},
+		{"take the label off", "remote-cluster-id of the Tenant", patch("drained",
+			`{"metadata": {"labels": {"liqo.io/remote-cluster-id": null}}}`)},
+		{"have Liqo check it no longer", "webhook-skip", patch("drained",
+			`{"metadata": {"labels": {"liqo.io/webhook-skip": "true"}}}`)},
+		{"have the garbage collector delete it", owners, patch("drained", `{"metadata": {"ownerReferences": [
+			{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "00000000-0000-0000-0000-000000000000"}]}}`)},
+		{"finalizer", owners, patch("active", `{"metadata": {"finalizers": ["mine.example/keep"]}}`)},
+		{"no finalizer", owners, patch("drained", `{"metadata": {"finalizers": null}}`)},
+		{"new keys", "", patch("cordoned", `{"spec": {"signature": "eA=="}}`)},
+		{"new keys where the provider skips the webhook", "", patch("skipped", `{"spec": {"signature": "eA=="}}`)},
+		{"mark", "", patch("drained", `{"metadata": {"labels": {"liqo-autoscaler.io/refused": "Drained"}}}`)},
+		{"delete a cordoned one", "the provider's to delete", remove("cordoned")},
+		{"delete a drained one", "the provider's to delete", remove("drained")},
+		{"delete an active one", "", remove("active")},
+	})
+}
+
+// Labels of Liqo's.
+const (
+	remoteID    = "liqo.io/remote-cluster-id"
+	webhookSkip = "liqo.io/webhook-skip"
+	originID    = "liqo.io/originID"
+)

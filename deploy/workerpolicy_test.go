@@ -1,0 +1,169 @@
+package deploy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// escalation is what somebody with the worker's token could become an administrator by.
+type escalation struct {
+	holder
+	account, role string // the worker's, and what it binds itself to in tenant namespaces
+}
+
+// admitted binds the worker to its role in a tenant namespace, as it does itself, and sees that it has the rights there
+// and nowhere else.
+func (c *cluster) admitted(t *testing.T, e escalation) {
+	require.Eventually(t, func() bool {
+		err := e.bind("liqo-tenant-x", e.role, metav1.CreateOptions{})(t.Context())
+		return err == nil || apierrors.IsAlreadyExists(err)
+	}, 2*time.Minute, 200*time.Millisecond, "it may bind itself")
+	mayAll(t, c, e.account, map[string][]string{"here": {"liqo-tenant-x"}})
+	for _, in := range []string{"", "kube-system", "liqo"} {
+		mayNot(t, c, e.account, in, "list", "/secrets", "")
+		mayNot(t, c, e.account, in, "create", "/secrets", "")
+		mayNot(t, c, e.account, in, "patch", "/secrets", "")
+	}
+}
+
+// bind binds the worker, or another account, to a role, under the name that it gives back.
+func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) func(ctx context.Context) error {
+	account := append(to, e.account)[0]
+	return func(ctx context.Context) error {
+		_, err := e.kube.RbacV1().RoleBindings(in).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: e.role + "." + namespace + "." + account},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
+		}, o)
+		return err
+	}
+}
+
+// prepare makes, once, what workers are not to touch and what they are.
+func (c *cluster) prepare(t *testing.T) {
+	t.Helper()
+	c.applyCRDs(t, "offloading.liqo.io_virtualnodes", "offloading.liqo.io_vkoptionstemplates",
+		"authentication.liqo.io_resourceslices")
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
+	c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
+	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
+		c.kubectl(t, nil, "create", "secret", "generic", "precious", "-n", namespace)
+	}
+	c.kubectl(t, nil, "create", "secret", "generic", "liqo-signed-nonce", "-n", "liqo-tenant-x")
+	c.kubectl(t, []byte(`{apiVersion: v1, kind: Node, metadata: {name: real}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: virtual, labels: {liqo.io/type: virtual-node}}}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: kubeconfig-controlplane-x
+  namespace: liqo-tenant-x
+  labels: {liqo.io/identity-type: ControlPlane, liqo.io/remote-cluster-id: x}
+  finalizers: [crdreplicator.liqo.io/secret]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: system, namespace: kube-system}
+spec: {nodeName: real, automountServiceAccountToken: false, containers: [{name: c, image: "system:1"}]}
+---
+apiVersion: offloading.liqo.io/v1beta1
+kind: VkOptionsTemplate
+metadata: {name: virtual-kubelet-default, namespace: liqo}
+spec: {containerImage: "virtual-kubelet:1", createNode: true, disableNetworkCheck: false, metricsEnabled: false}
+---
+apiVersion: offloading.liqo.io/v1beta1
+kind: VkOptionsTemplate
+metadata: {name: virtual-kubelet-default, namespace: liqo-system}
+spec: {containerImage: "virtual-kubelet:1", createNode: true, disableNetworkCheck: false, metricsEnabled: false}
+`), "apply", "-f", "-")
+}
+
+// workerDenies: with the worker's token one becomes nobody else, and the worker may do its work.
+func workerDenies(t *testing.T, c *cluster, e escalation) {
+	const tenancy, signed, token = "liqo-tenant-x", "liqo-signed-nonce", `{"data": {"token": "eA=="}}`
+	secret := func(namespace, name string, changes ...func(*corev1.Secret)) func(context.Context) error {
+		return func(ctx context.Context) error { return e.createSecret(ctx, namespace, name, changes...) }
+	}
+	data := func(key string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) { s.Data = map[string][]byte{key: []byte("x")} }
+	}
+	makeNamespace := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := e.kube.CoreV1().Namespaces().Create(ctx,
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, dryCreate)
+			return err
+		}
+	}
+	removeNamespace := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error { return e.kube.CoreV1().Namespaces().Delete(ctx, name, dryDelete) }
+	}
+	patchNode := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := e.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType,
+				[]byte(`{"spec": {"unschedulable": true}}`), dryPatch)
+			return err
+		}
+	}
+	removeNode := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error { return e.kube.CoreV1().Nodes().Delete(ctx, name, dryDelete) }
+	}
+	patchPod := func(patch string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := e.kube.CoreV1().Pods("kube-system").Patch(ctx, "system", types.StrategicMergePatchType, []byte(patch),
+				dryPatch)
+			return err
+		}
+	}
+	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
+	judge(t, []attempt{
+		{"bind itself elsewhere", "RoleBindings in namespaces liqo-tenant-* alone", e.bind("kube-system", e.role, dryCreate)},
+		{"bind somebody else", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
+		{"bind itself", "", e.bind("liqo-tenant-z", e.role, dryCreate)},
+		{"bind another role", "is attempting to grant RBAC permissions", e.bind("liqo-tenant-z", "cluster-admin", dryCreate)},
+		{"token of a system account", `cannot create resource "secrets"`, secret("kube-system", "x", tokenOf("default"))},
+		{"unbind others", "cannot delete resource", func(ctx context.Context) error {
+			return e.kube.RbacV1().RoleBindings("liqo-tenant-x").Delete(ctx, "theirs", dryDelete)
+		}},
+		{"token of a gateway", "of type Opaque alone", secret(tenancy, signed, tokenOf("gw-x"))},
+		{"annotation of a token", "names a ServiceAccount", secret(tenancy, signed, annotated)},
+		{"Secret of others", `cannot patch resource "secrets"`, e.patchSecret("kube-system", "precious", token)},
+		{"Secret of another name", alone, secret(tenancy, "x")},
+		{"kubeconfig that Liqo loads", kubeconfig, secret(tenancy, signed, labelled(identityType))},
+		{"kubeconfig for a virtual kubelet", kubeconfig, secret(tenancy, signed, data("kubeconfig"))},
+		{"nonce", "", secret(tenancy, signed, labelled("liqo.io/signed-nonce"), data("nonce"))},
+		{"change a nonce", "", e.patchSecret(tenancy, signed, `{"data": {"nonce": "eA=="}}`)},
+		{"make a kubeconfig of a nonce", kubeconfig, e.patchSecret(tenancy, signed,
+			`{"metadata": {"labels": {"liqo.io/identity-type": "ControlPlane"}}}`)},
+		{"another Secret of a tenant namespace", alone, e.patchSecret(tenancy, "precious", token)},
+		{"make a kubeconfig of it", alone, e.patchSecret(tenancy, "precious",
+			`{"metadata": {"labels": {"liqo.io/identity-type": "ControlPlane"}}}`)},
+		{"let Liqo's kubeconfig go", "", e.patchSecret(tenancy, "kubeconfig-controlplane-x",
+			`{"metadata": {"finalizers": null}}`)},
+		{"let it go and change it", alone, e.patchSecret(tenancy, "kubeconfig-controlplane-x",
+			`{"metadata": {"finalizers": null}, "data": {"kubeconfig": "eA=="}}`)},
+		{"let it go and hide it", alone, e.patchSecret(tenancy, "kubeconfig-controlplane-x",
+			`{"metadata": {"finalizers": null, "labels": null}}`)},
+		{"remove a namespace of others", "namespaces liqo-tenant-* alone", removeNamespace("providers")},
+		{"namespace of another name", "namespaces liqo-tenant-* alone", makeNamespace("mine")},
+		{"tenant namespace", "", makeNamespace("liqo-tenant-y")},
+		{"remove a tenant namespace", "", removeNamespace("liqo-tenant-x")},
+		{"node of others", "virtual nodes alone", patchNode("real")},
+		{"remove a node of others", "virtual nodes alone", removeNode("real")},
+		{"virtual node", "", patchNode("virtual")},
+		{"remove a virtual node", "", removeNode("virtual")},
+		{"image of a pod of others", "what a pod runs",
+			patchPod(`{"spec": {"containers": [{"name": "c", "image": "mine"}]}}`)},
+		{"label of a pod", "", patchPod(`{"metadata": {"labels": {"a": "b"}}}`)},
+	})
+	t.Run("virtualnodes", func(t *testing.T) { virtualNodesDeny(t, c, e) })
+}
