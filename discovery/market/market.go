@@ -152,8 +152,8 @@ func (m Market) Candidates() []choice.Candidate {
 	return candidates
 }
 
-// bestOffers marks with 1 the providers of the offers that are the cheapest of a group, among those that can have a node
-// of it.
+// bestOffers marks with 1 the providers of the offers that are the cheapest of a group, among those that can have a
+// node of it.
 func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
 	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}

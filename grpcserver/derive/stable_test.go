@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
@@ -53,5 +52,5 @@ func TestPriceFactorOfASizeWithHugePages(t *testing.T) {
 	sizes := Sizes(fleet.GroupSpec{ID: "db", Max: 5, Sizes: []fleet.Size{{Name: "plain", Shape: shape("4", "16Gi")},
 		{Name: "huge", Shape: huge}}})
 	require.InDelta(t, 1, sizes[1].PriceFactor, 1e-9)
-	require.InDelta(t, 0.184, grpcserver.Weight(corev1.ResourceList(huge)), 1e-9)
+	require.InDelta(t, 0.184, grpcserver.Weight(huge), 1e-9)
 }
