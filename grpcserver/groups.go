@@ -10,7 +10,8 @@ import (
 //
 // Mutations are all or nothing and durable when they return. Each one carries the newest position of the group that
 // this server has seen; a group that is behind that position begins anew from what exists. It returns the position that
-// the group has reached with it, from which on Snapshot shows it. They bound themselves by ctx and never run after its deadline has passed.
+// the group has reached with it, from which on Snapshot shows it. They bound themselves by ctx and never run after its
+// deadline has passed.
 //
 // Errors of all methods: *fleet.Refusal (nothing changed); fleet.ErrUnavailable (nothing changed), together with
 // fleet.ErrTemporal when Temporal cannot be asked; fleet.ErrOutcomeUnknown (mutations only; any other error counts as

@@ -14,8 +14,8 @@ type Executor struct {
 // records it by a marker, and a later call does so when it has changed. The first call has to be the first statement of
 // the workflow: the replay of a run that was reset makes the same calls.
 //
-// A later call is made only where the caller has reason to expect a change: a task whose updates are all refused leaves no
-// trace, so that a replay does not repeat the calls made in it.
+// A later call is made only where the caller has reason to expect a change: a task whose updates are all refused leaves
+// no trace, so that a replay does not repeat the calls made in it.
 func executor(ctx workflow.Context) (e Executor) {
 	current := func(ctx workflow.Context) any {
 		info := workflow.GetInfo(ctx)

@@ -44,7 +44,8 @@ func TestDocumentedLabels(t *testing.T) {
 	})
 	slices.Sort(keys)
 	var named []string
-	for _, head := range []string{"| label | on | value |", "| annotation | on | value |", "| finalizer | on | meaning |"} {
+	for _, head := range []string{"| label | on | value |", "| annotation | on | value |",
+		"| finalizer | on | meaning |"} {
 		for _, name := range firstColumn(t, "docs/labels.md", head) {
 			named = append(named, "liqo-autoscaler.io/"+name)
 		}

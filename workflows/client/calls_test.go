@@ -141,7 +141,8 @@ func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
 	started, err = e.Ensure(t.Context(), "rome")
 	require.NoError(t, err)
 	require.True(t, started)
-	require.Equal(t, []any{workflows.TypeProvider, workflows.EntityInput{Name: "rome", Rules: workflows.CurrentRules}}, n.calls[0].args)
+	require.Equal(t, []any{workflows.TypeProvider, workflows.EntityInput{Name: "rome", Rules: workflows.CurrentRules}},
+		n.calls[0].args)
 	requireEntity(t, "provider/rome", n.calls[0].options)
 	n.err = errors.New("no answer")
 	started, err = e.Ensure(t.Context(), "rome")

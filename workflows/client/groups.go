@@ -45,7 +45,8 @@ func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet
 }
 
 // Release asks instances back by name. Idempotent per instance.
-func (g *Groups) Release(ctx context.Context, group string, names []string, seen fleet.Position) (fleet.Position, error) {
+func (g *Groups) Release(ctx context.Context, group string, names []string,
+	seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Release, fleet.Request{Names: names, Seen: seen}, nil)
 }
 

@@ -161,7 +161,8 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	require.Equal(t, fleet.Position{Epoch: "t0", Revision: 7}, c)
 	require.Len(t, b.sent, 1)
 	requireEntity(t, "nodegroup/gpu", b.started)
-	require.Equal(t, []any{workflows.TypeNodeGroup, workflows.EntityInput{Name: "gpu", Rules: workflows.CurrentRules}}, b.args)
+	require.Equal(t, []any{workflows.TypeNodeGroup, workflows.EntityInput{Name: "gpu", Rules: workflows.CurrentRules}},
+		b.args)
 	b.err, b.fails = errors.New("no answer"), 2
 	_, err = NewGroups(b, "", "").Configure(t.Context(), fleet.GroupSpec{ID: "gpu"}, fleet.Notice{}, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)

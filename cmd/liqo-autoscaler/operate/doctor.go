@@ -155,7 +155,8 @@ func aProvider(path string) (p doctor.Provider, err error) {
 }
 
 // readTemporal reads what the doctor wants to know of Temporal.
-func readTemporal(ctx context.Context, c *connect.Common, t client.Client, namespace string, found *doctor.Temporal) error {
+func readTemporal(ctx context.Context, c *connect.Common, t client.Client, namespace string,
+	found *doctor.Temporal) error {
 	info, err := t.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
 		return err

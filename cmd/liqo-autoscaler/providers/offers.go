@@ -69,7 +69,8 @@ func printOffers(out, errOut io.Writer, output string, document show.Offers) err
 }
 
 // lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
-func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published, notes io.Writer) (show.Offers, error) {
+func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published,
+	notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
 	var group *fleet.GroupSpec
 	var unread error
@@ -103,7 +104,8 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 }
 
 // published is what is offered by the market; nil when that cannot be read.
-func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serve.Published, notes io.Writer) []fleet.Offer {
+func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serve.Published,
+	notes io.Writer) []fleet.Offer {
 	m := from.Ask(ctx, f.Kubeconfig, string(hub), notes)
 	if m != nil && m.Dropped > 0 {
 		fmt.Fprintf(notes, "note: %d offers are not in the market, which has no room for them\n", m.Dropped)

@@ -103,7 +103,8 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	g.Go(func() error { warn(ctx); return nil })
 	g.Go(func() error {
 		entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
-		parts.Publish(ctx, market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger}, seen)
+		publisher := market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger}
+		parts.Publish(ctx, publisher, seen)
 		return nil
 	})
 	g.Go(func() error {

@@ -1,5 +1,5 @@
-// Package parts is what the processes of a hub are made of: the offers, the market, what provides nodes, a measured client
-// of Temporal, and TLS for Cluster Autoscaler.
+// Package parts has what the processes of a hub are made of: the offers, the market, the backends, a measured client of
+// Temporal, and TLS for Cluster Autoscaler.
 package parts
 
 import (
@@ -47,7 +47,8 @@ func (o *Observer) Close() {
 	endTraces(o.traces)
 }
 
-// Dial is that of the flags, for a server or, with steps, for a worker: the metrics of its client are served with all others.
+// Dial connects to Temporal as the flags say, for a server or, with steps, for a worker. The metrics of its client are
+// served with all others.
 func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
 	measured, err := o.measured(steps)
 	if err != nil {

@@ -45,7 +45,7 @@ func run(root string) error {
 	deciding := 0
 	for _, p := range slices.Sorted(maps.Keys(packages)) {
 		top, _, _ := strings.Cut(p, "/")
-		decides := top == "workflows" && p != "workflows/client" || p == "internal/fleet" || strings.HasPrefix(p, "internal/fleet/")
+		decides := top == "workflows" && p != "workflows/client" || strings.HasPrefix(p+"/", "internal/fleet/")
 		if decides {
 			deciding += packages[p]
 		}

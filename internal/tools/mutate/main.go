@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-const fast = "workflows,internal/fleet/money,internal/fleet,internal/fleet/driver,internal/fleet/provider,internal/fleet/choice," +
-	"internal/fleet/comparison,workflows/client,activities,grpcserver,grpcserver/config"
+const fast = "workflows,internal/fleet/money,internal/fleet,internal/fleet/driver,internal/fleet/provider," +
+	"internal/fleet/choice,internal/fleet/comparison,workflows/client,activities,grpcserver,grpcserver/config"
 
 // Bounds of each process: a loop that a change has made endless must not eat the machine. The time is the processor's,
 // so that a busy machine makes no test notice what it does not.
