@@ -64,9 +64,9 @@ func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 func (s *stack) readBy(ctx context.Context, off time.Duration) {
 	s.t.Helper()
 	before := time.Now().Add(off)
-	out, err := s.try(ctx, append(slices.Clone(s.env), clock.Off(off)), nil, s.binary+clockOff, slices.Concat([]string{"offers",
-		"--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"), "--hub", hub, "--output", "json"},
-		s.offerServer.worker)...)
+	out, err := s.try(ctx, append(slices.Clone(s.env), clock.Off(off)), nil, s.binary+clockOff,
+		slices.Concat([]string{"offers", "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
+			"--hub", hub, "--output", "json"}, s.offerServer.worker)...)
 	require.NoError(s.t, err)
 	var read show.Offers
 	require.NoError(s.t, json.Unmarshal(out, &read), "%s", out)

@@ -150,8 +150,9 @@ func (s *stack) startAgent(ctx context.Context, provider *cluster, config string
 	file := filepath.Join(s.dir, name+".yaml")
 	require.NoError(s.t, os.WriteFile(file, []byte(config), 0o600))
 	program := s.build(ctx, "liqo-autoscaler-agent", filepath.Dir(s.binary))
-	return s.startProgram(program, "agent", name, append([]string{"--kubeconfig", filepath.Join(s.accounts, account+".kubeconfig"),
-		"--lease-namespace", chartNamespace, "--config", file, "--metrics-listen", "", "--health-listen", ""}, args...)...)
+	return s.startProgram(program, "agent", name, append([]string{
+		"--kubeconfig", filepath.Join(s.accounts, account+".kubeconfig"), "--lease-namespace", chartNamespace,
+		"--config", file, "--metrics-listen", "", "--health-listen", ""}, args...)...)
 }
 
 // offerBySecret makes an offer of the Secret with a provider's kubeconfig, dearer than all others, and waits until the
