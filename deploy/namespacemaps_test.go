@@ -13,7 +13,7 @@ import (
 
 var namespaceMaps = liqoKind("offloading", "namespacemaps")
 
-// replica is a NamespaceMap of rome as its crd-replicator makes it on a provider (Liqo
+// replica returns a NamespaceMap of rome as its crd-replicator creates it on a provider (Liqo
 // internal/crdReplicator/reflection/handler.go).
 func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	u := liqoObject("NamespaceMap", consumerNamespace, name, map[string]any{"desiredMapping": mapping})
@@ -23,7 +23,8 @@ func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// consumerNamespaces: a consumer's NamespaceMap names no namespace that others have or will have, and is its own.
+// consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin, and names no namespace that others
+// have or will have.
 func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 	admin, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)

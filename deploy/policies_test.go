@@ -28,7 +28,7 @@ func TestWorkerPolicies(t *testing.T) {
 	}
 }
 
-// helm template has no cluster, and what the client takes for one does not matter: the policies are rendered.
+// TestPoliciesAreRenderedWithoutACluster checks that `helm template`, which has no cluster, renders the policies.
 func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	for _, set := range valueSets {
 		for _, version := range []string{"v1.30.0", "v1.33.4-gke.100", "v1.41.0"} {
@@ -41,7 +41,7 @@ func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](decode(t, out)), 1)
 }
 
-// A cluster that is too old for them makes the chart fail, until its administrator says that they are not wanted.
+// TestOldClusterNeedsPoliciesSwitchedOff checks that the chart fails on a cluster without the API, and names the value.
 func TestOldClusterNeedsPoliciesSwitchedOff(t *testing.T) {
 	for _, version := range []string{"v1.27.0", "v1.29.9", "v1.29.9-gke.100"} {
 		old := []string{"--values", valuesFile("certmanager"), "--kube-version", version}

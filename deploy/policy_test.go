@@ -41,8 +41,8 @@ func (c *cluster) holder(t *testing.T, namespace, account string) holder {
 	return c.withToken(t, made.Status.Token)
 }
 
-// identity is what holds a certificate of that name and these groups, with an administrator's rights: what admission
-// refuses is refused by a policy.
+// identity returns the holder of a certificate of that name and these groups. It has an administrator's permissions, so
+// that only a policy refuses a request.
 func (c *cluster) identity(t *testing.T, name string, groups ...string) (h holder) {
 	t.Helper()
 	access := rest.CopyConfig(c.config)
@@ -72,7 +72,7 @@ func liqoKind(group, name string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// createSecret creates a Secret. That one of this name exists is found after admission.
+// createSecret creates a Secret. An existing one of that name is no error, because admission comes first.
 func (h holder) createSecret(ctx context.Context, namespace, name string, changes ...func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{},
 		Labels: map[string]string{}}}
@@ -93,7 +93,7 @@ func (h holder) patchSecret(namespace, name, patch string) func(context.Context)
 	}
 }
 
-// patch patches an object of Liqo's, or one of its subresources.
+// patch returns an attempt to patch an object of Liqo's, or one of its subresources.
 func (h holder) patch(kind apischema.GroupVersionResource, namespace, name, patch string,
 	of ...string) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -16,7 +16,8 @@ const consumerNamespace = "liqo-tenant-rome" // of the consumer rome
 
 var tenants = liqoKind("authentication", "tenants")
 
-// providerDenies: with the identities of the consumer one gets no other account, and the provider's word holds.
+// providerDenies checks that no identity of the consumer gains the permissions of others, or lifts the provider's
+// refusal.
 func providerDenies(t *testing.T, c *cluster, h holder) {
 	c.applyCRDs(t, "authentication.liqo.io_tenants", "offloading.liqo.io_namespacemaps")
 	t.Run("secrets", func(t *testing.T) { consumerSecrets(t, c, h) })
@@ -24,7 +25,7 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
 }
 
-// consumerIdentities are what a consumer has on a provider besides its account, and a user of the group of all.
+// consumerIdentities returns the identities that a consumer has on a provider in addition to its account.
 func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 	return map[string]holder{
 		"control plane": c.identity(t, "rome", "liqo.io"),
@@ -33,7 +34,7 @@ func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 	}
 }
 
-// consumerSecrets: the account writes its nonce alone, and none of the identities gives Liqo a kubeconfig.
+// consumerSecrets checks that the account writes its nonce alone, and that no identity gives Liqo a kubeconfig to load.
 func consumerSecrets(t *testing.T, c *cluster, h holder) {
 	secret := func(name string, changes ...func(*corev1.Secret)) func(context.Context) error {
 		return func(ctx context.Context) error { return h.createSecret(ctx, consumerNamespace, name, changes...) }
@@ -91,7 +92,7 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 // identityType is the label by which Liqo finds its kubeconfigs.
 const identityType = "liqo.io/identity-type"
 
-// consumerTenant: the consumer's word on its own Tenant ends where the provider's begins.
+// consumerTenant checks that the consumer writes its own Tenant, and nothing by which the provider refuses it.
 func consumerTenant(t *testing.T, c *cluster, h holder) {
 	admin, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)

@@ -11,11 +11,12 @@ import (
 
 var virtualNodes = liqoKind("offloading", "virtualnodes")
 
-// A virtualNode is one as Liqo's webhook completes it (Liqo pkg/vkMachinery/forge), in parts that may be changed.
+// virtualNode is a VirtualNode in parts that a test may change.
 type virtualNode struct {
 	metadata, spec, deployment, pod, container map[string]any
 }
 
+// completed returns a VirtualNode as Liqo's webhook completes it (Liqo pkg/vkMachinery/forge).
 func completed(name, image string) virtualNode {
 	field := func(path string) map[string]any { return map[string]any{"fieldRef": map[string]any{"fieldPath": path}} }
 	labels := map[string]any{"virtualkubelet.liqo.io/virtual-node": name}
@@ -49,7 +50,7 @@ func (v virtualNode) object() *unstructured.Unstructured {
 		"kind": "VirtualNode", "metadata": v.metadata, "spec": v.spec}}
 }
 
-// Each change has a virtual kubelet do what Liqo's webhook would not.
+// virtualNodeChanges are changes after which the virtual kubelet is not what Liqo's webhook makes.
 var virtualNodeChanges = []struct {
 	what, denied string
 	change       func(v virtualNode)
@@ -106,8 +107,8 @@ var virtualNodeChanges = []struct {
 	}},
 }
 
-// virtualNodesDeny: neither a new VirtualNode nor one that was there before runs anything but Liqo's virtual kubelet,
-// and what others have put into one does not keep the worker from changing the rest.
+// virtualNodesDeny checks that the worker's VirtualNodes, new and changed, run Liqo's virtual kubelet alone, and that
+// the worker may change the rest of a VirtualNode whose template others have written.
 func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	const tenancy = "liqo-tenant-x"
 	later := completed("later", "virtual-kubelet:0") // of another version of Liqo's
