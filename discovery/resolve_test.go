@@ -497,7 +497,7 @@ func TestManyProvidersAreRemembered(t *testing.T) {
 		name := "p" + strconv.Itoa(n)
 		src.offers, ids.ids[name] = append(src.offers, offer(name)), name
 	}
-	cat := discovery.Resolve(src, ids, discovery.Options{})
+	cat := discovery.Resolve(src, ids, discovery.Options{Wait: 5 * time.Minute}) // on a busy machine, too
 	for range 2 {
 		offers, _, err := cat.Offers(t.Context())
 		require.NoError(t, err)
