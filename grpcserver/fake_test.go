@@ -253,6 +253,11 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 		at = began(g.ledger.Epoch)
 	}
 	err := g.ledger.Operate(verb, r, at)
+	for _, e := range g.ledger.Entries {
+		if e.BookedAt.Equal(at) { // only the name is of that second: no deadline has passed
+			e.BookedAt, e.Since = now, now
+		}
+	}
 	g.publish()
 	if err != nil {
 		return fleet.Position{}, err
