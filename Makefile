@@ -22,7 +22,7 @@ help: ## print this menu
 
 .PHONY: build
 build: ## build the programs into ./bin: liqo-autoscaler, liqo-autoscaler-agent, externalgrpc-conformance
-	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the program, ./bin/liqo-autoscaler: under 4 minutes the first time"
+	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the programs into ./bin: under 4 minutes the first time"
 	@mkdir -p $(BIN) && go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ \
 		./cmd/liqo-autoscaler ./cmd/liqo-autoscaler-agent ./cmd/externalgrpc-conformance
 

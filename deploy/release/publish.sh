@@ -3,8 +3,9 @@
 #
 #   VERSION=0.1.0 IMAGE=ghcr.io/someone/liqo-autoscaler CHARTS=ghcr.io/someone/charts deploy/release/publish.sh
 #
-# The image of the agent is IMAGE-agent. The SBOMs that ko attaches to the images are written to .run/sbom, too. COSIGN_KEY signs with that key, offline, in place of
-# the identity of the GitHub workflow; PLAIN_HTTP=1 pushes charts to a registry without TLS. Running it twice does no harm.
+# The image of the agent is IMAGE-agent. The SBOMs that ko attaches to the images are written to .run/sbom, too. COSIGN_KEY
+# signs with that key, offline, in place of the identity of the GitHub workflow; PLAIN_HTTP=1 pushes charts to a registry
+# without TLS. Running it twice does no harm.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 : "${VERSION:?}" "${IMAGE:?}" "${CHARTS:?}"

@@ -26,8 +26,8 @@ type World struct {
 	Tolerations []corev1.Toleration
 }
 
-// Free is what a consumer can have in all, its own holds included: what is there for consumers, without what others
-// hold and what this consumer holds in addition to its own holds. No amount is negative.
+// Free returns the amounts that a consumer can hold in total, its present holds included: the capacity for consumers,
+// minus the holdings of others and those of this consumer that are no holds. No amount is negative.
 func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList {
 	free := w.whole(reserve)
 	for _, amounts := range w.held(to) {

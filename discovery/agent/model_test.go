@@ -104,8 +104,8 @@ func unspent(w World, reserve corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// Whoever asks in whatever order, grants never exceed what there is; and what is offered is what is granted: a consumer
-// gets what its offer leaves it, and no more.
+// Grants never exceed the free capacity, in any order of requests. A consumer is granted the amount of its offer, and no
+// more.
 func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 	r, n := testkit.Cases(t, 100, 1500)
 	for try := range n {

@@ -64,7 +64,7 @@ func (c *Common) Dial(logger *slog.Logger,
 	return t, target, nil
 }
 
-// Ask runs a command that is over soon: when Temporal does not answer it says at once why.
+// Ask runs a short command. If Temporal does not answer, it returns the reason immediately.
 func (c *Common) Ask(ctx context.Context, do func(t client.Client) error) error {
 	return c.AskAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
 }

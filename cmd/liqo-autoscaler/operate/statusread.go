@@ -60,7 +60,7 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]flee
 		})
 }
 
-// known says which groups run where somebody asked for one that does not.
+// known adds the groups that run to the error about a group that does not run.
 func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
 	if len(f.groups) == 0 {
 		return err

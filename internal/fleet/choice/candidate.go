@@ -132,8 +132,8 @@ func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
 	}
 }
 
-// Matching are the offers that the group may use when nothing of them is taken, by what a node of it costs there. An
-// offer that is smaller than one node is not among them.
+// Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
+// there. An offer that is smaller than one node is left out.
 func Matching(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := judge(spec, candidates, nil, now)
 	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
