@@ -1,5 +1,5 @@
-// Package serve has what every serving process needs: metrics, health checks, the access to a cluster, and the flags of a
-// client of the discovery server.
+// Package serve has what every serving process needs: metrics, health checks, the access to a cluster, and the flags of
+// a client of the discovery server.
 package serve
 
 import (

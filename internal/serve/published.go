@@ -32,8 +32,8 @@ func (p *Published) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.File, "market-file", "", "file for the same, where all processes run on one machine")
 }
 
-// Ask reads the market with the access of the person who runs the command, and writes to notes why it cannot be read. It
-// returns nil in that case. Without access to a cluster it returns nil and writes no note.
+// Ask reads the market with the access of the person who runs the command, and writes to notes why it cannot be read.
+// It returns nil in that case. Without access to a cluster it returns nil and writes no note.
 func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Writer) *market.Market {
 	var kube kubernetes.Interface
 	if p.File == "" {

@@ -95,8 +95,8 @@ func (o Offered) Run(ctx context.Context) {
 	}
 }
 
-// Publishes opens the store of the market and the writer of Events, which works until ctx ends. Each is nil if the worker
-// has none: a simulated consumer has no Events.
+// Publishes opens the store of the market and the writer of Events, which works until ctx ends. Each is nil if the
+// worker has none: a simulated consumer has no Events.
 func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	consumer *rest.Config) (market.Store, activities.Notices, error) {
 	store, err := f.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
