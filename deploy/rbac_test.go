@@ -20,8 +20,7 @@ import (
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
-		"../worker/podwatch": needsOfPods, "../activities/backend/nodes": needsOfNodes,
-		"../activities/backend/microvm": needsOfMachines} {
+		"../activities/backend/nodes": needsOfNodes, "../activities/backend/microvm": needsOfMachines} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
 		for _, site := range sites {

@@ -75,11 +75,6 @@ var needsOfMarket = map[string][]right{
 	},
 }
 
-// needsOfPods are the rights to look for pods that Cluster Autoscaler misjudges.
-var needsOfPods = map[string][]right{
-	"podwatch.go look w.Pods.Pods(metav1.NamespaceAll).List": on("cluster", "list", "/pods"),
-}
-
 // needsOfLease is what client-go's leaderelection does.
 var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "writer", verb: "create", resource: "coordination.k8s.io/leases"},

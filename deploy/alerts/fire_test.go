@@ -36,7 +36,6 @@ var healthy = map[string][]string{
 	"liqo_autoscaler_instances_stuck":            {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_instances_not_ready":        {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_nodes_different":            {`{namespace="la", group="large"} 0x3000`},
-	"liqo_autoscaler_pods_misjudged":             {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_group_dirty":                {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_group_unavailable":          {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_snapshot_age_seconds":       {`{namespace="la", group="large"} 2x3000`},
@@ -90,8 +89,6 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
 	"LiqoAutoscalerNodesDiffer": {map[string][]string{
 		"liqo_autoscaler_nodes_different": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
-	"LiqoAutoscalerPodsMisjudged": {map[string][]string{
-		"liqo_autoscaler_pods_misjudged": {`{namespace="la", group="large"} 3x3000`}}, 15, "3 pending pods select"},
 	"LiqoAutoscalerGroupDirty": {map[string][]string{
 		"liqo_autoscaler_group_dirty": {`{namespace="la", group="large"} 1x3000`}}, 15, "large"},
 	"LiqoAutoscalerGroupUnavailable": {map[string][]string{

@@ -6,15 +6,13 @@ import (
 	"time"
 )
 
-// Findings are what has Cluster Autoscaler misjudge node groups, and what is left of us on providers. The worker that
-// publishes has found them; they are for people, and decide nothing.
+// Findings are the Nodes that differ from what Cluster Autoscaler was given, and our objects that are left on providers.
+// The worker that publishes the market finds them. They are for people, and decide nothing.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
-	Pods  []MisjudgedPod  `json:"pods,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
-	// MoreNodes, MorePods and MoreLeft are how many were left out.
+	// MoreNodes and MoreLeft are how many were left out.
 	MoreNodes int `json:"moreNodes,omitempty"`
-	MorePods  int `json:"morePods,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
 }
 
@@ -35,17 +33,6 @@ type DifferentNode struct {
 	Differs string `json:"differs"`
 }
 
-// MisjudgedPod is a pending pod that selects nodes by labels that differ among the providers of a node group, whose
-// nodes Cluster Autoscaler takes for alike.
-type MisjudgedPod struct {
-	Pod   string `json:"pod"` // namespace/name
-	Group string `json:"group"`
-	// Labels are the keys that it selects by and that differ.
-	Labels []string `json:"labels"`
-	// Fits are the providers whose nodes it could run on.
-	Fits []string `json:"fits"`
-}
-
 // Of are the findings of some groups, by id; of all when none is named. What was left out is then not known.
 func (f Findings) Of(groups []string) Findings {
 	if len(groups) == 0 {
@@ -57,11 +44,6 @@ func (f Findings) Of(groups []string) Findings {
 			of.Nodes = append(of.Nodes, n)
 		}
 	}
-	for _, p := range f.Pods {
-		if slices.Contains(groups, p.Group) {
-			of.Pods = append(of.Pods, p)
-		}
-	}
 	return of
 }
 
@@ -69,7 +51,6 @@ func (f Findings) Of(groups []string) Findings {
 const (
 	maxFindings = 50
 	maxWords    = 300 // characters of one text
-	maxNames    = 10  // of labels, and of providers
 	// maxFindingsBytes, as JSON, beside maxBytes of offers: both are to fit into a ConfigMap.
 	maxFindingsBytes = 64 << 10
 )
@@ -77,7 +58,6 @@ const (
 // cut keeps the first findings, and what is short of each.
 func (f Findings) cut() Findings {
 	f.Nodes, f.MoreNodes = first(f.Nodes)
-	f.Pods, f.MorePods = first(f.Pods)
 	f.Left, f.MoreLeft = first(f.Left)
 	for n := range f.Nodes {
 		f.Nodes[n].Differs = brief(f.Nodes[n].Differs)
@@ -85,18 +65,12 @@ func (f Findings) cut() Findings {
 	for n := range f.Left {
 		f.Left[n].What = brief(f.Left[n].What)
 	}
-	for n := range f.Pods {
-		f.Pods[n].Labels, f.Pods[n].Fits = firstOf(f.Pods[n].Labels), firstOf(f.Pods[n].Fits)
-	}
 	for f.size() > maxFindingsBytes {
-		switch nodes, pods, left := len(f.Nodes), len(f.Pods), len(f.Left); {
-		case pods > 0:
-			f.Pods, f.MorePods = f.Pods[:pods-1], f.MorePods+1
-		case left > 0:
+		if left := len(f.Left); left > 0 {
 			f.Left, f.MoreLeft = f.Left[:left-1], f.MoreLeft+1
-		default:
-			f.Nodes, f.MoreNodes = f.Nodes[:nodes-1], f.MoreNodes+1
+			continue
 		}
+		f.Nodes, f.MoreNodes = f.Nodes[:len(f.Nodes)-1], f.MoreNodes+1
 	}
 	return f
 }
@@ -117,11 +91,4 @@ func brief(text string) string {
 		return string(all[:maxWords]) + "…"
 	}
 	return text
-}
-
-func firstOf(names []string) []string {
-	if len(names) > maxNames {
-		return append(names[:maxNames:maxNames], "…")
-	}
-	return names
 }

@@ -215,12 +215,9 @@ func TestFindingsArePublished(t *testing.T) {
 	w := newWorld()
 	p := w.publisher()
 	var found market.Findings
-	p.Findings = func(_ context.Context, offers []market.Offer) market.Findings {
+	p.Findings = func() market.Findings {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(offers) != 1 {
-			return market.Findings{}
-		}
 		return found
 	}
 	read := func() market.Findings {
@@ -240,15 +237,15 @@ func TestFindingsArePublished(t *testing.T) {
 
 		many := market.Findings{Nodes: []market.DifferentNode{{Differs: strings.Repeat("é", 400)}}}
 		for n := range 70 {
-			many.Pods = append(many.Pods, market.MisjudgedPod{Pod: strconv.Itoa(n), Fits: make([]string, 11+n)})
+			many.Left = append(many.Left, market.Left{Provider: strconv.Itoa(n), What: strings.Repeat("w", 400)})
 		}
 		w.set(func() { found = many })
 		pass(4 * time.Second)
 		require.Equal(t, 3, w.written())
-		require.Len(t, read().Pods, 50)
-		require.Equal(t, 20, read().MorePods)
-		require.Len(t, read().Pods[9].Fits, 11)
-		require.Len(t, many.Pods[9].Fits, 20, "the finder's own stays whole")
+		require.Len(t, read().Left, 50)
+		require.Equal(t, 20, read().MoreLeft)
+		require.Equal(t, strings.Repeat("w", 300)+"…", read().Left[9].What)
+		require.Len(t, many.Left[9].What, 400, "the finder's own text stays whole")
 		require.Equal(t, strings.Repeat("é", 300)+"…", read().Nodes[0].Differs)
 		w.set(func() { found = market.Findings{} })
 		pass(4 * time.Second)
@@ -262,28 +259,28 @@ func TestFindingsAreBounded(t *testing.T) {
 	p := w.publisher()
 	var many market.Findings
 	for n := range 60 {
-		long := strings.Repeat("l", 300) + strconv.Itoa(n)
-		many.Pods = append(many.Pods, market.MisjudgedPod{Pod: long, Labels: slices.Repeat([]string{long}, 10)})
+		long := strings.Repeat("l", 3000) + strconv.Itoa(n)
+		many.Left = append(many.Left, market.Left{Provider: long, What: long, Kept: long})
 	}
-	p.Findings = func(context.Context, []market.Offer) market.Findings { return many }
+	p.Findings = func() market.Findings { return many }
 	w.runWith(t, p, func(func(time.Duration)) {
 		published, err := w.Load(t.Context())
 		require.NoError(t, err)
 		raw, err := json.Marshal(published.Findings)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(raw), 64<<10)
-		require.NotEmpty(t, published.Findings.Pods)
-		require.Equal(t, 60, len(published.Findings.Pods)+published.Findings.MorePods)
+		require.NotEmpty(t, published.Findings.Left)
+		require.Equal(t, 60, len(published.Findings.Left)+published.Findings.MoreLeft)
 	})
 }
 
 func TestFindingsOfAGroup(t *testing.T) {
 	all := market.Findings{
 		Nodes: []market.DifferentNode{{Node: "a", Group: "one"}, {Node: "b", Group: "two"}},
-		Pods:  []market.MisjudgedPod{{Pod: "c", Group: "one"}, {Pod: "d", Group: "two"}}, MorePods: 3,
+		Left:  []market.Left{{Provider: "milan"}}, MoreNodes: 3,
 	}
 	require.Equal(t, all, all.Of(nil))
-	require.Equal(t, market.Findings{Nodes: all.Nodes[1:], Pods: all.Pods[1:]}, all.Of([]string{"two"}))
+	require.Equal(t, market.Findings{Nodes: all.Nodes[1:], Left: all.Left}, all.Of([]string{"two"}))
 }
 
 // A provider that takes nothing new has no room, whatever its offer says: the published market tells so.

@@ -37,8 +37,8 @@ type Publisher struct {
 	Entities Entities
 	Store    Store
 	Logger   *slog.Logger
-	// Findings, if any, are published with the offers; it may block.
-	Findings func(ctx context.Context, offers []Offer) Findings
+	// Findings returns what is published with the offers. A nil Findings publishes nothing of it.
+	Findings func() Findings
 }
 
 // Run publishes until ctx ends. What fails is logged and tried again.
@@ -106,7 +106,7 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 	}
 	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return p.groups(ctx) }, time.Now())
 	if err == nil && p.Findings != nil {
-		m.Findings = p.Findings(ctx, offers).cut()
+		m.Findings = p.Findings().cut()
 	}
 	return m, err
 }

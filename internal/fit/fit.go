@@ -67,18 +67,6 @@ func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-// Keys are the labels that the pod selects nodes by, in order.
-func Keys(pod *corev1.Pod) []string {
-	keys := slices.Collect(maps.Keys(pod.Spec.NodeSelector))
-	for _, term := range required(pod) {
-		for _, e := range term.MatchExpressions {
-			keys = append(keys, e.Key)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
 // required are the terms of the pod's required node affinity, of which one would do.
 func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 	a := pod.Spec.Affinity

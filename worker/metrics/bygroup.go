@@ -26,11 +26,3 @@ func NewDiffering(reg prometheus.Registerer, of func() map[string]int) error {
 		"Ready Nodes whose labels, taints or size differ from the template that Cluster Autoscaler was given. Each worker "+
 			"counts all of them; absent for a group without Nodes.", of)
 }
-
-// NewMisjudged makes the metric of pods that Cluster Autoscaler misjudges.
-func NewMisjudged(reg prometheus.Registerer, of func() map[string]int) error {
-	return byGroup(reg, "_pods_misjudged",
-		"Pending pods that select nodes by a label that differs among the providers of the node group, whose nodes Cluster "+
-			"Autoscaler assumes to be alike. Exported by the worker that publishes the market; it checks at most "+
-			"1,000 pods. Absent for a group without such pods.", of)
-}

@@ -26,9 +26,9 @@ func NewStatus(c *connect.Common) *cobra.Command {
 		Short: "Show the node groups and their instances",
 		Long: `Show the node groups and their instances as the groups last published them, which groups do not grow or are not as
 they are configured, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to
-the cluster it also knows what the next node would cost, for limits of spending, and shows what makes Cluster Autoscaler
-misjudge groups, as the worker published it: nodes that differ from what it was told, and pending pods that select by a
-label that differs among a group's providers. -o wide has more columns and does not shorten WHY.
+the cluster it also knows what the next node would cost, for limits of spending, and shows what the worker found: nodes
+that differ from what Cluster Autoscaler was told, and objects that are left on providers. -o wide has more columns and
+does not shorten WHY.
 
 With --watch it shows the node groups, instances, offers and last changes on a terminal, and redraws them when something
 changes, until it is interrupted. Elsewhere it prints a line for each change; with -o json an object per line.`,

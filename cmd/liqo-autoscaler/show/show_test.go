@@ -117,15 +117,13 @@ func cordoned() fleet.ProviderSnapshot {
 	return p
 }
 
-// misjudged is a group whose nodes differ, and which pods are misjudged for.
-func misjudged() show.Status {
+// differing is a group one of whose nodes differs, and a provider that still has an object of ours.
+func differing() show.Status {
 	s := show.StatusOf(snapshots()[1])
 	s.Findings = market.Findings{
 		Nodes: []market.DifferentNode{{Node: "gpu-10-abc-1-1", Group: "gpu-10", Differs: "label tier is x instead of " +
 			"burst; taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
-		Pods: []market.MisjudgedPod{{Pod: "shop/web-0", Group: "gpu-10", Labels: []string{"region"},
-			Fits: []string{"milan", "turin"}}},
-		MorePods: 12,
+		MoreNodes: 12,
 		Left: []market.Left{{Provider: "milan", Since: ago(5 * time.Minute),
 			What: "ResourceSlice liqo-tenant-consumer/gpu-10-abb-7-1",
 			Kept: "it is removed when it is still there in ten minutes"}},
@@ -223,7 +221,7 @@ func TestGolden(t *testing.T) {
 		"offers-nothing":    show.OffersOf(nil, nil, nil),
 		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil, nil),
 		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
-		"status-findings":   misjudged(),
+		"status-findings":   differing(),
 		"conformance":       checked("standard", conformance.Passed, conformance.Failed, conformance.Skipped),
 		"conformance-read":  checked("", conformance.Passed),
 	}

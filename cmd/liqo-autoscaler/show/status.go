@@ -22,7 +22,7 @@ type Status struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Refusing are the providers that refuse this cluster, by id.
 	Refusing []Refusing `json:"refusing,omitempty"`
-	// Findings are what has Cluster Autoscaler misjudge groups, and what is left of us on providers, where it was read.
+	// Findings are the Nodes that differ, and our objects that are left on providers, where the market was read.
 	Findings market.Findings `json:"findings,omitzero"`
 }
 

@@ -83,10 +83,6 @@ func (s Status) sections(look Look) []section {
 			rowsOf(s.Findings.Nodes, func(n market.DifferentNode) []string {
 				return []string{n.Node, n.Group, look.cut(n.Differs)}
 			}))},
-		{[]string{"MISJUDGED POD", "GROUP", "SELECTS BY", "FITS ONLY ON"}, andMore(s.Findings.MorePods,
-			rowsOf(s.Findings.Pods, func(p market.MisjudgedPod) []string {
-				return []string{p.Pod, p.Group, look.cut(strings.Join(p.Labels, ",")), look.cut(strings.Join(p.Fits, ","))}
-			}))},
 		{[]string{"LEFT ON", "SINCE", "WHAT", "STAYS BECAUSE"}, andMore(s.Findings.MoreLeft,
 			rowsOf(s.Findings.Left, func(l market.Left) []string {
 				return []string{l.Provider, look.age(l.Since), look.cut(l.What), look.cut(l.Kept)}

@@ -114,18 +114,13 @@ func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 // Publish writes the market, and what the worker has found, until ctx ends; in a cluster only while this process holds
 // the Lease.
 func Publish(ctx context.Context, p market.Publisher, seen *Observer) {
-	p.Findings, seen.pods.Groups = seen.findings, p.Entities.Groups
-	run := func(ctx context.Context) {
-		defer seen.pods.Forget()
-		p.Run(ctx)
-	}
+	p.Findings = seen.findings
 	switch store := p.Store.(type) {
 	case nil:
 	case market.ConfigMap:
-		seen.pods.Pods = store.Client.CoreV1()
-		store.Lead(ctx, p.Logger, run)
+		store.Lead(ctx, p.Logger, p.Run)
 	default:
-		run(ctx)
+		p.Run(ctx)
 	}
 }
 

@@ -20,12 +20,9 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	discovery "github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
@@ -35,7 +32,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
 )
 
 const metricsIntro = `# Metrics and health
@@ -103,7 +99,6 @@ func metricRows(t *testing.T) []string {
 	left := []fleet.Orphan{{Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}}
 	work.Conditions.Set(map[string]string{"milan": ""}, left, time.Now())
 	work.Differing.Set("cpu-e-1-1", "cpu", nil)
-	misjudge(t, work.pods)
 	var c client.Options
 	measured(&c)
 	var suite testsuite.WorkflowTestSuite
@@ -161,21 +156,6 @@ func metricRows(t *testing.T) []string {
 func limited() *money.Spending {
 	most := 1.0
 	return &money.Spending{Hourly: money.SpendingLimit{Soft: &most}}
-}
-
-// misjudge has a pod that selects one of two providers.
-func misjudge(t *testing.T, w *podwatch.Watch) {
-	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}}
-	pod.Spec.NodeSelector = map[string]string{"liqo.io/remote-cluster-id": "milan"}
-	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-		Reason: corev1.PodReasonUnschedulable}}
-	w.Pods = fake.NewClientset(pod).CoreV1()
-	w.Groups = func(context.Context) ([]fleet.Snapshot, error) {
-		return []fleet.Snapshot{{Group: "cpu", Spec: &fleet.GroupSpec{ID: "cpu"}}}, nil
-	}
-	require.Len(t, w.Look(t.Context(), []market.Offer{{Provider: "milan"}, {Provider: "turin"}}), 1)
 }
 
 func observed(t *testing.T) *Observer {

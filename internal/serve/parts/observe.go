@@ -3,7 +3,6 @@
 package parts
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/podwatch"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -27,7 +25,6 @@ type Observer struct {
 	*serve.Observer
 	Conditions *activities.Conditions // of a worker, as Differing
 	Differing  *nodewatch.Differing
-	pods       *podwatch.Watch
 	log        *slog.Logger
 	traces     *trace.TracerProvider // nil: none
 }
@@ -75,9 +72,9 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		}
 		interceptors = append(interceptors, measure)
 		o.Conditions = &activities.Conditions{}
-		o.Differing, o.pods = &nodewatch.Differing{}, &podwatch.Watch{Logger: o.log}
+		o.Differing = &nodewatch.Differing{}
 		if err := errors.Join(metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
-			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewMisjudged(o.Registry, o.pods.Of)); err != nil {
+			metrics.NewDiffering(o.Registry, o.Differing.Of)); err != nil {
 			return nil, err
 		}
 	}
@@ -87,9 +84,9 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 	}, nil
 }
 
-// findings is what a worker tells people in addition to the offers.
-func (o *Observer) findings(ctx context.Context, offers []market.Offer) market.Findings {
-	found := market.Findings{Nodes: o.Differing.Nodes(), Pods: o.pods.Look(ctx, offers)}
+// findings returns what a worker publishes for people in addition to the offers.
+func (o *Observer) findings() market.Findings {
+	found := market.Findings{Nodes: o.Differing.Nodes()}
 	for _, left := range o.Conditions.Orphans(time.Now()) {
 		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, What: left.What,
 			Since: left.Since.UTC(), Kept: left.Kept})
