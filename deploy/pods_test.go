@@ -51,16 +51,6 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// A value that is taken away leaves the binary's own default.
-func TestNoSearchAttributesIsNoFlag(t *testing.T) {
-	objects := render(t, "plaintext", "--set", "temporal.searchAttributes=null")
-	for _, d := range all[appsv1.Deployment](objects) {
-		for _, c := range d.Spec.Template.Spec.Containers {
-			require.Empty(t, flagValue(c, "--search-attributes"), c.Name)
-		}
-	}
-}
-
 func flagValue(c corev1.Container, flag string) string {
 	for _, arg := range c.Args {
 		if value, ok := strings.CutPrefix(arg, flag+"="); ok {

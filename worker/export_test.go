@@ -2,9 +2,6 @@ package worker
 
 import "time"
 
-// Lanes are the workers of all lanes, not yet started, for tests that say themselves whether attributes are registered.
-var Lanes = lanes
-
 // EnsureEvery sets how often a worker makes the schedule of the comparison if it is not there.
 func (o *Options) EnsureEvery(d time.Duration) { o.ensureEvery = d }
 

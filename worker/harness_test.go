@@ -97,7 +97,7 @@ func run(m *testing.M) int {
 // withoutComparison pauses the default hub's comparison: what the minute's comparison would repair must be repaired by
 // what a test names. A scene that needs comparisons has a hub of its own, see newHubScene.
 func withoutComparison(ctx context.Context, t client.Client) error {
-	if err := flow.NewSingle(t, "", "none", nil).EnsureSchedule(ctx, t.ScheduleClient()); err != nil {
+	if err := flow.NewSingle(t, "", "none", false).EnsureSchedule(ctx, t.ScheduleClient()); err != nil {
 		return err
 	}
 	return t.ScheduleClient().GetHandle(ctx, workflows.CompareID).Pause(ctx, client.SchedulePauseOptions{})
@@ -202,7 +202,7 @@ func options(t client.Client, world *sim.World, queue, offers string) (worker.Op
 	return worker.Options{
 		Temporal: t, TaskQueue: queue, Backend: b, Catalog: discovery.Resolve(source, b,
 			discovery.Options{KeepFailure: time.Second}),
-		StopTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		StopTimeout: time.Second, Logger: slog.New(slog.DiscardHandler), SearchAttributes: true,
 	}, err
 }
 

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -22,7 +21,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
@@ -120,25 +118,13 @@ func (s *scene) known(want bool) {
 	}, waitLimit, 100*time.Millisecond)
 }
 
-// Nobody has registered the attributes: a worker says how to, once, and everything works without them. One that is told
-// to insist does not start.
+// A worker that does not set the attributes needs none of them.
 func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	namespace := s.elsewhere()
-	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
-	require.NoError(t, err)
-	var log workertest.Buffer
-	o.Namespace, o.Logger = namespace, slog.New(slog.NewTextHandler(&log, nil))
-
-	insist := o
-	insist.SearchAttributes = searchattr.On
-	err = worker.Run(s.ctx, insist)
-	require.ErrorIs(t, err, searchattr.ErrNotRegistered)
-	command := "temporal operator search-attribute create --namespace " + namespace +
-		" --name LiqoGroup --type Keyword --name LiqoInstance --type Keyword --name LiqoProvider --type Keyword"
-	require.ErrorContains(t, err, command)
-
+	o := s.options()
+	o.Namespace, o.SearchAttributes = namespace, false
 	s.start(o)
 	s.configure()
 	t.Cleanup(s.replay)
@@ -146,22 +132,36 @@ func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
 	s.release(s.allIn(fleet.Ready, 1).Instances[0].Name)
 	s.allIn("", 0)
 	s.empty()
-	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte(command)), "%s", &log)
 }
 
-// Attributes are registered, and removed, while workflows run: they are shown when they can be, and no start is lost
-// when they cannot: it is tried again until the worker knows.
-func TestSearchAttributesComeAndGo(t *testing.T) {
+// A worker that sets them waits, and names the missing ones, until they are registered. When they are removed later, no
+// start is lost: it is repeated until they are there again.
+func TestWorkerWaitsForSearchAttributes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	namespace := s.elsewhere()
-	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
-	require.NoError(t, err)
-	var registered atomic.Bool
-	for _, w := range worker.Lanes(o, registered.Load) {
-		require.NoError(t, w.Start())
-		t.Cleanup(w.Stop)
+	o := s.options()
+	waits, polls := make(chan error, 1), make(chan struct{})
+	o.Namespace = namespace
+	o.Waiting = func(why error) {
+		select {
+		case waits <- why:
+		default:
+		}
 	}
+	o.Started = func() { close(polls) }
+	s.start(o)
+	err := <-waits
+	require.ErrorIs(t, err, searchattr.ErrNotRegistered)
+	require.ErrorContains(t, err, "--name LiqoGroup --type Keyword --name LiqoInstance --type Keyword --name LiqoProvider")
+	select {
+	case <-polls:
+		require.Fail(t, "the worker polls without search attributes")
+	default:
+	}
+	s.register(namespace)
+	<-polls
+	s.known(true)
 	s.configure()
 	t.Cleanup(s.replay)
 	ready := func(name string) {
@@ -169,11 +169,6 @@ func TestSearchAttributesComeAndGo(t *testing.T) {
 		s.release(name)
 		s.allIn("", 0)
 	}
-	ready(s.grow(1).Instances[0].Name)
-
-	s.register(namespace)
-	s.known(true)
-	registered.Store(true)
 	name := s.grow(1).Instances[0].Name
 	ready(name)
 	s.listed(fmt.Sprintf("LiqoInstance='%s'", name), workflows.ScaleOutID(name), workflows.ScaleInID(name))
@@ -182,9 +177,17 @@ func TestSearchAttributesComeAndGo(t *testing.T) {
 	s.known(false)
 	name = s.grow(1).Instances[0].Name
 	s.refused("LiqoGroup")
-	registered.Store(false)
+	s.register(namespace)
 	ready(name)
 	s.empty()
+}
+
+// options are those of a worker of this scene.
+func (s *scene) options() worker.Options {
+	s.t.Helper()
+	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
+	require.NoError(s.t, err)
+	return o
 }
 
 // refused waits until a start of the group has failed that named the attribute.

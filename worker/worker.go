@@ -38,8 +38,10 @@ type Options struct {
 	StopTimeout time.Duration
 	// Started, if any, is called once the worker polls. It must not block.
 	Started func()
-	// SearchAttributes says whether workflows set search attributes; "" means searchattr.Auto.
-	SearchAttributes searchattr.Mode
+	// SearchAttributes sets the search attributes on each workflow that is started. Run then waits until the namespace has
+	// them, and calls Waiting, if any, with the reason of each wait.
+	SearchAttributes bool
+	Waiting          func(why error)
 
 	// Slots bounds the nodes and peerings that this worker makes at the same time; 0 means 200. Removals have as many
 	// slots, and at most 100.
@@ -78,7 +80,7 @@ const (
 )
 
 // lanes makes the workers of all lanes, not yet started.
-func lanes(o Options, registered func() bool) []worker.Worker {
+func lanes(o Options) []worker.Worker {
 	queue := o.Hub.TaskQueue(o.TaskQueue)
 	slots := o.Slots
 	if slots <= 0 {
@@ -87,7 +89,7 @@ func lanes(o Options, registered func() bool) []worker.Worker {
 	a := &activities.Activities{
 		Catalog: o.Catalog, Backend: o.Backend, Messages: flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue),
 		Entities:  flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue),
-		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, registered),
+		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, o.SearchAttributes),
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
 		Starting:  semaphore.NewWeighted(starting),
@@ -161,20 +163,21 @@ func Run(parent context.Context, o Options) error {
 	defer end(nil)
 	o.onFatal = end
 	logger := cmp.Or(o.Logger, slog.Default())
-	attributes, err := searchattr.Open(ctx, searchattr.Options{Temporal: o.Temporal, Namespace: o.Namespace,
-		Mode: o.SearchAttributes, Logger: logger})
-	if err != nil {
-		return fmt.Errorf("start worker: %w", err)
+	if o.SearchAttributes {
+		if err := searchattr.Await(ctx, searchattr.Options{Temporal: o.Temporal, Namespace: o.Namespace, Logger: logger,
+			Waiting: o.Waiting}); err != nil {
+			return fmt.Errorf("start worker: %w", err)
+		}
 	}
 	var ending sync.WaitGroup
 	defer ending.Wait()
-	for _, w := range lanes(o, attributes.Registered) {
+	for _, w := range lanes(o) {
 		if err := try(ctx, logger, w.Start); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
 		defer ending.Go(w.Stop) // at once: each may take StopTimeout, when Temporal does not answer
 	}
-	single := flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, nil)
+	single := flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, false)
 	ensure := func() error { return single.EnsureSchedule(ctx, o.Temporal.ScheduleClient()) }
 	if err := try(ctx, logger, ensure); err != nil {
 		return fmt.Errorf("start worker: %w", err)
@@ -184,7 +187,6 @@ func Run(parent context.Context, o Options) error {
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() { attributes.Watch(ctx) })
 	watching.Go(func() {
 		for wait.For(ctx, cmp.Or(o.ensureEvery, workflows.CompareEvery)) {
 			if err := ensure(); err != nil && ctx.Err() == nil {

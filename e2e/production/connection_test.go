@@ -25,7 +25,7 @@ func (s *stack) connection(t *testing.T) {
 		s.in("expired.crt"), s.in("expired.key"))
 	s.bareNamespace(t)
 	worker := []string{"worker", "--backend", "sim", "--world", s.in("elsewhere.json"), "--offers", s.world.Offers(),
-		"--search-attributes", "on", "--metrics-listen", "", "--health-listen", "", "--log-level", "error"}
+		"--metrics-listen", "", "--health-listen", "", "--log-level", "error"}
 	server := []string{"grpcserver", "--config", s.in("groups.yaml"), "--listen", "127.0.0.1:0", "--insecure-plaintext",
 		"--metrics-listen", "", "--health-listen", "", "--log-level", "error"}
 	for _, c := range []struct {

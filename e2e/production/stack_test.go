@@ -106,8 +106,8 @@ func (s *stack) startOurs() {
 	quiet := []string{"--metrics-listen", "", "--health-listen", ""}
 	for i := range 2 {
 		s.workers[i] = &member{spec: proc.Spec{Name: fmt.Sprint("worker", i), Path: s.binary, Env: s.env, LogDir: s.dir,
-			Args: append([]string{"worker", "--backend", "sim", "--world", s.world.Path(), "--offers", s.world.Offers(),
-				"--search-attributes", "on"}, quiet...)}}
+			Args: append([]string{"worker", "--backend", "sim", "--world", s.world.Path(), "--offers", s.world.Offers()},
+				quiet...)}}
 		s.servers[i] = &member{address: ports[i], spec: proc.Spec{Name: fmt.Sprint("grpcserver", i), Path: s.binary,
 			Env: s.env, LogDir: s.dir, Args: append([]string{"grpcserver", "--config", s.in("groups.yaml"), "--listen", ports[i],
 				"--insecure-plaintext"}, quiet...)}}

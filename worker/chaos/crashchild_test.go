@@ -106,7 +106,8 @@ func child(ctx context.Context) error {
 		version = sdkworker.WorkerDeploymentVersion{DeploymentName: deployment, BuildID: build}
 	}
 	return worker.Run(ctx, worker.Options{Temporal: t, Namespace: os.Getenv(envNamespace), Backend: b,
-		Catalog: discovery.Resolve(offers, b, discovery.Options{}), Version: version})
+		SearchAttributes: true,
+		Catalog:          discovery.Resolve(offers, b, discovery.Options{}), Version: version})
 }
 
 func serve(ctx context.Context, t client.Client) error {

@@ -31,9 +31,15 @@ type temporal struct {
 	list       []error // answers to the next listings, before the namespace's own
 	count      error
 	namespaces []string // that were asked for
-	asked      int
-	add        []error // answers to the next registrations, before the namespace's own
+	add        []error  // answers to the next registrations, before the namespace's own
 	added      int
+	onWait     func() // called at each wait
+}
+
+func (f *temporal) waited(error) {
+	if f.onWait != nil {
+		f.onWait()
+	}
 }
 
 func (f *temporal) OperatorService() operatorservice.OperatorServiceClient { return f }
@@ -42,7 +48,6 @@ func (f *temporal) ListSearchAttributes(_ context.Context, in *operatorservice.L
 	_ ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked++
 	f.namespaces = append(f.namespaces, in.GetNamespace())
 	if len(f.list) > 0 {
 		err := f.list[0]
@@ -69,12 +74,6 @@ func (f *temporal) set(has map[string]enums.IndexedValueType) {
 	f.has = has
 }
 
-func (f *temporal) questions() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.asked
-}
-
 // keywords are all our attributes but those named, and one of somebody else's.
 func keywords(without ...string) map[string]enums.IndexedValueType {
 	out := map[string]enums.IndexedValueType{"CustomerId": enums.INDEXED_VALUE_TYPE_INT}
@@ -86,130 +85,77 @@ func keywords(without ...string) map[string]enums.IndexedValueType {
 	return out
 }
 
-func options(f *temporal, mode searchattr.Mode) (searchattr.Options, *testkit.Buffer) {
-	log := &testkit.Buffer{}
-	return searchattr.Options{
-		Temporal: f, Namespace: "edge", Mode: mode, Every: time.Millisecond, Retry: time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
-	}, log
+// await checks each millisecond, and returns also the reasons of the waits and the log.
+func await(ctx context.Context, f *temporal) (waits []error, log string, err error) {
+	var written testkit.Buffer
+	err = searchattr.Await(ctx, searchattr.Options{Temporal: f, Namespace: "edge", Every: time.Millisecond,
+		Logger:  slog.New(slog.NewTextHandler(&written, nil)),
+		Waiting: func(why error) { waits = append(waits, why); f.waited(why) }})
+	return waits, written.String(), err
 }
 
 func denied() error { return serviceerror.NewPermissionDenied("not you", "") }
 
-func TestOpen(t *testing.T) {
+// A worker that sets the attributes waits for those that are missing, and names them and the remedy.
+func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	wrong := keywords()
 	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT
-	for _, c := range []struct {
-		name       string
-		has        map[string]enums.IndexedValueType
-		list       []error
-		count      error
-		registered bool
-		says       string // in the log with Auto, in the error with On; "" means that nobody has anything to say
+	for name, c := range map[string]struct {
+		has  map[string]enums.IndexedValueType
+		list []error
+		says string // "": Await does not wait
 	}{
-		{name: "all there", has: keywords(), registered: true},
-		{name: "none there", says: "create --namespace edge --name LiqoGroup --type Keyword " +
-			"--name LiqoInstance --type Keyword --name LiqoProvider --type Keyword"},
-		{name: "one missing", has: keywords("LiqoProvider"),
-			says: "create --namespace edge --name LiqoProvider --type Keyword"},
-		{name: "one of another type", has: wrong, says: "LiqoProvider (is Text, not Keyword)"},
-		{name: "may not list, all there", has: keywords(), list: []error{denied()}, registered: true},
-		{name: "cannot list, all there", has: keywords(),
-			list: []error{serviceerror.NewUnimplemented("no such thing")}, registered: true},
-		{name: "may not list, two missing", has: keywords("LiqoGroup", "LiqoProvider"), list: []error{denied()},
-			says: "create --namespace edge --name LiqoGroup --type Keyword --name LiqoProvider --type Keyword"},
-		{name: "may do nothing", has: keywords(), list: []error{denied()}, count: denied(), says: "not you"},
-		{name: "a strange answer", has: keywords(), list: []error{serviceerror.NewInternal("out of order")},
-			says: "out of order"},
-		{name: "no answer at first", has: keywords(), list: []error{serviceerror.NewUnavailable("starting"),
-			serviceerror.NewNamespaceNotFound("edge"), context.DeadlineExceeded}, registered: true},
+		"all there": {has: keywords()},
+		"none there": {says: "temporal setup, or: temporal operator search-attribute create --namespace edge " +
+			"--name LiqoGroup --type Keyword --name LiqoInstance --type Keyword --name LiqoProvider --type Keyword"},
+		"one missing":             {has: keywords("LiqoProvider"), says: "create --namespace edge --name LiqoProvider --type Keyword"},
+		"one of another type":     {has: wrong, says: "LiqoProvider (is Text, not Keyword)"},
+		"may not list, all there": {has: keywords(), list: []error{denied()}},
+		"cannot list, all there":  {has: keywords(), list: []error{serviceerror.NewUnimplemented("no such thing")}},
+		"may not list, one missing": {has: keywords("LiqoGroup"), list: []error{denied()},
+			says: "create --namespace edge --name LiqoGroup --type Keyword"},
+		"no answer at first": {has: keywords(), list: []error{serviceerror.NewUnavailable("starting"),
+			serviceerror.NewUnavailable("starting")}, says: "starting"},
+		"no namespace at first": {has: keywords(), list: []error{serviceerror.NewNamespaceNotFound("edge")}, says: "edge"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			for _, mode := range []searchattr.Mode{"", searchattr.Auto, searchattr.On} {
-				f := &temporal{has: c.has, list: slices.Clone(c.list), count: c.count}
-				o, log := options(f, mode)
-				g, err := searchattr.Open(t.Context(), o)
-				require.NotContains(t, f.namespaces, "default")
-				if mode == searchattr.On && c.says != "" {
-					require.ErrorContains(t, err, c.says)
-					require.Equal(t, c.list == nil || strings.Contains(c.says, "create"), errors.Is(err, searchattr.ErrNotRegistered))
-					continue
-				}
-				require.NoError(t, err)
-				require.Equal(t, c.registered, g.Registered())
-				require.Contains(t, log.String(), c.says)
-				require.Equal(t, c.says != "", strings.Count(log.String(), "listed without") == 1, "one warning: %s", log)
+		t.Run(name, func(t *testing.T) {
+			f := &temporal{has: c.has, list: c.list}
+			f.onWait = func() { f.set(keywords()) } // an administrator registers them meanwhile
+			waits, log, err := await(t.Context(), f)
+			require.NoError(t, err)
+			require.NotContains(t, f.namespaces, "default")
+			if c.says == "" {
+				require.Empty(t, waits)
+				require.Empty(t, log)
+				return
 			}
+			require.ErrorContains(t, waits[0], c.says)
+			require.Equal(t, len(c.list) == 0 || strings.Contains(c.says, "create"),
+				errors.Is(waits[0], searchattr.ErrNotRegistered))
+			require.Equal(t, 1, strings.Count(log, "level=WARN"), "one line for one reason: %s", log)
 		})
 	}
 }
 
-func TestOffAsksNobody(t *testing.T) {
-	f := &temporal{has: keywords()}
-	o, log := options(f, searchattr.Off)
-	g, err := searchattr.Open(t.Context(), o)
-	require.NoError(t, err)
-	g.Watch(t.Context())
-	require.False(t, g.Registered())
-	require.Zero(t, f.questions())
-	require.Empty(t, log.String())
+// A Temporal that refuses the check is an error, because to wait would not help.
+func TestAwaitFailsWhereTemporalRefuses(t *testing.T) {
+	for says, f := range map[string]*temporal{
+		"not you":      {has: keywords(), list: []error{denied()}, count: denied()},
+		"out of order": {has: keywords(), list: []error{serviceerror.NewInternal("out of order")}},
+	} {
+		waits, _, err := await(t.Context(), f)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, "--search-attributes=false")
+		require.Empty(t, waits)
+	}
 }
 
-func TestOpenEndsWithItsContext(t *testing.T) {
-	f := &temporal{list: make([]error, 1000)}
-	for i := range f.list {
-		f.list[i] = serviceerror.NewUnavailable("down")
-	}
+func TestAwaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	o, _ := options(f, searchattr.Auto)
-	ended := make(chan error, 1)
-	go func() { _, err := searchattr.Open(ctx, o); ended <- err }()
-	require.Eventually(t, func() bool { return f.questions() > 1 }, 2*time.Minute, time.Millisecond)
-	cancel()
-	require.Error(t, <-ended)
-}
-
-// Attributes that come and go are noticed, and each change is told once.
-func TestWatch(t *testing.T) {
-	f := &temporal{}
-	o, log := options(f, searchattr.Auto)
-	g, err := searchattr.Open(t.Context(), o)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() { g.Watch(ctx) })
-	for _, want := range []bool{true, false, true} {
-		var has map[string]enums.IndexedValueType
-		if want {
-			has = keywords()
-		}
-		f.set(has)
-		require.Eventually(t, func() bool { return g.Registered() == want }, 2*time.Minute, time.Millisecond)
-		seen := f.questions()
-		require.Eventually(t, func() bool { return f.questions() > seen+3 }, 2*time.Minute, time.Millisecond)
-	}
-	f.mu.Lock()
-	f.list = []error{serviceerror.NewUnavailable("down"), denied()}
-	f.count = denied()
-	f.mu.Unlock()
-	seen := f.questions()
-	require.Eventually(t, func() bool { return f.questions() > seen+3 }, 2*time.Minute, time.Millisecond)
-	require.True(t, g.Registered(), "no answer changes nothing")
-	cancel()
-	done.Wait()
-	require.Equal(t, 2, strings.Count(log.String(), "listed without"), "%s", log)
-	require.Equal(t, 2, strings.Count(log.String(), "listed with search attributes"), "%s", log)
-}
-
-func TestParseMode(t *testing.T) {
-	for in, want := range map[string]searchattr.Mode{"": searchattr.Auto, "auto": searchattr.Auto, "on": searchattr.On,
-		"off": searchattr.Off} {
-		got, err := searchattr.ParseMode(in)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	_, err := searchattr.ParseMode("yes")
-	require.ErrorContains(t, err, `"yes": use auto, on or off`)
+	f := &temporal{onWait: cancel}
+	waits, _, err := await(ctx, f)
+	require.ErrorIs(t, err, searchattr.ErrNotRegistered)
+	require.Len(t, waits, 1)
 }
 
 func (f *temporal) AddSearchAttributes(_ context.Context, in *operatorservice.AddSearchAttributesRequest,

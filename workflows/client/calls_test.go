@@ -247,7 +247,7 @@ func (s *schedules) Create(_ context.Context, o client.ScheduleOptions) (client.
 // A round that is missed is not made up for, and none begins while another is under way.
 func TestEnsureSchedule(t *testing.T) {
 	s := &schedules{}
-	single := NewSingle(nil, "east", "", nil)
+	single := NewSingle(nil, "east", "", false)
 	require.NoError(t, single.EnsureSchedule(t.Context(), s))
 	require.Equal(t, "east/compare", s.made.ID)
 	require.Equal(t, []client.ScheduleIntervalSpec{{Every: time.Minute}}, s.made.Spec.Intervals)

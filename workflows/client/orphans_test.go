@@ -51,7 +51,7 @@ func pinnedTo(build string) *workflow.WorkflowExecutionVersioningInfo {
 func TestOrphans(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	p := &polled{versioning: pinnedTo("1"), builds: []string{"1", "2"}}
-	s := NewSingle(p, "", "", nil)
+	s := NewSingle(p, "", "", false)
 	s.now = func() time.Time { return now }
 	look := func(after time.Duration, builds ...string) bool {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestOrphans(t *testing.T) {
 // Who polls is asked of Temporal: while it does not say, nothing is known of the workflow.
 func TestOrphansWhenNobodyTellsWhoPolls(t *testing.T) {
 	p := &polled{versioning: pinnedTo("1"), err: errors.New("no answer")}
-	_, err := NewSingle(p, "", "", nil).Status(t.Context(), "scale-out/a-t0-1")
+	_, err := NewSingle(p, "", "", false).Status(t.Context(), "scale-out/a-t0-1")
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "scale-out/a-t0-1")
 }

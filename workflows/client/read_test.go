@@ -105,7 +105,7 @@ func TestACallTakesAllTheTimeThereIs(t *testing.T) {
 			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(answer)}}})
 	require.NoError(t, err)
 	defer c.Close()
-	g, single := NewGroups(c, "", ""), NewSingle(c, "", "", nil)
+	g, single := NewGroups(c, "", ""), NewSingle(c, "", "", false)
 	for name, do := range map[string]func(ctx context.Context) error{
 		"describe": func(ctx context.Context) error { _, err := g.Snapshot(ctx, "gpu"); return err },
 		"list":     func(ctx context.Context) error { _, err := g.Running(ctx); return err },

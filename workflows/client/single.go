@@ -19,17 +19,13 @@ import (
 // Single starts, tells and looks at single workflows, by their whole ids.
 type Single struct {
 	base
-	// registered says whether the namespace has our search attributes; nil means that it has none.
-	registered func() bool
+	attributes bool // whether Start sets search attributes
 	absent     absent
 }
 
-// NewSingle makes the Single of a hub.
-func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, registered func() bool) *Single {
-	if registered == nil {
-		registered = func() bool { return false }
-	}
-	return &Single{base: newBase(t, hub, taskQueue), registered: registered}
+// NewSingle returns the Single of a hub. With attributes Start sets search attributes, which the namespace must have.
+func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, attributes bool) *Single {
+	return &Single{base: newBase(t, hub, taskQueue), attributes: attributes}
 }
 
 // Start starts a workflow; already says that one of its id runs, or has completed and is not to run again.
@@ -44,7 +40,7 @@ func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, e
 	if w.Again {
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	}
-	if s.registered() {
+	if s.attributes {
 		options.TypedSearchAttributes = keywords(w.Attributes)
 	}
 	_, err = s.temporal.ExecuteWorkflow(whole{inTrace(ctx, w.Trace)}, options, w.Type, w.Input())

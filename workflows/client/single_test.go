@@ -67,7 +67,7 @@ func TestStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &starter{err: c.err}
-			already, err := NewSingle(s, "", "", nil).Start(t.Context(), c.start)
+			already, err := NewSingle(s, "", "", false).Start(t.Context(), c.start)
 			require.ErrorIs(t, err, c.fails)
 			require.Equal(t, c.already, already)
 			require.Equal(t, c.reuse, s.options.WorkflowIDReusePolicy)
@@ -80,22 +80,18 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A start with search attributes that the namespace does not have would fail.
-func TestStartSetsOnlyRegisteredAttributes(t *testing.T) {
+// Temporal refuses a start with search attributes that the namespace does not have.
+func TestStartSetsAttributesWhereTheyAreEnabled(t *testing.T) {
 	w := activities.Start{Type: "Undo", Undo: &fleet.UndoInput{}, Attributes: map[string]string{"LiqoGroup": "a",
 		"LiqoProvider": ""}}
-	for _, registered := range []bool{true, false} {
+	for _, enabled := range []bool{true, false} {
 		s := &starter{}
-		_, err := NewSingle(s, "", "", func() bool { return registered }).Start(t.Context(), w)
+		_, err := NewSingle(s, "", "", enabled).Start(t.Context(), w)
 		require.NoError(t, err)
-		require.Equal(t, registered, s.options.TypedSearchAttributes.Size() == 1, "an empty one is left out")
+		require.Equal(t, enabled, s.options.TypedSearchAttributes.Size() == 1, "an empty one is left out")
 		_, has := s.options.TypedSearchAttributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword("LiqoGroup"))
-		require.Equal(t, registered, has)
+		require.Equal(t, enabled, has)
 	}
-	s := &starter{}
-	_, err := NewSingle(s, "", "", nil).Start(t.Context(), w)
-	require.NoError(t, err)
-	require.Zero(t, s.options.TypedSearchAttributes.Size(), "nobody has registered any")
 }
 
 // single answers every verb of a single workflow.
@@ -158,7 +154,7 @@ func TestStatusOfAWorkflow(t *testing.T) {
 		"no answer": {single: single{err: serviceerror.NewUnavailable("try again")}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := NewSingle(c.single, "", "", nil)
+			s := NewSingle(c.single, "", "", false)
 			s.now = func() time.Time { return now }
 			got, err := s.Status(t.Context(), "scale-out/a-t0-1")
 			require.Equal(t, c.fails, err != nil, "%v", err)
@@ -168,11 +164,11 @@ func TestStatusOfAWorkflow(t *testing.T) {
 }
 
 func TestVerbsOnAClosedWorkflow(t *testing.T) {
-	gone := NewSingle(single{err: serviceerror.NewNotFound("workflow execution already completed")}, "", "", nil)
+	gone := NewSingle(single{err: serviceerror.NewNotFound("workflow execution already completed")}, "", "", false)
 	require.NoError(t, gone.Cancel(t.Context(), "peering/milan"))
 	require.NoError(t, gone.Terminate(t.Context(), "peering/milan", "why"))
 	require.ErrorIs(t, gone.Signal(t.Context(), activities.Signal{ID: "scale-out/a-t0-1"}), fleet.ErrNotRunning)
-	silent := NewSingle(single{err: errors.New("no answer")}, "", "", nil)
+	silent := NewSingle(single{err: errors.New("no answer")}, "", "", false)
 	require.ErrorIs(t, silent.Cancel(t.Context(), "peering/milan"), fleet.ErrOutcomeUnknown)
 	require.ErrorIs(t, silent.Terminate(t.Context(), "peering/milan", "why"), fleet.ErrOutcomeUnknown)
 }

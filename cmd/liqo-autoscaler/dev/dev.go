@@ -187,7 +187,7 @@ func serveDev(
 	}
 	transport := grpcserver.ServeOptions{StopGrace: time.Second} // plaintext, see loopbackOrPlaintext
 	seen.ObserveServer(server, &transport)
-	polls := seen.ObserveWorker(t)
+	polls, waits := seen.ObserveWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.Serve(run) })
 	g.Go(func() error { offered.Run(run); return nil })
@@ -201,7 +201,7 @@ func serveDev(
 		return worker.Run(run, worker.Options{
 			Temporal: t, Namespace: target.Namespace, Hub: hub, TaskQueue: c.TaskQueue, Backend: p.backend,
 			Catalog: p.offers, Logger: logger, StopTimeout: 2 * time.Second,
-			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes,
+			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes, Waiting: waits,
 			Conditions: seen.Conditions, Differing: seen.Differing,
 		})
 	})

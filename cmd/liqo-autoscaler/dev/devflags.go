@@ -1,15 +1,11 @@
 package dev
 
-import (
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
-)
+import "github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 
 type devFlags struct {
 	dir, config, offers, listen, temporalScript, uiPort string
-	plaintext                                           bool
+	plaintext, searchAttributes                         bool
 	observe                                             serve.ObserveFlags
-	searchAttributes                                    searchattr.Mode
 }
 
 // marketFile is where dev publishes the offers, in its directory.

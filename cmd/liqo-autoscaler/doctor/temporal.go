@@ -19,8 +19,8 @@ func (r *Report) temporal(t Temporal) {
 		r.add("temporal-old", "Temporal", "its version is %s, tests run %s and later", t.Version, oldestTemporal)
 	}
 	if len(t.Missing) > 0 {
-		r.add("temporal-attributes", "Temporal", "search attributes are missing, so workflows are not found by group, "+
-			"instance or provider: %s", strings.Join(t.Missing, ", "))
+		r.add("temporal-attributes", "Temporal", "search attributes are missing, for which a worker waits: %s; "+
+			"register them with liqo-autoscaler temporal setup", strings.Join(t.Missing, ", "))
 	}
 	if !t.Polled {
 		r.add("temporal-no-worker", "task queue "+t.Queue,

@@ -13,7 +13,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -22,7 +21,7 @@ type workerFlags struct {
 	probeURL           string
 	market             parts.MarketFlags
 	observe            serve.ObserveFlags
-	searchAttributes   searchattr.Mode
+	searchAttributes   bool
 	slots, driverSlots int
 	version            parts.DeploymentVersion
 }
@@ -93,7 +92,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return err
 	}
 	defer t.Close()
-	polls := seen.ObserveWorker(t)
+	polls, waits := seen.ObserveWorker(t)
 	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",
 		f.Sources.SecretsNamespace,
 		"discovery", f.Sources.Server.URL, "temporal", temporal.Address, "namespace", temporal.Namespace)
@@ -114,7 +113,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return worker.Run(ctx, worker.Options{
 			Temporal: t, Namespace: temporal.Namespace, Hub: c.Hub, TaskQueue: c.TaskQueue, Backend: b,
 			Catalog: shared.Within(discovery.Recent), Logger: logger, Started: polls,
-			SearchAttributes: f.searchAttributes, Slots: f.slots, DriverSlots: f.driverSlots,
+			SearchAttributes: f.searchAttributes, Waiting: waits, Slots: f.slots, DriverSlots: f.driverSlots,
 			ProbeURL: f.probeURL, Conditions: seen.Conditions, Differing: seen.Differing, Notices: shown, Version: version,
 		})
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
 // Variables that Temporal's worker controller sets in the Pods that it makes.
@@ -48,8 +47,7 @@ func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error
 }
 
 // RegisterSearchAttributes adds the flag of search attributes.
-func RegisterSearchAttributes(cmd *cobra.Command, mode *searchattr.Mode) {
-	*mode = searchattr.Auto
-	cmd.Flags().Var(mode, "search-attributes",
-		"whether workflows set search attributes: auto when Temporal has them, on to not start without, off")
+func RegisterSearchAttributes(cmd *cobra.Command, set *bool) {
+	cmd.Flags().BoolVar(set, "search-attributes", true,
+		"set search attributes on workflows; the worker waits until temporal setup has registered them")
 }

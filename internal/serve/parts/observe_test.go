@@ -83,7 +83,8 @@ func (f *fakeTemporal) CheckHealth(ctx context.Context, _ *client.CheckHealthReq
 func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 	var temporal fakeTemporal
 	var polls func()
-	o, stop := served(t, func(o *Observer) { polls = o.ObserveWorker(&temporal) })
+	var waits func(error)
+	o, stop := served(t, func(o *Observer) { polls, waits = o.ObserveWorker(&temporal) })
 	is := func(status int, text string) {
 		t.Helper()
 		code, body := get(t, o.Health, "/readyz")
@@ -91,6 +92,8 @@ func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 		require.Equal(t, text, body)
 	}
 	is(503, "worker: not started yet\n")
+	waits(errors.New("search attributes are not registered: LiqoGroup"))
+	is(503, "worker: search attributes are not registered: LiqoGroup\n")
 	polls()
 	is(200, "ok\n")
 

@@ -33,18 +33,16 @@ type health interface {
 	CheckHealth(ctx context.Context, request *client.CheckHealthRequest) (*client.CheckHealthResponse, error)
 }
 
-// ObserveWorker shows a worker: ready once polls has been called, while Temporal answers.
-func (o *Observer) ObserveWorker(temporal health) (polls func()) {
-	var polling atomic.Bool
-	o.ReadyWhen("worker", func(context.Context) error {
-		if !polling.Load() {
-			return errors.New("not started yet")
-		}
-		return nil
-	})
+// ObserveWorker adds the readiness checks of a worker: it is ready once polls has been called, while Temporal answers.
+// Until then readiness names the last reason that waits was called with.
+func (o *Observer) ObserveWorker(temporal health) (polls func(), waits func(why error)) {
+	var reason atomic.Pointer[error]
+	waits = func(why error) { reason.Store(&why) }
+	waits(errors.New("not started yet"))
+	o.ReadyWhen("worker", func(context.Context) error { return *reason.Load() })
 	o.ReadyWhen("Temporal", func(ctx context.Context) error {
 		_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 		return err
 	})
-	return func() { polling.Store(true) }
+	return func() { waits(nil) }, waits
 }
