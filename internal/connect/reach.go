@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"strings"
 	"time"
@@ -17,9 +16,6 @@ const (
 	reachTimeout  = 5 * time.Second
 	answerTimeout = 2 * time.Second
 )
-
-// hello begins HTTP/2, which gRPC is: the preface, and settings without any.
-const hello = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 // whereFrom says where an address comes from.
 const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
@@ -42,7 +38,7 @@ func (t *Target) Reach(ctx context.Context) error {
 	}
 	defer conn.Close()
 	if t.tls == nil {
-		return t.plaintextAnswer(conn)
+		return t.plaintextAnswer(ctx, conn)
 	}
 	host, _, _ := net.SplitHostPort(address)
 	return t.tlsAnswer(ctx, conn, host)
@@ -97,30 +93,17 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// plaintextAnswer tells a gRPC server from one that wants TLS. One that says nothing is left to the SDK.
-func (t *Target) plaintextAnswer(conn net.Conn) error {
-	first, err := greet(conn)
-	if err != nil && !isTimeout(err) || err == nil && first == tlsAlert {
+// tlsRefusal begins the errors of a handshake, or of a read, that the server has ended with an alert.
+const tlsRefusal = "remote error: tls: "
+
+// plaintextAnswer reports a server that speaks TLS, which refuses a connection without.
+func (t *Target) plaintextAnswer(ctx context.Context, conn net.Conn) error {
+	err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) // sends nothing of ours
+	if err == nil || strings.Contains(err.Error(), tlsRefusal) {
 		return fail(ExitRefused, "Temporal at %s ends a connection without TLS: give --temporal-tls, or --temporal-tls-ca "+
 			"and the like; without TLS over there, %s", t.Address, whereFrom)
 	}
 	return nil
-}
-
-// tlsAlert is the first byte of a TLS server's refusal.
-const tlsAlert = 0x15
-
-// greet begins HTTP/2 and returns the first byte of the answer.
-func greet(conn net.Conn) (byte, error) {
-	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return 0, err
-	}
-	if _, err := io.WriteString(conn, hello); err != nil {
-		return 0, err
-	}
-	var first [1]byte
-	_, err := io.ReadFull(conn, first[:])
-	return first[0], err
 }
 
 func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error {
@@ -131,8 +114,9 @@ func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return t.noHandshake(err, config.ServerName)
 	}
-	// With TLS 1.3 a server refuses our certificate only after the handshake.
-	if _, err := greet(conn); err != nil && !isTimeout(err) {
+	// With TLS 1.3 a server refuses our certificate only after the handshake. One that accepts it says nothing.
+	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
+	if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
 		return t.noHandshake(err, config.ServerName)
 	}
 	return nil
@@ -157,7 +141,7 @@ func (t *Target) noHandshake(err error, name string) error {
 	case errors.As(err, &record):
 		return fail(ExitRefused, "Temporal at %s does not speak TLS: leave TLS out, or --temporal-tls=false; or %s",
 			t.Address, whereFrom)
-	case strings.Contains(err.Error(), "remote error: tls: "):
+	case strings.Contains(err.Error(), tlsRefusal):
 		return t.refused(err)
 	}
 	return fail(ExitRefused, "no TLS with Temporal at %s: %v: %s", t.Address, err, whereFrom)
@@ -165,7 +149,7 @@ func (t *Target) noHandshake(err error, name string) error {
 
 // refused is an alert of Temporal's: it does not like what we showed, or that we showed nothing.
 func (t *Target) refused(err error) error {
-	_, alert, _ := strings.Cut(err.Error(), "remote error: tls: ")
+	_, alert, _ := strings.Cut(err.Error(), tlsRefusal)
 	certificates := t.tls.latest().Certificates
 	if len(certificates) == 0 {
 		return fail(ExitRefused, "Temporal at %s wants a client certificate (%s): give --temporal-tls-cert and "+
