@@ -41,7 +41,7 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 
 func needed(where ...string) []right {
 	return neededOf([]map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfEvents,
-		needsOfRenewal, needsOfPods, needsOfNodes}, where...)
+		needsOfRenewal, needsOfNodes}, where...)
 }
 
 func neededOf(tables []map[string][]right, where ...string) []right {
@@ -112,7 +112,7 @@ func TestWorkerRights(t *testing.T) {
 // With hosts of microVMs it has the rights that these take, and none of Liqo's.
 func TestWorkerRightsForMachines(t *testing.T) {
 	o := render(t, "existing", "--set", "microvm.enabled=true,microvm.namespace=machines")
-	uses := []map[string][]right{needsOfMachines, needsOfNodes, needsOfPods}
+	uses := []map[string][]right{needsOfMachines, needsOfNodes}
 	require.Equal(t, neededOf(uses, "cluster"),
 		granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
 	require.Equal(t, neededOf(uses, "machines"),

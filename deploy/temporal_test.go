@@ -63,11 +63,10 @@ func TestTemporalSetupJob(t *testing.T) {
 	require.Contains(t, string(out), "liqo-autoscaler temporal setup")
 }
 
-// With versioning each image has workers of its own, under a name that stays when it becomes the one before; all new
-// work goes to the release's. Without it nothing of that is rendered.
+// With versioning each image has workers of its own, under a name that stays when it becomes the one before. Without it
+// there is one Deployment of workers.
 func TestVersionsOfWorkers(t *testing.T) {
 	const before, versioning = "registry.example.com/la:0.1.0", "worker.versioning.deploymentName=la"
-	job := func(objects []object) []*batchv1.Job { return all[batchv1.Job](objects) }
 	workers := func(objects []object) map[string]string {
 		images := map[string]string{}
 		for _, d := range all[appsv1.Deployment](objects) {
@@ -85,24 +84,13 @@ func TestVersionsOfWorkers(t *testing.T) {
 	off := render(t, "plaintext", "--set", "worker.versioning.keep={"+before+"}")
 	require.Len(t, workers(off), 1)
 	require.Contains(t, workers(off), release+"-worker")
-	require.Empty(t, job(off))
 
 	old := workers(render(t, "plaintext", "--set", versioning+",image.repository=registry.example.com/la,image.tag=0.1.0"))
 	require.Len(t, old, 1)
-	objects := render(t, "plaintext", "--set", versioning+",image.repository=registry.example.com/la,image.tag=0.2.0,"+
-		"worker.versioning.keep={"+before+"}")
-	both := workers(objects)
+	both := workers(render(t, "plaintext", "--set", versioning+",image.repository=registry.example.com/la,image.tag=0.2.0,"+
+		"worker.versioning.keep={"+before+"}"))
 	require.Len(t, both, 2)
 	for name := range old {
 		require.Equal(t, before, both[name])
 	}
-	jobs := job(objects)
-	require.Len(t, jobs, 1)
-	require.Equal(t, "post-install,post-upgrade,post-rollback", jobs[0].Annotations["helm.sh/hook"])
-	c := jobs[0].Spec.Template.Spec.Containers[0]
-	require.Equal(t, "registry.example.com/la:0.2.0", c.Image)
-	out, err := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER"),
-		append(slices.Clone(c.Args), "--help")...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "liqo-autoscaler temporal set-current-version")
 }

@@ -76,7 +76,7 @@ func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient
 // What a version may be there for.
 const (
 	idle = "no version of this worker's deployment is current, so it gets nothing to do: " +
-		"run liqo-autoscaler temporal set-current-version"
+		"run temporal worker deployment set-current-version"
 	current = "this worker's version is the current one"
 	older   = "another version is current; this worker goes on with what is pinned to its own, or waits to become current"
 	drained = "another version is current, and nothing is pinned to this worker's version: it may go"

@@ -199,7 +199,7 @@ func takesValue(cmd *cobra.Command, word string) bool {
 }
 
 // changing lists the commands that change something and print what there is afterwards.
-var changing = []string{"temporal set-current-version", "temporal setup", "pause", "resume", "cordon", "uncordon",
+var changing = []string{"temporal setup", "pause", "resume", "cordon", "uncordon",
 	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "demo"}
 
 // A document does not name a command that changes something as the one that shows something.

@@ -32,7 +32,7 @@ var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
 	"explain instance std-1-1", "explain group std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
 	"doctor --no-cluster", "pause group std", "resume group std", "cordon provider milan", "uncordon provider milan",
-	"temporal setup", "temporal set-current-version --deployment-name la --build-id v1",
+	"temporal setup",
 }
 
 // notHere are the others: worker and grpcserver wait for Temporal before they believe it, and are in make e2e

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,15 +159,19 @@ func (s *stack) alive() {
 	}
 }
 
-// current makes a version the current one.
+// current makes a version the current one, when its workers poll all lanes.
 func (s *stack) current(build string) {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), s.builds.newer, "temporal", "set-current-version", "--deployment-name",
-		deployment, "--build-id", build, "--wait", limit.String())
-	cmd.Env = append(os.Environ(), s.env...)
-	out, err := cmd.CombinedOutput()
-	require.NoError(s.t, err, "%s", out)
-	s.t.Logf("version %s is current:\n%s", build, out)
+	d := s.temporal.WorkerDeploymentClient().GetHandle(deployment)
+	testkit.Until(s.t, limit, "version "+build+" polls all lanes", func() error {
+		v, err := d.DescribeVersion(s.t.Context(), client.WorkerDeploymentDescribeVersionOptions{BuildID: build})
+		if err == nil && len(v.Info.TaskQueuesInfos) < len(workflows.Lanes) {
+			err = fmt.Errorf("only %d of %d task queues", len(v.Info.TaskQueuesInfos), len(workflows.Lanes))
+		}
+		return err
+	})
+	_, err := d.SetCurrentVersion(s.t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
+	require.NoError(s.t, err)
 }
 
 // begin makes the instances that stay, and those that are to be stuck.

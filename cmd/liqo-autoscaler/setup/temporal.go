@@ -24,8 +24,7 @@ import (
 
 // NewTemporal makes the command temporal.
 func NewTemporal(c *connect.Common) *cobra.Command {
-	return cli.Parent("temporal", "Prepare a Temporal service for liqo-autoscaler, and set the workers' current version",
-		newTemporalSetup(c), newSetCurrentVersion(c))
+	return cli.Parent("temporal", "Prepare a Temporal service for liqo-autoscaler", newTemporalSetup(c))
 }
 
 type setupFlags struct{ retention, wait time.Duration }

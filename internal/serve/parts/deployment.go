@@ -28,9 +28,6 @@ func (f *DeploymentVersion) Register(cmd *cobra.Command) {
 		"version of the worker in its deployment ($"+EnvBuild+"; default: the version of this binary)")
 }
 
-// Given reports whether --deployment-name is set.
-func (f *DeploymentVersion) Given() bool { return f.deployment != "" }
-
 // Of is the version that the flags name; the zero value without --deployment-name.
 func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error) {
 	if f.deployment == "" && f.build == "" {
