@@ -18,12 +18,8 @@ import (
 func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	const groups, each = 4, 10
-	s := newScene(t, 0, func(g *fleet.GroupSpec) { g.Max = groups * each })
-	first, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-		ID: workflows.NodeGroupID(s.spec.ID), TaskQueue: s.queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
-	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, ContinueAt: 40})
-	require.NoError(t, err)
-	s.work()
+	s := newScene(t, 0, func(g *fleet.GroupSpec) { g.Max = groups * each }).shortRuns().work()
+	first := s.run(workflows.NodeGroupID(s.spec.ID))
 
 	send := func(op fleet.Operation) error {
 		for {
@@ -62,7 +58,5 @@ func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
 		names[i.Name] = true
 	}
 	require.Len(t, names, groups*each)
-	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.NodeGroupID(s.spec.ID), "")
-	require.NoError(t, err)
-	require.NotEqual(t, first.GetRunID(), d.WorkflowExecutionInfo.Execution.RunId, "it did continue as new")
+	require.NotEqual(t, first, s.run(workflows.NodeGroupID(s.spec.ID)), "it did continue as new")
 }

@@ -50,7 +50,7 @@ func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 // Days that are over can be read without a worker, from every run of the group.
 func TestCostsOfDaysArePublished(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Max = 4 })
+	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Max = 4 }).shortRuns()
 	now := time.Now()
 	l := fleet.NewLedger(s.spec.ID, now)
 	l.Cost = money.Cost{Currency: "USD", Since: now.AddDate(0, 0, -3).UTC(), At: now.UTC()}
@@ -62,7 +62,7 @@ func TestCostsOfDaysArePublished(t *testing.T) {
 	require.NoError(t, err)
 	first, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
 		ID: workflows.NodeGroupID(s.spec.ID), TaskQueue: s.queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
-	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, State: state, ContinueAt: 30})
+	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, State: state})
 	require.NoError(t, err)
 	s.work()
 	has := func(when string) {

@@ -94,6 +94,25 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// shortRuns moves the scene to a server of its own, which suggests continue-as-new after a few events. It has to be
+// called before the worker starts.
+func (s *scene) shortRuns() *scene {
+	s.t.Helper()
+	cli, err := workertest.TemporalCLI("../bin")
+	require.NoError(s.t, err)
+	server, err := testsuite.StartDevServer(s.ctx, testsuite.DevServerOptions{
+		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(s.dir, "temporal.db"),
+		ClientOptions: &client.Options{Logger: quiet()}, SearchAttributes: searchAttributes(),
+		ExtraArgs: []string{"--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=25"},
+	})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = server.Stop() })
+	s.temporal = server.Client()
+	s.groups = flow.NewGroups(s.temporal, s.hub, s.queue)
+	require.NoError(s.t, withoutComparison(s.ctx, s.temporal))
+	return s
+}
+
 // withoutComparison pauses the default hub's comparison: what the minute's comparison would repair must be repaired by
 // what a test names. A scene that needs comparisons has a hub of its own, see newHubScene.
 func withoutComparison(ctx context.Context, t client.Client) error {

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -19,16 +18,12 @@ import (
 // go on with the state that it handed over then.
 func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1)
+	s := newScene(t, 1).shortRuns().work()
 	id := workflows.NodeGroupID(s.spec.ID)
-	first, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: s.queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
-	}, workflows.TypeNodeGroup, workflows.EntityInput{Name: s.spec.ID, ContinueAt: 20})
-	require.NoError(t, err)
-	s.work()
+	first := s.run(id)
 	s.grow(1)
 	s.allIn(fleet.Ready, 1)
-	require.Eventually(t, func() bool { return s.run(id) != first.GetRunID() }, waitLimit, waitTick, "it continues as new")
+	require.Eventually(t, func() bool { return s.run(id) != first }, waitLimit, waitTick, "it continues as new")
 	s.grow(1)
 	is := s.allIn(fleet.Ready, 2)
 
@@ -42,8 +37,8 @@ func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 		return quiet > 20
 	}, waitLimit, waitTick)
 
-	last := s.lastTask(id, first.GetRunID(), nil)
-	s.resetTo(id, first.GetRunID(), last, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
+	last := s.lastTask(id, first, nil)
+	s.resetTo(id, first, last, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 	kept := s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > is.Epoch })
 	require.Equal(t, 2, kept.Target)
 }

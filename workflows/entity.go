@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -25,8 +24,6 @@ type EntityInput struct {
 	Rules int `json:"rules"`
 	// State is what the run before had, see fleet.Encode; nil: recover from what exists.
 	State []byte `json:"state,omitempty"`
-	// ContinueAt is the history length at which it continues as new; 0 means the default.
-	ContinueAt int `json:"continueAt,omitempty"`
 }
 
 // NewEntity is the input of an entity that recovers from what exists.
@@ -82,7 +79,8 @@ const (
 	batches    = 2
 )
 
-// continueAt is the history length at which entities continue as new by default; the server suggests it at 4,096.
+// continueAt is the history length at which entities continue as new, unless the server suggests it earlier. By default
+// the server suggests it at 4,096 events.
 const continueAt = 2000
 
 // newEntity has to be the first statement of its workflow, see executor.
@@ -156,9 +154,8 @@ func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
 // full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
 // the one that began it, so that no build has to replay for long what others have decided.
 func (e *entity) full() bool {
-	limit := cmp.Or(max(e.in.ContinueAt, 0), continueAt)
 	info := workflow.GetInfo(e.ctx)
-	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > limit ||
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt ||
 		e.begun.Build != build(e.ctx) && e.begun.Build != executor(e.ctx).Build
 }
 
@@ -189,7 +186,7 @@ func (e *entity) hand() error {
 // continueAsNew begins the next run; without a state it recovers from what exists.
 func (e *entity) continueAsNew(state []byte) error {
 	in := NewEntity(e.in.Name)
-	in.State, in.ContinueAt = state, e.in.ContinueAt
+	in.State = state
 	return workflow.NewContinueAsNewError(e.ctx, workflow.GetInfo(e.ctx).WorkflowType.Name, in)
 }
 

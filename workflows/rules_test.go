@@ -20,11 +20,11 @@ func TestContinueAsNewRaisesTheRules(t *testing.T) {
 	env.SetContinueAsNewSuggested(true)
 	env.RegisterActivityWithOptions(func(context.Context, activities.Task) ([]fleet.Result, error) { return nil, nil },
 		sdkactivity.RegisterOptions{Name: activities.NameLook})
-	env.ExecuteWorkflow(Provider, EntityInput{Name: "milan", Rules: CurrentRules - 1, ContinueAt: 7})
+	env.ExecuteWorkflow(Provider, EntityInput{Name: "milan", Rules: CurrentRules - 1})
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, env.GetWorkflowError(), &next)
 	var in EntityInput
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
-	require.Equal(t, EntityInput{Name: "milan", Rules: CurrentRules, State: in.State, ContinueAt: 7}, in)
+	require.Equal(t, EntityInput{Name: "milan", Rules: CurrentRules, State: in.State}, in)
 	require.NotEmpty(t, in.State)
 }
