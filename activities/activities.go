@@ -20,12 +20,12 @@ import (
 // Names under which the activities are registered. They are in histories: never rename one.
 const (
 	NameDeliver       = "Deliver"
-	NameLook          = "Look"
+	NameInspect       = "Inspect"
 	NameCompare       = "Compare"
 	NameObserve       = "Observe"
 	NameWitness       = "Witness"
 	NameSweep         = "Sweep"
-	NameTell          = "Tell"
+	NameReport        = "Report"
 	NameDiscover      = "Discover"
 	NameSelect        = "Select"
 	NameEstablish     = "Establish"
@@ -104,8 +104,8 @@ type Activities struct {
 	Probe func(ctx context.Context) error
 	// Conditions hears of what is wrong with providers; nil means nobody does.
 	Conditions *Conditions
-	// Notices shows people in the cluster what steps do; nil shows nobody.
-	Notices Notices
+	// Events records what steps do as Kubernetes Events; nil records nothing.
+	Events EventRecorder
 	// Now is the worker's clock; nil means time.Now.
 	Now func() time.Time
 

@@ -148,9 +148,9 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 	offered := *out.Offer
 	out.Offer.Hourly = choice.Price(in.Spec, offered)
 	view := in.View.Chosen(*out.Offer)
-	view.Why = decision.Verdicts[0].Reason
+	view.Reason = decision.Assessments[0].Reason
 	at := fleet.Attempt{Group: in.Spec.ID, Instance: view.Instance, Number: view.Attempt}
-	err := a.Tell(ctx, TellInput{
+	err := a.Report(ctx, ReportInput{
 		Group: in.Spec.ID, View: &view, Provider: out.Offer.Provider,
 		Holds: []fleet.HoldRequest{acquire(at, in.Spec, &offered)},
 	})
@@ -163,7 +163,7 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 
 func nothingFits(in SelectInput, d choice.Decision) string {
 	var why []string
-	for _, v := range d.Verdicts {
+	for _, v := range d.Assessments {
 		why = append(why, fmt.Sprintf("%s: %s", v.Provider, v.Reason))
 	}
 	why = append(why, in.Found.Problems...)

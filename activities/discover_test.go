@@ -72,7 +72,7 @@ func TestSelectTellsViewAndAcquire(t *testing.T) {
 	require.Nil(t, out.Failure)
 	require.Equal(t, []fleet.View{{
 		Instance: "a-t0-1", Phase: fleet.Peering, Sequence: 2, Attempt: 1,
-		Offer: &fleet.Offer{Name: "m", Provider: "milan", Hourly: 0.5}, Why: "fits at price 0.5 USD",
+		Offer: &fleet.Offer{Name: "m", Provider: "milan", Hourly: 0.5}, Reason: "fits at price 0.5 USD",
 	}}, m.views)
 	require.InDelta(t, 0.5, out.Offer.Hourly, 0)
 	require.Len(t, m.holds, 1)

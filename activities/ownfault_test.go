@@ -67,7 +67,7 @@ func TestTheClockStandsForOwnFaults(t *testing.T) {
 				require.Equal(t, c.stands == "", app.NonRetryable(), app.Message())
 				if c.stands != "" {
 					require.Equal(t, activities.Beat{Stage: "slice-auth", Message: "asked milan", Spent: 5 * time.Second,
-						At: clock.now(), Stands: c.stands}, b.last)
+						At: clock.now(), PausedBecause: c.stands}, b.last)
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestTheClockStandsForOwnFaults(t *testing.T) {
 // A clock that stands does so between two runs too, and goes on with the first run that this cluster is well in.
 func TestAClockGoesOnAfterAnOwnFault(t *testing.T) {
 	before := activities.Beat{Stage: "slice-auth", Spent: 5 * time.Second, At: noon.Add(-8 * time.Second),
-		Stands: "this cluster's API server does not answer"}
+		PausedBecause: "this cluster's API server does not answer"}
 	clock, b := &wall{at: noon}, &beats{before: &before}
 	w := &world{verb: fails(backend.ErrUnreachable), after: func() { clock.pass(3 * time.Second) }}
 	require.Error(t, establish(t, &activities.Activities{Backend: w, Catalog: offering{}, Now: clock.now}, time.Minute, b))
@@ -100,7 +100,7 @@ func TestJoinsClockStandsWithinARun(t *testing.T) {
 			b.mu.Lock()
 			beat := b.last
 			b.mu.Unlock()
-			require.Equal(t, "this cluster's API server does not answer", beat.Stands)
+			require.Equal(t, "this cluster's API server does not answer", beat.PausedBecause)
 			require.InDelta(t, 30, beat.Spent.Seconds(), 4)
 			w.breaks(nil)
 			return hangs(ctx)
@@ -115,7 +115,7 @@ func TestJoinsClockStandsWithinARun(t *testing.T) {
 		require.ErrorAs(t, err, &app)
 		require.False(t, app.NonRetryable(), "what is left of the budget is the next run's: %v", err)
 		require.InDelta(t, (budget - outage).Seconds(), b.last.Spent.Seconds(), 8)
-		require.Empty(t, b.last.Stands)
+		require.Empty(t, b.last.PausedBecause)
 	})
 }
 
@@ -149,7 +149,7 @@ func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
 		Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}}}
 	for minutes := range 33 {
 		require.Error(t, establish(t, a, time.Hour, b))
-		require.Equal(t, minutes < 30, b.last.Stands != "", "after %d minutes", minutes)
+		require.Equal(t, minutes < 30, b.last.PausedBecause != "", "after %d minutes", minutes)
 		clock.pass(time.Minute)
 		last := b.last
 		b.before = &last
@@ -174,7 +174,7 @@ func TestTheHalfHourIsOneOfLooksInARow(t *testing.T) {
 			look := func() string {
 				b := &beats{}
 				require.Error(t, establish(t, a, time.Hour, b))
-				return b.last.Stands
+				return b.last.PausedBecause
 			}
 			for range 2 {
 				for minutes := range 30 {
@@ -210,7 +210,7 @@ func TestAFaultIsLookedForOnce(t *testing.T) {
 		clock.pass(c.pass)
 		b := &beats{}
 		require.Error(t, establish(t, a, time.Minute, b))
-		require.Equal(t, "no provider answers this cluster", b.last.Stands)
+		require.Equal(t, "no provider answers this cluster", b.last.PausedBecause)
 		require.Equal(t, c.want, w.times)
 	}
 }
@@ -221,11 +221,11 @@ func TestAWorkingStepAsksOthersOnlyWhenItsProviderWasSilent(t *testing.T) {
 	const isolated = "no provider answers this cluster"
 	for _, stood := range []string{"", isolated} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &beats{before: &activities.Beat{Stage: "slice-auth", At: time.Now(), Stands: stood}}
+			b := &beats{before: &activities.Beat{Stage: "slice-auth", At: time.Now(), PausedBecause: stood}}
 			a := &activities.Activities{Messages: &messages{}, Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}},
 				Backend: &world{verb: func(ctx context.Context) error { wait(ctx, 8*time.Second); return errors.New("not yet") }}}
 			require.Error(t, ended(t, a.Join, joining(), b.env))
-			require.Equal(t, stood, b.last.Stands)
+			require.Equal(t, stood, b.last.PausedBecause)
 		})
 	}
 }

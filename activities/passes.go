@@ -31,8 +31,8 @@ type Beat struct {
 	// Network is how much of Spent went into stages of the network.
 	Network time.Duration `json:"network,omitempty"`
 	At      time.Time     `json:"at"`
-	// Stands is why the clock stands now, in words; "" while it goes on.
-	Stands string `json:"stands,omitempty"`
+	// PausedBecause is why the clock is paused now, in words; "" while it runs.
+	PausedBecause string `json:"pausedBecause,omitempty"`
 }
 
 // maxBeat bounds a beat's message, in characters.
@@ -133,7 +133,7 @@ func (c *clock) judge(ctx context.Context, silent bool) {
 	c.judging.Lock()
 	defer c.judging.Unlock()
 	c.mu.Lock()
-	silent = silent || c.beat.Stands == standsIsolated
+	silent = silent || c.beat.PausedBecause == standsIsolated
 	c.mu.Unlock()
 	why := c.fault(ctx, silent)
 	c.mu.Lock()
@@ -145,7 +145,7 @@ func (c *clock) judge(ctx context.Context, silent bool) {
 	if why != "" {
 		c.beat.Spent, c.beat.Network = c.well.Spent, c.well.Network
 	}
-	c.beat.Stands, c.well = why, c.beat
+	c.beat.PausedBecause, c.well = why, c.beat
 }
 
 func (c *clock) run(parent context.Context, most time.Duration) {
@@ -186,7 +186,7 @@ func (c *clock) left(most time.Duration) time.Duration {
 // goOn lets the clock go on, unless it stands, in the stage that it is in.
 func (b *Beat) goOn(now time.Time) {
 	gone := min(max(now.Sub(b.At), 0), maxGap)
-	if b.Stands != "" {
+	if b.PausedBecause != "" {
 		gone = 0
 	}
 	b.Spent += gone
@@ -236,7 +236,7 @@ func (c *clock) spentOn() (without, network time.Duration) {
 // over reports whether so much has been spent; not while the clock stands.
 func (c *clock) over(budget time.Duration) bool {
 	c.mu.Lock()
-	stands := c.beat.Stands != ""
+	stands := c.beat.PausedBecause != ""
 	c.mu.Unlock()
 	return !stands && c.spent() >= budget
 }

@@ -416,7 +416,7 @@ func TestAReturnsClock(t *testing.T) {
 		a := &activities.Activities{Backend: &world{verb: hangs, err: errors.New("connection refused")}}
 		require.Error(t, ended(t, a.Return, activities.ReturnInput{Attempt: attempt("a-t0-1")}, b.env))
 		require.Equal(t, 4*time.Second, b.last.Spent)
-		require.Empty(t, b.last.Stands)
+		require.Empty(t, b.last.PausedBecause)
 	})
 }
 
@@ -431,7 +431,7 @@ func TestAStepWhoseEndIsNotTold(t *testing.T) {
 		"RemovePeering": func(a *activities.Activities) (any, any) { return a.RemovePeering, peer },
 	} {
 		shown := &board{}
-		do, arg := call(&activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: running(), Notices: shown,
+		do, arg := call(&activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: running(), Events: shown,
 			Messages: &messages{fails: map[string]error{"milan": errors.New("no answer"), "a": errors.New("no answer")}}})
 		require.ErrorContains(t, ended(t, do, arg), "no answer", name)
 		for _, line := range shown.all() {

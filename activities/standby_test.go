@@ -23,7 +23,7 @@ func TestLookForStandbys(t *testing.T) {
 	q := fleet.StandbyQuestion{Spec: spec, Held: []fleet.Standby{{Provider: "milan", Key: key}}}
 	q.Spec.Standby = 2
 	task := activities.Task{ID: 7, Kind: fleet.CommandStandby, Group: "a", Standby: &q}
-	look := func() ([]fleet.Result, error) { return run[[]fleet.Result](t, a.Look, task) }
+	look := func() ([]fleet.Result, error) { return run[[]fleet.Result](t, a.Inspect, task) }
 	out, err := look()
 	require.NoError(t, err)
 	rows := out[0].Standby
@@ -77,7 +77,7 @@ func TestLookForStandbysWithoutAList(t *testing.T) {
 			q := fleet.StandbyQuestion{Spec: spec, Held: c.held}
 			q.Spec.Standby = 1
 			out, err := run[[]fleet.Result](t,
-				(&activities.Activities{Entities: e, Backend: &world{err: c.lists}, Catalog: c.catalog}).Look,
+				(&activities.Activities{Entities: e, Backend: &world{err: c.lists}, Catalog: c.catalog}).Inspect,
 				activities.Task{Kind: fleet.CommandStandby, Group: "a", Standby: &q})
 			if c.says != "" {
 				require.ErrorContains(t, err, c.says)

@@ -59,14 +59,14 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	if err != nil {
 		return err
 	}
-	tell := TellInput{Provider: in.Attempt.Provider.ID, Holds: []fleet.HoldRequest{
+	tell := ReportInput{Provider: in.Attempt.Provider.ID, Holds: []fleet.HoldRequest{
 		{Kind: fleet.HoldRelease, Key: in.Attempt.ObjectName()},
 	}}
 	if in.View != nil {
 		released := in.View.Returned()
 		tell.Group, tell.View = in.Attempt.Group, &released
 	}
-	if err := a.Tell(ctx, tell); err != nil {
+	if err := a.Report(ctx, tell); err != nil {
 		return err
 	}
 	reason := ReasonReleased
@@ -106,7 +106,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	if err != nil {
 		return err
 	}
-	err = a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run,
+	err = a.Report(ctx, ReportInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run,
 		Event: fleet.PeeringDone}})
 	if err == nil {
 		a.show(ReasonPeeringEstablished, "", "peering with provider %s is established", in.Provider.ID)
@@ -149,7 +149,7 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 	if err != nil {
 		return err
 	}
-	err = a.Tell(ctx, TellInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event,
+	err = a.Report(ctx, ReportInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event,
 		Refusing: refusing}})
 	if err == nil && event == fleet.PeeringDone && refusing == nil {
 		a.show(ReasonPeeringRemoved, "", "peering with provider %s is removed, or was not ours", in.Provider.ID)

@@ -51,10 +51,10 @@ func (s *slowly) begins(t *testing.T, end <-chan error) {
 func TestListsHeartbeat(t *testing.T) {
 	for name, call := range map[string]func(*activities.Activities) (any, any){
 		"group": func(a *activities.Activities) (any, any) {
-			return a.Look, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
+			return a.Inspect, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
 		},
 		"provider": func(a *activities.Activities) (any, any) {
-			return a.Look, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
+			return a.Inspect, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 		},
 		"comparison": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
@@ -107,8 +107,8 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 			return a.Return, activities.ReturnInput{Attempt: at}
 		},
 		"RemovePeering": func(a *activities.Activities) (any, any) { return a.RemovePeering, peer },
-		"Look": func(a *activities.Activities) (any, any) {
-			return a.Look, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
+		"Inspect": func(a *activities.Activities) (any, any) {
+			return a.Inspect, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
 		},
 		"Compare": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {

@@ -63,7 +63,7 @@ func (a *Activities) remove(ctx context.Context, sweeper backend.Leftovers, offe
 		}
 		if peering != nil {
 			n := slices.IndexFunc(offers, func(o fleet.Offer) bool { return o.Provider == p.ID })
-			request := fleet.HoldRequest{Kind: fleet.HoldLeft, Offer: &offers[n]}
+			request := fleet.HoldRequest{Kind: fleet.HoldLeftover, Offer: &offers[n]}
 			done(*peering, a.Messages.Holds(bounded, p.ID, request))
 		}
 	})
@@ -115,12 +115,12 @@ func (a *Activities) removed(ctx context.Context, sweep *comparison.Sweep, o fle
 	logger := activity.GetLogger(ctx)
 	if err != nil {
 		logger.Warn("what is left on a provider cannot be removed; the next sweep tries again", "provider",
-			o.Attempt.Provider.ID, "what", o.What, "error", err)
+			o.Attempt.Provider.ID, "what", o.Object, "error", err)
 		return
 	}
-	logger.Info("what was left on a provider is being removed", "provider", o.Attempt.Provider.ID, "what", o.What)
+	logger.Info("what was left on a provider is being removed", "provider", o.Attempt.Provider.ID, "what", o.Object)
 	a.show(ReasonLeftoverRemoved, "", "provider %s: %s had no counterpart here for ten minutes", o.Attempt.Provider.ID,
-		o.What)
+		o.Object)
 	if !o.OfPeering() { // a peering's entity may be busy: it is told again until nothing is left
 		sweep.Forget(o)
 	}

@@ -44,7 +44,7 @@ func (l *leaving) RemoveLeftover(_ context.Context, o fleet.Orphan) error {
 
 func orphan(provider, uid string, at fleet.Attempt) fleet.Orphan {
 	at.Provider = fleet.Provider{ID: provider}
-	return fleet.Orphan{Attempt: at, UID: uid, What: uid}
+	return fleet.Orphan{Attempt: at, UID: uid, Object: uid}
 }
 
 // sweeps are three sweeps, five minutes apart, over milan, which is offered and peered, and rome, which is offered.
@@ -52,7 +52,7 @@ func sweeps(t *testing.T, l *leaving, m *messages) (sweep comparison.Sweep, err 
 	t.Helper()
 	l.peers, l.found = []fleet.Provider{{ID: "milan"}}, []fleet.Found{whole(attempt("a-t0-9"))}
 	a := &activities.Activities{
-		Backend: l, Messages: m, Notices: &l.shown,
+		Backend: l, Messages: m, Events: &l.shown,
 		Catalog:  offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
 		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}}},
 	}
@@ -78,7 +78,7 @@ func TestSweep(t *testing.T) {
 	require.ElementsMatch(t, []string{"LeftoverRemoved : provider milan: slice had no counterpart here for ten minutes",
 		"LeftoverRemoved : provider rome: tenant had no counterpart here for ten minutes"}, l.shown.all())
 	require.Len(t, m.holds, 1)
-	require.Equal(t, fleet.HoldLeft, m.holds[0].Kind)
+	require.Equal(t, fleet.HoldLeftover, m.holds[0].Kind)
 	require.Equal(t, "rome", m.holds[0].Offer.Provider)
 	require.Len(t, sweep.Orphans, 2, "milan's peering waits for the slice, rome's until it is gone")
 	require.Equal(t, "later", sweep.Orphans[0].UID)

@@ -95,7 +95,7 @@ type DriverName struct {
 // Delivers reports whether a command is one of those that Deliver executes, many at once.
 func Delivers(kind fleet.CommandKind) bool {
 	switch kind {
-	case fleet.CommandCheck, fleet.CommandObserve, fleet.CommandRecover, fleet.CommandAsk, fleet.CommandStandby:
+	case fleet.CommandDescribe, fleet.CommandInspect, fleet.CommandRecover, fleet.CommandRefusal, fleet.CommandStandby:
 		return false
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandAnswer, fleet.CommandPeering,
 		fleet.CommandUnpeering, fleet.CommandCancel, fleet.CommandHold:
@@ -145,7 +145,7 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	case t.Start != nil:
 		var already bool
 		if already, err = a.startInTurn(ctx, turn, *t.Start); already {
-			r.Outcome = fleet.OutcomeAlready
+			r.Outcome = fleet.OutcomeAlreadyStarted
 		}
 	case t.Signal != nil:
 		if err = a.Workflows.Signal(ctx, *t.Signal); errors.Is(err, fleet.ErrNotRunning) {
@@ -174,7 +174,7 @@ func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bo
 	return a.start(ctx, s)
 }
 
-// start starts a workflow. A peering that no worker may continue is replaced; drivers are by Look, which sees what they
+// start starts a workflow. A peering that no worker may continue is replaced; drivers are by Inspect, which sees what they
 // leave.
 func (a *Activities) start(ctx context.Context, s Start) (already bool, err error) {
 	already, err = a.Workflows.Start(ctx, s)
@@ -197,9 +197,9 @@ func (a *Activities) closed(ctx context.Context, id string) (fleet.Outcome, erro
 	case s.Running: // it was started since
 		return fleet.OutcomeFailed, nil
 	case s.Completed:
-		return fleet.OutcomeClosed, nil
+		return fleet.OutcomeCompleted, nil
 	default:
-		return fleet.OutcomeGone, nil
+		return fleet.OutcomeNotRunning, nil
 	}
 }
 

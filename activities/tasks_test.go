@@ -33,9 +33,9 @@ func TestDeliverAnswersPerTarget(t *testing.T) {
 		task activities.Task
 		want fleet.Outcome
 	}{
-		{start("new"), fleet.OutcomeDone}, {start("runs"), fleet.OutcomeAlready}, {start("complete"), fleet.OutcomeAlready},
+		{start("new"), fleet.OutcomeDone}, {start("runs"), fleet.OutcomeAlreadyStarted}, {start("complete"), fleet.OutcomeAlreadyStarted},
 		{start("broken"), fleet.OutcomeFailed},
-		{signal("runs"), fleet.OutcomeDone}, {signal("failed"), fleet.OutcomeGone}, {signal("complete"), fleet.OutcomeClosed},
+		{signal("runs"), fleet.OutcomeDone}, {signal("failed"), fleet.OutcomeNotRunning}, {signal("complete"), fleet.OutcomeCompleted},
 		{signal("broken"), fleet.OutcomeFailed},
 		{cancel("runs"), fleet.OutcomeDone}, {cancel("failed"), fleet.OutcomeDone}, {cancel("broken"), fleet.OutcomeFailed},
 	}
@@ -177,7 +177,7 @@ func TestPayloads(t *testing.T) {
 		{Kind: fleet.CommandUndo}}))
 	require.Equal(t, "start", activities.Summary([]activities.Task{{Kind: fleet.CommandStart}}))
 	require.True(t, activities.Delivers(fleet.CommandUndo))
-	require.False(t, activities.Delivers(fleet.CommandCheck))
+	require.False(t, activities.Delivers(fleet.CommandDescribe))
 }
 
 // A peering that no worker may continue is begun anew; one that runs is left alone.
@@ -192,7 +192,7 @@ func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: f}).Deliver, batch)
 	require.NoError(t, err)
 	require.Equal(t, fleet.OutcomeDone, results[0].Outcome)
-	require.Equal(t, fleet.OutcomeAlready, results[1].Outcome)
+	require.Equal(t, fleet.OutcomeAlreadyStarted, results[1].Outcome)
 	require.Contains(t, f.calls, "terminate peering/milan")
 	require.NotContains(t, f.calls, "terminate peering/rome")
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/notices"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 )
 
 // showsEvents: with the worker's rights a real API server takes Events about the market's ConfigMap, counts up what
@@ -22,14 +22,14 @@ func showsEvents(t *testing.T, c *cluster, account string) {
 	mayAll(t, c, account, map[string][]string{"writer": {namespace}, "events": {metav1.NamespaceDefault}})
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
-	client, err := notices.NewClient(config)
+	client, err := events.NewClient(config)
 	require.NoError(t, err)
-	shown := notices.New(t.Context(), client, types.NamespacedName{Namespace: namespace, Name: marketName})
-	failed := activities.Notice{Reason: activities.ReasonPeeringFailed, Message: "Unreachable: provider milan"}
-	ready := activities.Notice{Reason: activities.ReasonNodeReady, Node: "std-e-1-1", Message: "instance std-e-1 is Ready"}
+	shown := events.New(t.Context(), client, types.NamespacedName{Namespace: namespace, Name: marketName})
+	failed := activities.Event{Reason: activities.ReasonPeeringFailed, Message: "Unreachable: provider milan"}
+	ready := activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-1-1", Message: "instance std-e-1 is Ready"}
 	for range 2 {
-		shown.Show(failed)
-		shown.Show(ready)
+		shown.Record(failed)
+		shown.Record(ready)
 	}
 	about := func(in, kind, name string) func() (corev1.Event, error) {
 		return func() (corev1.Event, error) {
@@ -41,7 +41,7 @@ func showsEvents(t *testing.T, c *cluster, account string) {
 			return found.Items[0], nil
 		}
 	}
-	until := func(n activities.Notice, kind string, count int32, find func() (corev1.Event, error)) {
+	until := func(n activities.Event, kind string, count int32, find func() (corev1.Event, error)) {
 		testkit.Until(t, 2*time.Minute, "Event about the "+kind, func() error {
 			e, err := find()
 			if err == nil && (e.Count != count || e.Reason != string(n.Reason) || e.Message != n.Message) {

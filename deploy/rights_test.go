@@ -82,7 +82,7 @@ var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "writer", verb: "update", resource: "coordination.k8s.io/leases", name: marketName},
 }}
 
-// needsOfEvents is what client-go's recorder does for worker/notices.
+// needsOfEvents is what client-go's recorder does for worker/events.
 var needsOfEvents = map[string][]right{
 	"about a node":     on("events", "create", "/events"),
 	"about the market": and(on("writer", "create", "/events"), on("writer", "patch", "/events")),

@@ -10,13 +10,13 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/notices"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 )
 
 // events waits until the consumer has our Events of these reasons about the Node, once each, and logs them.
 func (r *run) events(ctx context.Context, node string, reasons ...activities.Reason) {
 	r.t.Helper()
-	selector := "involvedObject.kind=Node,involvedObject.name=" + node + ",source=" + notices.Component
+	selector := "involvedObject.kind=Node,involvedObject.name=" + node + ",source=" + events.Component
 	r.until(ctx, "events of the node", time.Minute, func(ctx context.Context) error {
 		found, err := r.s.consumer.kube.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
 			metav1.ListOptions{FieldSelector: selector})

@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, results, len(conformance.Rules()))
 			for _, r := range results {
-				require.Equal(t, conformance.Passed, r.Verdict, "%s: %s: %s", r.ID, r.Demands, r.Seen)
+				require.Equal(t, conformance.Passed, r.Outcome, "%s: %s: %s", r.ID, r.Demands, r.Seen)
 			}
 		})
 	}

@@ -96,7 +96,7 @@ func (f *fakeGroups) broken(group string) error {
 	return f.failing[group]
 }
 
-func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
 	seen fleet.Position) (fleet.Position, error) {
 	var slow time.Duration
 	f.set(func(f *fakeGroups) { f.calls["configure"]++; slow = f.slow })

@@ -7,18 +7,18 @@ import (
 )
 
 // notice is what there is to say of the terms to those who look at the group, not at this server.
-func (t *terms) notice() fleet.Notice {
+func (t *terms) notice() fleet.GroupNotice {
 	switch {
 	case t.kept != "":
-		return fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: t.kept}
+		return fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: t.kept}
 	case t.next != nil:
-		return fleet.Notice{Name: fleet.BlockRetired,
+		return fleet.GroupNotice{Name: fleet.BlockRetired,
 			Message: "its template changed: it only shrinks, and begins anew with the new one when it is empty"}
 	case t.retired:
-		return fleet.Notice{Name: fleet.BlockRetired,
+		return fleet.GroupNotice{Name: fleet.BlockRetired,
 			Message: "it is no longer in the config: it only shrinks, and ends when it is empty"}
 	}
-	return fleet.Notice{}
+	return fleet.GroupNotice{}
 }
 
 // notify brings a group whose spec is in force the notice, which status shows. It waits for no mutation and fails

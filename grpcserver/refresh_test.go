@@ -218,7 +218,7 @@ type configured struct {
 	read func(fleet.Snapshot) (fleet.Snapshot, error)
 }
 
-func (c *configured) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+func (c *configured) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
 	seen fleet.Position) (fleet.Position, error) {
 	at, err := c.fakeGroups.Configure(ctx, spec, notice, seen)
 	c.done.Store(err == nil && c.read != nil)

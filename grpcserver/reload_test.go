@@ -202,7 +202,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 			require.Equal(t, []string{"cpu"}, slices.Collect(maps.Keys(kept(s))))
 			require.Contains(t, kept(s)["cpu"], name+" changed, but")
 			require.Contains(t, kept(s)["cpu"], "give the changed group a new id")
-			require.Equal(t, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: kept(s)["cpu"]},
+			require.Equal(t, fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: kept(s)["cpu"]},
 				f.published("cpu").Notice, "status tells it")
 			require.Equal(t, idle.Hash(), f.published("idle").SpecHash, "nobody has ever seen one of its nodes")
 

@@ -27,7 +27,7 @@ func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*flee
 			s.Spending = s.Spending.UpTo(e.PriceCap)
 			d := choice.Choose(s, market.Market{Offers: offers}.Candidates(), nil, choice.Rank{}, time.Now())
 			if e.Phase = fleet.Failed; d.Chosen != "" {
-				e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen, Hourly: d.Verdicts[0].Price}
+				e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen, Hourly: d.Assessments[0].Price}
 			}
 		}
 		l.Step(fleet.GroupInput{}, time.Now())

@@ -229,7 +229,7 @@ func TestGroupThatRecoversIsServedAsItWas(t *testing.T) {
 		f.set(func(f *fakeGroups) {
 			l := fleet.NewLedger("cpu", time.Now())
 			l.Commands.Drop(func(fleet.Command) bool { return true })
-			l.Commands.Add(fleet.Command{Kind: fleet.CommandObserve}) // its list takes long
+			l.Commands.Add(fleet.Command{Kind: fleet.CommandInspect}) // its list takes long
 			f.groups["cpu"].ledger = l
 			f.groups["cpu"].snap = l.Snapshot(time.Now())
 		})

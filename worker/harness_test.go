@@ -252,7 +252,7 @@ func (s *scene) start(o worker.Options) (stop func()) {
 
 func (s *scene) configure() fleet.Snapshot {
 	s.t.Helper()
-	at, err := s.groups.Configure(s.ctx, s.spec, fleet.Notice{}, fleet.Position{})
+	at, err := s.groups.Configure(s.ctx, s.spec, fleet.GroupNotice{}, fleet.Position{})
 	return s.shows(at, err)
 }
 

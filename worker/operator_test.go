@@ -120,7 +120,7 @@ func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
 	groups := flow.NewGroups(s.temporal, "elsewhere", s.queue)
 	ctx, cancel := context.WithTimeout(s.ctx, 3*time.Second)
 	defer cancel()
-	_, err := groups.Configure(ctx, s.spec, fleet.Notice{}, fleet.Position{})
+	_, err := groups.Configure(ctx, s.spec, fleet.GroupNotice{}, fleet.Position{})
 	require.Error(t, err)
 	_, err = groups.Snapshot(s.ctx, s.spec.ID)
 	require.ErrorIs(t, err, fleet.ErrUnavailable)

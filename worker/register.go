@@ -13,11 +13,11 @@ import (
 func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
 	act := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
-			activities.NameDeliver: a.Deliver, activities.NameLook: a.Look, activities.NameCompare: a.Compare,
+			activities.NameDeliver: a.Deliver, activities.NameInspect: a.Inspect, activities.NameCompare: a.Compare,
 			activities.NameObserve: a.Observe, activities.NameWitness: a.Witness, activities.NameSweep: a.Sweep,
 		},
 		workflows.LaneDrivers: {
-			activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameTell: a.Tell,
+			activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameReport: a.Report,
 		},
 		workflows.LaneMaking: {activities.NameEstablish: a.Establish, activities.NameJoin: a.Join},
 		workflows.LaneRemoving: {

@@ -59,8 +59,8 @@ type Options struct {
 	Conditions *activities.Conditions
 	// Differing, if any, counts the Nodes that are not as Cluster Autoscaler was told.
 	Differing *nodewatch.Differing
-	// Notices, if any, shows people in the cluster what steps do.
-	Notices activities.Notices
+	// Events, if any, records what steps do as Kubernetes Events.
+	Events activities.EventRecorder
 
 	onFatal     func(error)   // told once, when the SDK stops the worker for good
 	ensureEvery time.Duration // how often the schedule is made if it is not there; 0 means as often as it begins a round
@@ -93,7 +93,7 @@ func lanes(o Options) []worker.Worker {
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
 		Starting:  semaphore.NewWeighted(starting),
-		Probe:     probe(o.ProbeURL), Conditions: o.Conditions, Notices: o.Notices,
+		Probe:     probe(o.ProbeURL), Conditions: o.Conditions, Events: o.Events,
 	}
 	var all []worker.Worker
 	for _, lane := range workflows.Lanes {
@@ -198,7 +198,7 @@ func Run(parent context.Context, o Options) error {
 		watching.Go(func() { watchVersion(ctx, o.Temporal.WorkerDeploymentClient(), o.Version, logger) })
 	}
 	watching.Go(func() {
-		nodewatch.Run(ctx, nodewatch.Options{Watcher: o.Backend, Logger: logger, Differing: o.Differing, Notices: o.Notices,
+		nodewatch.Run(ctx, nodewatch.Options{Watcher: o.Backend, Logger: logger, Differing: o.Differing, Events: o.Events,
 			Groups: factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}})
 	})
 	<-ctx.Done()

@@ -99,19 +99,19 @@ func (d *driverRun) do(actions []driver.Action) {
 
 // tell delivers what no step tells: a view, an ask, a release. The driver ends only when all is delivered.
 func (d *driverRun) tell(a driver.Action) {
-	in := activities.TellInput{Group: d.Spec.ID, View: a.Tell}
+	in := activities.ReportInput{Group: d.Spec.ID, View: a.Report}
 	switch {
 	case a.Ask:
 		in.Provider, in.Holds = d.Instance.Provider(), []fleet.HoldRequest{activities.Acquire(&d.Instance)}
 	case a.Release != nil:
 		in.Provider = a.Release.Provider.ID
 		in.Holds = []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: a.Release.ObjectName()}}
-	case a.Tell == nil:
+	case a.Report == nil:
 		return
 	}
 	d.telling++
 	workflow.Go(d.out, func(ctx workflow.Context) {
-		if err := run(short(ctx, "tell"), activities.NameTell, in, nil); err != nil {
+		if err := run(short(ctx, "tell"), activities.NameReport, in, nil); err != nil {
 			workflow.GetLogger(ctx).Error("tell", "instance", d.Instance.Name, "error", err)
 		}
 		d.telling--

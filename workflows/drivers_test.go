@@ -16,7 +16,7 @@ func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance s
 	l.Step(fleet.GroupInput{}, now)
 	n := -1
 	for i, c := range l.Commands.Open {
-		if c.Kind == fleet.CommandCheck {
+		if c.Kind == fleet.CommandDescribe {
 			n = i
 		}
 	}
@@ -222,7 +222,7 @@ func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
 	d.Instance.Attempt = 2
 	answer := func(attempt int) []driver.Action {
 		key := fleet.ObjectName("standard-x-1", attempt)
-		return d.Step(driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldGranted}}, t0)
+		return d.Step(driver.Event{Answer: &fleet.Answer{Key: key, Provider: "milan", State: fleet.HoldGranted}}, t0)
 	}
 	returned := func(attempt int) {
 		actions := answer(attempt)

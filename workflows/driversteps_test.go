@@ -100,17 +100,17 @@ func stateOf(d *driver.Driver) string {
 func eventsFor(d *driver.Driver) []driver.Event {
 	all := []driver.Event{{}, {Elapsed: true}, {Cancelled: true}, {Reset: true}}
 	for _, o := range []fleet.Order{{Stop: true}, {Deleted: true}, {Lost: true}, {Paused: true}, {Retry: true},
-		{Ask: d.Asks + 1, Attempt: d.Instance.Attempt}} {
+		{Resend: d.Resends + 1, Attempt: d.Instance.Attempt}} {
 		all = append(all, driver.Event{Order: &o})
 	}
 	for attempt := range d.Instance.Attempt + 2 {
 		key := fleet.ObjectName(d.Instance.Name, attempt)
 		for _, state := range []fleet.HoldState{fleet.HoldWaiting, fleet.HoldGranted, fleet.HoldRefused,
 			fleet.HoldReleased} {
-			all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: state}})
+			all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, Provider: "milan", State: state}})
 		}
 		full := fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")
-		all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, From: "milan", State: fleet.HoldRefused,
+		all = append(all, driver.Event{Answer: &fleet.Answer{Key: key, Provider: "milan", State: fleet.HoldRefused,
 			Failure: full}})
 	}
 	if d.Running == fleet.StepNone {

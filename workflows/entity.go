@@ -236,7 +236,7 @@ func (e *entity) execute(now time.Time) {
 			batch = append(batch, t)
 			size += t.Size()
 		} else {
-			e.do(activities.NameLook, t, []activities.Task{t}, list(e.ctx, string(cmd.Kind)+" "+e.in.Name))
+			e.do(activities.NameInspect, t, []activities.Task{t}, list(e.ctx, string(cmd.Kind)+" "+e.in.Name))
 		}
 	}
 	if len(batch) > 0 {

@@ -119,11 +119,11 @@ func TestAttemptBeginsWithNothingAsked(t *testing.T) {
 	d.Step(driver.Event{}, t0)
 	found := driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}}
 	require.Equal(t, fleet.StepSelect, d.Step(found, t0)[0].Run)
-	d.Asks, d.Unanswered, d.FullSince = 4, 2, t0
+	d.Resends, d.Unanswered, d.FullSince = 4, 2, t0
 	d.Step(driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepSelect,
 		Offer: &fleet.Offer{Name: "milan", Provider: "milan"}}}, t0)
 	require.Equal(t, fleet.Peering, d.Instance.Phase)
-	require.Zero(t, d.Asks)
+	require.Zero(t, d.Resends)
 	require.Zero(t, d.Unanswered)
 	require.Zero(t, d.Ahead)
 	require.Nil(t, d.Taken)

@@ -133,16 +133,16 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandOrder:
 		t.Signal = &activities.Signal{ID: inHub(g.ctx, DriverID(cmd.Driver, cmd.Instance)), Name: SignalOrder,
 			Order: cmd.Order}
-	case fleet.CommandCheck:
+	case fleet.CommandDescribe:
 		t.Drivers = g.drivers(cmd)
-	case fleet.CommandObserve:
+	case fleet.CommandInspect:
 		t.Instances = cmd.Instances
 	case fleet.CommandStandby:
 		t.Standby = g.ledger.StandbyQuestion()
 		return t, t.Standby != nil
 	case fleet.CommandRecover, fleet.CommandHold:
 	case fleet.CommandAnswer, fleet.CommandPeering, fleet.CommandUnpeering, fleet.CommandCancel,
-		fleet.CommandAsk:
+		fleet.CommandRefusal:
 		return t, false
 	}
 	return t, true

@@ -41,10 +41,10 @@ func TestEndOfAPeeringIsTold(t *testing.T) {
 				}
 				return c.err
 			}, activity.RegisterOptions{Name: activities.NameEstablish})
-			env.RegisterActivityWithOptions(func(_ context.Context, in activities.TellInput) error {
+			env.RegisterActivityWithOptions(func(_ context.Context, in activities.ReportInput) error {
 				told = append(told, in.Report)
 				return nil
-			}, activity.RegisterOptions{Name: activities.NameTell})
+			}, activity.RegisterOptions{Name: activities.NameReport})
 			env.ExecuteWorkflow(workflows.Peering, fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: 3})
 			require.True(t, env.IsWorkflowCompleted())
 			if c.want == "" {

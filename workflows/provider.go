@@ -76,14 +76,14 @@ func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 		t.Start = p.start(TypeUnpeering, UnpeeringID(p.provider.ID))
 	case fleet.CommandCancel:
 		t.Cancel = inHub(p.ctx, UnpeeringID(p.provider.ID))
-	case fleet.CommandAsk:
+	case fleet.CommandRefusal:
 		offer := p.provider.Offer
 		t.Peer = &fleet.Provider{ID: p.provider.ID, Credentials: offer.Credentials, Network: offer.Network}
 	case fleet.CommandRecover:
 		if p.provider.Phase.Row().Runs != fleet.CommandUnpeering {
 			t.After = inHub(p.ctx, UnpeeringID(p.provider.ID))
 		}
-	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandCheck, fleet.CommandObserve,
+	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandDescribe, fleet.CommandInspect,
 		fleet.CommandHold, fleet.CommandStandby:
 		return t, false
 	}

@@ -19,7 +19,7 @@ func TestContinueAsNewRaisesTheRules(t *testing.T) {
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
 	env.SetContinueAsNewSuggested(true)
 	env.RegisterActivityWithOptions(func(context.Context, activities.Task) ([]fleet.Result, error) { return nil, nil },
-		sdkactivity.RegisterOptions{Name: activities.NameLook})
+		sdkactivity.RegisterOptions{Name: activities.NameInspect})
 	env.ExecuteWorkflow(Provider, EntityInput{Name: "milan", Rules: CurrentRules - 1})
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, env.GetWorkflowError(), &next)

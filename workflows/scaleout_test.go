@@ -46,12 +46,12 @@ const underTest = "standard-e-1"
 // so that a slow machine has chosen before.
 func granted(attempt int) message {
 	return message{time.Duration(attempt) * 5 * time.Minute, workflows.SignalAnswer,
-		fleet.Answer{Key: fleet.ObjectName(underTest, attempt), State: fleet.HoldGranted, From: "milan"}}
+		fleet.Answer{Key: fleet.ObjectName(underTest, attempt), State: fleet.HoldGranted, Provider: "milan"}}
 }
 
 // told runs a scale-out to its end, and returns all that it has told. Without messages its first attempt is granted.
 func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
-	join func(activities.JoinInput) error, messages ...message) []activities.TellInput {
+	join func(activities.JoinInput) error, messages ...message) []activities.ReportInput {
 	t.Helper()
 	all, err := ended(t, choose, join, messages...)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOu
 
 // ended is told, and with which error it ended.
 func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
-	join func(activities.JoinInput) error, messages ...message) (all []activities.TellInput, err error) {
+	join func(activities.JoinInput) error, messages ...message) (all []activities.ReportInput, err error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -81,7 +81,7 @@ func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectO
 			defer mu.Unlock()
 			return join(in)
 		},
-		activities.NameTell: func(_ context.Context, in activities.TellInput) error {
+		activities.NameReport: func(_ context.Context, in activities.ReportInput) error {
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, in)
@@ -125,7 +125,7 @@ func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
 	require.Equal(t, fleet.Failed, last.Phase)
 	require.Equal(t, fleet.CodeNoCapacity, last.Failure.Code)
 	require.Equal(t, "cpu 1 of 2; then nobody else", last.Failure.Message)
-	require.Len(t, last.Left, 1, "what the attempt made is to be undone")
+	require.Len(t, last.Abandoned, 1, "what the attempt made is to be undone")
 }
 
 // An offer that is full now may soon have room: the instance waits for it, and does not fail.
@@ -173,10 +173,10 @@ func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
 	env.RegisterActivityWithOptions(func(context.Context, activities.DiscoverInput) (activities.DiscoverOutput, error) {
 		return activities.DiscoverOutput{}, nil
 	}, activity.RegisterOptions{Name: activities.NameDiscover})
-	env.RegisterActivityWithOptions(func(_ context.Context, in activities.TellInput) error {
+	env.RegisterActivityWithOptions(func(_ context.Context, in activities.ReportInput) error {
 		last = *in.View
 		return nil
-	}, activity.RegisterOptions{Name: activities.NameTell})
+	}, activity.RegisterOptions{Name: activities.NameReport})
 	f := fleet.NewFailure(fleet.CodeInternal, "", "", "list offers: the file is gone")
 	fails := temporal.NewApplicationError(f.Message, string(f.Code), f)
 	tries := env.OnActivity(activities.NameDiscover, mock.Anything, mock.Anything)
@@ -202,13 +202,13 @@ func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
 		return nil
 	}, granted(1), late, granted(2))
 	require.Equal(t, 2, joins)
-	require.Contains(t, all, activities.TellInput{Group: "standard", Provider: "milan",
+	require.Contains(t, all, activities.ReportInput{Group: "standard", Provider: "milan",
 		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: fleet.ObjectName(underTest, 1)}}})
 }
 
 // A provider that has not answered is asked once more when the group says so.
 func TestProviderIsAskedAgain(t *testing.T) {
-	again := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Ask: 1, Attempt: 1}}
+	again := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Resend: 1, Attempt: 1}}
 	all := told(t, always, func(activities.JoinInput) error { return nil }, again, granted(1))
 	require.Len(t, all, 1)
 	require.Equal(t, "milan", all[0].Provider)

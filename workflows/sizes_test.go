@@ -136,7 +136,7 @@ func TestLargestGroupFits(t *testing.T) {
 	l.Cost.Providers = map[string]money.ProviderCost{}
 	for _, id := range ids {
 		l.Cost.Providers[id] = money.ProviderCost{Rate: money.Money(rng.Int64N(1e9)), Nodes: 1,
-			Today: money.Money(rng.Int64N(1e9)), Total: money.Money(rng.Int64N(1e9)), Rest: rng.Int64N(3600)}
+			Today: money.Money(rng.Int64N(1e9)), Total: money.Money(rng.Int64N(1e9)), Remainder: rng.Int64N(3600)}
 	}
 	state, err := fleet.Encode(l)
 	require.NoError(t, err)

@@ -35,13 +35,13 @@ func TestTasksOfAProvider(t *testing.T) {
 	answer := &fleet.Answer{}
 	cancelled := "edge/unpeering/milan"
 	for kind, want := range map[fleet.CommandKind]*activities.Task{
-		fleet.CommandAnswer: {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalAnswer, Answer: answer}},
-		fleet.CommandCancel: {Cancel: cancelled},
-		fleet.CommandAsk:    {Peer: &fleet.Provider{ID: "milan", Credentials: offer.Credentials}},
+		fleet.CommandAnswer:  {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalAnswer, Answer: answer}},
+		fleet.CommandCancel:  {Cancel: cancelled},
+		fleet.CommandRefusal: {Peer: &fleet.Provider{ID: "milan", Credentials: offer.Credentials}},
 		// A removal that is under way ends first, but for the one that this provider runs itself.
 		fleet.CommandRecover: {After: cancelled},
-		fleet.CommandStart:   nil, fleet.CommandUndo: nil, fleet.CommandOrder: nil, fleet.CommandCheck: nil,
-		fleet.CommandObserve: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil,
+		fleet.CommandStart:   nil, fleet.CommandUndo: nil, fleet.CommandOrder: nil, fleet.CommandDescribe: nil,
+		fleet.CommandInspect: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil,
 	} {
 		within(t, "edge/provider/milan", func(ctx workflow.Context) {
 			p := &providerRun{ctx: ctx, provider: provider.New("milan", workflow.Now(ctx))}
@@ -85,7 +85,7 @@ func TestProviderOfNoUseCloses(t *testing.T) {
 	}
 	env.RegisterActivityWithOptions(func(ctx context.Context, task activities.Task) ([]fleet.Result, error) {
 		return done(ctx, task)
-	}, sdkactivity.RegisterOptions{Name: activities.NameLook})
+	}, sdkactivity.RegisterOptions{Name: activities.NameInspect})
 	env.RegisterActivityWithOptions(func(ctx context.Context, batch []activities.Task) ([]fleet.Result, error) {
 		return done(ctx, batch...)
 	}, sdkactivity.RegisterOptions{Name: activities.NameDeliver})
@@ -116,9 +116,9 @@ func TestTasksOfAGroup(t *testing.T) {
 	ledger.Restore()
 	for kind, want := range map[fleet.CommandKind]*activities.Task{
 		fleet.CommandOrder: {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalOrder, Order: order}},
-		fleet.CommandCheck: {Drivers: []activities.DriverName{
+		fleet.CommandDescribe: {Drivers: []activities.DriverName{
 			{Instance: "a-t0-1", WorkflowID: "edge/scale-out/a-t0-1"}}},
-		fleet.CommandObserve: {Instances: []string{"a-t0-1", "a-t0-2", "a-t0-3"}},
+		fleet.CommandInspect: {Instances: []string{"a-t0-1", "a-t0-2", "a-t0-3"}},
 		fleet.CommandUndo: {Start: &activities.Start{Type: TypeUndo, ID: "edge/undo/a-t0-1-2", Queue: "liqo-drivers",
 			Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo a-t0-1-2 on milan", Again: true, Trace: "trace",
 			Attributes: map[string]string{
@@ -127,7 +127,7 @@ func TestTasksOfAGroup(t *testing.T) {
 		fleet.CommandStart:   nil, // of an instance that has another driver by now
 		fleet.CommandStandby: nil, // nothing is asked any longer
 		fleet.CommandAnswer:  nil, fleet.CommandPeering: nil, fleet.CommandUnpeering: nil, fleet.CommandCancel: nil,
-		fleet.CommandAsk: nil,
+		fleet.CommandRefusal: nil,
 	} {
 		within(t, "edge/nodegroup/a", func(ctx workflow.Context) {
 			g := &nodeGroup{ctx: ctx, ledger: ledger}

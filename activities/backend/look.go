@@ -16,20 +16,20 @@ import (
 // Progress receives the stage a verb is waiting for and a sentence about it.
 type Progress func(stage Stage, message string)
 
-// Tell calls it, unless it is nil.
-func (p Progress) Tell(stage Stage, message string) {
+// Report calls it, unless it is nil.
+func (p Progress) Report(stage Stage, message string) {
 	if p != nil {
 		p(stage, message)
 	}
 }
 
-// Look takes the next step towards a stage, if one is due, and reports whether the stage is reached; if not, message
+// Poll takes the next step towards a stage, if one is due, and reports whether the stage is reached; if not, message
 // says what it waits for.
-type Look func(ctx context.Context) (reached bool, message string, err error)
+type Poll func(ctx context.Context) (reached bool, message string, err error)
 
 // Take looks once, in a goroutine of its own, so that progress is still told each second while a request hangs. It
 // returns only after the look has. A panic of the look is raised again here, where the verb's caller can recover it.
-func (look Look) Take(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
+func (look Poll) Take(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
 	err error) {
 	done := make(chan struct{})
 	var fault error
@@ -52,7 +52,7 @@ func (look Look) Take(ctx context.Context, progress Progress, stage Stage, waits
 			}
 			return reached && err == nil, message, err
 		case <-ticks.C:
-			progress.Tell(stage, waits)
+			progress.Report(stage, waits)
 		}
 	}
 }
@@ -60,43 +60,43 @@ func (look Look) Take(ctx context.Context, progress Progress, stage Stage, waits
 // Step is a stage and the way there.
 type Step struct {
 	Stage Stage
-	Look  Look
+	Poll  Poll
 }
 
 // Through takes the steps one after the other, each by until.
-func Through(ctx context.Context, until func(context.Context, Stage, Look) error, steps []Step) error {
+func Through(ctx context.Context, until func(context.Context, Stage, Poll) error, steps []Step) error {
 	for _, step := range steps {
-		if err := until(ctx, step.Stage, step.Look); err != nil {
+		if err := until(ctx, step.Stage, step.Poll); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// maxWords is how much of others' words a Verdict repeats, in characters.
+// maxWords is how much of others' words a KindError repeats, in characters.
 const maxWords = 500
 
-// Verdict is an error of one of the port's kinds, with a message of its own.
-type Verdict struct {
+// KindError is an error of one of the port's kinds, with a message of its own.
+type KindError struct {
 	Kind      error
 	Message   string
 	Forbidden bool // an API server said 403
 }
 
-func (v *Verdict) Error() string { return v.Message + ": " + v.Kind.Error() }
+func (v *KindError) Error() string { return v.Message + ": " + v.Kind.Error() }
 
 // Unwrap makes errors.Is and errors.As see the kind.
-func (v *Verdict) Unwrap() error { return v.Kind }
+func (v *KindError) Unwrap() error { return v.Kind }
 
-// Say makes a Verdict, of bounded length. The kind is one of the sentinels.
-func Say(kind error, format string, args ...any) error {
-	return &Verdict{Kind: kind, Message: shorten.To(fmt.Sprintf(format, args...), maxWords)}
+// Errorf makes a KindError, of bounded length. The kind is one of the sentinels.
+func Errorf(kind error, format string, args ...any) error {
+	return &KindError{Kind: kind, Message: shorten.To(fmt.Sprintf(format, args...), maxWords)}
 }
 
-// Said takes an error apart for a StageError: what it says, of bounded length, and its kind, which of one that is no
-// Verdict is itself.
-func Said(err error) (message string, kind error) {
-	if v := (*Verdict)(nil); errors.As(err, &v) {
+// SplitError takes an error apart for a StageError: what it says, of bounded length, and its kind, which of one that is no
+// KindError is itself.
+func SplitError(err error) (message string, kind error) {
+	if v := (*KindError)(nil); errors.As(err, &v) {
 		return v.Message, v.Kind
 	}
 	return shorten.To(err.Error(), maxWords), err

@@ -21,13 +21,13 @@ type Tenant struct {
 	Condition string // Active, Cordoned or Drained
 }
 
-// Verdict is the answer to a slice: granted as it asked, or denied with a reason.
-type Verdict struct {
+// Decision is the answer to a slice: granted as it requested, or denied with a reason.
+type Decision struct {
 	Granted         bool
 	Reason, Message string
 }
 
-// Reasons of a Verdict.
+// The reasons of a Decision.
 const (
 	reasonGranted  = "ResourceSliceResourcesAccepted" // as Liqo says it
 	reasonFull     = string(fleet.CodeNoCapacity)     // which consumers know
@@ -43,26 +43,26 @@ func (s Slice) Waits() bool {
 }
 
 // Judge answers a slice that waits. What is granted to anybody counts; the slices of w must say so already.
-func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
+func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	if tenant.Condition != tenantActive {
-		return Verdict{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
+		return Decision{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
 	}
 	at := c.first(tenant.ClusterID)
 	if at < 0 {
-		return Verdict{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
+		return Decision{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
 	}
 	if s.unreadable {
-		return Verdict{Reason: reasonInvalid, Message: "what it asks for cannot be read"}
+		return Decision{Reason: reasonInvalid, Message: "what it asks for cannot be read"}
 	}
 	asks := s.Spec.Resources
 	for _, name := range slices.Sorted(maps.Keys(asks)) {
 		if amount := asks[name]; amount.Sign() < 0 {
-			return Verdict{Reason: reasonInvalid, Message: fmt.Sprintf("%s must not be negative", name)}
+			return Decision{Reason: reasonInvalid, Message: fmt.Sprintf("%s must not be negative", name)}
 		}
 	}
 	free := w.Free(Holder{}, c.Reserve)
 	if missing := lacking(free, asks); missing != "" {
-		return Verdict{Reason: reasonFull, Message: "not free here: " + missing}
+		return Decision{Reason: reasonFull, Message: "not free here: " + missing}
 	}
 	left := c.bound(w, c.Offers[at])
 	for _, other := range w.Slices {
@@ -73,9 +73,9 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Verdict {
 	bounded := maps.Clone(asks)
 	maps.DeleteFunc(bounded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(left, name) })
 	if missing := lacking(left, bounded); missing != "" {
-		return Verdict{Reason: reasonFull, Message: "beyond what is offered to " + tenant.ClusterID + ": " + missing}
+		return Decision{Reason: reasonFull, Message: "beyond what is offered to " + tenant.ClusterID + ": " + missing}
 	}
-	return Verdict{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
+	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
 }
 
 // lacking says what of the asks there is not, as "cpu 1 of 2"; "" when there is all.

@@ -186,7 +186,7 @@ func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 }
 
 // write puts the verdict into the slice as it was read: when anybody has changed it since, that is a conflict.
-func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v Verdict, config Config) error {
+func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v Decision, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
 	object := read.DeepCopy()

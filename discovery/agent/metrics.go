@@ -56,7 +56,7 @@ func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
 
 func (m *Metrics) wrote(result string) { m.writes.WithLabelValues(result).Inc() }
 
-func (m *Metrics) answered(v Verdict) { m.answers.WithLabelValues(v.Reason).Inc() }
+func (m *Metrics) answered(v Decision) { m.answers.WithLabelValues(v.Reason).Inc() }
 
 // Measured shows what was measured last: by offer, and by consumer.
 func (m *Metrics) Measured(offered, granted map[string]corev1.ResourceList, largest corev1.ResourceList) {

@@ -19,10 +19,10 @@ type Findings struct {
 // Left is what is ours on a provider and has no counterpart here.
 type Left struct {
 	Provider string    `json:"provider"`
-	What     string    `json:"what"`
+	Object   string    `json:"object"`
 	Since    time.Time `json:"since"`
-	// Kept is why it is not removed.
-	Kept string `json:"kept,omitempty"`
+	// KeptBecause is why it is not removed.
+	KeptBecause string `json:"keptBecause,omitempty"`
 }
 
 // DifferentNode is a Ready Node that is not as Cluster Autoscaler was told by its group's template.
@@ -63,7 +63,7 @@ func (f Findings) cut() Findings {
 		f.Nodes[n].Differs = brief(f.Nodes[n].Differs)
 	}
 	for n := range f.Left {
-		f.Left[n].What = brief(f.Left[n].What)
+		f.Left[n].Object = brief(f.Left[n].Object)
 	}
 	for f.size() > maxFindingsBytes {
 		if left := len(f.Left); left > 0 {

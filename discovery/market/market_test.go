@@ -237,15 +237,15 @@ func TestFindingsArePublished(t *testing.T) {
 
 		many := market.Findings{Nodes: []market.DifferentNode{{Differs: strings.Repeat("é", 400)}}}
 		for n := range 70 {
-			many.Left = append(many.Left, market.Left{Provider: strconv.Itoa(n), What: strings.Repeat("w", 400)})
+			many.Left = append(many.Left, market.Left{Provider: strconv.Itoa(n), Object: strings.Repeat("w", 400)})
 		}
 		w.set(func() { found = many })
 		pass(4 * time.Second)
 		require.Equal(t, 3, w.written())
 		require.Len(t, read().Left, 50)
 		require.Equal(t, 20, read().MoreLeft)
-		require.Equal(t, strings.Repeat("w", 300)+"…", read().Left[9].What)
-		require.Len(t, many.Left[9].What, 400, "the finder's own text stays whole")
+		require.Equal(t, strings.Repeat("w", 300)+"…", read().Left[9].Object)
+		require.Len(t, many.Left[9].Object, 400, "the finder's own text stays whole")
 		require.Equal(t, strings.Repeat("é", 300)+"…", read().Nodes[0].Differs)
 		w.set(func() { found = market.Findings{} })
 		pass(4 * time.Second)
@@ -260,7 +260,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	var many market.Findings
 	for n := range 60 {
 		long := strings.Repeat("l", 3000) + strconv.Itoa(n)
-		many.Left = append(many.Left, market.Left{Provider: long, What: long, Kept: long})
+		many.Left = append(many.Left, market.Left{Provider: long, Object: long, KeptBecause: long})
 	}
 	p.Findings = func() market.Findings { return many }
 	w.runWith(t, p, func(func(time.Duration)) {

@@ -160,11 +160,12 @@ func (s *stack) whole(n int) error {
 	return nil
 }
 
-// empty deletes all and waits until nothing is left, peerings included.
+// empty deletes all and waits until nothing is left, peerings included. A provider whose entity was lost with the
+// database recovers, and then removes nothing for five minutes.
 func (s *stack) empty() {
 	s.t.Helper()
 	s.ca.Wanted = 0
-	s.ca.Until(5*time.Minute, "all is given back", func() error {
+	s.ca.Until(10*time.Minute, "all is given back", func() error {
 		if err := s.ca.Loop(); err != nil {
 			return err
 		}

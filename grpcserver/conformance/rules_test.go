@@ -49,7 +49,7 @@ type breaks func(s *site, ctx context.Context, req any, right grpc.UnaryHandler)
 func TestRightProvider(t *testing.T) {
 	s := &site{memory: newMemory()}
 	for id, r := range s.check(t, "", nil) {
-		require.Equal(t, Passed, r.Verdict, "%s: %s", id, r.Seen)
+		require.Equal(t, Passed, r.Outcome, "%s: %s", id, r.Seen)
 	}
 	require.Len(t, s.counted("cpu"), 1)
 	require.Len(t, s.counted("gpu"), 2)
@@ -70,7 +70,7 @@ func TestEveryRuleHasItsBreak(t *testing.T) {
 					if other == id {
 						want = Failed
 					}
-					require.Equal(t, want, r.Verdict, "%s: %s", other, r.Seen)
+					require.Equal(t, want, r.Outcome, "%s: %s", other, r.Seen)
 				}
 			})
 		}

@@ -9,14 +9,14 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// Verdict is what became of a rule.
-type Verdict string
+// Outcome is the result of one rule.
+type Outcome string
 
-// Verdicts.
+// The outcomes.
 const (
-	Passed  Verdict = "passed"
-	Failed  Verdict = "failed"
-	Skipped Verdict = "skipped" // the provider has nothing to try it on
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped" // the provider has nothing to try it on
 )
 
 // Rule is one thing that CA takes for granted of a provider.
@@ -41,7 +41,7 @@ type Rule struct {
 // Result is what was seen of a rule.
 type Result struct {
 	Rule    `json:",inline"`
-	Verdict Verdict `json:"verdict"`
+	Outcome Outcome `json:"outcome"`
 	// Seen is what the provider did, or why the rule was skipped; "" when there is nothing to say.
 	Seen string `json:"seen,omitempty"`
 }
@@ -101,7 +101,7 @@ func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([
 		if ctx.Err() != nil {
 			return results, errors.Join(fmt.Errorf("ended before all rules were checked: %w", context.Cause(ctx)), err)
 		}
-		results = append(results, Result{Rule: rule, Verdict: seen.verdict, Seen: seen.text})
+		results = append(results, Result{Rule: rule, Outcome: seen.verdict, Seen: seen.text})
 		if err != nil {
 			return results, err
 		}
@@ -143,7 +143,7 @@ func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
 
 // outcome is what a check has seen.
 type outcome struct {
-	verdict Verdict
+	verdict Outcome
 	text    string
 }
 
@@ -166,7 +166,7 @@ func (p *provider) judge(check func()) (seen outcome) {
 func (p *provider) says(format string, args ...any) { p.said = fmt.Sprintf(format, args...) }
 
 // end ends the check that is running, see judge.
-func end(verdict Verdict, format string, args ...any) {
+func end(verdict Outcome, format string, args ...any) {
 	panic(outcome{verdict, fmt.Sprintf(format, args...)})
 }
 

@@ -64,23 +64,23 @@ func (c *Common) Dial(logger *slog.Logger,
 	return t, target, nil
 }
 
-// Ask runs a short command. If Temporal does not answer, it returns the reason immediately.
-func (c *Common) Ask(ctx context.Context, do func(t client.Client) error) error {
-	return c.AskAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
+// Run runs a short command. If Temporal does not answer, it returns the reason immediately.
+func (c *Common) Run(ctx context.Context, do func(t client.Client) error) error {
+	return c.RunAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
 }
 
-// Asks completes a command that asks no more than Temporal.
-func (c *Common) Asks(cmd *cobra.Command,
+// Complete completes a command that needs no more than Temporal.
+func (c *Common) Complete(cmd *cobra.Command,
 	do func(ctx context.Context, t client.Client, out io.Writer, args []string) error) *cobra.Command {
 	cmd.RunE = cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return c.Ask(ctx, func(t client.Client) error { return do(ctx, t, cmd.OutOrStdout(), args) })
+		return c.Run(ctx, func(t client.Client) error { return do(ctx, t, cmd.OutOrStdout(), args) })
 	})
 	c.RegisterHub(cmd)
 	return cmd
 }
 
-// AskAt is Ask for those who want to know whom.
-func (c *Common) AskAt(ctx context.Context, do func(t client.Client, target *Target) error) error {
+// RunAt is Run with the target, for callers that name it.
+func (c *Common) RunAt(ctx context.Context, do func(t client.Client, target *Target) error) error {
 	t, target, err := c.Dial(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

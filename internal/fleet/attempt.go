@@ -117,14 +117,14 @@ type Orphan struct {
 	Attempt Attempt `json:"attempt"`
 	// UID is the slice's, or that of the first thing left of a peering.
 	UID string `json:"uid"`
-	// What it is, for people.
-	What string `json:"what"`
+	// Object names it, for people.
+	Object string `json:"object"`
 	// Foreign: another cluster that goes by this one's id has made it, or it does not say who has. It is never removed.
 	Foreign bool `json:"foreign,omitempty"`
 	// Since is when the first of the sweeps began that have seen it in a row.
 	Since time.Time `json:"since,omitzero"`
-	// Kept is why it is not removed; "" when it was tried.
-	Kept string `json:"kept,omitempty"`
+	// KeptBecause is why it is not removed; "" when it was tried.
+	KeptBecause string `json:"keptBecause,omitempty"`
 }
 
 // OfPeering reports whether it is what is left of a peering.
@@ -133,5 +133,5 @@ func (o Orphan) OfPeering() bool { return o.Attempt.Instance == "" }
 // Compare orders orphans by provider and name, a peering last.
 func (o Orphan) Compare(other Orphan) int {
 	return cmp.Or(cmp.Compare(o.Attempt.Provider.ID, other.Attempt.Provider.ID),
-		map[bool]int{true: 1}[o.OfPeering()]-map[bool]int{true: 1}[other.OfPeering()], cmp.Compare(o.What, other.What))
+		map[bool]int{true: 1}[o.OfPeering()]-map[bool]int{true: 1}[other.OfPeering()], cmp.Compare(o.Object, other.Object))
 }

@@ -14,8 +14,8 @@ import (
 // server takes it back.
 func TestNotice(t *testing.T) {
 	l := ledger(t)
-	notice := fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed"}
-	configure := func(n fleet.Notice, seen fleet.Position) int64 {
+	notice := fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed"}
+	configure := func(n fleet.GroupNotice, seen fleet.Position) int64 {
 		s := *l.Spec
 		require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: &s, Notice: n, Seen: seen}, t0))
 		require.Equal(t, n, l.Snapshot(t0).Notice)
@@ -24,7 +24,7 @@ func TestNotice(t *testing.T) {
 	before := l.Revision
 	require.Equal(t, before+1, configure(notice, fleet.Position{}))
 	require.Equal(t, before+1, configure(notice, fleet.Position{}), "said already")
-	require.Equal(t, []fleet.Notice{notice}, l.Snapshot(t0).Conditions(0, t0))
+	require.Equal(t, []fleet.GroupNotice{notice}, l.Snapshot(t0).Conditions(0, t0))
 
 	behind := fleet.Request{Spec: l.Spec, Seen: fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 9}}
 	require.Error(t, l.Operate(fleet.Configure, behind, t0.Add(time.Hour)))
@@ -33,7 +33,7 @@ func TestNotice(t *testing.T) {
 	l = ledger(t)
 	configure(notice, fleet.Position{})
 	before = l.Revision
-	require.Equal(t, before+1, configure(fleet.Notice{}, fleet.Position{}))
+	require.Equal(t, before+1, configure(fleet.GroupNotice{}, fleet.Position{}))
 }
 
 // What keeps a group from growing is what its own Operate would refuse.

@@ -36,15 +36,15 @@ const (
 	CommandUndo      CommandKind = "undo"      // start undo/<name>-<attempt>
 	CommandOrder     CommandKind = "order"     // tell a driver
 	CommandAnswer    CommandKind = "answer"    // tell the driver of a hold
-	CommandCheck     CommandKind = "check"     // describe drivers, and see what exists of those that are closed
-	CommandObserve   CommandKind = "observe"   // see what exists of instances
+	CommandDescribe  CommandKind = "describe"  // describe drivers, and inspect what exists of the closed ones
+	CommandInspect   CommandKind = "inspect"   // inspect what exists of instances
 	CommandRecover   CommandKind = "recover"   // list everything that exists
 	CommandPeering   CommandKind = "peering"   // start peering/<id>
 	CommandUnpeering CommandKind = "unpeering" // start unpeering/<id>
 	CommandCancel    CommandKind = "cancel"    // cancel unpeering/<id>
 	CommandHold      CommandKind = "hold"      // tell a provider of a standby's hold
 	CommandStandby   CommandKind = "standby"   // look which providers to keep peered
-	CommandAsk       CommandKind = "ask"       // ask a provider whether it still refuses us
+	CommandRefusal   CommandKind = "refusal"   // read whether a provider still refuses us
 )
 
 // Result is what became of a Command. An entity that gets no result executes the command again.
@@ -74,11 +74,11 @@ type Outcome string
 
 // The outcomes.
 const (
-	OutcomeDone    Outcome = "done"
-	OutcomeAlready Outcome = "already" // a workflow of that id runs, or has completed
-	OutcomeGone    Outcome = "gone"    // the target is closed, and did not complete
-	OutcomeClosed  Outcome = "closed"  // the target completed: its last view was delivered
-	OutcomeFailed  Outcome = "failed"  // it could not be told; send it again
+	OutcomeDone           Outcome = "done"
+	OutcomeAlreadyStarted Outcome = "alreadyStarted" // a workflow of that id runs, or has completed
+	OutcomeNotRunning     Outcome = "notRunning"     // the target is closed, and did not complete
+	OutcomeCompleted      Outcome = "completed"      // the target completed: its last view was delivered
+	OutcomeFailed         Outcome = "failed"         // it could not be told; send it again
 )
 
 // DriverStatus is what Check found of one driver.
@@ -122,7 +122,7 @@ func (c *Commands) Ended(r Result, now time.Time) *Command {
 	switch {
 	case n < 0:
 		return nil
-	case r.Outcome == OutcomeFailed && c.Open[n].Kind != CommandAsk: // a question is asked again anyway
+	case r.Outcome == OutcomeFailed && c.Open[n].Kind != CommandRefusal: // a question is asked again anyway
 		c.Open[n].NotBefore = now.Add(retryAfter)
 		return nil
 	}

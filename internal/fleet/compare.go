@@ -226,7 +226,7 @@ func (l *Ledger) sentenced(d Differences, now time.Time) {
 		if v.Silent && (l.Spec == nil || !l.Spec.Budgets.WithDefaults().Unready.Over(e.NotReadySince, now)) {
 			continue
 		}
-		l.lose(e, v.Why, now)
+		l.lose(e, v.Reason, now)
 	}
 }
 
@@ -249,19 +249,19 @@ func (l *Ledger) learn(f Fact, now time.Time) {
 
 // observe has what exists of an instance looked at, once.
 func (l *Ledger) observe(name string, notBefore time.Time) {
-	if !slices.Contains(l.Doubtful, name) {
-		l.Doubtful = append(l.Doubtful, name)
+	if !slices.Contains(l.Recheck, name) {
+		l.Recheck = append(l.Recheck, name)
 	}
-	l.DoubtfulAt = Earlier(l.DoubtfulAt, notBefore)
+	l.RecheckAt = Earlier(l.RecheckAt, notBefore)
 }
 
 // lookAtDoubtful has the instances in doubt looked at, all together and one look at a time: each lists what exists.
 func (l *Ledger) lookAtDoubtful(now time.Time) {
-	if !l.DoubtfulAt.After(now) {
-		l.DoubtfulAt = time.Time{}
+	if !l.RecheckAt.After(now) {
+		l.RecheckAt = time.Time{}
 	}
-	if len(l.Doubtful) > 0 && !l.Commands.Has(CommandObserve) {
-		l.Commands.Add(Command{Kind: CommandObserve, Instances: l.Doubtful, NotBefore: l.DoubtfulAt})
-		l.Doubtful, l.DoubtfulAt = nil, time.Time{}
+	if len(l.Recheck) > 0 && !l.Commands.Has(CommandInspect) {
+		l.Commands.Add(Command{Kind: CommandInspect, Instances: l.Recheck, NotBefore: l.RecheckAt})
+		l.Recheck, l.RecheckAt = nil, time.Time{}
 	}
 }

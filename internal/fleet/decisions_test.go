@@ -28,24 +28,24 @@ func TestChoices(t *testing.T) {
 		l.Step(fleet.GroupInput{Views: []fleet.View{v, v}}, now)
 	}
 	l.Step(fleet.GroupInput{}, t0)
-	tell(t0, fleet.View{Phase: fleet.Peering, Attempt: 1, Why: "fits at price 1 USD"})
-	tell(t0, fleet.View{Phase: fleet.Joining, Attempt: 1, Why: "not asked again"})
-	tell(t0.Add(1500*time.Millisecond), fleet.View{Phase: fleet.Peering, Attempt: 2, Why: strings.Repeat("é", 500)})
+	tell(t0, fleet.View{Phase: fleet.Peering, Attempt: 1, Reason: "fits at price 1 USD"})
+	tell(t0, fleet.View{Phase: fleet.Joining, Attempt: 1, Reason: "not asked again"})
+	tell(t0.Add(1500*time.Millisecond), fleet.View{Phase: fleet.Peering, Attempt: 2, Reason: strings.Repeat("é", 500)})
 	tell(t0.Add(2*time.Second), fleet.View{Phase: fleet.Failed, Attempt: 2, End: fleet.EndFinal,
 		Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody")})
 	require.Len(t, l.Choices, 3)
 	require.Equal(t, fleet.Choice{At: t0.UTC(), Instance: booked(1), Attempt: 1, Provider: "p1",
-		Why: "fits at price 1 USD"}, l.Choices[0])
+		Reason: "fits at price 1 USD"}, l.Choices[0])
 	require.Equal(t, "p2", l.Choices[1].Provider)
 	require.Equal(t, t0.Add(time.Second).UTC(), l.Choices[1].At)
-	require.Equal(t, 160, len([]rune(l.Choices[1].Why)))
+	require.Equal(t, 160, len([]rune(l.Choices[1].Reason)))
 	require.Equal(t, fleet.Choice{At: t0.Add(2 * time.Second).UTC(), Instance: booked(1), Attempt: 2,
-		Why: "NoOffer: nobody"}, l.Choices[2])
+		Reason: "NoOffer: nobody"}, l.Choices[2])
 
 	require.NoError(t, operate(l, fleet.Grow, 1))
 	l.Step(fleet.GroupInput{}, t0)
 	for n := range 60 {
-		tell(t0, fleet.View{Phase: fleet.Peering, Attempt: n + 1, Why: strings.Repeat("界", 500)})
+		tell(t0, fleet.View{Phase: fleet.Peering, Attempt: n + 1, Reason: strings.Repeat("界", 500)})
 	}
 	require.Len(t, l.Choices, fleet.Choices)
 	require.Equal(t, []int{11, 60}, []int{l.Choices[0].Attempt, l.Choices[49].Attempt})

@@ -40,7 +40,7 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	for _, e := range l.Entries {
 		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
 		starting := l.Commands.Find(e.Driver.Start) != nil // an order would overtake the start
-		if known && e.Leaving && e.Driver.Told.Deleted == starting {
+		if known && e.Leaving && e.Driver.Sent.Deleted == starting {
 			x.violates("the driver of %s does not hear that it was deleted", e.Name)
 		}
 	}
@@ -197,10 +197,10 @@ func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions [
 	gave := false
 	for _, a := range actions {
 		gave = gave || a.Release != nil && ev.Answer != nil && a.Release.ObjectName() == ev.Answer.Key
-		if d.stopped && (a.Run != fleet.StepNone || a.Ask || a.Tell != nil && a.Tell.End == fleet.EndNone) {
+		if d.stopped && (a.Run != fleet.StepNone || a.Ask || a.Report != nil && a.Report.End == fleet.EndNone) {
 			x.violates("the driver of %s goes on although it was told to stop", name)
 		}
-		if phase := d.d.Instance.Phase; a.End != fleet.EndNone && a.Tell == nil && phase != fleet.Ready &&
+		if phase := d.d.Instance.Phase; a.End != fleet.EndNone && a.Report == nil && phase != fleet.Ready &&
 			phase != fleet.Released {
 			x.violates("the driver of %s ends in %s without a view", name, phase)
 		}

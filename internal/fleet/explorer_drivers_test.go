@@ -109,8 +109,8 @@ func (d *driverRun) do(x *explorer, r *run, actions []driver.Action) {
 		case a.Release != nil:
 			d.tell(x, r, tell{provider: a.Release.Provider.ID, holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease,
 				Key: a.Release.ObjectName()}}})
-		case a.Tell != nil:
-			d.tell(x, r, tell{group: i.Spec.ID, view: a.Tell})
+		case a.Report != nil:
+			d.tell(x, r, tell{group: i.Spec.ID, view: a.Report})
 		}
 		if a.End != fleet.EndNone {
 			r.timer, d.end = time.Time{}, a.End

@@ -134,7 +134,7 @@ func (g *group) execute(x *explorer, r *run, cmd fleet.Command) {
 			return
 		}
 		c.driver = copyOf(x, *in)
-	case fleet.CommandCheck:
+	case fleet.CommandDescribe:
 		for _, name := range cmd.Instances {
 			if e := g.l.Find(name); e != nil && e.Driver.Kind != "" {
 				c.drivers = append(c.drivers, string(e.Driver.Kind)+"/"+name)
@@ -248,7 +248,7 @@ func (p *providerRun) step(x *explorer, in provider.Input) {
 	}
 }
 
-// command is an entity's command as activities Deliver and Look execute it.
+// command is an entity's command as activities Deliver and Inspect execute it.
 type command struct {
 	cmd                fleet.Command
 	group, provider    string
@@ -263,7 +263,7 @@ func (c *command) pass(x *explorer, a *act) (any, bool) {
 	r := fleet.Result{ID: c.cmd.ID, Outcome: fleet.OutcomeDone}
 	already := func(was bool) {
 		if was {
-			r.Outcome = fleet.OutcomeAlready
+			r.Outcome = fleet.OutcomeAlreadyStarted
 		}
 	}
 	if x.trouble(3) {
@@ -297,15 +297,15 @@ func (c *command) pass(x *explorer, a *act) (any, bool) {
 		r.Standby = x.rankStandby(c.standby)
 	case fleet.CommandRecover:
 		c.recover(x, &r)
-	case fleet.CommandAsk:
+	case fleet.CommandRefusal:
 		if c := x.provider(c.provider); c.down {
 			r.Outcome = fleet.OutcomeFailed
 		} else if c.refusing {
 			r.Refusing = x.refusal()
 		}
-	case fleet.CommandObserve:
+	case fleet.CommandInspect:
 		r.Found = x.list(func(a fleet.Attempt) bool { return contains(cmd.Instances, a.Instance) })
-	case fleet.CommandCheck:
+	case fleet.CommandDescribe:
 		return c.check(x, r)
 	}
 	return r, true
@@ -366,8 +366,8 @@ func (x *explorer) tell(id string, message any) fleet.Outcome {
 	case x.signal(id, message):
 		return fleet.OutcomeDone
 	case r != nil && r.status == completed:
-		return fleet.OutcomeClosed
+		return fleet.OutcomeCompleted
 	default:
-		return fleet.OutcomeGone
+		return fleet.OutcomeNotRunning
 	}
 }

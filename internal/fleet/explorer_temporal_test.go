@@ -169,7 +169,7 @@ func (x *explorer) haunt(do doer) {
 		late := *was
 		do = &late
 	case *command:
-		if was.cmd.Kind == fleet.CommandCheck { // it only reads
+		if was.cmd.Kind == fleet.CommandDescribe { // it only reads
 			return
 		}
 		late := *was

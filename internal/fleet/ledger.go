@@ -34,25 +34,25 @@ type Ledger struct {
 	// Waiting are views that came meanwhile, or before the group was configured.
 	Waiting []View   `json:"waiting,omitempty"`
 	Entries []*Entry `json:"entries,omitempty"` // oldest first
-	// Gone are the instances released a while ago, oldest first: they are never taken back.
-	Gone []Gone `json:"gone,omitempty"`
+	// Released are the instances released a while ago, oldest first. They are never adopted again.
+	Released []ReleasedInstance `json:"released,omitempty"`
 	// Failures are when providers have failed the group's instances lately, oldest first.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 	// Standby are the peerings that the group keeps ready, the best first; StandbySeq counts their holds, and
-	// StandbyLooked is when the providers were last looked at for them.
+	// StandbyRanked is when the providers were last ranked for them.
 	Standby       []Standby `json:"standby,omitempty"`
 	StandbySeq    int       `json:"standbySeq,omitempty"`
-	StandbyLooked time.Time `json:"standbyLooked,omitzero"`
+	StandbyRanked time.Time `json:"standbyRanked,omitzero"`
 	Ops           Ring      `json:"ops"`
 	// Condition is what is wrong with the group as a whole.
 	Condition string `json:"condition,omitempty"`
 	// Notice is what the server says of the configured spec.
-	Notice   Notice     `json:"notice,omitzero"`
-	Commands Commands   `json:"commands"`
-	Round    Comparison `json:"round"`
-	// Doubtful are the instances to be looked at next, not before DoubtfulAt.
-	Doubtful   []string  `json:"doubtful,omitempty"`
-	DoubtfulAt time.Time `json:"doubtfulAt,omitzero"`
+	Notice   GroupNotice `json:"notice,omitzero"`
+	Commands Commands    `json:"commands"`
+	Round    Comparison  `json:"round"`
+	// Recheck are the instances to inspect next, not before RecheckAt.
+	Recheck   []string  `json:"recheck,omitempty"`
+	RecheckAt time.Time `json:"recheckAt,omitzero"`
 	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
 	Cost     money.Cost      `json:"cost,omitzero"`
 	CostDays []money.CostDay `json:"costDays,omitempty"`
@@ -79,24 +79,24 @@ type Entry struct {
 type DriverRef struct {
 	Kind       DriverKind `json:"kind,omitempty"`
 	Generation Generation `json:"generation,omitzero"`
-	// Sequence is that of the last view taken, Heard when something was last heard.
+	// Sequence is that of the last view taken, LastSeen the time of the last message of the driver.
 	Sequence int       `json:"sequence,omitempty"`
-	Heard    time.Time `json:"heard,omitzero"`
+	LastSeen time.Time `json:"lastSeen,omitzero"`
 	// Began is that of the run whose views are taken.
 	Began time.Time `json:"began,omitzero"`
 	// Start is the newest command that starts it.
 	Start int64 `json:"start,omitempty"`
-	// Stopped: it told its last view, and is replaced when it is closed.
+	// Stopped: it sent its last view, and is replaced when it is closed.
 	Stopped bool `json:"stopped,omitempty"`
-	// Told is what it was told; flags are only added.
-	Told Order `json:"told,omitzero"`
-	// Asks counts the orders to ask the provider of the present attempt again; AskAt is when the next one is due.
-	Asks  int       `json:"asks,omitempty"`
-	AskAt time.Time `json:"askAt,omitzero"`
+	// Sent is the order that was sent to it; flags are only added.
+	Sent Order `json:"sent,omitzero"`
+	// Resends counts the orders to repeat the request of the present attempt; ResendAt is when the next one is due.
+	Resends  int       `json:"resends,omitempty"`
+	ResendAt time.Time `json:"resendAt,omitzero"`
 }
 
-// Gone is an instance that was released.
-type Gone struct {
+// ReleasedInstance is an instance that was released.
+type ReleasedInstance struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 }
@@ -135,8 +135,8 @@ type Choice struct {
 	Attempt  int       `json:"attempt,omitempty"`
 	// Provider is the one chosen; empty when the instance failed.
 	Provider string `json:"provider,omitempty"`
-	// Why is what spoke for the provider, or what failed, at most 160 characters.
-	Why string `json:"why,omitempty"`
+	// Reason is what spoke for the provider, or what failed, at most 160 characters.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Transition is one change of an instance's phase, for the log.
@@ -253,12 +253,12 @@ func (l *Ledger) sweep(now time.Time) {
 			return false
 		}
 		l.Revision++
-		l.Gone = append(l.Gone, Gone{Name: e.Name, At: now})
+		l.Released = append(l.Released, ReleasedInstance{Name: e.Name, At: now})
 		delete(l.index, e.Name)
 		return true
 	})
-	for len(l.Gone) > 0 && (now.Sub(l.Gone[0].At) > goneTTL || len(l.Gone) > goneMax) {
-		l.Gone = l.Gone[1:]
+	for len(l.Released) > 0 && (now.Sub(l.Released[0].At) > goneTTL || len(l.Released) > goneMax) {
+		l.Released = l.Released[1:]
 	}
 	maps.DeleteFunc(l.Specs, func(hash string, _ *GroupSpec) bool {
 		return !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash })
@@ -267,7 +267,7 @@ func (l *Ledger) sweep(now time.Time) {
 
 // wasReleased reports whether the name was released a while ago.
 func (l *Ledger) wasReleased(name string) bool {
-	return slices.ContainsFunc(l.Gone, func(g Gone) bool { return g.Name == name })
+	return slices.ContainsFunc(l.Released, func(g ReleasedInstance) bool { return g.Name == name })
 }
 
 // beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The

@@ -245,21 +245,21 @@ func TestWhatIsReserved(t *testing.T) {
 // Names of released instances are remembered for an hour, and the last 2,000 of them.
 func TestReleasedNamesAreRemembered(t *testing.T) {
 	l := ledger(t)
-	gone := func(n int) []fleet.Gone {
-		all := make([]fleet.Gone, n)
+	gone := func(n int) []fleet.ReleasedInstance {
+		all := make([]fleet.ReleasedInstance, n)
 		for i := range all {
-			all[i] = fleet.Gone{Name: booked(i), At: t0}
+			all[i] = fleet.ReleasedInstance{Name: booked(i), At: t0}
 		}
 		return all
 	}
-	l.Gone = gone(2000)
+	l.Released = gone(2000)
 	l.Step(fleet.GroupInput{}, t0.Add(time.Hour))
-	require.Len(t, l.Gone, 2000)
+	require.Len(t, l.Released, 2000)
 	l.Step(fleet.GroupInput{}, t0.Add(time.Hour+1))
-	require.Empty(t, l.Gone)
-	l.Gone = gone(2003)
+	require.Empty(t, l.Released)
+	l.Released = gone(2003)
 	l.Step(fleet.GroupInput{}, t0)
-	require.Len(t, l.Gone, 2000)
+	require.Len(t, l.Released, 2000)
 }
 
 // What a driver has left is undone in the order of the attempts, each once.
@@ -274,7 +274,7 @@ func TestUndoneOnce(t *testing.T) {
 			all = append(all, fleet.Attempt{Group: "standard", Instance: e.Name, Number: n})
 		}
 		l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation,
-			Sequence: e.Driver.Sequence + 1, Phase: fleet.Peering, Attempt: 9, Left: all}}}, t0)
+			Sequence: e.Driver.Sequence + 1, Phase: fleet.Peering, Attempt: 9, Abandoned: all}}}, t0)
 		for _, c := range l.Commands.Open {
 			if c.Kind == fleet.CommandUndo {
 				got = append(got, c.Attempt.Number)
@@ -308,11 +308,11 @@ func TestTheLastOfABurst(t *testing.T) {
 	}
 	require.NoError(t, operate(l, fleet.Grow, 60))
 	for _, e := range l.Entries {
-		e.Driver = fleet.DriverRef{Kind: fleet.ScaleOut, Generation: fleet.Generation{Epoch: "x", Count: 1}, Heard: t0}
+		e.Driver = fleet.DriverRef{Kind: fleet.ScaleOut, Generation: fleet.Generation{Epoch: "x", Count: 1}, LastSeen: t0}
 	}
 	l.Step(fleet.GroupInput{}, t0.Add(2*time.Minute))
 	last := l.Commands.Open[len(l.Commands.Open)-1]
-	require.Equal(t, fleet.CommandCheck, last.Kind)
+	require.Equal(t, fleet.CommandDescribe, last.Kind)
 	require.Len(t, last.Instances, 100)
 }
 

@@ -97,7 +97,7 @@ func TestSentences(t *testing.T) {
 			if c.notReady > 0 {
 				e.NotReady, e.NotReadySince = true, now.Add(-c.notReady)
 			}
-			v := fleet.Loss{Instance: e.Name, Attempt: 1, Why: "why", Silent: c.silent}
+			v := fleet.Loss{Instance: e.Name, Attempt: 1, Reason: "why", Silent: c.silent}
 			if c.entry != nil {
 				c.entry(e)
 			}
@@ -132,7 +132,7 @@ func TestABuildThatFails(t *testing.T) {
 	l.Step(fleet.GroupInput{}, t0)
 	check := func(failing bool) {
 		l.Commands.Open = nil
-		l.Commands.Add(fleet.Command{Kind: fleet.CommandCheck})
+		l.Commands.Add(fleet.Command{Kind: fleet.CommandDescribe})
 		r := &fleet.Result{ID: l.Commands.Last, Outcome: fleet.OutcomeDone}
 		for _, e := range l.Entries {
 			r.Drivers = append(r.Drivers, fleet.DriverStatus{Instance: e.Name, Running: true, Failing: failing})

@@ -17,15 +17,15 @@ const (
 // chose remembers what an accepted view tells of a choice; attempt is the instance's before it.
 func (l *Ledger) chose(e *Entry, v View, attempt int, now time.Time) {
 	c := Choice{At: now.UTC().Truncate(time.Second), Instance: e.Name, Attempt: v.Attempt, Provider: e.Provider(),
-		Why: v.Why}
+		Reason: v.Reason}
 	switch {
 	case v.Attempt > attempt && c.Provider != "":
 	case v.Phase == Failed && v.Failure != nil:
-		c.Provider, c.Why = "", string(v.Failure.Code)+": "+v.Failure.Message
+		c.Provider, c.Reason = "", string(v.Failure.Code)+": "+v.Failure.Message
 	default:
 		return
 	}
-	c.Why = shorten.To(c.Why, maxWhy)
+	c.Reason = shorten.To(c.Reason, maxWhy)
 	l.Choices = append(l.Choices, c)
 	l.Choices = l.Choices[max(0, len(l.Choices)-Choices):]
 }

@@ -51,10 +51,10 @@ type View struct {
 	Failure *Failure  `json:"failure,omitempty"`
 	Stuck   string    `json:"stuck,omitempty"`
 	Force   bool      `json:"force,omitempty"`
-	// Why is what spoke for a provider just chosen.
-	Why string `json:"why,omitempty"`
-	// Left are the attempts of this driver that are over and may have left something behind.
-	Left []Attempt `json:"left,omitempty"`
+	// Reason is what spoke for a provider just chosen.
+	Reason string `json:"reason,omitempty"`
+	// Abandoned are the attempts of this driver that are over and may have left something behind.
+	Abandoned []Attempt `json:"abandoned,omitempty"`
 	// SpecHash and BookedAt let a group that began anew take the instance back.
 	SpecHash string    `json:"specHash,omitempty"`
 	BookedAt time.Time `json:"bookedAt,omitzero"`
@@ -74,8 +74,8 @@ type Order struct {
 	Paused bool `json:"paused,omitempty"`
 	// Retry runs the step under way at once.
 	Retry bool `json:"retry,omitempty"`
-	// Ask, from 1, has the provider asked again what Attempt waits for; the last ask ends the attempt.
-	Ask     int `json:"ask,omitempty"`
+	// Resend, from 1, makes the driver send the request of Attempt to the provider again; the last one ends the attempt.
+	Resend  int `json:"resend,omitempty"`
 	Attempt int `json:"attempt,omitempty"`
 }
 
@@ -105,7 +105,7 @@ const (
 	HoldRelease  HoldRequestKind = "release"  // give it back, granted or not
 	HoldBroken   HoldRequestKind = "broken"   // a step found the peering gone under a granted hold
 	HoldRefusing HoldRequestKind = "refusing" // a step or a look found that the provider refuses us
-	HoldLeft     HoldRequestKind = "left"     // a sweep found what is left of a peering that nothing here stands for
+	HoldLeftover HoldRequestKind = "leftover" // a sweep found what is left of a peering that nothing here stands for
 	HoldNoRoom   HoldRequestKind = "noRoom"   // a peering being made lacks room on this cluster
 )
 
@@ -122,10 +122,10 @@ const (
 
 // Answer is what a provider tells the driver of a hold: what ends the wait, and to one that asks again that it waits.
 type Answer struct {
-	Key     string    `json:"key"`
-	From    string    `json:"from"` // the provider's id
-	State   HoldState `json:"state"`
-	Failure *Failure  `json:"failure,omitempty"`
+	Key      string    `json:"key"`
+	Provider string    `json:"provider"` // the provider's id
+	State    HoldState `json:"state"`
+	Failure  *Failure  `json:"failure,omitempty"`
 }
 
 // Fact is what a watcher of nodes saw of one attempt: Kind is Registered, NotReady or Lost. Any number of watchers tell
@@ -164,7 +164,7 @@ type Differences struct {
 type Loss struct {
 	Instance string `json:"instance"`
 	Attempt  int    `json:"attempt"`
-	Why      string `json:"why"`
+	Reason   string `json:"reason"`
 	// Silent: it is lost for its Node's silence and its provider's or its network's; one whose Node is Ready again is not.
 	Silent bool `json:"silent,omitempty"`
 }
@@ -211,13 +211,13 @@ type StandbyRow struct {
 	Warm bool `json:"warm,omitempty"`
 	// State is what became of the group's hold there; empty when the provider knows of none.
 	State HoldState `json:"state,omitempty"`
-	// Out is why the group may have nothing there; empty when it may.
-	Out string `json:"out,omitempty"`
+	// Excluded is why the group may have nothing there; empty when it may.
+	Excluded string `json:"excluded,omitempty"`
 }
 
-// Notice is what the gRPC server, which alone reads the config, says of a group. It is for people: nothing decides by
+// GroupNotice is what the gRPC server, which alone reads the config, reports about a group. It is for people: nothing decides by
 // it. The zero value is that there is nothing to say.
-type Notice struct {
+type GroupNotice struct {
 	// Name is one of the Block names.
 	Name    string `json:"name"`
 	Message string `json:"message"`

@@ -41,8 +41,8 @@ type Request struct {
 	// Names are the instances to release.
 	Names []string `json:"names,omitempty"`
 	// Spec is the one to put in force, Notice what the server says of it.
-	Spec   *GroupSpec `json:"spec,omitempty"`
-	Notice Notice     `json:"notice,omitzero"`
+	Spec   *GroupSpec  `json:"spec,omitempty"`
+	Notice GroupNotice `json:"notice,omitzero"`
 	// Paused is whether the group is to start anything.
 	Paused bool `json:"paused,omitempty"`
 	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
@@ -158,7 +158,7 @@ func (l *Ledger) checkConfigure(spec *GroupSpec) error {
 	return nil
 }
 
-func (l *Ledger) configure(spec GroupSpec, notice Notice) {
+func (l *Ledger) configure(spec GroupSpec, notice GroupNotice) {
 	spec.Budgets = spec.Budgets.WithDefaults()
 	if l.Spec == nil || l.Spec.Hash() != spec.Hash() {
 		l.Spec = &spec

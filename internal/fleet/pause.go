@@ -19,7 +19,7 @@ func (l *Ledger) pause(r Request, _ time.Time) {
 	}
 	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandOrder && c.Order.Paused })
 	for _, e := range l.Entries {
-		e.Driver.Told.Paused = false
+		e.Driver.Sent.Paused = false
 	}
 }
 

@@ -19,13 +19,13 @@ func (l *Ledger) result(r Result, now time.Time) {
 		l.started(*cmd, r, now)
 	case CommandOrder:
 		l.ordered(*cmd, r, now)
-	case CommandCheck:
+	case CommandDescribe:
 		l.checked(*cmd, r.Drivers, now)
-	case CommandObserve:
+	case CommandInspect:
 		l.observed(cmd.Instances, r.Found, r.Empty, now)
 	case CommandStandby:
 		l.looked(r.Standby, now)
-	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandAsk, CommandHold:
+	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandRefusal, CommandHold:
 	}
 }
 
@@ -36,7 +36,7 @@ func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 	if e == nil || e.Driver.Generation != cmd.Generation || e.Driver.Kind == "" {
 		return
 	}
-	if e.Driver.Heard = now; r.Outcome == OutcomeAlready {
+	if e.Driver.LastSeen = now; r.Outcome == OutcomeAlreadyStarted {
 		l.suspect(e, now)
 	}
 }
@@ -50,7 +50,7 @@ func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 }
 
 // suspect has a driver looked at soon.
-func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.Heard = now.Add(Soon - silentAfter) }
+func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.LastSeen = now.Add(Soon - silentAfter) }
 
 // checked replaces the drivers that are closed without a last view, or that cannot go on. When more than a tenth of the
 // drivers, and more than three, fail their tasks, it is our build: none is replaced.
@@ -63,8 +63,8 @@ func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
 			continue
 		}
 		if s.Running && (!s.Failing || build) {
-			e.Driver.Told.Paused = false // it may not have run yet when it was told
-			if e.Driver.Heard = now; e.Driver.Stopped {
+			e.Driver.Sent.Paused = false // it may not have run yet when it was told
+			if e.Driver.LastSeen = now; e.Driver.Stopped {
 				l.suspect(e, now)
 			} else if !e.Driver.Generation.Known() && e.Phase.Shrinking() {
 				l.order(e, Order{Stop: true})
@@ -228,6 +228,6 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 	}
 	e := l.add(i)
 	if i.Phase != Ready { // the scale-out of the group's earlier life may still run
-		e.Driver = DriverRef{Kind: ScaleOut, Heard: now.Add(-silentAfter)}
+		e.Driver = DriverRef{Kind: ScaleOut, LastSeen: now.Add(-silentAfter)}
 	}
 }

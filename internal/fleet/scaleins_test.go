@@ -77,7 +77,7 @@ func TestLostNodesAllGoAtOnce(t *testing.T) {
 		round++
 		d := fleet.Differences{Round: round, Began: now}
 		for _, name := range names {
-			d.Lost = append(d.Lost, fleet.Loss{Instance: name, Attempt: 1, Why: "its provider is gone"})
+			d.Lost = append(d.Lost, fleet.Loss{Instance: name, Attempt: 1, Reason: "its provider is gone"})
 		}
 		l.Step(fleet.GroupInput{Differences: &d}, now)
 	}

@@ -33,7 +33,7 @@ type Snapshot struct {
 	// Condition is what is wrong with the group as a whole; empty when nothing is.
 	Condition string `json:"condition,omitempty"`
 	// Notice is what the server says of the configured spec.
-	Notice Notice `json:"notice,omitzero"`
+	Notice GroupNotice `json:"notice,omitzero"`
 	// Cost is what the group's nodes cost.
 	Cost money.Cost `json:"cost,omitzero"`
 	// At is the workflow's clock when the snapshot was taken.
@@ -160,8 +160,8 @@ const (
 
 // Conditions are all that people are to know of the group: why it starts no instance that costs more an hour, and what
 // is wrong with it or its config.
-func (s Snapshot) Conditions(more money.Money, now time.Time) (all []Notice) {
-	for _, n := range []Notice{s.Blocked(more, now), s.Notice, {BlockBuildFails, s.Condition}} {
+func (s Snapshot) Conditions(more money.Money, now time.Time) (all []GroupNotice) {
+	for _, n := range []GroupNotice{s.Blocked(more, now), s.Notice, {BlockBuildFails, s.Condition}} {
 		if n.Message != "" {
 			all = append(all, n)
 		}
@@ -171,17 +171,17 @@ func (s Snapshot) Conditions(more money.Money, now time.Time) (all []Notice) {
 
 // Blocked is why the group itself starts no instance that costs more an hour; the zero value when it may. It knows
 // nothing of offers and of limits of all groups.
-func (s Snapshot) Blocked(more money.Money, now time.Time) Notice {
+func (s Snapshot) Blocked(more money.Money, now time.Time) GroupNotice {
 	switch {
 	case s.Paused:
-		return Notice{BlockPaused, "it is paused: liqo-autoscaler resume group " + s.Group}
+		return GroupNotice{BlockPaused, "it is paused: liqo-autoscaler resume group " + s.Group}
 	case s.Spec == nil:
-		return Notice{}
+		return GroupNotice{}
 	case s.Target >= s.Max:
-		return Notice{BlockAtMax, fmt.Sprintf("its target size %d is its max", s.Target)}
+		return GroupNotice{BlockAtMax, fmt.Sprintf("its target size %d is its max", s.Target)}
 	}
 	if why := s.Spec.Spending.Refuses(s.Cost, more, now); why != "" {
-		return Notice{BlockSpendingLimit, why}
+		return GroupNotice{BlockSpendingLimit, why}
 	}
-	return Notice{}
+	return GroupNotice{}
 }

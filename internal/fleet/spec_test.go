@@ -173,7 +173,7 @@ func TestNodeLabels(t *testing.T) {
 // Orphans have one order, whoever compares: by provider, the slices first, then by name.
 func TestOrderOfOrphans(t *testing.T) {
 	orphan := func(provider, instance, what string) fleet.Orphan {
-		return fleet.Orphan{What: what, Attempt: fleet.Attempt{Instance: instance, Provider: fleet.Provider{ID: provider}}}
+		return fleet.Orphan{Object: what, Attempt: fleet.Attempt{Instance: instance, Provider: fleet.Provider{ID: provider}}}
 	}
 	ordered := []fleet.Orphan{orphan("milan", "a-t0-1", "x"), orphan("milan", "a-t0-1", "y"), orphan("milan", "", "a"),
 		orphan("milan", "", "b"), orphan("turin", "a-t0-1", "a"), orphan("turin", "", "a")}

@@ -64,18 +64,18 @@ func (l *Ledger) standbyDue() time.Time {
 	case most == 0 || l.Paused || l.Commands.Has(CommandStandby, CommandHold):
 		return time.Time{}
 	case slices.ContainsFunc(l.Standby, func(h Standby) bool { return h.State == HoldWaiting }):
-		return l.StandbyLooked.Add(standbyWaits)
+		return l.StandbyRanked.Add(standbyWaits)
 	case len(l.Standby) < most:
-		return l.StandbyLooked.Add(standbyShort)
+		return l.StandbyRanked.Add(standbyShort)
 	default:
-		return l.StandbyLooked.Add(standbySettled)
+		return l.StandbyRanked.Add(standbySettled)
 	}
 }
 
 // looked takes a look at the providers, the best first: a hold that was refused or forgotten is replaced at once, one
 // whose provider is worse than another for half an hour when the other's peering exists.
 func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
-	l.StandbyLooked = now
+	l.StandbyRanked = now
 	most := l.standbyMost()
 	if most == 0 || l.Paused {
 		return
@@ -95,7 +95,7 @@ func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 				l.Standby = append(l.Standby, l.granted(h, row, now))
 			}
 		}
-		if free && row.Fits && row.Out == "" {
+		if free && row.Fits && row.Excluded == "" {
 			newcomers = append(newcomers, row)
 		}
 	}
@@ -119,7 +119,7 @@ func (l *Ledger) granted(h Standby, row StandbyRow, now time.Time) Standby {
 // ends reports whether a hold is to be given up at once: it is refused, excluded, or its provider has forgotten it.
 func (h Standby) ends(row StandbyRow, now time.Time) bool {
 	forgotten := row.State == "" && (h.State == HoldGranted || now.Sub(h.Since) > standbyUnseen)
-	return row.Out != "" || row.State == HoldRefused || forgotten
+	return row.Excluded != "" || row.State == HoldRefused || forgotten
 }
 
 // challenge books one newcomer beside the holds when it has been better than one of them for long; that one is given

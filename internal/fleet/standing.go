@@ -18,9 +18,9 @@ const (
 type Standing struct {
 	Access Access       `json:"access,omitempty"`
 	Tenant RefusingKind `json:"tenant,omitempty"`
-	// Network: the clusters do not reach each other's pods, and with Here it is our own gateway that does not run.
+	// Network: the clusters do not reach each other's pods, and with Local it is our own gateway that does not run.
 	Network bool `json:"network,omitempty"`
-	Here    bool `json:"here,omitempty"`
+	Local   bool `json:"local,omitempty"`
 	// Fault is the condition of what is wrong with the peering on this cluster, for which no provider is to blame.
 	Fault   string    `json:"fault,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -34,7 +34,7 @@ func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Ne
 // and while this cluster is isolated, or has no gateway, no provider is to blame. While a namespace is divided one more
 // node could cost it.
 func (s Standing) Closes() bool {
-	return s.Network && !s.Here || s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
+	return s.Network && !s.Local || s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
 		s.Tenant == RefusingDrained || s.Fault == ConditionNamespaceDivided
 }
 

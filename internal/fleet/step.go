@@ -167,7 +167,7 @@ func (e *Entry) unnamed() bool { return e.Driver.Kind == ScaleOut && e.Phase == 
 
 func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
 	l.Starts++
-	e.Driver = DriverRef{Kind: kind, Generation: Generation{Epoch: l.Epoch, Count: l.Starts}, Heard: now}
+	e.Driver = DriverRef{Kind: kind, Generation: Generation{Epoch: l.Epoch, Count: l.Starts}, LastSeen: now}
 	l.begins(e)
 	l.changed()
 }
@@ -184,7 +184,7 @@ func (l *Ledger) silent(e *Entry) time.Time {
 	if e.Driver.Kind == "" || l.Commands.Find(e.Driver.Start) != nil {
 		return time.Time{}
 	}
-	return e.Driver.Heard.Add(silentAfter)
+	return e.Driver.LastSeen.Add(silentAfter)
 }
 
 // inform forwards to the driver what it must know and was not told. One that is being started hears of it when it has
@@ -196,9 +196,9 @@ func (l *Ledger) inform(e *Entry) {
 	}
 	want := Order{Deleted: e.Leaving && e.Driver.Kind == ScaleOut, Lost: e.Force && e.Driver.Kind == ScaleIn,
 		Paused: l.isHalted(e) && e.Driver.Kind == ScaleOut}
-	told := e.Driver.Told
+	told := e.Driver.Sent
 	if want.Deleted && !told.Deleted || want.Lost && !told.Lost || want.Paused && !told.Paused {
-		e.Driver.Told = want
+		e.Driver.Sent = want
 		l.order(e, want)
 	}
 }
@@ -207,12 +207,12 @@ func (l *Ledger) inform(e *Entry) {
 // wait so long. What the driver tells next sets the count back.
 func (l *Ledger) remind(e *Entry, now time.Time) {
 	d := &e.Driver
-	if d.AskAt.IsZero() || now.Before(d.AskAt) {
+	if d.ResendAt.IsZero() || now.Before(d.ResendAt) {
 		return
 	}
-	d.Asks++
-	d.AskAt = now.Add(AskAfter[min(d.Asks, len(AskAfter)-1)])
-	l.order(e, Order{Ask: d.Asks, Attempt: e.Attempt})
+	d.Resends++
+	d.ResendAt = now.Add(AskAfter[min(d.Resends, len(AskAfter)-1)])
+	l.order(e, Order{Resend: d.Resends, Attempt: e.Attempt})
 }
 
 func (l *Ledger) order(e *Entry, o Order) {
@@ -246,7 +246,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 
 // check has the drivers looked at that were silent for long.
 func (l *Ledger) check(now time.Time) {
-	if l.Commands.Has(CommandCheck) {
+	if l.Commands.Has(CommandDescribe) {
 		return
 	}
 	var names []string
@@ -256,7 +256,7 @@ func (l *Ledger) check(now time.Time) {
 		}
 	}
 	if len(names) > 0 {
-		l.Commands.Add(Command{Kind: CommandCheck, Instances: names})
+		l.Commands.Add(Command{Kind: CommandDescribe, Instances: names})
 	}
 }
 
@@ -269,10 +269,10 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	case l.Recovering:
 		return Earlier(next, l.epochOver())
 	}
-	checking := l.Commands.Has(CommandCheck)
+	checking := l.Commands.Has(CommandDescribe)
 	for _, e := range l.Entries {
-		next = Earlier(Earlier(next, e.expires()), e.Driver.AskAt)
-		if soon := e.Driver.Heard.Add(AskAfter[0]); e.unnamed() && soon.After(now) {
+		next = Earlier(Earlier(next, e.expires()), e.Driver.ResendAt)
+		if soon := e.Driver.LastSeen.Add(AskAfter[0]); e.unnamed() && soon.After(now) {
 			next = Earlier(next, soon) // one timer, armed now, will do for the ask as well
 		}
 		if !checking {

@@ -44,7 +44,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 			ev.Ended.Failure = fleet.NewFailure(fleet.Code(code), at.Provider.ID, "", code)
 		}
 	case "answer":
-		ev.Answer = &fleet.Answer{Key: w.first(), State: fleet.HoldState(w.plain[1]), From: w.pairs["from"]}
+		ev.Answer = &fleet.Answer{Key: w.first(), State: fleet.HoldState(w.plain[1]), Provider: w.pairs["from"]}
 		if code := w.pairs["failure"]; code != "" {
 			ev.Answer.Failure = fleet.NewFailure(fleet.Code(code), "", "", code)
 		}
@@ -53,7 +53,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 			Generation: fleet.Generation{Epoch: s.epochs[0], Count: s.number(w.pairs["gen"], 2)},
 			Stop:       w.has("stop"), Deleted: w.has("deleted"), Lost: w.has("lost"), Retry: w.has("retry"),
 			Paused: w.has("paused"),
-			Ask:    s.number(w.pairs["ask"], 0), Attempt: s.number(w.pairs["attempt"], 1),
+			Resend: s.number(w.pairs["resend"], 0), Attempt: s.number(w.pairs["attempt"], 1),
 		}
 	case "elapsed":
 		ev.Elapsed = true
@@ -100,7 +100,7 @@ func actionText(a driver.Action) (out []string) {
 		out = append(out, "-> call the step off")
 	}
 	if a.Ask {
-		out = append(out, "-> ask the provider again")
+		out = append(out, "-> send the request again")
 	}
 	if a.Timer > 0 {
 		out = append(out, "-> wait "+a.Timer.String())
@@ -108,7 +108,7 @@ func actionText(a driver.Action) (out []string) {
 	if a.Release != nil {
 		out = append(out, "-> release "+a.Release.ObjectName()+" on "+a.Release.Provider.ID)
 	}
-	if v := a.Tell; v != nil {
+	if v := a.Report; v != nil {
 		text := fmt.Sprintf("-> tell %s attempt %d, sequence %d, %s", v.Phase, v.Attempt, v.Sequence, v.End)
 		if v.Failure != nil {
 			text += ", " + string(v.Failure.Code)
@@ -116,7 +116,7 @@ func actionText(a driver.Action) (out []string) {
 		if v.Stuck != "" {
 			text += ", stuck"
 		}
-		for _, left := range v.Left {
+		for _, left := range v.Abandoned {
 			text += ", left " + left.ObjectName() + " on " + left.Provider.ID
 		}
 		out = append(out, text)

@@ -166,7 +166,7 @@ func (g *groupStory) view(w words) fleet.View {
 		v.Offer = &fleet.Offer{Name: p, Provider: p, Hourly: g.amount(w.pairs["price"])}
 	}
 	for _, left := range g.objects(w.pairs["left"]) {
-		v.Left = append(v.Left, left.Attempt)
+		v.Abandoned = append(v.Abandoned, left.Attempt)
 	}
 	if code := w.pairs["failure"]; code != "" {
 		v.Failure = fleet.NewFailure(fleet.Code(code), "", "", code)
@@ -182,7 +182,7 @@ func (g *groupStory) result(w words) *fleet.Result {
 			continue
 		}
 		r := &fleet.Result{ID: c.ID, Outcome: fleet.Outcome(w.plain[len(w.plain)-1]), Found: g.objects(w.pairs["found"])}
-		if c.Kind == fleet.CommandCheck {
+		if c.Kind == fleet.CommandDescribe {
 			s := fleet.DriverStatus{Instance: w.plain[1], Running: w.has("running"), Completed: w.has("completed"),
 				Failing: w.has("failing")}
 			if len(r.Found) > 0 {
@@ -190,7 +190,7 @@ func (g *groupStory) result(w words) *fleet.Result {
 			}
 			r.Drivers, r.Outcome = []fleet.DriverStatus{s}, fleet.OutcomeDone
 		}
-		if c.Kind == fleet.CommandObserve || c.Kind == fleet.CommandRecover || c.Kind == fleet.CommandStandby {
+		if c.Kind == fleet.CommandInspect || c.Kind == fleet.CommandRecover || c.Kind == fleet.CommandStandby {
 			r.Outcome = fleet.OutcomeDone
 		}
 		r.Standby = g.standbyRows(w.pairs["rows"])
@@ -220,7 +220,7 @@ func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 			case "gone":
 				row.Fits, row.Offers = false, false
 			case "cordoned":
-				row.Fits, row.Out = false, string(choice.FilterCordoned)
+				row.Fits, row.Excluded = false, string(choice.FilterCordoned)
 			default:
 				row.State = fleet.HoldState(word)
 			}

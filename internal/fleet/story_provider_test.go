@@ -33,7 +33,7 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 		if s.runs == 0 {
 			s.runs = s.p.Run
 		}
-	case "acquire", "release", "broken", "refusing", "left", "noRoom":
+	case "acquire", "release", "broken", "refusing", "leftover", "noRoom":
 		in.Requests = []fleet.HoldRequest{s.request(verb, w, now)}
 	case "cordon", "uncordon":
 		on := verb == "cordon"
@@ -105,7 +105,7 @@ func (s *providerStory) request(verb string, w words, now time.Time) fleet.HoldR
 	if verb == "noRoom" {
 		r.Message = "no room for the gateway"
 	}
-	if verb == "acquire" || verb == "left" {
+	if verb == "acquire" || verb == "leftover" {
 		linger := int64(s.number(w.pairs["linger"], 60))
 		if !fleet.IsStandby(r.Key) {
 			r.Shape = shape("2")

@@ -259,8 +259,8 @@ func commandText(c fleet.Command) string {
 				text += ": " + word
 			}
 		}
-		if o.Ask > 0 {
-			text += fmt.Sprintf(": ask %d, attempt %d", o.Ask, o.Attempt)
+		if o.Resend > 0 {
+			text += fmt.Sprintf(": resend %d, attempt %d", o.Resend, o.Attempt)
 		}
 	}
 	if c.Answer != nil {

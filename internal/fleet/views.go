@@ -71,8 +71,8 @@ func (l *Ledger) ahead(g Generation) bool { return Generation{l.Epoch, l.Starts}
 func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	from, attempt := e.Phase, e.Attempt
 	l.drop(CommandStart, e) // it runs: one started once more would begin in the middle of what it knows nothing of
-	e.Driver.Sequence, e.Driver.Began, e.Driver.Heard = v.Sequence, v.Began, now
-	e.Driver.Asks, e.Driver.AskAt = 0, time.Time{}
+	e.Driver.Sequence, e.Driver.Began, e.Driver.LastSeen = v.Sequence, v.Began, now
+	e.Driver.Resends, e.Driver.ResendAt = 0, time.Time{}
 	v = e.atLeast(v)
 	l.failed(e.Failure, v.Failure, now)
 	e.Attempt, e.Offer, e.Refused, e.Failure, e.Stuck = v.Attempt, v.Offer, v.Refused, v.Failure, v.Stuck
@@ -81,18 +81,18 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		e.enter(v.Phase, now)
 	}
 	l.chose(e, v, attempt, now)
-	l.undo(e, v.Left...)
+	l.undo(e, v.Abandoned...)
 	switch {
 	case v.replaced():
 		e.Driver.Stopped = true
-		e.Driver.Heard = now.Add(-silentAfter)
+		e.Driver.LastSeen = now.Add(-silentAfter)
 		l.drop(CommandOrder, e)
 	case v.End != EndNone:
 		e.Driver = e.Driver.ended()
 		l.drop(CommandOrder, e)
 	case v.Phase == Peering:
-		e.Driver.Told.Paused = false // it may have gone on by an earlier grant
-		e.Driver.AskAt = now.Add(AskAfter[0])
+		e.Driver.Sent.Paused = false // it may have gone on by an earlier grant
+		e.Driver.ResendAt = now.Add(AskAfter[0])
 	}
 	l.changed()
 	if e.Phase != from || e.Attempt != attempt || e.Stuck != "" {
@@ -105,7 +105,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 func (e *Entry) atLeast(v View) View {
 	if v.Attempt < e.Attempt {
 		if !v.replaced() {
-			v.Left = append(slices.Clone(v.Left), e.AttemptRef())
+			v.Abandoned = append(slices.Clone(v.Abandoned), e.AttemptRef())
 		}
 		v.Attempt, v.Offer = e.Attempt, e.Offer
 	}
@@ -136,9 +136,9 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 		l.moved(e, from, "view", nil)
 		return
 	case e.Phase.Shrinking(): // what it made is the scale-in's to take back
-		l.undo(e, v.Left...)
+		l.undo(e, v.Abandoned...)
 	case v.End == EndStopped && (e.Phase != Ready || v.Attempt != e.Attempt):
-		l.undo(e, append(slices.Clone(v.Left), v.attempt(l.Group))...)
+		l.undo(e, append(slices.Clone(v.Abandoned), v.attempt(l.Group))...)
 	}
 	if !e.Driver.Generation.Known() {
 		e.endedEarlier(v, now)
@@ -154,7 +154,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 // joined since what exists was listed: it is looked at first.
 func (e *Entry) endedEarlier(v View, now time.Time) {
 	if e.Driver.Kind != "" && v.replaced() && v.Phase == Joining && !e.Leaving {
-		e.Driver.Stopped, e.Driver.Heard = true, now.Add(-silentAfter)
+		e.Driver.Stopped, e.Driver.LastSeen = true, now.Add(-silentAfter)
 		return
 	}
 	e.Driver = DriverRef{}
@@ -175,7 +175,7 @@ func (l *Ledger) stopUnknown(v View) {
 		l.stop(v)
 		return
 	}
-	for _, at := range v.Left {
+	for _, at := range v.Abandoned {
 		l.undoAttempt(at)
 	}
 	if v.Phase.Shrinking() {

@@ -99,7 +99,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 		})
 	}
 	s.each(s.specs, func(ctx context.Context, g fleet.GroupSpec) error {
-		_, err := s.groups.Configure(ctx, g, fleet.Notice{}, fleet.Position{})
+		_, err := s.groups.Configure(ctx, g, fleet.GroupNotice{}, fleet.Position{})
 		return err
 	})
 	return s

@@ -87,8 +87,8 @@ func (w *watch) report(name string, a attempt, log *slog.Logger) {
 	}
 	text := strings.Join(fresh, "; ")
 	log.Warn("a node differs from what Cluster Autoscaler was told", "node", name, "differences", text)
-	if w.Notices != nil {
-		w.Notices.Show(activities.Notice{Reason: activities.ReasonNodeDiffers, Node: name,
+	if w.Events != nil {
+		w.Events.Record(activities.Event{Reason: activities.ReasonNodeDiffers, Node: name,
 			Message: "it is not what Cluster Autoscaler was told: " + text})
 	}
 	w.mu.Lock()

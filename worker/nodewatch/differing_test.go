@@ -16,13 +16,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// shown is an activities.Notices that remembers.
+// shown is an activities.EventRecorder that remembers.
 type shown struct {
 	mu  sync.Mutex
-	all []activities.Notice
+	all []activities.Event
 }
 
-func (s *shown) Show(n activities.Notice) {
+func (s *shown) Record(n activities.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, n)
@@ -53,7 +53,7 @@ func (d *differing) warnings() int {
 func newDiffering(t *testing.T) *differing {
 	d := &differing{scene: newScene(t)}
 	d.tell = d.script(func(o *nodewatch.Options) {
-		o.Differing, o.Notices, o.Logger = &d.counts, &d.shown, slog.New(slog.NewTextHandler(&d.log, nil))
+		o.Differing, o.Events, o.Logger = &d.counts, &d.shown, slog.New(slog.NewTextHandler(&d.log, nil))
 	})
 	return d
 }

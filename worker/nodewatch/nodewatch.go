@@ -33,9 +33,9 @@ type Options struct {
 	Groups  Groups
 	Logger  *slog.Logger     // nil means slog.Default()
 	Clock   func() time.Time // nil means time.Now
-	// Differing, if any, counts the Nodes that are not as CA was told; Notices, if any, shows them.
+	// Differing, if any, counts the Nodes that are not as CA was told; Events, if any, records them.
 	Differing *Differing
-	Notices   activities.Notices
+	Events    activities.EventRecorder
 	// Parallel is how many Nodes are repaired at once, and how many groups are told something at once; neither is done
 	// twice at once for one attempt. Default 4.
 	Parallel int

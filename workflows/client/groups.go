@@ -26,7 +26,7 @@ func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 
 // Configure puts a spec in force, with what there is to say of it, and starts the group when it does not run.
 // Idempotent.
-func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
 	seen fleet.Position) (fleet.Position, error) {
 	r := fleet.Request{Spec: &spec, Notice: notice, Seen: seen}
 	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))

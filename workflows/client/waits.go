@@ -65,8 +65,8 @@ func (b *base) waits(ctx context.Context, workflow string) (w Waiting, err error
 		if last := a.GetLastFailure().GetMessage(); last != "" && (w.Message == "" || !strings.Contains(last, w.Message)) {
 			w.Message = strings.TrimPrefix(w.Message+"; before: "+last, "; ")
 		}
-		if beat.Stands != "" {
-			w.Message = strings.TrimSuffix("its clock stands, "+beat.Stands+"; "+w.Message, "; ")
+		if beat.PausedBecause != "" {
+			w.Message = strings.TrimSuffix("its clock stands, "+beat.PausedBecause+"; "+w.Message, "; ")
 		}
 	}
 	return w, nil

@@ -86,13 +86,13 @@ func TestWaits(t *testing.T) {
 		},
 		"its clock stands": {
 			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": step(t, "Drain",
-				&activities.Beat{Stage: "drain", Message: "2 pods", Stands: "we do not answer"}, "")},
+				&activities.Beat{Stage: "drain", Message: "2 pods", PausedBecause: "we do not answer"}, "")},
 			Waiting{Step: "Drain", Stage: "drain", Message: "its clock stands, we do not answer; 2 pods"}, false,
 		},
 		"the other one has not begun": {
 			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": append(step(t, "Drain", nil, ""),
-				step(t, "Tell", beat, "")...)},
-			Waiting{Step: "Tell", Stage: "ready", Message: "the Node is not Ready"}, false,
+				step(t, "Report", beat, "")...)},
+			Waiting{Step: "Report", Stage: "ready", Message: "the Node is not Ready"}, false,
 		},
 		"its heartbeat is none": {
 			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": {{

@@ -32,7 +32,7 @@ func (s *suite) testLeftovers(t *testing.T) {
 	for _, o := range left {
 		require.False(t, o.Foreign, "%+v", o)
 		require.NotEmpty(t, o.UID)
-		require.NotEmpty(t, o.What)
+		require.NotEmpty(t, o.Object)
 	}
 
 	other := left[0]

@@ -27,7 +27,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 		return err == nil, "", err
 	})
 	if warning != "" {
-		progress.Tell(backend.StageAPIServer, warning)
+		progress.Report(backend.StageAPIServer, warning)
 	}
 	// The network first: a node on a peering that gets one later is not Ready meanwhile.
 	if err == nil {
@@ -86,7 +86,7 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 	var h handshake
 	var tenant *authv1beta1.Tenant
 	return backend.Through(ctx, w.until, []backend.Step{
-		{Stage: backend.StageNonce, Look: func(ctx context.Context) (done bool, message string, err error) {
+		{Stage: backend.StageNonce, Poll: func(ctx context.Context) (done bool, message string, err error) {
 			if err := p.forgotten(ctx); err != nil {
 				return false, "", err
 			}
@@ -100,15 +100,15 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 			h.nonce, message, err = p.ensureNonce(ctx)
 			return err == nil && len(h.nonce) > 0, message, err
 		}},
-		{Stage: backend.StageSignedNonce, Look: func(ctx context.Context) (done bool, message string, err error) {
+		{Stage: backend.StageSignedNonce, Poll: func(ctx context.Context) (done bool, message string, err error) {
 			h.signature, message, err = p.ensureSignedNonce(ctx, h)
 			return err == nil && h.signature != nil, message, err
 		}},
-		{Stage: backend.StageTenant, Look: func(ctx context.Context) (done bool, message string, err error) {
+		{Stage: backend.StageTenant, Poll: func(ctx context.Context) (done bool, message string, err error) {
 			tenant, message, err = p.ensureTenant(ctx, h)
 			return err == nil && tenant != nil, message, err
 		}},
-		{Stage: backend.StageIdentity, Look: func(ctx context.Context) (bool, string, error) {
+		{Stage: backend.StageIdentity, Poll: func(ctx context.Context) (bool, string, error) {
 			return p.ensureIdentity(ctx, tenant, h)
 		}},
 	})
@@ -117,7 +117,7 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 // useAsItIs adopts a peering that is not ours, without writing anything.
 func (p *peering) useAsItIs(ctx context.Context, w *waiter) error {
 	return backend.Through(ctx, w.until, []backend.Step{
-		{Stage: backend.StageTenant, Look: func(ctx context.Context) (bool, string, error) {
+		{Stage: backend.StageTenant, Poll: func(ctx context.Context) (bool, string, error) {
 			tenant, err := p.tenant(ctx)
 			if err != nil {
 				return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
@@ -125,6 +125,6 @@ func (p *peering) useAsItIs(ctx context.Context, w *waiter) error {
 			err = willing(tenant)
 			return err == nil, "", err
 		}},
-		{Stage: backend.StageIdentity, Look: p.foreignIdentity},
+		{Stage: backend.StageIdentity, Poll: p.foreignIdentity},
 	})
 }

@@ -54,13 +54,13 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 		w.first, w.longest = toldLook, toldSeldomLook
 	}
 	err := backend.Through(ctx, w.until, []backend.Step{
-		{Stage: backend.StageSliceAuth, Look: j.peered},
-		{Stage: backend.StageSliceAuth, Look: j.authenticated},
-		{Stage: backend.StageResources, Look: j.grantStep},
-		{Stage: backend.StageVirtualKubelet, Look: j.virtualNodeStep},
-		{Stage: backend.StageNode, Look: j.registered},
-		{Stage: backend.StageReady, Look: j.ready},
-		{Stage: backend.StageStamp, Look: j.stampStep},
+		{Stage: backend.StageSliceAuth, Poll: j.peered},
+		{Stage: backend.StageSliceAuth, Poll: j.authenticated},
+		{Stage: backend.StageResources, Poll: j.grantStep},
+		{Stage: backend.StageVirtualKubelet, Poll: j.virtualNodeStep},
+		{Stage: backend.StageNode, Poll: j.registered},
+		{Stage: backend.StageReady, Poll: j.ready},
+		{Stage: backend.StageStamp, Poll: j.stampStep},
 	})
 	if err != nil {
 		return backend.Node{}, fmt.Errorf("join node %s of %s: %w", spec.Attempt.ObjectName(), spec.Attempt.Provider.ID, err)

@@ -79,9 +79,9 @@ func TestLabNetworkLeft(t *testing.T) {
 	require.True(t, left[0].OfPeering())
 	require.False(t, left[0].Foreign)
 	for _, what := range []string{"Tenant ", "Secret ", "Configuration ", "GatewayServer ", "PublicKey "} {
-		require.Contains(t, left[0].What, what)
+		require.Contains(t, left[0].Object, what)
 	}
-	require.Equal(t, l.rights == nil, strings.Contains(left[0].What, "Namespace "), "an account's provider has made it")
+	require.Equal(t, l.rights == nil, strings.Contains(left[0].Object, "Namespace "), "an account's provider has made it")
 	l.remove(t, p)
 }
 

@@ -69,7 +69,7 @@ func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err erro
 		}
 		attempt.Provider = p.provider
 		left = append(left, fleet.Orphan{Attempt: attempt, UID: string(slice.UID), Foreign: !p.signedByUs(slice),
-			What: fmt.Sprintf("ResourceSlice %s/%s", slice.Namespace, slice.Name)})
+			Object: fmt.Sprintf("ResourceSlice %s/%s", slice.Namespace, slice.Name)})
 	}
 	return left, nil
 }
@@ -125,9 +125,9 @@ func (p *peering) leftPeering(ctx context.Context) (*fleet.Orphan, error) {
 		}
 		what += " " + client.ObjectKeyFromObject(object).String()
 		if left == nil {
-			left = &fleet.Orphan{Attempt: fleet.Attempt{Provider: p.provider}, UID: string(object.GetUID()), What: what}
+			left = &fleet.Orphan{Attempt: fleet.Attempt{Provider: p.provider}, UID: string(object.GetUID()), Object: what}
 		} else {
-			left.What += ", " + what
+			left.Object += ", " + what
 		}
 		left.Foreign = left.Foreign || !p.signedByUs(object)
 	}
@@ -215,7 +215,7 @@ func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("remove %s from provider %s: %w", orphan.What, a.Provider.ID, err)
+		return fmt.Errorf("remove %s from provider %s: %w", orphan.Object, a.Provider.ID, err)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func TestLeftovers(t *testing.T) {
 			require.NoError(t, err)
 			got := map[string]bool{}
 			for _, o := range left {
-				got[o.What] = o.Foreign
+				got[o.Object] = o.Foreign
 				require.Equal(t, known(), o.Attempt.Provider)
 			}
 			require.Len(t, got, len(c.want), "%v", got)
@@ -92,7 +92,7 @@ func TestLeftovers(t *testing.T) {
 
 // A slice is removed as it was listed, and not when it is another one, another cluster's, or has a counterpart by now.
 func TestRemoveLeftover(t *testing.T) {
-	o := fleet.Orphan{Attempt: someAttempt(1), UID: "slice", What: "the slice"}
+	o := fleet.Orphan{Attempt: someAttempt(1), UID: "slice", Object: "the slice"}
 	anew := leftSlice(signed())
 	anew.UID = "another"
 	for name, c := range map[string]struct {

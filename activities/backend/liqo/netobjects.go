@@ -100,7 +100,7 @@ func (h *half) read(ctx context.Context) error {
 }
 
 // atOnce asks for all at once: a pass is short, and a cluster may be far away. Who reads the answers in their order
-// comes to what he would if they had been asked for one by one. A panic is raised again here, as by backend.Look.
+// comes to what he would if they had been asked for one by one. A panic is raised again here, as by backend.Poll.
 func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []error) {
 	answers, errs = make([]A, len(all)), make([]error, len(all))
 	faults := make([]error, len(all))

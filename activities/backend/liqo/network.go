@@ -40,11 +40,11 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 		return err
 	}
 	return backend.Through(ctx, w.until, []backend.Step{
-		{Stage: backend.StageNetworkConfig, Look: n.configured},
-		{Stage: backend.StageGatewayServer, Look: n.served},
-		{Stage: backend.StageGatewayClient, Look: n.dialing},
-		{Stage: backend.StageGatewayKeys, Look: n.keysShared},
-		{Stage: backend.StageConnection, Look: n.connected},
+		{Stage: backend.StageNetworkConfig, Poll: n.configured},
+		{Stage: backend.StageGatewayServer, Poll: n.served},
+		{Stage: backend.StageGatewayClient, Poll: n.dialing},
+		{Stage: backend.StageGatewayKeys, Poll: n.keysShared},
+		{Stage: backend.StageConnection, Poll: n.connected},
 	})
 }
 

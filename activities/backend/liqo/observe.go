@@ -170,7 +170,7 @@ func (p *peering) notConnected(ctx context.Context, here, there *half, seen *bac
 	if gateway := cmp.Or(here.objects[kindServer], here.objects[kindClient]); gateway != nil {
 		trouble, err := here.running(ctx, gateway)
 		if errors.Is(err, backend.ErrNoRoom) {
-			trouble, _ = backend.Said(err)
+			trouble, _ = backend.SplitError(err)
 			err = nil
 		}
 		if err != nil {

@@ -35,11 +35,11 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 	err := w.until(ctx, backend.StageIdentityGone, s.done)
 	if err == nil && !s.nothing {
 		err = backend.Through(ctx, w.until, []backend.Step{
-			{Stage: backend.StageIdentityGone, Look: p.replicatedGone},
-			{Stage: backend.StageIdentityGone, Look: p.identityGone},
-			{Stage: backend.StageTenantGone, Look: s.tenantGone},
-			{Stage: backend.StageNetworkGone, Look: s.networkGone},
-			{Stage: backend.StageNamespacesGone, Look: s.leftoversGone},
+			{Stage: backend.StageIdentityGone, Poll: p.replicatedGone},
+			{Stage: backend.StageIdentityGone, Poll: p.identityGone},
+			{Stage: backend.StageTenantGone, Poll: s.tenantGone},
+			{Stage: backend.StageNetworkGone, Poll: s.networkGone},
+			{Stage: backend.StageNamespacesGone, Poll: s.leftoversGone},
 		})
 	}
 	if err != nil {

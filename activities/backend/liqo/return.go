@@ -22,9 +22,9 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 	a.begun = backend.Begun(ctx)
 	w := &waiter{progress: progress, stubborn: true}
 	err := backend.Through(ctx, w.until, []backend.Step{
-		{Stage: backend.StageDrain, Look: a.emptied},
-		{Stage: backend.StageNodeGone, Look: a.nodeGoneStep},
-		{Stage: backend.StageSliceGone, Look: a.sliceGone},
+		{Stage: backend.StageDrain, Poll: a.emptied},
+		{Stage: backend.StageNodeGone, Poll: a.nodeGoneStep},
+		{Stage: backend.StageSliceGone, Poll: a.sliceGone},
 	})
 	if err != nil {
 		return fmt.Errorf("take back node %s of %s: %w", of.ObjectName(), of.Provider.ID, err)

@@ -28,7 +28,7 @@ const noAnswer = time.Second
 const beginning = "looking"
 
 // look is a step towards a stage. An error is retried unless it is a verdict.
-type look = backend.Look
+type look = backend.Poll
 
 // waiter is how one verb waits.
 type waiter struct {
@@ -54,15 +54,15 @@ func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter
 	}
 }
 
-type verdict = backend.Verdict
+type verdict = backend.KindError
 
-func say(kind error, format string, args ...any) error { return backend.Say(kind, format, args...) }
+func say(kind error, format string, args ...any) error { return backend.Errorf(kind, format, args...) }
 
 // until polls until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
 func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) error {
 	var seen sight // the last look that the context's end did not spoil
 	past := history{onlyRefused: true}
-	w.progress.Tell(stage, beginning)
+	w.progress.Report(stage, beginning)
 	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, cmp.Or(w.longest, seldomLook)) {
 		asked := time.Now()
 		reached, message, err := look.Take(ctx, w.progress, stage, cmp.Or(seen.message, beginning))
@@ -81,7 +81,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 			return err
 		}
 		if now.message != seen.message {
-			w.progress.Tell(stage, now.message)
+			w.progress.Report(stage, now.message)
 		}
 		seen = now
 		if !w.pause(ctx, delay, stage, seen.message) {
@@ -145,7 +145,7 @@ func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onl
 }
 
 func verdictOf(stage backend.Stage, seen sight) error {
-	_, kind := backend.Said(seen.err)
+	_, kind := backend.SplitError(seen.err)
 	return &backend.StageError{Stage: stage, Message: seen.message, Err: kind}
 }
 
@@ -157,7 +157,7 @@ type sight struct {
 
 func sightOf(message string, err error) sight {
 	if err != nil {
-		message, _ = backend.Said(err)
+		message, _ = backend.SplitError(err)
 	}
 	return sight{message: shorten.To(message, maxWords), err: err}
 }
@@ -175,7 +175,7 @@ func (w *waiter) pause(ctx context.Context, delay time.Duration, stage backend.S
 		return false
 	}
 	if delay >= time.Second/2 {
-		w.progress.Tell(stage, message)
+		w.progress.Report(stage, message)
 	}
 	return true
 }

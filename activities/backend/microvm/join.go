@@ -34,11 +34,11 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	j := &join{Backend: b, Attempt: spec.Attempt, spec: spec}
 	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
 	err := backend.Through(ctx, w.until, []backend.Step{
-		{Stage: backend.StageResources, Look: j.peered},
-		{Stage: backend.StageResources, Look: j.grantStep},
-		{Stage: backend.StageNode, Look: j.registered},
-		{Stage: backend.StageReady, Look: j.ready},
-		{Stage: backend.StageStamp, Look: j.stampStep},
+		{Stage: backend.StageResources, Poll: j.peered},
+		{Stage: backend.StageResources, Poll: j.grantStep},
+		{Stage: backend.StageNode, Poll: j.registered},
+		{Stage: backend.StageReady, Poll: j.ready},
+		{Stage: backend.StageStamp, Poll: j.stampStep},
 	})
 	if err != nil {
 		return backend.Node{}, fmt.Errorf("join node %s of %s: %w", j.ObjectName(), j.Provider.ID, err)

@@ -58,13 +58,13 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
 	begun := backend.Begun(ctx)
 	err := backend.Through(ctx, waiter{progress: progress}.until, []backend.Step{
-		{Stage: backend.StageDrain, Look: func(ctx context.Context) (bool, string, error) {
+		{Stage: backend.StageDrain, Poll: func(ctx context.Context) (bool, string, error) {
 			return b.drainStep(ctx, a, time.Since(begun) > b.config.ForceAfter)
 		}},
-		{Stage: backend.StageNodeGone, Look: func(ctx context.Context) (bool, string, error) {
+		{Stage: backend.StageNodeGone, Poll: func(ctx context.Context) (bool, string, error) {
 			return b.nodeGoneStep(ctx, a)
 		}},
-		{Stage: backend.StageSliceGone, Look: func(ctx context.Context) (bool, string, error) {
+		{Stage: backend.StageSliceGone, Poll: func(ctx context.Context) (bool, string, error) {
 			return b.machineGone(ctx, a)
 		}},
 	})

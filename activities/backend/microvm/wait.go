@@ -28,7 +28,7 @@ type waiter struct {
 // errCredentials is a host's no to our token.
 var errCredentials = fmt.Errorf("%w: %w", backend.ErrDenied, backend.ErrCredentials)
 
-func say(kind error, format string, args ...any) error { return backend.Say(kind, format, args...) }
+func say(kind error, format string, args ...any) error { return backend.Errorf(kind, format, args...) }
 
 // outcome is that of the last look that the context's end did not spoil.
 type outcome struct {
@@ -40,7 +40,7 @@ type outcome struct {
 func (s *outcome) take(asked time.Time, message string, err error) {
 	s.message, s.err = message, err
 	if err != nil {
-		s.message, s.err = backend.Said(err)
+		s.message, s.err = backend.SplitError(err)
 	}
 	if !errors.Is(err, backend.ErrUnreachable) {
 		s.silent = time.Time{}
@@ -50,10 +50,10 @@ func (s *outcome) take(asked time.Time, message string, err error) {
 }
 
 // until looks until the stage is reached, an error is final, or the context ends; its error is a *backend.StageError.
-func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Look) error {
+func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Poll) error {
 	seen := outcome{message: "looking"}
 	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
-		w.progress.Tell(stage, seen.message)
+		w.progress.Report(stage, seen.message)
 		if ctx.Err() != nil {
 			return backend.Stopped(ctx, stage, seen.message, seen.err)
 		}

@@ -73,7 +73,7 @@ func (b *Backend) drive(
 			return verdict
 		}
 		w = next
-		progress.Tell(w.stage, w.message)
+		progress.Report(w.stage, w.message)
 		if err := b.wait(ctx, w, seen, append(touched, w.on), progress); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (b *Backend) wait(ctx context.Context, w *waiting, seen int64, keys []strin
 			return nil
 		case <-woken:
 		case <-report.C:
-			progress.Tell(w.stage, w.message)
+			progress.Report(w.stage, w.message)
 		}
 	}
 }

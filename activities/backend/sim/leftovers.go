@@ -24,12 +24,12 @@ func (b *Backend) Leftovers(_ context.Context, provider fleet.Provider) (left []
 			a, ours := b.attemptOf(slice.Labels)
 			if ours && slice.Provider == p.ID && s.Consumer.Slices[a.ObjectName()] == nil {
 				a.Provider = provider
-				left = append(left, fleet.Orphan{Attempt: a, UID: slice.UID, What: "slice " + key})
+				left = append(left, fleet.Orphan{Attempt: a, UID: slice.UID, Object: "slice " + key})
 			}
 		}
 		if t := p.Tenant; t != nil && b.ours(t.Labels) && t.Labels[backend.LabelRefused] == "" &&
 			s.Consumer.Peerings[p.ID] == nil {
-			left = append(left, fleet.Orphan{Attempt: fleet.Attempt{Provider: provider}, UID: t.UID, What: "Tenant"})
+			left = append(left, fleet.Orphan{Attempt: fleet.Attempt{Provider: provider}, UID: t.UID, Object: "Tenant"})
 		}
 	})
 	if err == nil {
@@ -43,7 +43,7 @@ func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 	a := orphan.Attempt
 	_, err := b.world.edit(ctx, attemptKeys(a), func(s *State) error {
 		if s.providerOr(a.Provider.ID).Knobs.Unreachable {
-			return fmt.Errorf("remove %s: no answer: %w", orphan.What, backend.ErrUnreachable)
+			return fmt.Errorf("remove %s: no answer: %w", orphan.Object, backend.ErrUnreachable)
 		}
 		key := remoteKey(a.Provider.ID, a.ObjectName())
 		if slice := s.RemoteSlices[key]; slice != nil && slice.UID == orphan.UID && s.Consumer.Slices[a.ObjectName()] == nil {

@@ -142,7 +142,7 @@ func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer
 	if n := seen.Count(conformance.Failed); n > 0 {
 		err = errors.Join(fmt.Errorf("%d of %d rules fail", n, len(results)), err)
 	}
-	return errors.Join(show.Print(out, f.output, show.Look{}, seen), err)
+	return errors.Join(show.Print(out, f.output, show.Style{}, seen), err)
 }
 
 // reach makes sure that there is a server; what it answers is for the rules.

@@ -85,10 +85,10 @@ var broken = map[doctor.ID]struct {
 	}, "instance std-a-1 is stuck in phase Draining: cancelled"},
 	"group-paused": {func(s *setup) { s.in.Temporal.Groups[0].Paused = true }, "paused"},
 	"group-change-not-in-force": {func(s *setup) {
-		s.in.Temporal.Groups[0].Notice = fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but"}
+		s.in.Temporal.Groups[0].Notice = fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but"}
 	}, "shape changed, but"},
 	"group-retired": {func(s *setup) {
-		s.in.Temporal.Groups[0].Notice = fleet.Notice{Name: fleet.BlockRetired, Message: "it only shrinks"}
+		s.in.Temporal.Groups[0].Notice = fleet.GroupNotice{Name: fleet.BlockRetired, Message: "it only shrinks"}
 	}, "it only shrinks"},
 	"group-spending-limit": {func(s *setup) {
 		limit := 0.4

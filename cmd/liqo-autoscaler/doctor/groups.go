@@ -36,7 +36,7 @@ func (r *Report) groups(in Installation) {
 func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 	var cheapest money.Money
 	if in.Market != nil {
-		cheapest = choice.Cheapest(choice.Choose(*g.Spec, in.Market.Candidates(), nil, choice.Rank{}, in.Now).Verdicts)
+		cheapest = choice.Cheapest(choice.Choose(*g.Spec, in.Market.Candidates(), nil, choice.Rank{}, in.Now).Assessments)
 	}
 	for _, c := range g.Conditions(cheapest, in.Now) {
 		switch c.Name {
@@ -87,7 +87,7 @@ func (r *Report) offers(in Installation) {
 // why names the reasons of a decision once each.
 func why(d choice.Decision) string {
 	reasons := map[string]bool{}
-	for _, v := range d.Verdicts {
+	for _, v := range d.Assessments {
 		if v.Reason != "" {
 			reasons[v.Provider+": "+v.Reason] = true
 		}

@@ -35,7 +35,7 @@ func (c Choices) Text(out io.Writer) error {
 	t.line(0, "node group %s: the last %d decisions, since %s", c.Group, len(c.Choices), c.Since.Format(time.RFC3339))
 	for _, d := range c.Choices {
 		t.line(1, "%s  %s, attempt %d: %s: %s", d.At.Format(time.RFC3339), d.Instance, d.Attempt,
-			cmp.Or(d.Provider, "failed"), d.Why)
+			cmp.Or(d.Provider, "failed"), d.Reason)
 	}
 	return t.to(out)
 }

@@ -16,13 +16,13 @@ const liqoTaint = "virtual-node.liqo.io/not-allowed"
 
 // Group is what one node group could do for the pod.
 type Group struct {
-	Name    string  `json:"name"`
-	Verdict Verdict `json:"verdict"`
-	Message string  `json:"message"`
-	Target  int     `json:"target"`
-	Max     int     `json:"max"`
-	// Told is max as Cluster Autoscaler saw it last.
-	Told *int `json:"told,omitempty"`
+	Name    string `json:"name"`
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
+	Target  int    `json:"target"`
+	Max     int    `json:"max"`
+	// MaxKnownToCA is max as Cluster Autoscaler saw it last.
+	MaxKnownToCA *int `json:"maxKnownToCA,omitempty"`
 	// Misfits are why the pod does not fit on a node of the group.
 	Misfits []fit.Misfit `json:"misfits,omitempty"`
 	// OnTheirWay are nodes that are being made.
@@ -30,7 +30,7 @@ type Group struct {
 	// Failed are instances that Cluster Autoscaler has not deleted yet, the newest last.
 	Failed []string `json:"failed,omitempty"`
 	// Offers are what the group thinks of each offer, when the market could be read.
-	Offers []choice.Verdict `json:"offers,omitempty"`
+	Offers []choice.Assessment `json:"offers,omitempty"`
 	// codes are those of the failures that are shown.
 	codes []fleet.Code
 }
@@ -56,19 +56,19 @@ func (c Coming) String() string {
 }
 
 func (w World) group(s fleet.Snapshot, ca caGroup) Group {
-	g := Group{Name: s.Group, Target: s.Target, Max: s.Max, Told: ca.Health.MaxSize}
+	g := Group{Name: s.Group, Target: s.Target, Max: s.Max, MaxKnownToCA: ca.Health.MaxSize}
 	if s.Spec == nil {
-		g.Verdict, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
+		g.Reason, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
 		return g
 	}
 	g.Misfits = fit.Misfits(w.Pod, template.Of(*s.Spec))
 	if len(g.Misfits) > 0 {
-		g.Verdict, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
+		g.Reason, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
 		return g
 	}
 	g.instances(w, s)
 	room := w.offers(&g, s)
-	g.Verdict, g.Message = g.judge(s, ca, room, w.Now)
+	g.Reason, g.Message = g.judge(s, ca, room, w.Now)
 	return g
 }
 
@@ -103,7 +103,7 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 	for n, o := range w.Market.Offers {
 		candidates[n].Own = own[o.Provider]
 	}
-	g.Offers = choice.Choose(spec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Verdicts
+	g.Offers = choice.Choose(spec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Assessments
 	room := 0
 	for _, n := range choice.Room(spec, candidates, w.Now) {
 		room += n
@@ -111,13 +111,13 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 	return room
 }
 
-func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Verdict, string) {
+func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Reason, string) {
 	blocked := s.Blocked(choice.Cheapest(g.Offers), now)
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
 		return OnItsWay, g.OnTheirWay[0].String()
 	case blocked.Name != "":
-		return Verdict(blocked.Name), blocked.Message
+		return Reason(blocked.Name), blocked.Message
 	case ca.backoff() != "":
 		g.codes = append(g.codes, fleet.Code(ca.ScaleUp.BackoffInfo.ErrorCode))
 		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()
@@ -125,10 +125,10 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Ve
 		return NoOffer, "there is no offer"
 	case room == 0:
 		return NoOffer, fmt.Sprintf("no offer has room for a node: %s: %s", g.Offers[0].Provider, g.Offers[0].Reason)
-	case g.Told != nil && *g.Told <= s.Target:
-		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then", *g.Told)
+	case g.MaxKnownToCA != nil && *g.MaxKnownToCA <= s.Target:
+		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then", *g.MaxKnownToCA)
 	}
-	return NotAskedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
+	return NotRequestedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
 }
 
 // hint says what to do where a label is asked for that offers have and the group's nodes do not promise.

@@ -11,30 +11,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Verdict is the reason in a word.
-type Verdict string
+// Reason is why a pod has no node, or what a group does about it, in one word.
+type Reason string
 
-// The verdicts of a pod; those from OnItsWay on are of node groups, too, best first.
+// The reasons of a pod; those from OnItsWay on are of node groups, too, best first.
 const (
-	Scheduled     Verdict = "Scheduled"              // it has a node
-	Finished      Verdict = "Finished"               // it has ended
-	Gated         Verdict = "Gated"                  // a scheduling gate holds it
-	NotSeen       Verdict = "NotSeen"                // the scheduler has not found it unschedulable yet
-	NotOffloaded  Verdict = "NotOffloaded"           // Liqo offloads nothing of its namespace
-	NoGroups      Verdict = "NoGroups"               // no node group runs
-	OnItsWay      Verdict = "OnItsWay"               // a node that fits is being made
-	NotAskedYet   Verdict = "NotAskedYet"            // a group could grow, and Cluster Autoscaler has not asked for that
-	BackingOff    Verdict = "BackingOff"             // Cluster Autoscaler leaves the group alone after a failure
-	NoOffer       Verdict = "NoOffer"                // no provider has room for a node of the group now
-	AtMax         Verdict = fleet.BlockAtMax         // max or the limits of all groups
-	SpendingLimit Verdict = fleet.BlockSpendingLimit // a node would cost more than the group may spend
-	Paused        Verdict = fleet.BlockPaused        // an operator paused the group
-	NoGroupFits   Verdict = "NoGroupFits"            // the pod does not fit on a node of the group
-	NotConfigured Verdict = "NotConfigured"          // the group has no spec yet
+	Scheduled       Reason = "Scheduled"              // it has a node
+	Finished        Reason = "Finished"               // it has ended
+	Gated           Reason = "Gated"                  // a scheduling gate holds it
+	NotSeen         Reason = "NotSeen"                // the scheduler has not found it unschedulable yet
+	NotOffloaded    Reason = "NotOffloaded"           // Liqo offloads nothing of its namespace
+	NoGroups        Reason = "NoGroups"               // no node group runs
+	OnItsWay        Reason = "OnItsWay"               // a node that fits is being made
+	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, and Cluster Autoscaler has not asked for that
+	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler leaves the group alone after a failure
+	NoOffer         Reason = "NoOffer"                // no provider has room for a node of the group now
+	AtMax           Reason = fleet.BlockAtMax         // max or the limits of all groups
+	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
+	Paused          Reason = fleet.BlockPaused        // an operator paused the group
+	NoGroupFits     Reason = "NoGroupFits"            // the pod does not fit on a node of the group
+	NotConfigured   Reason = "NotConfigured"          // the group has no spec yet
 )
 
-// order are the verdicts of groups, best first.
-var order = []Verdict{OnItsWay, NotAskedYet, BackingOff, NoOffer, SpendingLimit, AtMax, Paused, NoGroupFits,
+// order are the reasons of groups, best first.
+var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, SpendingLimit, AtMax, Paused, NoGroupFits,
 	NotConfigured}
 
 // What Liqo marks namespaces with that it offloads (Liqo pkg/consts/namespace_mapping.go).
@@ -59,9 +59,9 @@ type World struct {
 
 // Pod is why a pod has no node.
 type Pod struct {
-	Pod     string  `json:"pod"`
-	Verdict Verdict `json:"verdict"`
-	Message string  `json:"message"`
+	Pod     string `json:"pod"`
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
 	// Scheduler and ClusterAutoscaler are what these said of it last.
 	Scheduler         string  `json:"scheduler,omitempty"`
 	ClusterAutoscaler string  `json:"clusterAutoscaler,omitempty"`
@@ -77,7 +77,7 @@ func OfPod(w World) Pod {
 	if condition != nil && condition.Status != corev1.ConditionTrue {
 		p.Scheduler = condition.Message
 	}
-	if p.Verdict, p.Message = before(w, condition); p.Verdict != "" {
+	if p.Reason, p.Message = before(w, condition); p.Reason != "" {
 		return p
 	}
 	status, err := readStatus(w.Status)
@@ -87,7 +87,7 @@ func OfPod(w World) Pod {
 	for _, s := range w.Groups {
 		p.Groups = append(p.Groups, w.group(s, status[s.Group]))
 	}
-	if p.Verdict, p.Message = after(p.Groups); p.Verdict == NoGroupFits && condition == nil {
+	if p.Reason, p.Message = after(p.Groups); p.Reason == NoGroupFits && condition == nil {
 		p.Message += "; the scheduler has not looked at it yet"
 	}
 	return p
@@ -106,7 +106,7 @@ func Pending(manifest *corev1.Pod) *corev1.Pod {
 }
 
 // before is what keeps the pod from node groups at all.
-func before(w World, condition *corev1.PodCondition) (Verdict, string) {
+func before(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return Finished, "it has ended, " + string(pod.Status.Phase)
@@ -129,10 +129,10 @@ func before(w World, condition *corev1.PodCondition) (Verdict, string) {
 }
 
 // after is the best that the groups have to say.
-func after(groups []Group) (Verdict, string) {
+func after(groups []Group) (Reason, string) {
 	for _, v := range order {
 		for _, g := range groups {
-			if g.Verdict != v {
+			if g.Reason != v {
 				continue
 			}
 			if v == NoGroupFits {

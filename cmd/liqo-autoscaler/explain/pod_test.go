@@ -62,10 +62,10 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change  func(w *explain.World)
-		verdict explain.Verdict
+		verdict explain.Reason
 		says    string
 	}{
-		"it may come": {func(*explain.World) {}, explain.NotAskedYet, "Cluster Autoscaler has not asked"},
+		"it may come": {func(*explain.World) {}, explain.NotRequestedYet, "Cluster Autoscaler has not asked"},
 		"scheduled":   {func(w *explain.World) { w.Pod.Spec.NodeName = "n" }, explain.Scheduled, "it has a node, n"},
 		"ended":       {func(w *explain.World) { w.Pod.Status.Phase = corev1.PodSucceeded }, explain.Finished, "Succeeded"},
 		"deleted": {func(w *explain.World) { w.Pod.DeletionTimestamp = &metav1.Time{Time: w.Now} }, explain.Finished,
@@ -76,7 +76,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			"SchedulerError"},
 		"not offloaded": {func(w *explain.World) { w.Namespace.Labels = nil }, explain.NotOffloaded,
 			"liqoctl offload namespace shop"},
-		"namespace not read": {func(w *explain.World) { w.Namespace = nil }, explain.NotAskedYet, "std"},
+		"namespace not read": {func(w *explain.World) { w.Namespace = nil }, explain.NotRequestedYet, "std"},
 		"no groups":          {func(w *explain.World) { w.Groups = nil }, explain.NoGroups, "no node group runs"},
 		"no spec":            {func(w *explain.World) { w.Groups[0].Spec = nil }, explain.NotConfigured, "Refresh"},
 		"paused":             {func(w *explain.World) { w.Groups[0].Paused = true }, explain.Paused, "resume group std"},
@@ -101,13 +101,13 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			w.Groups[0].Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &hard}}
 			w.Groups[0].Cost = money.Cost{Currency: "USD", Since: w.Now.Add(-20 * time.Hour), At: w.Now.Add(-20 * time.Hour),
 				Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(3)}}}
-		}, explain.NotAskedYet, "std"},
+		}, explain.NotRequestedYet, "std"},
 		"limits": {func(w *explain.World) { w.Status = status("{status: NoActivity}", 1) }, explain.AtMax,
 			"told a max of 1"},
 		"backoff": {func(w *explain.World) {
 			w.Status = status("{status: Backoff, backoffInfo: {errorCode: NoOffer, errorMessage: nobody fits}}", 5)
 		}, explain.BackingOff, "NoOffer nobody fits"},
-		"status of no use": {func(w *explain.World) { w.Status = "\tx" }, explain.NotAskedYet, "std"},
+		"status of no use": {func(w *explain.World) { w.Status = "\tx" }, explain.NotRequestedYet, "std"},
 		"on its way": {func(w *explain.World) {
 			w.Groups[0].Instances = []fleet.InstanceView{growing(fleet.Joining)}
 			w.Waits = func(string, fleet.InstanceView) string { return "virtual-kubelet: not ready" }
@@ -120,7 +120,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"closed": {func(w *explain.World) { w.Market.Offers[0].Closed = "it is cordoned" }, explain.NoOffer,
 			"it is cordoned"},
 		"no offers":      {func(w *explain.World) { w.Market.Offers = nil }, explain.NoOffer, "there is no offer"},
-		"market unknown": {func(w *explain.World) { w.Market = nil }, explain.NotAskedYet, "std"},
+		"market unknown": {func(w *explain.World) { w.Market = nil }, explain.NotRequestedYet, "std"},
 		"too large": {func(w *explain.World) { w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi") },
 			explain.NoGroupFits, "resources.requests: cpu 3 is asked for, a node has 2"},
 		"gpu": {func(w *explain.World) {
@@ -143,7 +143,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"the best group speaks": {func(w *explain.World) {
 			w.Groups[0].Paused = true
 			w.Groups = append(w.Groups, group("more"), fleet.Snapshot{Group: "new"})
-		}, explain.NotAskedYet, "node group more"},
+		}, explain.NotRequestedYet, "node group more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world()
@@ -151,7 +151,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			p := explain.OfPod(w)
 			var text bytes.Buffer
 			require.NoError(t, p.Text(&text))
-			require.Equal(t, tc.verdict, p.Verdict, text.String())
+			require.Equal(t, tc.verdict, p.Reason, text.String())
 			says := p.Message
 			if tc.verdict == explain.NoGroupFits {
 				says = p.Groups[0].Message
@@ -184,11 +184,11 @@ func TestWhatOthersSaid(t *testing.T) {
 		Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "", "it took too long")}}
 	var text bytes.Buffer
 	require.NoError(t, explain.OfPod(w).Text(&text))
-	require.Equal(t, `pod shop/web-0: NotAskedYet
+	require.Equal(t, `pod shop/web-0: NotRequestedYet
   node group std: it fits and may grow; Cluster Autoscaler has not asked for a node yet
   scheduler: 0/3 nodes are available
   Cluster Autoscaler: NotTriggerScaleUp: 2 max node group size reached
-node group std: NotAskedYet, target size 1 of 5
+node group std: NotRequestedYet, target size 1 of 5
   it fits and may grow; Cluster Autoscaler has not asked for a node yet
   failed: std-a-1: Timeout: it took too long
   offer of milan: fits at price 0 USD

@@ -26,7 +26,7 @@ type Record struct {
 	What    string         `json:"what"`
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Offers are what a choice thought of each offer.
-	Offers []choice.Verdict `json:"offers,omitempty"`
+	Offers []choice.Assessment `json:"offers,omitempty"`
 }
 
 // reader goes through one history. What it cannot decode it leaves out: it is of another version.
@@ -111,7 +111,7 @@ func (r *reader) chosen(e *history.HistoryEvent) {
 	} else {
 		r.add(e, "found no provider", out.Failure)
 	}
-	r.records[len(r.records)-1].Offers = out.Decision.Verdicts
+	r.records[len(r.records)-1].Offers = out.Decision.Assessments
 }
 
 func (r *reader) signal(e *history.HistoryEvent) {
@@ -138,7 +138,7 @@ func ordered(o fleet.Order) string {
 		return "Cluster Autoscaler gave the instance back"
 	case o.Lost:
 		return "it is lost"
-	case o.Ask > 0:
+	case o.Resend > 0:
 		return "its group has it ask the provider again"
 	}
 	return "its group has it try again"

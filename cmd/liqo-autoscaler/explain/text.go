@@ -42,7 +42,7 @@ func (p *page) codes(all []fleet.Code) {
 // Text prints it for people.
 func (p Pod) Text(out io.Writer) error {
 	var t page
-	t.line(0, "pod %s: %s", p.Pod, p.Verdict)
+	t.line(0, "pod %s: %s", p.Pod, p.Reason)
 	t.line(1, "%s", p.Message)
 	if p.Scheduler != "" {
 		t.line(1, "scheduler: %s", p.Scheduler)
@@ -51,7 +51,7 @@ func (p Pod) Text(out io.Writer) error {
 		t.line(1, "Cluster Autoscaler: %s", p.ClusterAutoscaler)
 	}
 	for _, g := range p.Groups {
-		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Verdict, g.Target, g.Max)
+		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Reason, g.Target, g.Max)
 		t.line(1, "%s", g.Message)
 		for n := 1; n < len(g.Misfits); n++ { // the first is the message
 			t.line(1, "%s", g.Misfits[n])

@@ -45,7 +45,7 @@ func cordonCommand(c *connect.Common, on bool, cmd *cobra.Command) *cobra.Comman
 		}
 		return nil
 	}
-	return c.Asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
 		s, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Cordon(ctx, args[1], on)
 		if err != nil {
 			return fmt.Errorf("provider %s does not say so yet, does a worker run? %w", args[1], err)

@@ -98,7 +98,7 @@ func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.In
 		in.Providers = append(in.Providers, p)
 	}
 	found := doctor.Temporal{Queue: c.Hub.TaskQueue(c.TaskQueue)}
-	found.Err = c.AskAt(ctx, func(t client.Client, target *connect.Target) error {
+	found.Err = c.RunAt(ctx, func(t client.Client, target *connect.Target) error {
 		return readTemporal(ctx, c, t, target.Namespace, &found)
 	})
 	in.Temporal = &found

@@ -63,7 +63,7 @@ With --file it says what the node groups would do with a pod that need not exist
 			if err != nil {
 				return err
 			}
-			err = c.Ask(ctx, func(t client.Client) error { return addGroups(ctx, c, t, &world) })
+			err = c.Run(ctx, func(t client.Client) error { return addGroups(ctx, c, t, &world) })
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func explains(c *connect.Common, cmd *cobra.Command,
 	var output string
 	cmd.Args = cobra.ExactArgs(1)
 	registerExplained(cmd, &output)
-	return c.Asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
 		found, err := read(ctx, t, args[0])
 		if err != nil {
 			return err

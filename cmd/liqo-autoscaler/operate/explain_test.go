@@ -40,12 +40,12 @@ func TestExplainAPodFromAFile(t *testing.T) {
 	require.Equal(t, "milan", w.Market.Offers[0].Provider)
 	p := explain.OfPod(w)
 	require.Equal(t, "default/web", p.Pod)
-	require.Equal(t, explain.NoGroupFits, p.Verdict)
+	require.Equal(t, explain.NoGroupFits, p.Reason)
 	require.Contains(t, p.Groups[0].Message, "cpu")
 	require.Len(t, p.Notes, 1)
 	require.Contains(t, p.Notes[0], "the pod is read from a file")
 	w.Groups[0].Spec.Shape["cpu"] = resource.MustParse("2")
-	require.NotEqual(t, explain.NoGroupFits, explain.OfPod(w).Verdict, "Liqo lets it on its nodes")
+	require.NotEqual(t, explain.NoGroupFits, explain.OfPod(w).Reason, "Liqo lets it on its nodes")
 
 	f.market.File = ""
 	w, err = f.world(t.Context(), "default", nil)

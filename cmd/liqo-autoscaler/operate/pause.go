@@ -41,7 +41,7 @@ func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Com
 		}
 		return nil
 	}
-	return c.Asks(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
 		groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 		if _, err := groups.Pause(ctx, args[1], paused); err != nil {
 			return groups.Unknown(ctx, args[1], err)

@@ -42,7 +42,7 @@ worker and no cluster.`,
 			if !slices.Contains(show.ReportFormats, f.output) {
 				return fmt.Errorf("--output %q: use %s", f.output, strings.Join(show.ReportFormats, ", "))
 			}
-			return c.Ask(ctx, func(t client.Client) error {
+			return c.Run(ctx, func(t client.Client) error {
 				groups, err := f.costs(ctx, flow.NewGroups(t, c.Hub, c.TaskQueue))
 				if len(groups) == 0 && err != nil {
 					return err

@@ -111,7 +111,7 @@ func (s *screen) run(ctx context.Context) error {
 			shown.Problem = fmt.Sprintf("not up to date since %s, trying again: %v", since.Format(time.TimeOnly), err)
 		}
 		shown.Title = now.Format(time.TimeOnly) + "  " + s.title
-		if err := s.draw(shown, show.Look{Wide: s.wide, Now: now}, wipe, width, height); err != nil {
+		if err := s.draw(shown, show.Style{Wide: s.wide, Now: now}, wipe, width, height); err != nil {
 			return err
 		}
 		select {
@@ -124,7 +124,7 @@ func (s *screen) run(ctx context.Context) error {
 }
 
 // draw replaces what is drawn, line by line, so that nothing flickers.
-func (s *screen) draw(shown show.Screen, look show.Look, wipe string, width, height int) error {
+func (s *screen) draw(shown show.Screen, look show.Style, wipe string, width, height int) error {
 	s.mu.Lock()
 	shown.Changes = slices.Clone(s.changes)
 	s.mu.Unlock()

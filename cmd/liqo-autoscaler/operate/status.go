@@ -38,7 +38,7 @@ changes, until it is interrupted. Elsewhere it prints a line for each change; wi
 			if err := f.check(); err != nil {
 				return err
 			}
-			return c.Ask(cmd.Context(), func(t client.Client) error {
+			return c.Run(cmd.Context(), func(t client.Client) error {
 				groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 				entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
 				size := terminal(cmd.OutOrStdout())
@@ -72,5 +72,5 @@ func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entiti
 		return err
 	}
 	waits(ctx, groups, status.Instances)
-	return errors.Join(show.Print(out, f.output, show.Look{Now: time.Now()}, status), err)
+	return errors.Join(show.Print(out, f.output, show.Style{Now: time.Now()}, status), err)
 }

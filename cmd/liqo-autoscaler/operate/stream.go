@@ -35,7 +35,7 @@ func streamStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, 
 	if err != nil && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
 		return err
 	}
-	if err := show.Print(out, f.output, show.Look{Now: time.Now()}, show.StatusOf(known...)); err != nil {
+	if err := show.Print(out, f.output, show.Style{Now: time.Now()}, show.StatusOf(known...)); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -54,7 +54,7 @@ func (v stream) changed(before, after fleet.Snapshot) error {
 		if v.output == "json" {
 			errs = append(errs, json.NewEncoder(v.out).Encode(change))
 		} else {
-			errs = append(errs, change.Row(v.out, show.Look{Wide: v.output == "wide", Now: time.Now()}))
+			errs = append(errs, change.Row(v.out, show.Style{Wide: v.output == "wide", Now: time.Now()}))
 		}
 	}
 	return errors.Join(errs...)

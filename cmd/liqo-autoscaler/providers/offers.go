@@ -65,7 +65,7 @@ func printOffers(out, errOut io.Writer, output string, document show.Offers) err
 			fmt.Fprintln(errOut, "left out:", p)
 		}
 	}
-	return show.Print(out, output, show.Look{Now: time.Now()}, document)
+	return show.Print(out, output, show.Style{Now: time.Now()}, document)
 }
 
 // lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
@@ -74,7 +74,7 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 	var states []fleet.ProviderSnapshot
 	var group *fleet.GroupSpec
 	var unread error
-	if err := c.Ask(ctx, func(t client.Client) (err error) {
+	if err := c.Run(ctx, func(t client.Client) (err error) {
 		providers := flow.NewEntities(t, c.Hub, c.TaskQueue)
 		names, err := providers.Running(ctx)
 		if err == nil {

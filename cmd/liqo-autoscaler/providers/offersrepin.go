@@ -62,7 +62,7 @@ func repin(ctx context.Context, c *connect.Common, pins repinner, name string) (
 	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
 		return name, err
 	}
-	err = c.Ask(ctx, func(t client.Client) error {
+	err = c.Run(ctx, func(t client.Client) error {
 		states, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Providers(ctx)
 		for _, s := range states {
 			if s.Offer == nil || s.Offer.Name != name || s.ID == name {

@@ -114,7 +114,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 			Temporal: t, Namespace: temporal.Namespace, Hub: c.Hub, TaskQueue: c.TaskQueue, Backend: b,
 			Catalog: shared.Within(discovery.Recent), Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Waiting: waits, Slots: f.slots, DriverSlots: f.driverSlots,
-			ProbeURL: f.probeURL, Conditions: seen.Conditions, Differing: seen.Differing, Notices: shown, Version: version,
+			ProbeURL: f.probeURL, Conditions: seen.Conditions, Differing: seen.Differing, Events: shown, Version: version,
 		})
 	})
 	return g.Wait()

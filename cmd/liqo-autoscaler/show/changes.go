@@ -30,7 +30,7 @@ func Changes(before, after fleet.Snapshot) []Change {
 		}
 	}
 	was, is := before.Conditions(0, before.At), after.Conditions(0, after.At)
-	same := func(a, b fleet.Notice) bool { return a.Name == b.Name } // figures in the messages change all the time
+	same := func(a, b fleet.GroupNotice) bool { return a.Name == b.Name } // figures in the messages change all the time
 	if !slices.EqualFunc(was, is, same) {
 		out = append(out, Change{At: after.At.UTC(), Target: after.Target, Conditions: is,
 			Instance: Instance{Group: after.Group}})

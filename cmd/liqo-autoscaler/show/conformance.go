@@ -16,9 +16,9 @@ type Conformance struct {
 }
 
 // Count is how many rules have a verdict.
-func (c Conformance) Count(verdict conformance.Verdict) (n int) {
+func (c Conformance) Count(verdict conformance.Outcome) (n int) {
 	for _, r := range c.Rules {
-		if r.Verdict == verdict {
+		if r.Outcome == verdict {
 			n++
 		}
 	}
@@ -26,22 +26,22 @@ func (c Conformance) Count(verdict conformance.Verdict) (n int) {
 }
 
 // Table prints a line for each rule, and below them what to do about those that fail.
-func (c Conformance) Table(out io.Writer, look Look) error {
+func (c Conformance) Table(out io.Writer, look Style) error {
 	header := []string{"RULE", "VERDICT", "SEEN"}
 	rows := rowsOf(c.Rules, func(r conformance.Result) []string {
-		return []string{r.ID, string(r.Verdict), look.cut(r.Seen)}
+		return []string{r.ID, string(r.Outcome), look.cut(r.Seen)}
 	})
 	if look.Wide {
 		header = []string{"RULE", "VERDICT", "DEMANDS", "SEEN"}
 		rows = rowsOf(c.Rules, func(r conformance.Result) []string {
-			return []string{r.ID, string(r.Verdict), r.Demands, r.Seen}
+			return []string{r.ID, string(r.Outcome), r.Demands, r.Seen}
 		})
 	}
 	if err := table(out, header, rows); err != nil {
 		return err
 	}
 	for _, r := range c.Rules {
-		if r.Verdict == conformance.Failed {
+		if r.Outcome == conformance.Failed {
 			fmt.Fprintf(out, "\n%s: %s\n  seen: %s\n  why:  %s\n  fix:  %s\n", r.ID, r.Demands,
 				shorten.OneLine(r.Seen), r.Source, r.Fix)
 		}

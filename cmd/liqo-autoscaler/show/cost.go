@@ -89,7 +89,7 @@ func inCurrency(amount float64, currency string) string {
 }
 
 // costs are what each group's nodes cost on each provider, for a wide table.
-func (s Status) costs(look Look) (rows [][]string) {
+func (s Status) costs(look Style) (rows [][]string) {
 	for _, g := range s.Groups {
 		if g.Cost == nil || !look.Wide {
 			continue

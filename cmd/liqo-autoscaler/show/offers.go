@@ -131,7 +131,7 @@ func providerOf(p fleet.ProviderSnapshot) Offer {
 }
 
 // Table prints one row per provider.
-func (o Offers) Table(out io.Writer, look Look) error {
+func (o Offers) Table(out io.Writer, look Style) error {
 	if len(o.Offers) == 0 {
 		_, err := io.WriteString(out, "No provider is known.\n")
 		return err
@@ -160,7 +160,7 @@ func (o Offers) Table(out io.Writer, look Look) error {
 	}))
 }
 
-func (o Offers) narrowTable(out io.Writer, look Look) error {
+func (o Offers) narrowTable(out io.Writer, look Style) error {
 	header := []string{"OFFER", "PROVIDER", "PEERING", "NODES", "HELD", "LENDABLE", "PRICE"}
 	return table(out, header, rowsOf(o.Offers, func(p Offer) []string {
 		return []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held), look.resources(p.Lendable),
@@ -197,14 +197,14 @@ func (o Offer) peering() string {
 	return string(o.Peering)
 }
 
-func (o Offer) expires(look Look) string {
+func (o Offer) expires(look Style) string {
 	switch {
 	case o.Expires == nil:
 		return "never"
 	case o.Expires.Before(look.Now):
 		return "expired"
 	default:
-		return "in " + Look{Now: *o.Expires}.age(look.Now)
+		return "in " + Style{Now: *o.Expires}.age(look.Now)
 	}
 }
 

@@ -23,11 +23,11 @@ func CheckFormat(format string) error {
 
 // Document is something that has a table.
 type Document interface {
-	Table(out io.Writer, look Look) error
+	Table(out io.Writer, look Style) error
 }
 
 // Print prints the document in one of Formats.
-func Print(out io.Writer, format string, look Look, d Document) error {
+func Print(out io.Writer, format string, look Style, d Document) error {
 	switch format {
 	case "json":
 		return JSON(out, d)

@@ -24,7 +24,7 @@ type Screen struct {
 
 // Draw prints at most height lines of at most width characters. If there is no room for all rows, each table gets its
 // share: the changes their last rows, the others their first.
-func (s Screen) Draw(out io.Writer, look Look, width, height int) error {
+func (s Screen) Draw(out io.Writer, look Style, width, height int) error {
 	tables, err := s.tables(look)
 	if err != nil {
 		return err
@@ -70,10 +70,10 @@ func (s *Status) BusyFirst() {
 }
 
 // tables are the tables' lines, each with its header; the last one is that of the changes.
-func (s Screen) tables(look Look) (tables [][]string, err error) {
+func (s Screen) tables(look Style) (tables [][]string, err error) {
 	look.Narrow = !look.Wide
 	var text bytes.Buffer
-	for _, section := range []func(io.Writer, Look) error{s.Status.Table, s.Offers.Table, s.changeTable} {
+	for _, section := range []func(io.Writer, Style) error{s.Status.Table, s.Offers.Table, s.changeTable} {
 		if err := section(&text, look); err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (s Screen) tables(look Look) (tables [][]string, err error) {
 	return tables, nil
 }
 
-func (s Screen) changeTable(out io.Writer, look Look) error {
+func (s Screen) changeTable(out io.Writer, look Style) error {
 	header := []string{"CHANGED AT", "INSTANCE", "PHASE", "PROVIDER", "ATTEMPT", "WHY"}
 	return table(out, header, rowsOf(s.Changes, func(c Change) []string {
 		return []string{c.At.In(look.Now.Location()).Format("15:04:05"), c.what(), string(c.Phase), c.Provider, c.attempt(),

@@ -125,17 +125,17 @@ func differing() show.Status {
 			"burst; taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
 		MoreNodes: 12,
 		Left: []market.Left{{Provider: "milan", Since: ago(5 * time.Minute),
-			What: "ResourceSlice liqo-tenant-consumer/gpu-10-abb-7-1",
-			Kept: "it is removed when it is still there in ten minutes"}},
+			Object:      "ResourceSlice liqo-tenant-consumer/gpu-10-abb-7-1",
+			KeptBecause: "it is removed when it is still there in ten minutes"}},
 	}
 	return s
 }
 
 // checked is a provider of which a rule has each of the verdicts.
-func checked(group string, verdicts ...conformance.Verdict) show.Conformance {
+func checked(group string, verdicts ...conformance.Outcome) show.Conformance {
 	c := show.Conformance{Address: "127.0.0.1:8086", Group: group}
 	for i, v := range verdicts {
-		c.Rules = append(c.Rules, conformance.Result{Verdict: v, Seen: "DeleteNodes answers OK:\n2 before, 2 after it",
+		c.Rules = append(c.Rules, conformance.Result{Outcome: v, Seen: "DeleteNodes answers OK:\n2 before, 2 after it",
 			Rule: conformance.Rule{ID: "rule-" + string(rune('a'+i)), Demands: "It works.", Source: "core/x.go: CA relies on it",
 				Fix: "make it work", Changes: group != ""}})
 	}
@@ -178,7 +178,7 @@ func blocked() show.Status {
 			s.Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &month}}
 		}),
 		group("changed", func(s *fleet.Snapshot) {
-			s.Paused, s.Notice = true, fleet.Notice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but only in " +
+			s.Paused, s.Notice = true, fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but only in " +
 				"the config: give the changed group a new id, and remove the old one"}
 		}),
 		group("failing", func(s *fleet.Snapshot) { s.Condition = "many drivers fail their workflow tasks" }),
@@ -198,7 +198,7 @@ func TestSpendingOfTheNextNode(t *testing.T) {
 	require.Empty(t, status.Groups[0].Conditions)
 	require.Empty(t, status.Priced([]fleet.Snapshot{s}, nil, now).Groups[0].Conditions)
 	_, offered := offers()
-	at := func(price float64) []fleet.Notice {
+	at := func(price float64) []fleet.GroupNotice {
 		offered[0].Price = price
 		return status.Priced([]fleet.Snapshot{s}, []choice.Candidate{{Offer: offered[0]}}, now).Groups[0].Conditions
 	}
@@ -229,7 +229,7 @@ func TestGolden(t *testing.T) {
 		for _, format := range show.Formats {
 			t.Run(name+"."+format, func(t *testing.T) {
 				var out bytes.Buffer
-				require.NoError(t, show.Print(&out, format, show.Look{Now: now}, d))
+				require.NoError(t, show.Print(&out, format, show.Style{Now: now}, d))
 				golden.Check(t, filepath.Join("testdata", name+"."+format), out.String())
 			})
 		}
@@ -251,7 +251,7 @@ func TestScreen(t *testing.T) {
 	screen.Status.BusyFirst()
 	draw := func(s show.Screen, width, height int) string {
 		var out bytes.Buffer
-		require.NoError(t, s.Draw(&out, show.Look{Now: now}, width, height))
+		require.NoError(t, s.Draw(&out, show.Style{Now: now}, width, height))
 		return out.String()
 	}
 	golden.Check(t, "testdata/screen.30", draw(screen, 100, 30))
@@ -300,7 +300,7 @@ func TestChanges(t *testing.T) {
 	require.NoError(t, show.ChangeHeader(&out))
 	for _, c := range changes {
 		c.At = c.At.In(time.Local)
-		require.NoError(t, c.Row(&out, show.Look{Now: now}))
+		require.NoError(t, c.Row(&out, show.Style{Now: now}))
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 4)
@@ -323,7 +323,7 @@ func TestChangedConditions(t *testing.T) {
 	line := func(c show.Change) string {
 		c.At = c.At.In(time.Local)
 		var out bytes.Buffer
-		require.NoError(t, c.Row(&out, show.Look{Now: now}))
+		require.NoError(t, c.Row(&out, show.Style{Now: now}))
 		return out.String()
 	}
 	require.Regexp(t, `  group standard +- +10  - +-  AtMax: its target size 10 is its max\n$`, line(changes[0]))
@@ -336,7 +336,7 @@ func TestChangedConditions(t *testing.T) {
 
 	var out bytes.Buffer
 	screen := show.Screen{Status: show.StatusOf(full), Changes: changes}
-	require.NoError(t, screen.Draw(&out, show.Look{Now: now}, 200, 80))
+	require.NoError(t, screen.Draw(&out, show.Style{Now: now}, 200, 80))
 	require.Regexp(t, `(?m)^standard +AtMax +its target size 10 is its max$`, out.String())
 	require.Regexp(t, `(?m)^12:00:00 +group standard +- +- +- +AtMax: its target size 10 is its max$`, out.String())
 }

@@ -78,7 +78,7 @@ type Group struct {
 	// Cost is what its nodes cost; nil before it is configured.
 	Cost *Cost `json:"cost,omitempty"`
 	// Conditions are what keeps it from growing, or from being as it is configured.
-	Conditions []fleet.Notice `json:"conditions,omitempty"`
+	Conditions []fleet.GroupNotice `json:"conditions,omitempty"`
 }
 
 // Instance is one unit of a group's target size.

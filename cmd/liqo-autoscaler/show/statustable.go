@@ -15,7 +15,7 @@ import (
 )
 
 // Table prints the groups, then what is wrong with them and with providers, then the instances.
-func (s Status) Table(out io.Writer, look Look) error {
+func (s Status) Table(out io.Writer, look Style) error {
 	if len(s.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run.")
 		return err
@@ -61,7 +61,7 @@ type section struct {
 
 // sections are the tables below that of the groups. The text of a group's condition is not cut: its end says what to
 // do.
-func (s Status) sections(look Look) []section {
+func (s Status) sections(look Style) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
 		{[]string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, s.costs(look)},
@@ -85,7 +85,7 @@ func (s Status) sections(look Look) []section {
 			}))},
 		{[]string{"LEFT ON", "SINCE", "WHAT", "STAYS BECAUSE"}, andMore(s.Findings.MoreLeft,
 			rowsOf(s.Findings.Left, func(l market.Left) []string {
-				return []string{l.Provider, look.age(l.Since), look.cut(l.What), look.cut(l.Kept)}
+				return []string{l.Provider, look.age(l.Since), look.cut(l.Object), look.cut(l.KeptBecause)}
 			}))},
 	}
 }
@@ -98,7 +98,7 @@ func andMore(more int, rows [][]string) [][]string {
 	return append(rows, append([]string{fmt.Sprintf("and %d more", more)}, make([]string, len(rows[0])-1)...))
 }
 
-func (s Status) instances(look Look) section {
+func (s Status) instances(look Style) section {
 	header := []string{"INSTANCE", "GROUP", "PHASE", "PROVIDER", "ATTEMPT", "SINCE", "WHY"}
 	switch {
 	case look.Narrow:
@@ -125,9 +125,9 @@ func (s Status) instances(look Look) section {
 // Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase
 // Released); or, without an instance's name, a group that has other conditions than before.
 type Change struct {
-	At         time.Time      `json:"at"`
-	Target     int            `json:"target"` // of the group, after the change
-	Conditions []fleet.Notice `json:"conditions,omitempty"`
+	At         time.Time           `json:"at"`
+	Target     int                 `json:"target"` // of the group, after the change
+	Conditions []fleet.GroupNotice `json:"conditions,omitempty"`
 	Instance
 }
 
@@ -170,7 +170,7 @@ func ChangeHeader(out io.Writer) error {
 }
 
 // Row prints one change.
-func (c Change) Row(out io.Writer, look Look) error {
+func (c Change) Row(out io.Writer, look Style) error {
 	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(),
 		cmp.Or(string(c.Phase), none), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), none), c.attempt(),
 		shorten.OneLine(cmp.Or(look.cut(c.why()), none)))

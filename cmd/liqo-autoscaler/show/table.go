@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Look says how tables look.
-type Look struct {
+// Style is how tables are printed.
+type Style struct {
 	// Wide adds columns and does not cut texts.
 	Wide bool
 	// Narrow leaves out columns, for a screen.
@@ -51,7 +51,7 @@ func rowsOf[T any](items []T, row func(item T) []string) (rows [][]string) {
 	return rows
 }
 
-func (l Look) cut(text string) string {
+func (l Style) cut(text string) string {
 	if l.Wide {
 		return text
 	}
@@ -59,7 +59,7 @@ func (l Look) cut(text string) string {
 }
 
 // age is the time since t as kubectl prints it.
-func (l Look) age(t time.Time) string {
+func (l Style) age(t time.Time) string {
 	if t.IsZero() {
 		return none
 	}
@@ -73,10 +73,10 @@ const none = "-"
 var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // Resources is all of a list on one line.
-func Resources(list corev1.ResourceList) string { return Look{Wide: true}.resources(list) }
+func Resources(list corev1.ResourceList) string { return Style{Wide: true}.resources(list) }
 
 // resources is a short text of a list: cpu=8,memory=16Gi, then what is special about it.
-func (l Look) resources(list corev1.ResourceList) string {
+func (l Style) resources(list corev1.ResourceList) string {
 	var parts []string
 	seen := map[corev1.ResourceName]bool{}
 	add := func(name corev1.ResourceName) {

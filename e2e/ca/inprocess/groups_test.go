@@ -26,7 +26,7 @@ type groups struct {
 	silent string // the group that Temporal does not answer for
 }
 
-func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.Notice,
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
 	seen fleet.Position) (fleet.Position, error) {
 	g.mu.Lock()
 	wedged := g.wedged == spec.ID

@@ -47,11 +47,11 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 		if e != nil && cmd.Order.Deleted { // one that hangs is called off
 			in.Views = []fleet.View{view(e, cmd.Order.Generation, fleet.Released)}
 		}
-	case fleet.CommandCheck:
+	case fleet.CommandDescribe:
 		for _, name := range cmd.Instances {
 			result.Drivers = append(result.Drivers, fleet.DriverStatus{Instance: name, Running: true})
 		}
-	case fleet.CommandObserve:
+	case fleet.CommandInspect:
 		for _, name := range cmd.Instances {
 			result.Found = append(result.Found, w.found(l.Find(name))...)
 		}

@@ -32,8 +32,8 @@ const (
 	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
 )
 
-// Verdict is what a choice thinks of one candidate.
-type Verdict struct {
+// Assessment is the judgement of a choice on one candidate.
+type Assessment struct {
 	Provider string `json:"provider"`
 	Offer    string `json:"offer"`
 	Epoch    string `json:"epoch,omitempty"`
@@ -53,11 +53,11 @@ type Verdict struct {
 type Decision struct {
 	// Chosen is the provider's id; empty when nothing fits.
 	Chosen string `json:"chosen,omitempty"`
-	// Verdicts are ordered: the chosen one, the other fitting ones from best to worst, then those filtered out.
-	Verdicts []Verdict `json:"verdicts,omitempty"`
+	// Assessments are ordered: the chosen one, the other fitting ones from best to worst, then those filtered out.
+	Assessments []Assessment `json:"assessments,omitempty"`
 	// Counts says how many candidates each filter took out, all candidates counted.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Considered is the number of candidates; Verdicts may have been cut.
+	// Considered is the number of candidates; Assessments may have been cut.
 	Considered int `json:"considered"`
 	// Full says that nothing fits now, and that something that is full could.
 	Full bool `json:"full,omitempty"`
@@ -80,17 +80,17 @@ func Choose(spec fleet.GroupSpec, candidates []Candidate, refused []string, rank
 	q := judge(spec, candidates, refused, now)
 	d := Decision{Considered: len(candidates), Counts: countFilters(q.judged)}
 	for j := range q.best(q.choice(rank)) {
-		if d.Verdicts = append(d.Verdicts, q.verdict(j)); len(d.Verdicts) == MaxCandidates {
+		if d.Assessments = append(d.Assessments, q.verdict(j)); len(d.Assessments) == MaxCandidates {
 			break
 		}
 	}
-	if len(d.Verdicts) > 0 && d.Verdicts[0].Fits {
-		d.Chosen = d.Verdicts[0].Provider
+	if len(d.Assessments) > 0 && d.Assessments[0].Fits {
+		d.Chosen = d.Assessments[0].Provider
 	} else {
 		d.Full = q.full()
 	}
-	for len(d.Verdicts) > 1 && d.size() > MaxDecision {
-		d.Verdicts = d.Verdicts[:len(d.Verdicts)-1]
+	for len(d.Assessments) > 1 && d.size() > MaxDecision {
+		d.Assessments = d.Assessments[:len(d.Assessments)-1]
 	}
 	return d
 }

@@ -129,9 +129,9 @@ func TestChooseFilters(t *testing.T) {
 				c.change(&one)
 			}
 			d := choice.Choose(spec, []choice.Candidate{one}, c.refused, choice.Rank{}, chooseAt)
-			require.Equal(t, []choice.Verdict{{
+			require.Equal(t, []choice.Assessment{{
 				Provider: "p", Offer: "offer-p", Epoch: "e1", Price: 0.5, Fits: c.filter == "", Filter: c.filter, Reason: c.reason,
-			}}, d.Verdicts)
+			}}, d.Assessments)
 			require.Equal(t, 1, d.Considered)
 			if c.filter == "" {
 				require.Equal(t, "p", d.Chosen)
@@ -152,8 +152,8 @@ func TestAnotherCurrency(t *testing.T) {
 	d := choice.Choose(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros), candidate("dollars", 0.5)}, nil,
 		choice.Rank{}, chooseAt)
 	require.Equal(t, "dollars", d.Chosen)
-	require.Equal(t, choice.Verdict{Provider: "euros", Offer: "offer-euros", Epoch: "e1", Filter: choice.FilterCurrency,
-		Reason: "its price is in EUR, and the node groups' currency is USD"}, d.Verdicts[1])
+	require.Equal(t, choice.Assessment{Provider: "euros", Offer: "offer-euros", Epoch: "e1", Filter: choice.FilterCurrency,
+		Reason: "its price is in EUR, and the node groups' currency is USD"}, d.Assessments[1])
 	require.Empty(t, choice.Matching(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
 	require.Empty(t, choice.Room(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros)}, chooseAt))
 	require.Equal(t, "free", choice.Choose(chooseSpec, []choice.Candidate{candidate("free", 0.1, free)}, nil,
@@ -168,7 +168,7 @@ func TestChooseTakesTheCheapestThatFits(t *testing.T) {
 	want := choice.Choose(chooseSpec, candidates, []string{"bad"}, choice.Rank{}, chooseAt)
 	require.Equal(t, "a", want.Chosen)
 	var order []string
-	for _, v := range want.Verdicts {
+	for _, v := range want.Assessments {
 		order = append(order, v.Provider)
 	}
 	require.Equal(t, []string{"a", "b", "dear", "full", "bad"}, order)
@@ -182,7 +182,7 @@ func TestChooseTakesTheCheapestThatFits(t *testing.T) {
 func TestChooseOfNothing(t *testing.T) {
 	d := choice.Choose(chooseSpec, nil, nil, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
-	require.Empty(t, d.Verdicts)
+	require.Empty(t, d.Assessments)
 	require.Zero(t, d.Considered)
 }
 
@@ -198,7 +198,7 @@ func TestDecisionsStaySmall(t *testing.T) {
 	}
 	d := choice.Choose(chooseSpec, candidates, refused, choice.Rank{}, chooseAt)
 	require.Equal(t, "p499", d.Chosen)
-	require.Len(t, d.Verdicts, choice.MaxCandidates)
+	require.Len(t, d.Assessments, choice.MaxCandidates)
 	require.Equal(t, map[string]int{"refused": 250}, d.Counts)
 	require.Equal(t, 500, d.Considered)
 
@@ -209,11 +209,11 @@ func TestDecisionsStaySmall(t *testing.T) {
 	}
 	d = choice.Choose(chooseSpec, candidates, refused, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
-	require.NotEmpty(t, d.Verdicts)
+	require.NotEmpty(t, d.Assessments)
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(raw), choice.MaxDecision)
-	one, err := json.Marshal(d.Verdicts[0])
+	one, err := json.Marshal(d.Assessments[0])
 	require.NoError(t, err)
 	require.Greater(t, len(raw)+len(one)+1, choice.MaxDecision, "no more is left out than must be")
 
@@ -222,7 +222,7 @@ func TestDecisionsStaySmall(t *testing.T) {
 	}
 	d = choice.Choose(chooseSpec, candidates[:2], nil, choice.Rank{}, chooseAt)
 	require.Equal(t, "p001", d.Chosen)
-	require.Len(t, d.Verdicts, 1, "the chosen one stays")
+	require.Len(t, d.Assessments, 1, "the chosen one stays")
 }
 
 // An offer with what is taken of it: of a newer offer only as much is left as the holds leave, and what it does not
@@ -285,9 +285,9 @@ func TestCheapest(t *testing.T) {
 		"the next without": {[]float64{1, 0}, money.Of(1)},
 		"a millionth":      {[]float64{1, 0.000001, 2}, 1},
 	} {
-		var verdicts []choice.Verdict
+		var verdicts []choice.Assessment
 		for _, price := range c.prices {
-			verdicts = append(verdicts, choice.Verdict{Price: math.Abs(price), Fits: price >= 0})
+			verdicts = append(verdicts, choice.Assessment{Price: math.Abs(price), Fits: price >= 0})
 		}
 		require.Equal(t, c.want, choice.Cheapest(verdicts), name)
 	}
@@ -338,7 +338,7 @@ func TestDecisionWireFormat(t *testing.T) {
 		candidate("b", 0, func(c *choice.Candidate) { c.Offer.Labels = nil })}, nil, choice.Rank{}, chooseAt)
 	raw, err := json.Marshal(d)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"chosen":"a","considered":2,"counts":{"selector":1},"verdicts":[
+	require.JSONEq(t, `{"chosen":"a","considered":2,"counts":{"selector":1},"assessments":[
 		{"provider":"a","offer":"offer-a","epoch":"e1","fits":true,"reason":"fits at price 1 USD","price":1},
 		{"provider":"b","offer":"offer-b","epoch":"e1","fits":false,"filter":"selector","reason":"labels {} do not match the group's selector country=it","price":0}]}`, string(raw))
 }

@@ -89,7 +89,7 @@ func bounded(price float64) float64 {
 }
 
 // Cheapest is what a node costs in an hour on the cheapest offer that it fits on; 0 when none has a price.
-func Cheapest(verdicts []Verdict) (least money.Money) {
+func Cheapest(verdicts []Assessment) (least money.Money) {
 	for _, v := range verdicts {
 		if price := money.Of(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
 			least = price

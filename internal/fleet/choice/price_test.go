@@ -88,7 +88,7 @@ func TestChooseByWhatTheShapeCosts(t *testing.T) {
 			spec.Shape, spec.PriceFactor = c.shape, c.factor
 			d := choice.Choose(spec, candidates(), nil, choice.Rank{}, chooseAt)
 			require.Equal(t, c.want, d.Chosen)
-			require.Equal(t, c.reason, d.Verdicts[0].Reason)
+			require.Equal(t, c.reason, d.Assessments[0].Reason)
 			matching := choice.Matching(spec, candidates(), chooseAt.Add(time.Second))
 			require.Equal(t, c.want, matching[0].Provider)
 		})

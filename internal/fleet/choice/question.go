@@ -126,9 +126,9 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 }
 
 // verdict is the judgement for the record.
-func (q *question) verdict(j judgement) Verdict {
+func (q *question) verdict(j judgement) Assessment {
 	o := j.candidate.Offer
-	v := Verdict{
+	v := Assessment{
 		Provider: o.Provider, Offer: o.Name, Epoch: o.Epoch, Fits: j.filter == "", Filter: j.filter,
 		Reason: q.reason(j.candidate, j.filter), Price: j.price, Score: j.score,
 	}

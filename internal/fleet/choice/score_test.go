@@ -67,12 +67,12 @@ func TestSelectionWeighs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := choice.Choose(weighing(c.by), c.of, nil, choice.Rank{Name: "g"}, chooseAt)
 			require.Equal(t, c.want, d.Chosen)
-			require.Equal(t, c.reason, d.Verdicts[0].Reason)
+			require.Equal(t, c.reason, d.Assessments[0].Reason)
 			sum := 0.0
-			for _, part := range d.Verdicts[0].Parts {
+			for _, part := range d.Assessments[0].Parts {
 				sum += part
 			}
-			require.InDelta(t, d.Verdicts[0].Score, sum, 1e-3)
+			require.InDelta(t, d.Assessments[0].Score, sum, 1e-3)
 		})
 	}
 }

@@ -59,7 +59,7 @@ func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapsh
 	if n < 0 {
 		return row, false
 	}
-	row.State, row.Out = state.Standby[q.Held[n].Key], string(j.filter.excludes())
+	row.State, row.Excluded = state.Standby[q.Held[n].Key], string(j.filter.excludes())
 	return row, true
 }
 

@@ -20,7 +20,7 @@ func rowTexts(rows []fleet.StandbyRow) (texts []string) {
 			is   bool
 			text string
 		}{{!r.Fits, "full"}, {r.Warm, "warm"}, {!r.Offers, "offers nothing"}, {r.State != "", string(r.State)},
-			{r.Out != "", "out by " + r.Out}} {
+			{r.Excluded != "", "out by " + r.Excluded}} {
 			if word.is {
 				text += " " + word.text
 			}
@@ -124,4 +124,6 @@ func TestHoldsThatMayNotBe(t *testing.T) {
 	}
 }
 
-func out(by choice.Filter) fleet.StandbyRow { return fleet.StandbyRow{Offers: true, Out: string(by)} }
+func out(by choice.Filter) fleet.StandbyRow {
+	return fleet.StandbyRow{Offers: true, Excluded: string(by)}
+}

@@ -21,7 +21,7 @@ func TestChooseWithinSpending(t *testing.T) {
 	d := choice.Choose(*s, offers, []string{"unknown"}, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.Equal(t, map[string]int{"spending": 1, "maxNodes": 1, "refused": 1}, d.Counts)
-	require.Contains(t, d.Verdicts[1].Reason+d.Verdicts[0].Reason+d.Verdicts[2].Reason,
+	require.Contains(t, d.Assessments[1].Reason+d.Assessments[0].Reason+d.Assessments[2].Reason,
 		"a node costs 3 USD an hour there, and spending allows 2")
 	require.True(t, d.Full, "the cheap one may have room later")
 

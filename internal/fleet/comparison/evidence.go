@@ -134,7 +134,7 @@ func (o Outlook) network(provider string) (s fleet.Standing, known bool) {
 	case !e.Broken.Before(o.At):
 		return fleet.Standing{}, false
 	default:
-		return fleet.Standing{Network: true, Here: e.Here, Fault: e.Fault.Condition,
+		return fleet.Standing{Network: true, Local: e.Here, Fault: e.Fault.Condition,
 			Message: cmp.Or(e.Fault.Message, e.Network), Since: e.Broken}, true
 	}
 }

@@ -112,6 +112,6 @@ func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []
 
 // same reports whether both are the same to those who decide by them.
 func same(s, o fleet.Standing) bool {
-	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Here == o.Here &&
+	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Local == o.Local &&
 		s.Fault == o.Fault
 }

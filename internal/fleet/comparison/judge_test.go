@@ -294,13 +294,13 @@ func TestWhoIsLostFirst(t *testing.T) {
 		return second.Losses["a"][0]
 	}
 	require.Equal(t, fleet.Loss{Instance: "a-t0-2", Attempt: 1, Silent: true,
-		Why: "its Node is not ready and provider milan does not answer, for longer than budgets.unready"}, lost())
+		Reason: "its Node is not ready and provider milan does not answer, for longer than budgets.unready"}, lost())
 	groups[0].Instances[0].Provider = "turin"
 	require.Equal(t, fleet.Loss{Instance: "a-t0-1", Attempt: 1,
-		Why: "provider turin has no ResourceSlice a-t0-1-1 any longer"}, lost("a-t0-1-1"))
+		Reason: "provider turin has no ResourceSlice a-t0-1-1 any longer"}, lost("a-t0-1-1"))
 	groups[0].Instances[2].Provider, groups[0].Instances[2].NotReadySince = "rome", start.Add(-4*time.Minute)
 	require.Equal(t, fleet.Loss{Instance: "a-t0-3", Attempt: 1, Silent: true,
-		Why: "its Node is not ready and the network " +
+		Reason: "its Node is not ready and the network " +
 			"with provider rome does not work, for longer than budgets.unready: Error"}, lost())
 	groups[0].Spec = nil
 	first := comparison.Judge(comparison.Outlook{}, seen(start), groups, nil)

@@ -96,19 +96,19 @@ func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.
 	}
 	e, loss := now.Of(row.Provider), &fleet.Loss{Instance: row.Name, Attempt: row.Attempt}
 	if e.Access == fleet.AccessGranted && last.Of(row.Provider).Access == fleet.AccessGranted {
-		loss.Why = takenBack(row, last.Of(row.Provider), e)
+		loss.Reason = takenBack(row, last.Of(row.Provider), e)
 	}
 	b := g.Spec.Budgets.WithDefaults()
 	switch {
-	case loss.Why != "":
+	case loss.Reason != "":
 	case e.Access == fleet.AccessGranted && cutTooLong(b, row, e, now):
 		loss.Silent = true
-		loss.Why = fmt.Sprintf("its Node is not ready and the network with provider %s does not work, for longer than "+
+		loss.Reason = fmt.Sprintf("its Node is not ready and the network with provider %s does not work, for longer than "+
 			"budgets.unready: %s", row.Provider, e.Network)
 	case e.Access == fleet.AccessSilent && last.Of(row.Provider).Access == fleet.AccessSilent &&
 		silentTooLong(b, row, e, now):
 		loss.Silent = true
-		loss.Why = fmt.Sprintf("its Node is not ready and provider %s does not answer, for longer than budgets.unready",
+		loss.Reason = fmt.Sprintf("its Node is not ready and provider %s does not answer, for longer than budgets.unready",
 			row.Provider)
 	default:
 		return nil

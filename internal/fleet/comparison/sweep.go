@@ -96,11 +96,11 @@ func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.
 		if len(o.UID) > maxUID || len(o.Attempt.ObjectName()) > maxObject {
 			continue // it is the provider's invention
 		}
-		o.What = shorten.To(o.What, maxWhat)
+		o.Object = shorten.To(o.Object, maxWhat)
 		if o.Since = of.At; !seen[o.UID].IsZero() {
 			o.Since = seen[o.UID]
 		}
-		o.Kept = now.kept(o, of)
+		o.KeptBecause = now.kept(o, of)
 		now.Orphans = append(now.Orphans, o)
 	}
 	now.Orphans = fairly(now.Orphans, maxListed)
@@ -192,12 +192,12 @@ func (s Sweep) Removable(provider string) (attempts []fleet.Orphan, peering *fle
 		switch {
 		case o.Attempt.Provider.ID != provider:
 		case o.OfPeering():
-			if o.Kept == "" {
+			if o.KeptBecause == "" {
 				peering = &o
 			}
 		default:
 			slicesLeft = true
-			if o.Kept == "" && len(attempts) < maxRemoved {
+			if o.KeptBecause == "" && len(attempts) < maxRemoved {
 				attempts = append(attempts, o)
 			}
 		}

@@ -14,12 +14,12 @@ import (
 )
 
 func leftSlice(instance string) fleet.Orphan {
-	return fleet.Orphan{UID: "uid-" + instance, What: "slice " + instance, Attempt: fleet.Attempt{Group: "a",
+	return fleet.Orphan{UID: "uid-" + instance, Object: "slice " + instance, Attempt: fleet.Attempt{Group: "a",
 		Instance: instance, Number: 2, Provider: fleet.Provider{ID: "milan"}}}
 }
 
 func leftPeering() fleet.Orphan {
-	return fleet.Orphan{UID: "uid-tenant", What: "Tenant", Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}
+	return fleet.Orphan{UID: "uid-tenant", Object: "Tenant", Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}
 }
 
 var milan = []fleet.Provider{{ID: "milan"}}
@@ -121,7 +121,7 @@ func TestSweepKeeps(t *testing.T) {
 				s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery), c.change), milan, "", []fleet.Orphan{c.orphan})
 			}
 			require.Len(t, s.Orphans, 1)
-			require.Equal(t, c.kept, s.Orphans[0].Kept)
+			require.Equal(t, c.kept, s.Orphans[0].KeptBecause)
 		})
 	}
 }
@@ -133,12 +133,12 @@ func TestSweepDoubtsEmptyLists(t *testing.T) {
 	for n := range 3 {
 		s = s.After(swept(now.Add(time.Duration(n)*comparison.SweepEvery)), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
 	}
-	require.Empty(t, s.Orphans[0].Kept)
+	require.Empty(t, s.Orphans[0].KeptBecause)
 	empty := func(of *comparison.Swept) { of.Found = nil }
 	s = s.After(swept(now.Add(3*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
-	require.Contains(t, s.Orphans[0].Kept, "not believed yet")
+	require.Contains(t, s.Orphans[0].KeptBecause, "not believed yet")
 	s = s.After(swept(now.Add(4*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
-	require.Empty(t, s.Orphans[0].Kept)
+	require.Empty(t, s.Orphans[0].KeptBecause)
 }
 
 // Each sweep asks some providers, in turn; what was seen on the others stays.
@@ -233,7 +233,7 @@ func TestSweepIsFair(t *testing.T) {
 func TestSweepOfALiar(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	long := leftSlice("a-t0-1")
-	long.What, long.UID = strings.Repeat("x", 1<<20), "long"
+	long.Object, long.UID = strings.Repeat("x", 1<<20), "long"
 	uid := leftSlice("a-t0-2")
 	uid.UID = strings.Repeat("x", 1<<20)
 	name := leftSlice(strings.Repeat("a", 1<<20))

@@ -22,10 +22,10 @@ type Driver struct {
 	Left []fleet.Attempt
 	// Running is the step under way.
 	Running fleet.Step
-	// Asks is the number of the group's last order to ask the provider again, Unanswered how many asks in a row had no
+	// Resends is the number of the group's last order to repeat the request, Unanswered how many requests in a row had no
 	// answer; FullSince is since when nothing fits.
-	Asks, Unanswered int
-	FullSince        time.Time
+	Resends, Unanswered int
+	FullSince           time.Time
 	// Ahead and Taken are as in DriverInput; they hold for the first look.
 	Ahead int
 	Taken map[string]int
@@ -75,8 +75,8 @@ type Action struct {
 	// Ask tells the provider once more what the attempt waits for; Release gives its hold back.
 	Ask     bool
 	Release *fleet.Attempt
-	// Tell has the view told, when no step tells it.
-	Tell *fleet.View
+	// Report is a view to deliver, when no step delivers it.
+	Report *fleet.View
 	// End ends the workflow once everything before is delivered: EndFinal completes it, EndStopped fails it.
 	End fleet.End
 }
@@ -124,7 +124,7 @@ func (d *Driver) orderedOn(o fleet.Order, now time.Time) []Action {
 	case o.Lost && d.Running == fleet.StepDrain && !d.Instance.Force:
 		_, _ = d.Instance.Apply(fleet.Event{Kind: fleet.Lost}, now)
 		return d.runAgain()
-	case o.Ask > 0:
+	case o.Resend > 0:
 		return d.askAgain(o, now)
 	case o.Retry && d.Running == fleet.StepReturn: // a drain has a budget, which would begin anew
 		return d.runAgain()
@@ -175,7 +175,7 @@ func (d *Driver) tellEnd(end fleet.End) []Action {
 	d.Sequence++
 	v := d.View()
 	v.End = end
-	return []Action{{Tell: &v, End: end}}
+	return []Action{{Report: &v, End: end}}
 }
 
 // View is what the driver tells of its instance now, under its newest sequence.
@@ -184,7 +184,7 @@ func (d *Driver) View() fleet.View {
 	v := fleet.View{
 		Instance: i.Name, Generation: d.Generation, Sequence: d.Sequence, Began: d.Began, Phase: i.Phase,
 		Attempt: i.Attempt,
-		Refused: slices.Clone(i.Refused), Failure: i.Failure, Stuck: i.Stuck, Force: i.Force, Left: slices.Clone(d.Left),
+		Refused: slices.Clone(i.Refused), Failure: i.Failure, Stuck: i.Stuck, Force: i.Force, Abandoned: slices.Clone(d.Left),
 		SpecHash: i.SpecHash, BookedAt: i.BookedAt,
 	}
 	if i.Offer != nil {

@@ -25,7 +25,7 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 		d.early = &a
 		return nil
 	}
-	if elsewhere := at.Provider.ID != "" && a.From != at.Provider.ID; elsewhere || a.Key != at.ObjectName() {
+	if elsewhere := at.Provider.ID != "" && a.Provider != at.Provider.ID; elsewhere || a.Key != at.ObjectName() {
 		return d.returns(a, early)
 	}
 	if d.Instance.Phase != fleet.Peering || d.Ending != "" {
@@ -54,7 +54,7 @@ func meaning(a fleet.Answer) fleet.EventKind {
 // returns gives back a grant for another attempt than the present one, or of another provider: see answered.
 func (d *Driver) returns(a fleet.Answer, early bool) []Action {
 	at := d.Instance.AttemptRef()
-	at.Number, at.Provider = fleet.AttemptOfKey(a.Key), fleet.Provider{ID: a.From}
+	at.Number, at.Provider = fleet.AttemptOfKey(a.Key), fleet.Provider{ID: a.Provider}
 	if a.State != fleet.HoldGranted || at.Number > d.Instance.Attempt && !early {
 		return nil
 	}
@@ -65,10 +65,10 @@ func (d *Driver) returns(a fleet.Answer, early bool) []Action {
 // row without an answer the attempt is over, and nobody is to blame.
 func (d *Driver) askAgain(o fleet.Order, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
-	if d.Instance.Phase != fleet.Peering || o.Attempt != at.Number || o.Ask <= d.Asks || d.Ending != "" {
+	if d.Instance.Phase != fleet.Peering || o.Attempt != at.Number || o.Resend <= d.Resends || d.Ending != "" {
 		return nil
 	}
-	d.Asks, d.Unanswered = o.Ask, d.Unanswered+1
+	d.Resends, d.Unanswered = o.Resend, d.Unanswered+1
 	if d.Unanswered < len(fleet.AskAfter) {
 		return []Action{{Ask: true}}
 	}

@@ -71,7 +71,7 @@ func (d *Driver) apply(ev fleet.Event, now time.Time) {
 		d.Left = append(d.Left, at)
 	}
 	if ev.Kind == fleet.Done && d.Instance.Phase == fleet.Peering {
-		d.Asks, d.Unanswered, d.FullSince, d.Ahead, d.Taken = 0, 0, time.Time{}, 0, nil
+		d.Resends, d.Unanswered, d.FullSince, d.Ahead, d.Taken = 0, 0, time.Time{}, 0, nil
 	}
 }
 

@@ -54,8 +54,8 @@ type ProviderCost struct {
 	// Today is since midnight, Total since Cost.Since.
 	Today Money `json:"today,omitempty"`
 	Total Money `json:"total,omitempty"`
-	// Rest is what both lack, in parts of Money that come to one in 3,600.
-	Rest int64 `json:"rest,omitempty"`
+	// Remainder is what both lack, in parts of Money that come to one in 3,600.
+	Remainder int64 `json:"remainder,omitempty"`
 }
 
 // CostDay is what one day came to, by provider.
@@ -121,9 +121,9 @@ func (c *Cost) Advance(now time.Time) (over []CostDay) {
 func (c *Cost) charge(seconds int64) {
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		p := c.Providers[id]
-		parts := int64(p.Rate)*seconds + p.Rest
+		parts := int64(p.Rate)*seconds + p.Remainder
 		spent := Money(parts / 3600)
-		p.Rest = parts % 3600
+		p.Remainder = parts % 3600
 		p.Today, p.Total = p.Today.Plus(spent), p.Total.Plus(spent)
 		c.Providers[id] = p
 		c.Unpriced += int64(p.Unpriced) * seconds

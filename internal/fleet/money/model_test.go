@@ -90,7 +90,7 @@ func TestCostsAreTheIntegralOfTheRates(t *testing.T) {
 		for id, p := range c.Providers {
 			sum += p.Today
 			require.Equal(t, model.provider[id]/3600, int64(p.Total), id)
-			require.Equal(t, model.provider[id]%3600, p.Rest, id)
+			require.Equal(t, model.provider[id]%3600, p.Remainder, id)
 		}
 		for _, parts := range model.provider {
 			whole += parts / 3600

@@ -117,7 +117,7 @@ func (p *State) tell(h Hold) {
 	p.Commands.Drop(func(c fleet.Command) bool { return c.Kind == fleet.CommandAnswer && c.Answer.Key == h.Key })
 	p.Commands.Add(fleet.Command{
 		Kind: fleet.CommandAnswer, Driver: fleet.ScaleOut, Instance: fleet.InstanceOfKey(h.Key),
-		Answer: &fleet.Answer{Key: h.Key, From: p.ID, State: h.State, Failure: h.Failure},
+		Answer: &fleet.Answer{Key: h.Key, Provider: p.ID, State: h.State, Failure: h.Failure},
 	})
 }
 

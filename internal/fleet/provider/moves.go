@@ -60,7 +60,7 @@ func (p *State) left(over *fleet.Offer, now time.Time) {
 		p.Offer, p.free = over, nil
 	}
 	p.Revision++
-	p.enter(fleet.Removing, "left", nil, now)
+	p.enter(fleet.Removing, "leftover", nil, now)
 }
 
 // record keeps what the event says besides the phase.
@@ -114,7 +114,7 @@ func (p *State) enter(next fleet.PeeringPhase, ev fleet.PeeringEvent, why *fleet
 	p.Phase, p.Since, p.Checked = next, now, time.Time{}
 	p.Run++
 	p.Commands.Drop(func(c fleet.Command) bool {
-		return c.Kind == fleet.CommandPeering || c.Kind == fleet.CommandUnpeering || c.Kind == fleet.CommandAsk
+		return c.Kind == fleet.CommandPeering || c.Kind == fleet.CommandUnpeering || c.Kind == fleet.CommandRefusal
 	})
 }
 

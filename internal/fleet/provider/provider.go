@@ -114,7 +114,7 @@ func (p *State) take(r fleet.HoldRequest, now time.Time) {
 		p.Apply(fleet.PeeringBroken, nil, now)
 	case fleet.HoldRefusing:
 		p.told(r.Refusing, now)
-	case fleet.HoldLeft:
+	case fleet.HoldLeftover:
 		p.left(r.Offer, now)
 	case fleet.HoldNoRoom:
 		p.lacksRoom(r.Message, now)

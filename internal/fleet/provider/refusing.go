@@ -46,13 +46,13 @@ func (p *State) ask(now time.Time) {
 		return
 	}
 	p.Checked = now
-	p.Commands.Add(fleet.Command{Kind: fleet.CommandAsk})
+	p.Commands.Add(fleet.Command{Kind: fleet.CommandRefusal})
 }
 
 // askDue is when the provider is asked next; zero while it is being asked, or does not refuse.
 func (p *State) askDue() time.Time {
 	switch {
-	case p.Phase != fleet.Refusing || p.Offer == nil || p.Commands.Has(fleet.CommandAsk):
+	case p.Phase != fleet.Refusing || p.Offer == nil || p.Commands.Has(fleet.CommandRefusal):
 		return time.Time{}
 	case p.Checked.IsZero():
 		return p.Since.Add(firstQuestion)

@@ -16,11 +16,11 @@ func (p *State) result(r fleet.Result, now time.Time) {
 	switch {
 	case done.Kind == fleet.CommandRecover:
 		p.recovered(r, now)
-	case done.Kind == fleet.CommandAsk:
+	case done.Kind == fleet.CommandRefusal:
 		p.asked(r, now)
 	case done.Kind == fleet.CommandPeering, done.Kind == fleet.CommandUnpeering:
 		p.startedRun(r, now)
-	case done.Kind == fleet.CommandAnswer && r.Outcome == fleet.OutcomeGone && p.Holds[done.Answer.Key].live():
+	case done.Kind == fleet.CommandAnswer && r.Outcome == fleet.OutcomeNotRunning && p.Holds[done.Answer.Key].live():
 		p.release(done.Answer.Key, now) // its driver is closed and did not complete
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/notices"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -98,17 +98,17 @@ func (o Offered) Run(ctx context.Context) {
 // Publishes opens the store of the market and the writer of Events, which works until ctx ends. Each is nil if the
 // worker has none: a simulated consumer has no Events.
 func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
-	consumer *rest.Config) (market.Store, activities.Notices, error) {
+	consumer *rest.Config) (market.Store, activities.EventRecorder, error) {
 	store, err := f.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
 	if err != nil || consumer == nil {
 		return store, nil, err
 	}
-	client, err := notices.NewClient(consumer)
+	client, err := events.NewClient(consumer)
 	if err != nil {
 		return nil, nil, err
 	}
 	about := types.NamespacedName{Namespace: f.namespace, Name: market.ConfigMapName(string(hub))}
-	return store, notices.New(ctx, client, about), nil
+	return store, events.New(ctx, client, about), nil
 }
 
 // Publish writes the market, and what the worker has found, until ctx ends; in a cluster only while this process holds

@@ -88,8 +88,8 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 func (o *Observer) findings() market.Findings {
 	found := market.Findings{Nodes: o.Differing.Nodes()}
 	for _, left := range o.Conditions.Orphans(time.Now()) {
-		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, What: left.What,
-			Since: left.Since.UTC(), Kept: left.Kept})
+		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, Object: left.Object,
+			Since: left.Since.UTC(), KeptBecause: left.KeptBecause})
 	}
 	return found
 }

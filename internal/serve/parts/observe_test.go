@@ -133,7 +133,7 @@ func (g *groups) change(ctx context.Context, group string) (fleet.Position, erro
 	return s.Position(), err
 }
 
-func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.Notice,
+func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, _ fleet.GroupNotice,
 	_ fleet.Position) (fleet.Position, error) {
 	return g.change(ctx, spec.ID)
 }

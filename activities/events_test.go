@@ -23,7 +23,7 @@ type board struct {
 	lines []string
 }
 
-func (b *board) Show(n activities.Notice) {
+func (b *board) Record(n activities.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lines = append(b.lines, string(n.Reason)+" "+n.Node+": "+n.Message)
@@ -103,19 +103,19 @@ func TestStepsAreShown(t *testing.T) {
 		},
 		"a peering fails": {
 			call: func(a *activities.Activities) (any, any) {
-				return a.Tell, activities.TellInput{Provider: "milan", Report: report}
+				return a.Report, activities.ReportInput{Provider: "milan", Report: report}
 			},
 			want: []string{"PeeringFailed : Timeout: peering with provider milan: silent"},
 		},
 		"an instance fails": {
 			call: func(a *activities.Activities) (any, any) {
-				return a.Tell, activities.TellInput{Group: "a", View: failed}
+				return a.Report, activities.ReportInput{Group: "a", View: failed}
 			},
 			want: []string{"InstanceFailed : NoOffer: instance a-t0-1: none"},
 		},
 		"a scale-in is cancelled": {
 			call: func(a *activities.Activities) (any, any) {
-				return a.Tell, activities.TellInput{Group: "a", View: stuck}
+				return a.Report, activities.ReportInput{Group: "a", View: stuck}
 			},
 			want: []string{"InstanceStuck : instance a-t0-1 in Draining: cancelled; it goes on with the next DeleteNodes or " +
 				"the signal retry"},
@@ -124,7 +124,7 @@ func TestStepsAreShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shown := &board{}
 			do, arg := c.call(&activities.Activities{Backend: &world{verb: c.verb}, Messages: &messages{}, Catalog: offering{},
-				Entities: running(), Notices: shown, Now: (&wall{at: noon}).now})
+				Entities: running(), Events: shown, Now: (&wall{at: noon}).now})
 			b := &beats{}
 			if c.spent > 0 {
 				b.before = &activities.Beat{Spent: c.spent, At: noon}
@@ -139,7 +139,7 @@ func TestStepsAreShown(t *testing.T) {
 func TestACancelledJoinIsShown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := &board{}
-	a := &activities.Activities{Entities: running(), Notices: shown,
+	a := &activities.Activities{Entities: running(), Events: shown,
 		Backend: &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}}
 	_ = ended(t, a.Join, joining(), under(ctx))
 	require.Contains(t, shown.all(), "AttemptCancelled a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
@@ -155,7 +155,7 @@ func TestTheChoiceIsShown(t *testing.T) {
 		View: fleet.View{Instance: "a-t0-1", Phase: fleet.Selecting, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"},
 			Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", strings.Repeat("long ", 100))},
 	}
-	a := &activities.Activities{Messages: &messages{}, Notices: shown, Now: (&wall{at: noon}).now}
+	a := &activities.Activities{Messages: &messages{}, Events: shown, Now: (&wall{at: noon}).now}
 	_, err := run[activities.SelectOutput](t, a.Select, in)
 	require.NoError(t, err)
 	require.Len(t, shown.all(), 2)
@@ -182,7 +182,7 @@ func TestOnlyTheLastAttemptIsShownAsFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shown := &board{}
-			_, err := run[activities.SelectOutput](t, (&activities.Activities{Notices: shown}).Select,
+			_, err := run[activities.SelectOutput](t, (&activities.Activities{Events: shown}).Select,
 				activities.SelectInput{Spec: spec, View: c.view})
 			require.NoError(t, err)
 			require.Equal(t, c.shown, len(shown.all()) == 1, "%v", shown.all())

@@ -12,17 +12,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Notice is what people see of a step in the cluster, as a Kubernetes Event.
-type Notice struct {
+// Event is what people see of a step in the cluster, as a Kubernetes Event.
+type Event struct {
 	Reason Reason
 	// Node is the attempt's, by its name: it may not exist yet, or any longer. "" when the notice is about no attempt.
 	Node    string
 	Message string
 }
 
-// Notices shows notices. Show neither blocks nor fails: what cannot be shown is lost. Many may call it at once, and
-// about a node the same reason again changes nothing.
-type Notices interface{ Show(n Notice) }
+// EventRecorder records Events. Record neither blocks nor fails: what cannot be written is lost. It is safe for
+// concurrent use. A second Event with the same reason about a node changes nothing.
+type EventRecorder interface{ Record(n Event) }
 
 // Reason says what happened. People and alerts select by it, so the set is small and fixed.
 type Reason string
@@ -66,8 +66,8 @@ func (r Reason) Warns() bool {
 }
 
 func (a *Activities) show(reason Reason, node, format string, args ...any) {
-	if a.Notices != nil {
-		a.Notices.Show(Notice{Reason: reason, Node: node, Message: shorten.To(fmt.Sprintf(format, args...), maxError)})
+	if a.Events != nil {
+		a.Events.Record(Event{Reason: reason, Node: node, Message: shorten.To(fmt.Sprintf(format, args...), maxError)})
 	}
 }
 
@@ -104,8 +104,8 @@ func (a *Activities) showLast(v fleet.View) {
 	}
 }
 
-// showTold shows what no step of its own shows: that an instance or a peering failed.
-func (a *Activities) showTold(in TellInput) {
+// recordReported records what no step records: that an instance or a peering failed.
+func (a *Activities) recordReported(in ReportInput) {
 	if v := in.View; v != nil && v.Phase == fleet.Failed && v.Failure != nil {
 		a.showFailure(ReasonInstanceFailed, "", "instance "+v.Instance, v.Failure)
 	} else if v != nil && v.Stuck != "" {

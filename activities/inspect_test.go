@@ -18,7 +18,7 @@ import (
 func look(t *testing.T, a *activities.Activities, task activities.Task) (fleet.Result, error) {
 	t.Helper()
 	task.ID = 7
-	results, err := run[[]fleet.Result](t, a.Look, task)
+	results, err := run[[]fleet.Result](t, a.Inspect, task)
 	if err != nil {
 		return fleet.Result{}, err
 	}
@@ -36,13 +36,13 @@ func TestLookAtGroups(t *testing.T) {
 	all, err := look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
 	require.NoError(t, err)
 	require.Equal(t, fleet.Founds(w.found[:2]), all.Found)
-	one, err := look(t, a, activities.Task{Kind: fleet.CommandObserve, Group: "a", Instances: []string{"a-t0-2",
+	one, err := look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a", Instances: []string{"a-t0-2",
 		"a-t0-9"}})
 	require.NoError(t, err)
 	require.Equal(t, fleet.Founds(w.found[1:2]), one.Found)
 	require.False(t, one.Empty)
 	for group, empty := range map[string]bool{"a": false, "b": false, "c": true} {
-		none, err := look(t, a, activities.Task{Kind: fleet.CommandObserve, Group: group, Instances: []string{"c-t0-1"}})
+		none, err := look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: group, Instances: []string{"c-t0-1"}})
 		require.NoError(t, err)
 		require.Empty(t, none.Found)
 		require.Equal(t, empty, none.Empty, "of the whole group %s", group)
@@ -51,7 +51,7 @@ func TestLookAtGroups(t *testing.T) {
 	w.err = errors.New("the API server does not answer")
 	_, err = look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
 	require.ErrorContains(t, err, "recover: the API server does not answer")
-	_, err = look(t, a, activities.Task{Kind: fleet.CommandObserve, Group: "a"})
+	_, err = look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a"})
 	require.ErrorContains(t, err, "observe: list objects of group a: the API server does not answer")
 }
 
@@ -63,7 +63,7 @@ func (undying) Terminate(context.Context, string, string) error { return errors.
 // Nothing is said of what exists where that cannot be listed, nor of drivers that are to be ended and are not.
 func TestLookWithoutAList(t *testing.T) {
 	broken := errors.New("no answer")
-	check := activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(1)}
+	check := activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(1)}
 	recover := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 	status := func(s activities.Status) *flows {
 		return &flows{status: map[string]activities.Status{names(1)[0].WorkflowID: s}}
@@ -98,7 +98,7 @@ func (listless) List(context.Context, string) ([]fleet.Found, error) {
 func TestCheckOfOneDriver(t *testing.T) {
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))}}
 	got, err := look(t, &activities.Activities{Backend: w, Workflows: &flows{}},
-		activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(1)})
+		activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(1)})
 	require.NoError(t, err)
 	require.Equal(t, []fleet.DriverStatus{{Instance: "a-t0-1", Found: &w.found[0]}}, got.Drivers)
 }
@@ -171,7 +171,7 @@ func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	e.fails, a.Now = nil, nil
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(activity.ErrActivityPaused)
-	_, err = run[[]fleet.Result](t, a.Look, task, under(ctx))
+	_, err = run[[]fleet.Result](t, a.Inspect, task, under(ctx))
 	require.Error(t, err, "who is called off does not recover")
 }
 
@@ -195,7 +195,7 @@ func TestCheckOfDrivers(t *testing.T) {
 			Running: true}, "scale-out/a-t0-3": {Completed: true}, "scale-out/a-t0-4": {Running: true, Failing: true},
 	}}
 	a := &activities.Activities{Backend: w, Workflows: f}
-	got, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(4)})
+	got, err := look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
 	require.NoError(t, err)
 	require.Equal(t, []fleet.DriverStatus{
 		{Instance: "a-t0-1", Running: true},
@@ -207,7 +207,7 @@ func TestCheckOfDrivers(t *testing.T) {
 	require.NotContains(t, f.calls, "terminate scale-out/a-t0-1")
 
 	f.fails = map[string]error{"scale-out/a-t0-2": errors.New("Temporal does not answer")}
-	_, err = look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(4)})
+	_, err = look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
 	require.ErrorContains(t, err, "Temporal does not answer", "who cannot be asked is not closed")
 }
 
@@ -218,7 +218,7 @@ func TestCheckWhenTheBuildFails(t *testing.T) {
 		f.status[d.WorkflowID] = activities.Status{Running: true, Failing: true}
 	}
 	a := &activities.Activities{Backend: &world{}, Workflows: f}
-	_, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(4)})
+	_, err := look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
 	require.NoError(t, err)
 	for _, call := range f.calls {
 		require.NotContains(t, call, "terminate")
@@ -237,7 +237,7 @@ func TestCheckReplacesOrphans(t *testing.T) {
 		want = append(want, fleet.DriverStatus{Instance: d.Instance, Found: &node})
 	}
 	a := &activities.Activities{Backend: w, Workflows: f}
-	got, err := look(t, a, activities.Task{Kind: fleet.CommandCheck, Group: "a", Drivers: names(5)})
+	got, err := look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(5)})
 	require.NoError(t, err)
 	require.Equal(t, want, got.Drivers)
 }

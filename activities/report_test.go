@@ -12,14 +12,14 @@ import (
 
 func TestTell(t *testing.T) {
 	broken := errors.New("no answer")
-	in := activities.TellInput{
+	in := activities.ReportInput{
 		Group: "a", View: &fleet.View{Instance: "a-t0-1"}, Provider: "milan",
 		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}}, Report: &fleet.PeeringReport{Run: 2},
 	}
-	holds := activities.TellInput{Provider: "milan", Holds: in.Holds}
-	report := activities.TellInput{Provider: "milan", Report: in.Report}
+	holds := activities.ReportInput{Provider: "milan", Holds: in.Holds}
+	report := activities.ReportInput{Provider: "milan", Report: in.Report}
 	for name, c := range map[string]struct {
-		in    activities.TellInput
+		in    activities.ReportInput
 		fails map[string]error
 		want  error
 	}{
@@ -31,11 +31,11 @@ func TestTell(t *testing.T) {
 		"the release is not told":        {in: holds, fails: map[string]error{"milan": broken}, want: broken},
 		"the report is not told":         {in: report, fails: map[string]error{"milan": broken}, want: broken},
 		"nobody waits for the report":    {in: report, fails: map[string]error{"milan": fleet.ErrNotRunning}},
-		"a release without its provider": {in: activities.TellInput{Holds: in.Holds}},
+		"a release without its provider": {in: activities.ReportInput{Holds: in.Holds}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &messages{fails: c.fails}
-			err := ended(t, (&activities.Activities{Messages: m}).Tell, c.in)
+			err := ended(t, (&activities.Activities{Messages: m}).Report, c.in)
 			if c.want != nil {
 				require.ErrorContains(t, err, c.want.Error())
 				return

@@ -5,7 +5,7 @@
 //
 // They are best effort and bounded: a queue that is full drops them; the API server gets a few requests a second, and a
 // burst about one object is cut, and added up where it is alike.
-package notices
+package events
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func NewClient(access *rest.Config) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// recorder implements activities.Notices.
+// recorder implements activities.EventRecorder.
 type recorder struct {
 	record.EventRecorder
 	market types.NamespacedName
@@ -57,7 +57,7 @@ type recorder struct {
 
 // New writes Events until ctx ends; those that wait then are lost. market is the ConfigMap of the market; without one
 // nothing is shown that is about no node.
-func New(ctx context.Context, client kubernetes.Interface, market types.NamespacedName) activities.Notices {
+func New(ctx context.Context, client kubernetes.Interface, market types.NamespacedName) activities.EventRecorder {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
 		BurstSize: objectBurst, QPS: objectQPS,
 	}))
@@ -66,8 +66,8 @@ func New(ctx context.Context, client kubernetes.Interface, market types.Namespac
 	return recorder{broadcaster.NewRecorder(runtime.NewScheme(), source), market}
 }
 
-// Show implements activities.Notices.
-func (r recorder) Show(n activities.Notice) {
+// Record implements activities.EventRecorder.
+func (r recorder) Record(n activities.Event) {
 	about := &corev1.ObjectReference{APIVersion: "v1"}
 	switch {
 	case n.Node != "": // by its name, the kubelet's way, with which `kubectl describe node` finds it

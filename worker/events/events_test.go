@@ -1,4 +1,4 @@
-package notices_test
+package events_test
 
 import (
 	"errors"
@@ -17,14 +17,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/notices"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 )
 
 var market = types.NamespacedName{Namespace: "liqo-autoscaler", Name: "liqo-autoscaler-market-default"}
 
 const enough = time.Minute // a limit for busy machines, no duration that is measured
 
-func events(t *testing.T, kube kubernetes.Interface, namespace string) []corev1.Event {
+func listEvents(t *testing.T, kube kubernetes.Interface, namespace string) []corev1.Event {
 	t.Helper()
 	list, err := kube.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func until(t *testing.T, kube kubernetes.Interface, namespace string, reason act
 	t.Helper()
 	var found []corev1.Event
 	require.Eventually(t, func() bool {
-		found = events(t, kube, namespace)
+		found = listEvents(t, kube, namespace)
 		return slices.ContainsFunc(found, func(e corev1.Event) bool { return e.Reason == string(reason) })
 	}, enough, 10*time.Millisecond)
 	return found
@@ -44,30 +44,30 @@ func until(t *testing.T, kube kubernetes.Interface, namespace string, reason act
 
 func TestEventIsAboutTheNodeByName(t *testing.T) {
 	kube := fake.NewClientset()
-	shown := notices.New(t.Context(), kube, market)
-	shown.Show(activities.Notice{Reason: activities.ReasonAttemptFailed, Node: "std-e-1-1", Message: "Refused: no"})
+	shown := events.New(t.Context(), kube, market)
+	shown.Record(activities.Event{Reason: activities.ReasonAttemptFailed, Node: "std-e-1-1", Message: "Refused: no"})
 	e := until(t, kube, "default", activities.ReasonAttemptFailed)[0]
 	require.Equal(t, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "std-e-1-1", UID: "std-e-1-1"},
 		e.InvolvedObject, "so kubectl describe node finds it, as the kubelet's")
 	require.Equal(t, "std-e-1-1.attemptfailed", e.Name)
 	require.Equal(t, corev1.EventTypeWarning, e.Type)
 	require.Equal(t, "Refused: no", e.Message)
-	require.Equal(t, notices.Component, e.Source.Component)
+	require.Equal(t, events.Component, e.Source.Component)
 }
 
 // A step that is tried again, in this worker or in another one, shows nothing twice.
 func TestNothingAboutANodeIsShownTwice(t *testing.T) {
 	kube := fake.NewClientset()
-	first, second := notices.New(t.Context(), kube, market), notices.New(t.Context(), kube, market)
-	joining := activities.Notice{Reason: activities.ReasonJoining, Node: "std-e-1-1", Message: "granted"}
+	first, second := events.New(t.Context(), kube, market), events.New(t.Context(), kube, market)
+	joining := activities.Event{Reason: activities.ReasonJoining, Node: "std-e-1-1", Message: "granted"}
 	for range 3 {
-		first.Show(joining)
+		first.Record(joining)
 	}
-	first.Show(activities.Notice{Reason: activities.ReasonNodeReady, Node: "std-e-1-1"})
+	first.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-1-1"})
 	until(t, kube, "default", activities.ReasonNodeReady)
-	second.Show(joining)
-	second.Show(joining)
-	second.Show(activities.Notice{Reason: activities.ReasonReleased, Node: "std-e-1-1"})
+	second.Record(joining)
+	second.Record(joining)
+	second.Record(activities.Event{Reason: activities.ReasonReleased, Node: "std-e-1-1"})
 	found := until(t, kube, "default", activities.ReasonReleased)
 	require.Len(t, found, 3)
 	for _, e := range found {
@@ -80,31 +80,31 @@ func TestNothingAboutANodeIsShownTwice(t *testing.T) {
 
 func TestEventAboutTheMarket(t *testing.T) {
 	kube := fake.NewClientset()
-	shown := notices.New(t.Context(), kube, market)
-	shown.Show(activities.Notice{Reason: activities.ReasonPeeringRemoved, Message: "peering with milan"})
+	shown := events.New(t.Context(), kube, market)
+	shown.Record(activities.Event{Reason: activities.ReasonPeeringRemoved, Message: "peering with milan"})
 	e := until(t, kube, market.Namespace, activities.ReasonPeeringRemoved)[0]
 	require.Equal(t, corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: market.Namespace,
 		Name: market.Name}, e.InvolvedObject)
 	require.Equal(t, corev1.EventTypeNormal, e.Type)
 
 	kube = fake.NewClientset()
-	shown = notices.New(t.Context(), kube, types.NamespacedName{})
-	shown.Show(activities.Notice{Reason: activities.ReasonPeeringRemoved})
-	shown.Show(activities.Notice{Reason: activities.ReasonNodeReady, Node: "std-e-1-1"})
+	shown = events.New(t.Context(), kube, types.NamespacedName{})
+	shown.Record(activities.Event{Reason: activities.ReasonPeeringRemoved})
+	shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-1-1"})
 	require.Len(t, until(t, kube, "", activities.ReasonNodeReady), 1, "without a market only Nodes have Events")
 }
 
 // A burst of failures is a few Events and a few more requests: alike ones are added up, and then dropped.
 func TestABurstIsBounded(t *testing.T) {
 	kube := fake.NewClientset()
-	shown := notices.New(t.Context(), kube, market)
+	shown := events.New(t.Context(), kube, market)
 	for n := range 150 {
-		shown.Show(activities.Notice{Reason: activities.ReasonInstanceFailed,
+		shown.Record(activities.Event{Reason: activities.ReasonInstanceFailed,
 			Message: fmt.Sprintf("NoOffer: instance std-e-%d: no provider", n)})
 	}
-	shown.Show(activities.Notice{Reason: activities.ReasonNodeReady, Node: "std-e-151-1"})
+	shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-151-1"})
 	until(t, kube, "default", activities.ReasonNodeReady)
-	require.LessOrEqual(t, len(events(t, kube, market.Namespace)), 10)
+	require.LessOrEqual(t, len(listEvents(t, kube, market.Namespace)), 10)
 	written := 0
 	for _, a := range kube.Actions() {
 		if a.GetVerb() != "list" {
@@ -127,9 +127,9 @@ func TestShowDoesNotWait(t *testing.T) {
 				}
 				return true, nil, errors.New("no")
 			})
-			shown := notices.New(t.Context(), kube, market)
+			shown := events.New(t.Context(), kube, market)
 			for n := range 3000 { // more than its queues hold
-				shown.Show(activities.Notice{Reason: activities.ReasonNodeReady, Node: fmt.Sprintf("std-e-%d-1", n)})
+				shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: fmt.Sprintf("std-e-%d-1", n)})
 			}
 		})
 	}

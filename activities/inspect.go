@@ -14,9 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Look lists what exists for an entity: all of it when it recovers, single instances, or what drivers that are closed
-// left. It also asks a provider whether it refuses, and tells which ones a group could keep peered.
-func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
+// Inspect reads what exists for an entity: everything when the entity recovers, single instances, or the objects of
+// closed drivers. It also reads whether a provider still refuses us, and ranks the providers that a group could keep
+// peered.
+func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
@@ -28,13 +29,13 @@ func (a *Activities) Look(ctx context.Context, t Task) ([]fleet.Result, error) {
 		}
 	case t.Kind == fleet.CommandRecover:
 		r.Found, err = a.Backend.List(ctx, t.Group)
-	case t.Kind == fleet.CommandObserve:
+	case t.Kind == fleet.CommandInspect:
 		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)
-	case t.Kind == fleet.CommandCheck:
+	case t.Kind == fleet.CommandDescribe:
 		r.Drivers, err = a.check(ctx, t)
 	case t.Kind == fleet.CommandStandby:
 		r.Standby, err = a.rankStandby(ctx, *t.Standby)
-	case t.Kind == fleet.CommandAsk:
+	case t.Kind == fleet.CommandRefusal:
 		a.ask(ctx, *t.Peer, &r)
 	}
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TellInput is what a driver or a peering has to say that no step says for it.
-type TellInput struct {
+// ReportInput is what a driver or a peering reports when no step reports it.
+type ReportInput struct {
 	Group    string               `json:"group,omitempty"`
 	View     *fleet.View          `json:"view,omitempty"`
 	Provider string               `json:"provider,omitempty"`
@@ -18,28 +18,28 @@ type TellInput struct {
 	Report   *fleet.PeeringReport `json:"report,omitempty"`
 }
 
-// Tell delivers a view, hold requests or a report, and returns once they are durable. It is retried until then; a group
-// that nobody runs hears of it when it is started again.
-func (a *Activities) Tell(ctx context.Context, in TellInput) error {
-	var tell errgroup.Group
+// Report delivers a view, hold requests or a report of a peering, and returns once they are durable. It is retried until
+// then. A group that does not run receives them when it is started again.
+func (a *Activities) Report(ctx context.Context, in ReportInput) error {
+	var send errgroup.Group
 	if in.View != nil {
-		tell.Go(func() error { return a.Messages.View(ctx, in.Group, *in.View) })
+		send.Go(func() error { return a.Messages.View(ctx, in.Group, *in.View) })
 	}
 	if len(in.Holds) > 0 && in.Provider != "" {
-		tell.Go(func() error { return a.Messages.Holds(ctx, in.Provider, in.Holds...) })
+		send.Go(func() error { return a.Messages.Holds(ctx, in.Provider, in.Holds...) })
 	}
 	if in.Report != nil {
-		tell.Go(func() error {
+		send.Go(func() error {
 			err := a.Messages.Report(ctx, in.Provider, *in.Report)
 			if errors.Is(err, fleet.ErrNotRunning) {
-				return nil // it looks for itself when it is started
+				return nil // it inspects what exists when it is started
 			}
 			return err
 		})
 	}
-	err := tell.Wait()
+	err := send.Wait()
 	if err == nil {
-		a.showTold(in)
+		a.recordReported(in)
 	}
 	return err
 }
