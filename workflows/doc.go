@@ -55,7 +55,7 @@
 // Commands. What an entity wants done outside is part of its state until its result has come (fleet.Commands), so
 // nothing is lost at continue-as-new, and every command may run twice. A batch answers for each target by itself.
 //
-// The memo. An entity publishes its snapshot at most once a task, compressed (fleet/codec.go). The server reads it
+// The memo. An entity publishes its snapshot at most once a task, compressed above 8 KiB (memo.go). The server reads it
 // without a worker. Updates return the position that the group has reached; the memo of the same task shows it.
 //
 // Lanes. Each hub has four task queues (names.go), each with a worker of its own in every worker process: entities,

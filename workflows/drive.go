@@ -33,7 +33,7 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 	executor(ctx) // recorded before anything else, for onReset
 	out, _ := workflow.NewDisconnectedContext(ctx)
 	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), out: out, steps: steps}
-	orders, answers := workflow.GetSignalChannel(ctx, SignalOrder), workflow.GetSignalChannel(ctx, SignalAnswer)
+	orders, answers := signalChannel(ctx, SignalOrder), signalChannel(ctx, SignalAnswer)
 	workflow.Go(ctx, func(g workflow.Context) {
 		if g.Done().Receive(g, nil); errors.Is(g.Err(), workflow.ErrCanceled) {
 			d.events = append(d.events, driver.Event{Cancelled: true})

@@ -128,7 +128,7 @@ func (e *entity) book(now time.Time) {
 
 // channel is that of a signal. What comes there wakes the loop, and is for receive to take.
 func (e *entity) channel(signal string) workflow.ReceiveChannel {
-	c := workflow.GetSignalChannel(e.ctx, signal)
+	c := signalChannel(e.ctx, signal)
 	e.signals = append(e.signals, c)
 	return c
 }
@@ -204,7 +204,7 @@ func (e *entity) publish(now time.Time) {
 	var err error
 	for _, key := range slices.Sorted(maps.Keys(memo)) {
 		if err == nil {
-			memo[key], err = fleet.Encode(memo[key])
+			memo[key], err = memoValue(memo[key])
 		}
 	}
 	if err == nil {

@@ -31,12 +31,12 @@ const (
 	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
 	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider
 
-	// MemoSnapshot is the memo key under which an entity publishes its state, see fleet.Encode.
+	// MemoSnapshot is the memo key under which an entity publishes its state, see DecodeMemo.
 	MemoSnapshot = "snapshot"
-	// MemoDays is the memo key under which a node group publishes the costs of days that are over: []money.CostDay, as
-	// fleet.Encode packs them. They are apart from the snapshot because they are large and change once a day.
+	// MemoDays is the memo key under which a node group publishes the costs of days that are over: []money.CostDay.
+	// They are apart from the snapshot because they are large and change once a day.
 	MemoDays = "days"
-	// MemoChoices is the memo key under which a node group publishes its last decisions: []fleet.Choice, packed likewise.
+	// MemoChoices is the memo key under which a node group publishes its last decisions: []fleet.Choice.
 	MemoChoices = "choices"
 )
 

@@ -64,7 +64,8 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 	validate := func(ctx workflow.Context, r fleet.Request) error {
 		return refusal(ctx, g.ledger.Validate(verb, r, workflow.Now(ctx)))
 	}
-	return workflow.SetUpdateHandlerWithOptions(ctx, string(verb), do, workflow.UpdateHandlerOptions{Validator: validate})
+	return workflow.SetUpdateHandlerWithOptions(ctx, string(verb), do,
+		workflow.UpdateHandlerOptions{Validator: validate, Description: description(string(verb))})
 }
 
 // refusal gives a *fleet.Refusal its form on the wire: its kind as the error's type, the workflow's clock as a detail.

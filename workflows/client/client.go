@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -142,19 +141,10 @@ func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.
 }
 
 func decodeOf(workflowID string, payload *common.Payload, out any) error {
-	if err := decodeMemo(payload, out); err != nil {
+	if err := workflows.DecodeMemo(payload, out); err != nil {
 		return fmt.Errorf("decode the memo of %s: %w: %w", workflowID, fleet.ErrUnavailable, err)
 	}
 	return nil
-}
-
-// decodeMemo unpacks what an entity published.
-func decodeMemo(payload *common.Payload, out any) error {
-	var packed []byte
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, &packed); err != nil {
-		return err
-	}
-	return fleet.Decode(packed, out)
 }
 
 // signal tells a workflow that runs.

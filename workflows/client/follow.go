@@ -56,7 +56,7 @@ func (g *Groups) followRun(ctx context.Context, id, run string, after *fleet.Pos
 func snapshotIn(e *history.HistoryEvent) (fleet.Snapshot, bool) {
 	var s fleet.Snapshot
 	payload, ok := e.GetWorkflowPropertiesModifiedEventAttributes().GetUpsertedMemo().GetFields()[workflows.MemoSnapshot]
-	if !ok || decodeMemo(payload, &s) != nil {
+	if !ok || workflows.DecodeMemo(payload, &s) != nil {
 		return fleet.Snapshot{}, false
 	}
 	return s, true

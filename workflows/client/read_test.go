@@ -44,9 +44,7 @@ func (d described) DescribeWorkflow(context.Context, string, string) (*client.Wo
 // packed is a snapshot as an entity publishes it.
 func packed(t *testing.T, snapshot any) *common.Payload {
 	t.Helper()
-	text, err := fleet.Encode(snapshot)
-	require.NoError(t, err)
-	payload, err := converter.GetDefaultDataConverter().ToPayload(text)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(snapshot)
 	require.NoError(t, err)
 	return payload
 }

@@ -1,0 +1,28 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// forPeople describes the signals and updates that people send; the Temporal UI shows these texts.
+var forPeople = map[string]string{
+	SignalRetry: "For operators: sets the stuck instances of this node group free. It needs no argument.",
+	SignalCordon: "For operators: true keeps new nodes off this provider, false allows them again. " +
+		"The command is liqo-autoscaler cordon provider ID.",
+	string(fleet.Pause): "For operators: a paused node group starts nothing new. " +
+		"The command is liqo-autoscaler pause group ID.",
+}
+
+// description returns the description of a signal or an update, which the Temporal UI shows.
+func description(name string) string {
+	if text, ok := forPeople[name]; ok {
+		return text
+	}
+	return "Internal: liqo-autoscaler's server, workers and workflows send it. Do not send it by hand."
+}
+
+func signalChannel(ctx workflow.Context, name string) workflow.ReceiveChannel {
+	return workflow.GetSignalChannelWithOptions(ctx, name, workflow.SignalChannelOptions{Description: description(name)})
+}

@@ -1,0 +1,44 @@
+package workflows
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// A memo value up to 8 KiB is JSON that people read in the Temporal UI. A larger one is compressed, under an encoding of
+// its own. Both are decoded to what was encoded.
+func TestMemoValuesAreReadableUpTo8KiB(t *testing.T) {
+	for size, encoding := range map[int]string{10: converter.MetadataEncodingJSON, 7 << 10: converter.MetadataEncodingJSON,
+		9 << 10: EncodingGzip, 1 << 20: EncodingGzip} {
+		want := fleet.Snapshot{Group: "std", Condition: strings.Repeat("c", size)}
+		value, err := memoValue(want)
+		require.NoError(t, err)
+		payload, err := converter.GetDefaultDataConverter().ToPayload(value) // as the SDK does
+		require.NoError(t, err)
+		require.Equal(t, encoding, string(payload.GetMetadata()[converter.MetadataEncoding]), size)
+		if encoding == converter.MetadataEncodingJSON {
+			require.Contains(t, string(payload.GetData()), `{"group":"std"`)
+		} else {
+			require.Less(t, len(payload.GetData()), size)
+		}
+		var got fleet.Snapshot
+		require.NoError(t, DecodeMemo(payload, &got))
+		require.Equal(t, want, got)
+	}
+}
+
+// People find out in the Temporal UI which signals and updates are for them.
+func TestSignalsAndUpdatesForPeopleAreDescribed(t *testing.T) {
+	for _, name := range []string{SignalRetry, SignalCordon, string(fleet.Pause)} {
+		require.Contains(t, description(name), "For operators")
+	}
+	for _, name := range []string{SignalViews, SignalFacts, SignalHolds, SignalReport, SignalDifferences, SignalOrder,
+		SignalAnswer, string(fleet.Configure), string(fleet.Grow), string(fleet.Shrink), string(fleet.Release)} {
+		require.Contains(t, description(name), "Internal")
+	}
+}
