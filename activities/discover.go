@@ -16,10 +16,10 @@ import (
 
 // DiscoverInput asks which providers offer what an instance needs.
 type DiscoverInput struct {
-	Instance string          `json:"instance"`
-	Spec     fleet.GroupSpec `json:"spec"`
-	Refused  []string        `json:"refused,omitempty"`
-	Rank     choice.Rank     `json:"rank"`
+	Instance string             `json:"instance"`
+	Spec     fleet.InstanceSpec `json:"spec"`
+	Refused  []string           `json:"refused,omitempty"`
+	Rank     choice.Rank        `json:"rank"`
 	// Taken is how many instances of the group each provider has, as its group counted when it started this one.
 	Taken map[string]int `json:"taken,omitempty"`
 	// Failures are when providers have failed instances of the group before it started this one.
@@ -109,9 +109,9 @@ func held(state fleet.ProviderSnapshot, group string) (n int) {
 
 // SelectInput is what Select chooses from.
 type SelectInput struct {
-	Spec    fleet.GroupSpec `json:"spec"`
-	Found   DiscoverOutput  `json:"found"`
-	Refused []string        `json:"refused,omitempty"`
+	Spec    fleet.InstanceSpec `json:"spec"`
+	Found   DiscoverOutput     `json:"found"`
+	Refused []string           `json:"refused,omitempty"`
 	// View is the driver's, in Selecting: with the choice it becomes the view that the group is told.
 	View fleet.View `json:"view"`
 }

@@ -17,14 +17,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 func cpu(n string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
 }
 
-var spec = fleet.GroupSpec{ID: "a", Max: 100, Shape: cpu("2")}
+var spec = fleet.InstanceSpec{ID: "a", Shape: cpu("2")}
 
 // chosen discovers and selects as a scale-out does, and returns the provider; empty when nothing fits.
 func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput) (string, activities.SelectOutput) {
@@ -45,8 +44,8 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 
 // A node is not made where it costs more than its group may spend; a cheaper offer that is full may have room later.
 func TestSelectWhenItCostsTooMuch(t *testing.T) {
-	spec, most := spec, 1.0
-	spec.Spending = &money.Spending{PerNode: &most}
+	spec := spec
+	spec.MaxPrice = 1
 	dear := choice.Candidate{Offer: fleet.Offer{Provider: "dear", Lendable: cpu("8"), Price: 1.5}}
 	full := choice.Candidate{Offer: fleet.Offer{Provider: "full", Lendable: cpu("8"), Price: 1}, Free: cpu("1")}
 	a := &activities.Activities{Messages: &messages{}}

@@ -150,7 +150,7 @@ func TestTheChoiceIsShown(t *testing.T) {
 	shown := &board{}
 	offer := fleet.Offer{Name: "turin", Provider: "turin", Lendable: cpu("4")}
 	in := activities.SelectInput{
-		Spec:  fleet.GroupSpec{ID: "a", Max: 3, Shape: cpu("2")},
+		Spec:  fleet.InstanceSpec{ID: "a", Shape: cpu("2")},
 		Found: activities.DiscoverOutput{Candidates: []choice.Candidate{{Offer: offer, Free: cpu("4")}}},
 		View: fleet.View{Instance: "a-t0-1", Phase: fleet.Selecting, Attempt: 1, Offer: &fleet.Offer{Provider: "milan"},
 			Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", strings.Repeat("long ", 100))},

@@ -52,7 +52,7 @@ func TestLookAtGroups(t *testing.T) {
 	_, err = look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
 	require.ErrorContains(t, err, "recover: the API server does not answer")
 	_, err = look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a"})
-	require.ErrorContains(t, err, "observe: list objects of group a: the API server does not answer")
+	require.ErrorContains(t, err, "inspect: list objects of group a: the API server does not answer")
 }
 
 // undying are workflows that cannot be ended.

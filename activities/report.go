@@ -50,7 +50,7 @@ func Acquire(i *fleet.Instance) fleet.HoldRequest {
 	return acquire(at, *i.Spec, i.Offer)
 }
 
-func acquire(at fleet.Attempt, spec fleet.GroupSpec, offer *fleet.Offer) fleet.HoldRequest {
+func acquire(at fleet.Attempt, spec fleet.InstanceSpec, offer *fleet.Offer) fleet.HoldRequest {
 	budgets := spec.Budgets.WithDefaults()
 	return fleet.HoldRequest{
 		Kind: fleet.HoldAcquire, Key: at.ObjectName(), Shape: spec.Shape, Offer: offer,

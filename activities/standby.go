@@ -36,7 +36,7 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 		all = append(all, c)
 	}
 	var peers []fleet.Provider
-	if len(q.Held) < q.Spec.Standby {
+	if len(q.Held) < q.Standby {
 		if peers, err = a.Backend.Peers(ctx); err != nil {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}

@@ -21,7 +21,7 @@ func TestLookForStandbys(t *testing.T) {
 		{Name: "m", Provider: "milan", Lendable: cpu("8")}, {Name: "t", Provider: "turin", Lendable: cpu("8"), Price: 2},
 		{Name: "r", Provider: "rome", Lendable: cpu("8"), Price: 3}}}}
 	q := fleet.StandbyQuestion{Spec: spec, Held: []fleet.Standby{{Provider: "milan", Key: key}}}
-	q.Spec.Standby = 2
+	q.Standby = 2
 	task := activities.Task{ID: 7, Kind: fleet.CommandStandby, Group: "a", Standby: &q}
 	look := func() ([]fleet.Result, error) { return run[[]fleet.Result](t, a.Inspect, task) }
 	out, err := look()
@@ -75,7 +75,7 @@ func TestLookForStandbysWithoutAList(t *testing.T) {
 			e := running("milan")
 			e.err = c.holds
 			q := fleet.StandbyQuestion{Spec: spec, Held: c.held}
-			q.Spec.Standby = 1
+			q.Standby = 1
 			out, err := run[[]fleet.Result](t,
 				(&activities.Activities{Entities: e, Backend: &world{err: c.lists}, Catalog: c.catalog}).Inspect,
 				activities.Task{Kind: fleet.CommandStandby, Group: "a", Standby: &q})

@@ -54,7 +54,7 @@ func sweeps(t *testing.T, l *leaving, m *messages) (sweep comparison.Sweep, err 
 	a := &activities.Activities{
 		Backend: l, Messages: m, Events: &l.shown,
 		Catalog:  offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
-		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}}}},
+		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}}},
 	}
 	for n := range 3 {
 		in := activities.SweepInput{Last: sweep, At: noon.Add(time.Duration(n) * comparison.SweepEvery)}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
 // Labels by which pods of this suite choose a provider: its id, which Liqo puts on every virtual node, and one that its
@@ -54,7 +54,7 @@ func TestFirstNodePerProvider(t *testing.T) {
 func derivedGroups(ctx context.Context, t *testing.T, s *stack) {
 	want := make([]string, len(s.providers))
 	for i, p := range s.providers {
-		want[i] = derive.ID(group, p.name)
+		want[i] = config.GroupID(group, p.name)
 	}
 	newSteps(t).until(ctx, "derived groups listed", time.Minute, func(ctx context.Context) error {
 		res, err := s.client.NodeGroups(ctx, &protos.NodeGroupsRequest{})
@@ -76,7 +76,7 @@ func derivedGroups(ctx context.Context, t *testing.T, s *stack) {
 // promised; the node goes when the pod has.
 func thereAndBackOn(ctx context.Context, t *testing.T, s *stack, n int, selector map[string]string) {
 	provider, other := s.providers[n], s.providers[1-n]
-	id := derive.ID(group, provider.name)
+	id := config.GroupID(group, provider.name)
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 1, "800m", selector))
 	ids := r.scaledOut(ctx, 1)

@@ -106,7 +106,7 @@ func FuzzExpander(f *testing.F) {
 		{option(f, "cpu", 1, true, "1e2147483647", "1"), option(f, "gpu", 1, false, "-1e9999")},
 	} {
 		raw, err := proto.Marshal(&expanderprotos.BestOptionsRequest{Options: options,
-			NodeMap: map[string]*corev1.Node{"cpu": template.Of(spec("cpu", 0, 5))}})
+			NodeMap: map[string]*corev1.Node{"cpu": template.Of(spec("cpu", 0, 5).InstanceSpec)}})
 		require.NoError(f, err)
 		f.Add(raw)
 	}

@@ -66,7 +66,7 @@ func (b *buyer) loop(c client) {
 func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	b.numbers[g.ID]++
 	now, _ := b.market.current()
-	d := choice.Choose(g, market.Market{Offers: now.Offers}.Candidates(), nil,
+	d := choice.Choose(g.InstanceSpec, market.Market{Offers: now.Offers}.Candidates(), nil,
 		choice.Rank{Name: g.ID, Number: b.numbers[g.ID]}, time.Now())
 	require.NotEmpty(b, d.Chosen, "what CA asked for within max cannot be had")
 	e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen}

@@ -21,11 +21,11 @@ import (
 )
 
 func spec(id string, minSize, maxSize int) fleet.GroupSpec {
-	return fleet.GroupSpec{ID: id, Min: minSize, Max: maxSize, Budgets: fleet.Budgets{}.WithDefaults(),
+	return fleet.GroupSpec{Min: minSize, Max: maxSize, InstanceSpec: fleet.InstanceSpec{ID: id, Budgets: fleet.Budgets{}.WithDefaults(),
 		Shape: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
 			corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
-		}}
+		}}}
 }
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -72,7 +72,7 @@ func TestReleases(t *testing.T) {
 
 func namedBytes(t *testing.T) map[string][]byte {
 	t.Helper()
-	node, err := template.Of(spec("cpu", 0, 9)).Marshal()
+	node, err := template.Of(spec("cpu", 0, 9).InstanceSpec).Marshal()
 	require.NoError(t, err)
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Requests: spec("cpu", 0, 1).Shape}}}}}

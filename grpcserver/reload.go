@@ -106,16 +106,16 @@ func (s *Server) renew(g *group, t *terms) error {
 // advice says what changed and what to do.
 func advice(from, to fleet.GroupSpec) string {
 	var what []string
-	only := func(name string, part func(fleet.GroupSpec) fleet.GroupSpec) {
-		if !part(from).SameTemplate(part(to)) {
+	only := func(name string, part func(fleet.InstanceSpec) fleet.InstanceSpec) {
+		if part(from.InstanceSpec).Hash() != part(to.InstanceSpec).Hash() {
 			what = append(what, name)
 		}
 	}
-	only("nodes", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Nodes: s.Nodes} })
-	only("shape", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Shape: s.Shape} })
-	only("labels", func(s fleet.GroupSpec) fleet.GroupSpec { return fleet.GroupSpec{Labels: s.Labels} })
-	only("taints", func(s fleet.GroupSpec) fleet.GroupSpec {
-		return fleet.GroupSpec{Taints: s.Taints, GroupTaint: s.GroupTaint}
+	only("nodes", func(s fleet.InstanceSpec) fleet.InstanceSpec { return fleet.InstanceSpec{Nodes: s.Nodes} })
+	only("shape", func(s fleet.InstanceSpec) fleet.InstanceSpec { return fleet.InstanceSpec{Shape: s.Shape} })
+	only("labels", func(s fleet.InstanceSpec) fleet.InstanceSpec { return fleet.InstanceSpec{Labels: s.Labels} })
+	only("taints", func(s fleet.InstanceSpec) fleet.InstanceSpec {
+		return fleet.InstanceSpec{Taints: s.Taints, GroupTaint: s.GroupTaint}
 	})
 	return fmt.Sprintf("%s changed, but only in the config: give the changed group a new id, and remove the old one; "+
 		"Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts", strings.Join(what, " and "))

@@ -46,11 +46,11 @@ func (s *Server) measure() {
 	candidates := subtract(m, list)
 	s.countForeign(list, m)
 	for _, g := range list { // what waits takes its places first, each by its own shape
-		choice.Place(g.spec, g.seen.waiting, candidates, now)
+		choice.Place(g.spec.InstanceSpec, g.seen.waiting, candidates, now)
 	}
 	left := make(map[string]map[string]int, len(list)) // by group and provider
 	for _, g := range list {
-		left[g.id] = choice.Room(g.spec, candidates, now)
+		left[g.id] = choice.Room(g.spec.InstanceSpec, candidates, now)
 	}
 	room, peered := rooms(list, left), map[string]bool{}
 	for _, o := range m.Offers {
@@ -60,14 +60,14 @@ func (s *Server) measure() {
 		if !g.read {
 			continue
 		}
-		f := figure{ceiling: g.seen.Target + room[g.id], dearest: choice.Dearest(g.spec, candidates, now)}
+		f := figure{ceiling: g.seen.Target + room[g.id], dearest: choice.Dearest(g.spec.InstanceSpec, candidates, now)}
 		if !known {
 			f.ceiling = g.seen.Target + unknownRoom
 		}
-		if offers := choice.Matching(g.spec, candidates, now); len(offers) > 0 {
-			f.price = choice.Price(g.spec, offers[len(offers)-1])
+		if offers := choice.Matching(g.spec.InstanceSpec, candidates, now); len(offers) > 0 {
+			f.price = choice.Price(g.spec.InstanceSpec, offers[len(offers)-1])
 			for _, o := range offers {
-				f.places = append(f.places, places{left[g.id][o.Provider], choice.Price(g.spec, o), peered[o.Provider]})
+				f.places = append(f.places, places{left[g.id][o.Provider], choice.Price(g.spec.InstanceSpec, o), peered[o.Provider]})
 			}
 		}
 		figures[g.id] = f
@@ -79,7 +79,7 @@ func (s *Server) measure() {
 func (s *Server) countForeign(list []stand, m market.Market) {
 	var names []string
 	for _, o := range m.Offers {
-		if len(list) > 0 && choice.Incomparable(list[0].spec, o.Candidate().Offer) != "" {
+		if len(list) > 0 && choice.Incomparable(list[0].spec.InstanceSpec, o.Candidate().Offer) != "" {
 			names = append(names, o.Name+" ("+o.Currency+")")
 		}
 	}

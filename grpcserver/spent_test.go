@@ -24,7 +24,9 @@ func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*flee
 				continue
 			}
 			s := *e.Spec
-			s.Spending = s.Spending.UpTo(e.PriceCap)
+			if e.PriceCap > 0 && s.Pays(e.PriceCap) {
+				s.MaxPrice = e.PriceCap
+			}
 			d := choice.Choose(s, market.Market{Offers: offers}.Candidates(), nil, choice.Rank{}, time.Now())
 			if e.Phase = fleet.Failed; d.Chosen != "" {
 				e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen, Hourly: d.Assessments[0].Price}

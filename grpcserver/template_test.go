@@ -21,7 +21,7 @@ func TestTemplate(t *testing.T) {
 	s.Shape["nvidia.com/gpu"] = resource.MustParse("1")
 	s.Labels = map[string]string{"tier": "burst", corev1.LabelArchStable: "arm64"}
 	s.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
-	node := template.Of(s)
+	node := template.Of(s.InstanceSpec)
 
 	require.Equal(t, s.Shape, node.Status.Capacity)
 	require.Equal(t, s.Shape, node.Status.Allocatable)
@@ -79,7 +79,7 @@ func TestTemplateInBothWireGenerations(t *testing.T) {
 		fields[number] = value
 	}
 	require.Len(t, fields, 2)
-	want := template.Of(spec("cpu", 0, 5))
+	want := template.Of(spec("cpu", 0, 5).InstanceSpec)
 	for _, number := range []protowire.Number{1, fieldNodeBytes} {
 		var node corev1.Node
 		require.NoError(t, node.Unmarshal(fields[number]), "field %d", number)

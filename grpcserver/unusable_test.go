@@ -191,7 +191,7 @@ func TestGroupThatWentBackBeginsAnew(t *testing.T) {
 		require.NoError(t, d.increase(time.Second, 1))
 		g := d.s.roster.Load().byID["cpu"]
 		seen := g.seen()
-		booking := &fleet.Booking{Spec: spec("cpu", 0, 5), BookedAt: time.Now()}
+		booking := &fleet.Booking{Spec: spec("cpu", 0, 5).InstanceSpec, BookedAt: time.Now()}
 		f.set(func(f *fakeGroups) {
 			l := fleet.NewLedger("cpu", time.Now())
 			l.Epoch = "t0"

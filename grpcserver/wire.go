@@ -29,7 +29,7 @@ const (
 // templateResponse carries the template in both wire generations. The upstream message knows the first only, so the
 // second is written as an unknown field. The response is shared by all calls and must not be changed.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
-	node := template.Of(spec)
+	node := template.Of(spec.InstanceSpec)
 	raw, err := node.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("marshal template: %w", err)

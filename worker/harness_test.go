@@ -194,12 +194,11 @@ func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...fun
 	t.Cleanup(s.temporal.Close)
 	s.groups = flow.NewGroups(s.temporal, hub, s.queue)
 	s.spec = fleet.GroupSpec{
-		ID: id, Max: 4, Shape: corev1.ResourceList{
+		Max: 4, InstanceSpec: fleet.InstanceSpec{ID: id, Shape: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
 			corev1.ResourcePods: resource.MustParse("110"),
 		},
-		// Longer than tests wait: what a test names must happen by itself, and not because a budget is used up.
-		Budgets: fleet.Budgets{Peer: seconds(180), Join: seconds(180), Total: seconds(600), Drain: seconds(5)},
+			Budgets: fleet.Budgets{Peer: seconds(180), Join: seconds(180), Total: seconds(600), Drain: seconds(5)}},
 	}
 	for _, c := range change {
 		c(&s.spec)

@@ -144,7 +144,7 @@ func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
 			found := func(e *fleet.Entry) fleet.Found {
 				return fleet.Found{
 					Attempt: fleet.Attempt{Group: "standard", Instance: e.Name, Number: 1, Provider: fleet.Provider{ID: "milan"}},
-					Booking: &fleet.Booking{Spec: *later.Spec, BookedAt: t0},
+					Booking: &fleet.Booking{Spec: later.Spec.InstanceSpec, BookedAt: t0},
 					Slice:   true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
 				}
 			}
@@ -176,7 +176,7 @@ func TestDriverOfBeforeFinishesWhatWasFound(t *testing.T) {
 	name := fleet.InstanceName("standard", fleet.NewEpoch(t0.Add(-time.Hour)), 1)
 	found := fleet.Found{
 		Attempt: fleet.Attempt{Group: "standard", Instance: name, Number: 1, Provider: fleet.Provider{ID: "milan"}},
-		Booking: &fleet.Booking{Spec: *spec(1), BookedAt: t0}, Slice: true, Virtual: true, Node: true,
+		Booking: &fleet.Booking{Spec: spec(1).InstanceSpec, BookedAt: t0}, Slice: true, Virtual: true, Node: true,
 	}
 	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Found: []fleet.Found{found}}}, now)
 	require.Equal(t, fleet.Joining, l.Find(name).Phase)
@@ -200,7 +200,7 @@ func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 			Instance: fleet.InstanceName("standard", before, n), Generation: fleet.Generation{Epoch: before, Count: n},
 			Sequence: 2,
 			Phase:    phase, End: end, Attempt: 1, Offer: &fleet.Offer{Name: "milan", Provider: "milan"},
-			SpecHash: l.Spec.Hash(),
+			SpecHash: l.Spec.InstanceSpec.Hash(),
 			BookedAt: t0,
 		}
 	}
@@ -218,7 +218,7 @@ func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 // A driver that was reset gets the grant of an attempt that it made since and forgot, maybe before it hears of the
 // reset: the hold stays until the attempt is undone. One of an attempt that was left is given back.
 func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
-	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1)}, t0)
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0), Spec: spec(1).InstanceSpec}, t0)
 	d.Instance.Attempt = 2
 	answer := func(attempt int) []driver.Action {
 		key := fleet.ObjectName("standard-x-1", attempt)
@@ -238,9 +238,9 @@ func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
 
 // An operator's retry makes a return try at once; a drain keeps the clock of its budget.
 func TestRetryDoesNotBeginTheDrainAnew(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
-	d := driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+	d := driver.New(fleet.DriverInput{Instance: i, Spec: spec(1).InstanceSpec}, t0)
 	require.Equal(t, fleet.StepDrain, d.Step(driver.Event{}, t0)[0].Run)
 	retry := driver.Event{Order: &fleet.Order{Retry: true}}
 	require.Empty(t, d.Step(retry, t0))

@@ -69,12 +69,12 @@ func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a 
 // played is a driver that has met the events, and whether it is over.
 func played(phase fleet.Phase, path []driver.Event, show func([]driver.Event, driver.Action)) (d *driver.Driver,
 	over bool) {
-	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase = phase
 	if phase == fleet.Peering || phase == fleet.Joining || phase.Shrinking() {
 		i.Attempt, i.Offer = 1, &fleet.Offer{Name: "milan", Provider: "milan"}
 	}
-	d = driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+	d = driver.New(fleet.DriverInput{Instance: i, Spec: spec(1).InstanceSpec}, t0)
 	for n, ev := range path {
 		now := t0
 		if ev.Elapsed {
@@ -129,7 +129,7 @@ func eventsFor(d *driver.Driver) []driver.Event {
 // What its group counted when it started a scale-out holds for the first look at the offers: by the next one that is
 // published, or was given back, and the scale-out would wait in vain for the room.
 func TestWhatTheGroupCountedHoldsForTheFirstLook(t *testing.T) {
-	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1), Ahead: 2,
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0), Spec: spec(1).InstanceSpec, Ahead: 2,
 		Taken: map[string]int{"milan": 3}}, t0)
 	require.Equal(t, []driver.Action{{Run: fleet.StepDiscover}}, d.Step(driver.Event{}, t0))
 	require.Equal(t, []driver.Action{{Run: fleet.StepSelect}}, d.Step(driver.Event{Ended: &fleet.Event{Kind: fleet.Done,

@@ -114,7 +114,7 @@ func TestViewsAreTransitionsWhenTheyChangeSomething(t *testing.T) {
 
 // Each attempt asks its provider anew.
 func TestAttemptBeginsWithNothingAsked(t *testing.T) {
-	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", spec(1), t0), Spec: *spec(1),
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0), Spec: spec(1).InstanceSpec,
 		Ahead: 3, Taken: map[string]int{"milan": 2}}, t0)
 	d.Step(driver.Event{}, t0)
 	found := driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}}
@@ -132,9 +132,9 @@ func TestAttemptBeginsWithNothingAsked(t *testing.T) {
 
 // A scale-in that has returned all when it is stopped is over, and nobody drives the instance once more.
 func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
-	d := driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+	d := driver.New(fleet.DriverInput{Instance: i, Spec: spec(1).InstanceSpec}, t0)
 	d.Step(driver.Event{}, t0)
 	d.Step(driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepDrain, Attempt: 1}}, t0)
 	require.True(t, d.Step(driver.Event{Order: &fleet.Order{Stop: true}}, t0)[0].CancelStep)
@@ -145,7 +145,7 @@ func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
 
 // A Node that was Ready has been registered, and one that goes away is none that CA waits for.
 func TestReadyIsRegistered(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(1), t0)
+	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt = fleet.Joining, 1
 	require.False(t, i.Registered)
 	_, err := i.Apply(fleet.Event{Kind: fleet.Done, Step: fleet.StepJoin, Attempt: 1}, t0)
@@ -161,9 +161,9 @@ func TestReadyIsRegistered(t *testing.T) {
 // An instance that has found no provider in its time fails for that, or for what the last one said.
 func TestInstanceWithoutAProviderFailsInTime(t *testing.T) {
 	for _, last := range []*fleet.Failure{nil, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")} {
-		i := fleet.NewInstance("standard-x-1", spec(1), t0)
+		i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 		i.Failure = last
-		d := driver.New(fleet.DriverInput{Instance: i, Spec: *spec(1)}, t0)
+		d := driver.New(fleet.DriverInput{Instance: i, Spec: spec(1).InstanceSpec}, t0)
 		require.Equal(t, fleet.StepDiscover, d.Step(driver.Event{}, t0)[0].Run)
 		again := &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}
 		d.Step(driver.Event{Ended: again}, i.Deadline())

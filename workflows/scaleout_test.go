@@ -90,7 +90,7 @@ func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectO
 	} {
 		env.RegisterActivityWithOptions(stub, activity.RegisterOptions{Name: name})
 	}
-	spec := fleet.GroupSpec{ID: "standard"}
+	spec := fleet.InstanceSpec{ID: "standard"}
 	instance := fleet.NewInstance(underTest, &spec, env.Now())
 	if messages == nil {
 		messages = []message{granted(1)}
@@ -181,7 +181,7 @@ func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
 	fails := temporal.NewApplicationError(f.Message, string(f.Code), f)
 	tries := env.OnActivity(activities.NameDiscover, mock.Anything, mock.Anything)
 	tries.After(90*time.Second).Return(activities.DiscoverOutput{}, fails) // the ten of a test would take longer
-	spec, began := fleet.GroupSpec{ID: "standard"}, env.Now()
+	spec, began := fleet.InstanceSpec{ID: "standard"}, env.Now()
 	env.ExecuteWorkflow(workflows.ScaleOut, fleet.DriverInput{Instance: fleet.NewInstance(underTest, &spec, began),
 		Spec: spec})
 	require.NoError(t, env.GetWorkflowError())

@@ -26,10 +26,10 @@ import (
 var t0 = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 func spec(most int) *fleet.GroupSpec {
-	return &fleet.GroupSpec{ID: "standard", Max: most, Shape: corev1.ResourceList{
+	return &fleet.GroupSpec{Max: most, InstanceSpec: fleet.InstanceSpec{ID: "standard", Shape: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
 		corev1.ResourcePods: resource.MustParse("110"),
-	}}
+	}}}
 }
 
 // group is a configured ledger that has recovered from nothing, and grown.

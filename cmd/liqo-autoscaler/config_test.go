@@ -69,7 +69,7 @@ func TestConfigView(t *testing.T) {
 		require.NoError(t, err)
 		got, err := config.Parse([]byte(out))
 		require.NoError(t, err)
-		require.Equal(t, want.NodeGroups[0].Hash(), got.NodeGroups[0].Hash())
+		require.Equal(t, want.NodeGroups[0].Bases()[0].Hash(), got.NodeGroups[0].Bases()[0].Hash())
 		require.Contains(t, out, "1m30s", "defaults are in it")
 	}
 	_, _, err = command(t.Context(), "config", "view", file, "-o", "xml")

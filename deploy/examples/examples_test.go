@@ -91,7 +91,7 @@ func TestSamplesFit(t *testing.T) {
 	}
 	chosen := map[string]string{}
 	for _, g := range groups.NodeGroups {
-		chosen[g.ID] = choice.Choose(g, candidates, nil, choice.Rank{}, time.Now()).Chosen
+		chosen[g.ID] = choice.Choose(g.Bases()[0].InstanceSpec, candidates, nil, choice.Rank{}, time.Now()).Chosen
 	}
 	require.Equal(t, map[string]string{"standard": "milan", "gpu": "genoa"}, chosen)
 }

@@ -39,7 +39,7 @@ func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time
 		return false
 	}
 	places := func(g fleet.GroupSpec, o Offer) int {
-		return choice.Room(g, []choice.Candidate{o.Candidate()}, now)[o.Provider]
+		return choice.Room(g.InstanceSpec, []choice.Candidate{o.Candidate()}, now)[o.Provider]
 	}
 	return slices.ContainsFunc(groups, func(g fleet.GroupSpec) bool { return places(g, o) < places(g, before) })
 }

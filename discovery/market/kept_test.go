@@ -35,13 +35,13 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	for n := range 5 {
 		offers = append(offers, whole(fmt.Sprintf("gpu%d", n), 2, amounts("64", "256Gi", "nvidia.com/gpu", "4")))
 	}
-	ml := fleet.GroupSpec{ID: "ml", Max: 9, Shape: amounts("8", "32Gi", "pods", "110", "nvidia.com/gpu", "1")}
+	ml := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "ml", Shape: amounts("8", "32Gi", "pods", "110", "nvidia.com/gpu", "1")}}
 	now := time.Now()
 	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return []fleet.GroupSpec{ml}, nil }, now)
 	require.NoError(t, err)
 	require.NotZero(t, m.Dropped)
 	room := 0
-	for _, n := range choice.Room(ml, m.Candidates(), now) {
+	for _, n := range choice.Room(ml.InstanceSpec, m.Candidates(), now) {
 		room += n
 	}
 	require.Equal(t, 20, room)
@@ -50,7 +50,7 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 // A provider of 100 CPUs has room for two nodes of 8. A CPU more changes nothing; a CPU less leaves room for one node,
 // and Cluster Autoscaler must not go on asking for two.
 func TestALostPlaceIsPublishedHoweverSmallTheChange(t *testing.T) {
-	spec := fleet.GroupSpec{ID: "g", Max: 9, Shape: amounts("8", "32Gi", "pods", "110")}
+	spec := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "g", Shape: amounts("8", "32Gi", "pods", "110")}}
 	of := func(free string) Market {
 		o := whole("p", 1, amounts("100", "400Gi"))
 		o.Free = amounts(free, "400Gi")

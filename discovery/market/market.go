@@ -97,7 +97,7 @@ func (o Offer) Candidate() choice.Candidate {
 }
 
 // ordinary is a node by whose price offers are ordered: those by node and those by resource compare by a shape alone.
-var ordinary = fleet.GroupSpec{Shape: corev1.ResourceList{
+var ordinary = fleet.InstanceSpec{Shape: corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
 }}
 
@@ -158,7 +158,7 @@ func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[str
 	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}
 	for _, g := range groups {
-		matching := choice.Matching(g, candidates, now)
+		matching := choice.Matching(g.InstanceSpec, candidates, now)
 		for _, o := range matching[:min(len(matching), bestOf)] {
 			best[o.Provider] = 1
 		}

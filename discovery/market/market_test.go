@@ -125,7 +125,7 @@ func newWorld() *world {
 		offers: []fleet.Offer{{Name: "milan", Provider: "milan", Lendable: list("100", "200Gi"), Price: 2,
 			Credentials: fleet.Credentials{KubeconfigFile: "/milan"}}},
 		states: map[string]fleet.ProviderSnapshot{},
-		groups: []fleet.Snapshot{{Group: "std", Spec: &fleet.GroupSpec{ID: "std", Shape: list("4", "8Gi")}}},
+		groups: []fleet.Snapshot{{Group: "std", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "std", Shape: list("4", "8Gi")}}}},
 	}
 }
 
@@ -304,7 +304,7 @@ func TestClosedProvidersHaveNoRoom(t *testing.T) {
 			pass(4 * time.Second)
 			o := w.offer()
 			require.Equal(t, why, o.Closed)
-			room := choice.Room(fleet.GroupSpec{}, []choice.Candidate{o.Candidate()}, time.Now())
+			room := choice.Room(fleet.InstanceSpec{}, []choice.Candidate{o.Candidate()}, time.Now())
 			require.Equal(t, why == "", len(room) == 1, why)
 			require.Equal(t, why != "", w.written() > before, "%s is news", why)
 		})
@@ -335,7 +335,7 @@ func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	w.hold("4", "8Gi", "std-1-1")
 	w.run(t, func(pass func(time.Duration)) {
 		room := func() int {
-			return len(choice.Room(fleet.GroupSpec{}, []choice.Candidate{w.offer().Candidate()}, time.Now()))
+			return len(choice.Room(fleet.InstanceSpec{}, []choice.Candidate{w.offer().Candidate()}, time.Now()))
 		}
 		for _, since := range []time.Time{{}, time.Now()} {
 			w.set(func() {
@@ -487,8 +487,8 @@ func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
 		}
 		w.offers = append(w.offers, o)
 	}
-	w.groups = append(w.groups, fleet.Snapshot{Group: "gpu", Spec: &fleet.GroupSpec{ID: "gpu", Shape: list("4", "8Gi"),
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}}})
+	w.groups = append(w.groups, fleet.Snapshot{Group: "gpu", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "gpu", Shape: list("4", "8Gi"),
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}}}})
 	w.run(t, func(func(time.Duration)) {
 		published, err := w.Load(t.Context())
 		require.NoError(t, err)

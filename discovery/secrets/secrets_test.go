@@ -101,7 +101,7 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	require.EqualValues(t, 1, gpu.Value())
 
 	// The format does not speak of ephemeral storage; a group that asks for it fits all the same.
-	spec := fleet.GroupSpec{ID: "g", Max: 1, Shape: o.Lendable.DeepCopy()}
+	spec := fleet.InstanceSpec{ID: "g", Shape: o.Lendable.DeepCopy()}
 	spec.Shape[corev1.ResourceEphemeralStorage] = *o.Lendable.Memory()
 	o.Provider = "p"
 	require.Equal(t, "p", choice.Choose(spec, []choice.Candidate{{Offer: o}}, nil, choice.Rank{}, time.Now()).Chosen)

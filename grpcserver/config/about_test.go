@@ -1,9 +1,6 @@
 package config
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // about describes each field, by its path in the schema.
 var about = withDefaultsToo(map[string]string{
@@ -119,7 +116,7 @@ func withDefaultsToo(of map[string]string) map[string]string {
 		out[path] = text
 		rest, ok := strings.CutPrefix(path, "nodeGroups.*.")
 		field, _, _ := strings.Cut(rest, ".")
-		if ok && !slices.Contains([]string{"id", "provider", "minPerGroup", "sizes", "priceFactor"}, field) {
+		if _, inherits := inherited[field]; ok && inherits {
 			out["defaults."+rest] = text
 		}
 	}

@@ -4,12 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
@@ -27,25 +23,7 @@ type Config struct {
 	// Limits bound all groups together; the server refuses an IncreaseSize that would pass one.
 	Limits grpcserver.Limits `json:"limits,omitzero"`
 	// NodeGroups are the classes of capacity CA may grow, at least one.
-	NodeGroups []fleet.GroupSpec `json:"nodeGroups" validate:"required,min=1,dive"`
-}
-
-// Defaults are the values for groups that do not set them: shape, labels and budgets key by key, the others as a whole.
-type Defaults struct {
-	Min        int                   `json:"min,omitempty"`
-	Max        int                   `json:"max,omitempty"`
-	Shape      corev1.ResourceList   `json:"shape,omitempty"`
-	Labels     map[string]string     `json:"labels,omitempty"`
-	Nodes      fleet.NodeKind        `json:"nodes,omitempty"`
-	Taints     []corev1.Taint        `json:"taints,omitempty"`
-	GroupTaint corev1.TaintEffect    `json:"groupTaint,omitempty"`
-	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
-	Per        string                `json:"per,omitempty"`
-	Currency   string                `json:"currency,omitempty"`
-	Selection  *fleet.Selection      `json:"selection,omitempty"`
-	Standby    int                   `json:"standby,omitempty"`
-	Budgets    fleet.Budgets         `json:"budgets,omitempty"`
-	Spending   *money.Spending       `json:"spending,omitempty"`
+	NodeGroups []NodeGroup `json:"nodeGroups" validate:"required,min=1,dive"`
 }
 
 // Load reads the file and parses it. The error lists all faults of the file, one a line, after the path.

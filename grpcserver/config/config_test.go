@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
@@ -72,7 +71,7 @@ func TestHashIgnoresSpelling(t *testing.T) {
 	two, err := Parse([]byte("nodeGroups: [{max: 1, id: a, shape: {pods: '10', cpu: 4000m, memory: 1Gi}, budgets: " +
 		"{peer: 1m30s}}]"))
 	require.NoError(t, err)
-	require.Equal(t, one.NodeGroups[0].Hash(), two.NodeGroups[0].Hash())
+	require.Equal(t, one.NodeGroups[0].spec().Hash(), two.NodeGroups[0].spec().Hash())
 }
 
 // Each testdata/<name>.yaml is a broken file; <name>.txt holds the complaints it gets, all at once and with paths.
@@ -168,9 +167,8 @@ func FuzzParse(f *testing.F) {
 		require.NotEmpty(t, cfg.NodeGroups)
 		for _, g := range cfg.NodeGroups {
 			require.NotEmpty(t, g.ID)
-			require.NotEmpty(t, g.Hash())
 			require.GreaterOrEqual(t, g.Max, g.Min)
-			for _, derived := range derive.Sizes(g) {
+			for _, derived := range g.Bases() {
 				require.True(t, fleet.ValidGroupID(derived.ID), derived.ID)
 				require.NotEmpty(t, derived.Shape[corev1.ResourcePods])
 			}

@@ -103,11 +103,10 @@ func oneOf(values ...string) map[string]any {
 
 func objectSchema(t reflect.Type, path string) map[string]any {
 	properties := map[string]any{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Type == reflect.TypeFor[*metav1.Time]() {
-			continue // set by Kubernetes alone
+		if f.Anonymous || f.Type == reflect.TypeFor[*metav1.Time]() {
+			continue // its fields follow, or Kubernetes alone sets it
 		}
 		s := schemaOf(f.Type, strictyaml.Join(path, name))
 		constrain(s, f.Tag.Get("validate"))
@@ -118,6 +117,17 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 		s["required"] = required
 	}
 	return s
+}
+
+// A validator ignores a keyword that is not of the value's kind.
+func TestLengthsOfTextAndOfLists(t *testing.T) {
+	properties := objectSchema(reflect.TypeFor[struct {
+		Text string   `json:"text" validate:"min=2,max=200"`
+		List []string `json:"list" validate:"min=1,max=20"`
+	}](), "")["properties"].(map[string]any)
+	require.Equal(t, map[string]any{"type": "string", "minLength": 2, "maxLength": 200}, properties["text"])
+	require.Equal(t, map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "minItems": 1,
+		"maxItems": 20}, properties["list"])
 }
 
 // requiredIn: everything else a group must have may come from the defaults.
@@ -140,10 +150,8 @@ func constrain(s map[string]any, tags string) {
 			s["exclusiveMinimum"] = n
 		case "lte":
 			s["maximum"] = n
-		case "min":
-			s["minItems"] = n
-		case "max":
-			s["maxItems"] = n
+		case "min", "max":
+			s[name+map[bool]string{true: "Length", false: "Items"}[s["type"] == "string"]] = n
 		case "groupid", "sizename":
 			s["pattern"], s["maxLength"] = namePattern, fleet.MaxGroupID
 		case "iso4217":

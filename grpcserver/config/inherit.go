@@ -2,19 +2,26 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+	"reflect"
+	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// What a group takes from the defaults when it does not set it: these fields as a whole, and the missing keys of those.
-// Where there are sizes, each of them takes the shape in place of the group.
-var (
-	inheritedWhole = []string{"min", "max", "taints", "groupTaint", "selector", "per", "currency", "selection",
-		"standby", "nodes", "spending"}
-	inheritedByKeys = []string{"shape", "labels", "budgets"}
-)
+// inherited are the fields that a group takes from the defaults when it does not set them. Where there are sizes, each
+// of them takes those that it has in place of the group.
+var inherited, ofSizes = fieldsOf(reflect.TypeFor[Defaults]()), fieldsOf(reflect.TypeFor[Size]())
+
+// fieldsOf returns the fields of a struct by their names in the file: true for those whose missing keys are taken, false
+// for those that are taken as a whole.
+func fieldsOf(of reflect.Type) map[string]bool {
+	byKeys := map[string]bool{}
+	for _, f := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		byKeys[name] = f.Type.Kind() == reflect.Map || f.Type.Kind() == reflect.Struct
+	}
+	return byKeys
+}
 
 // origins maps paths in groups to the paths in the defaults that their content came from.
 type origins map[string]string
@@ -33,43 +40,31 @@ func inherit(tree map[string]any) origins {
 }
 
 func (o origins) fill(path string, group, defaults map[string]any) {
-	byKeys := inheritedByKeys
-	if group["sizes"] != nil {
-		byKeys = slices.DeleteFunc(slices.Clone(byKeys), func(name string) bool { return name == "shape" })
-		sizes, _ := group["sizes"].([]any)
+	sizes, _ := group["sizes"].([]any)
+	for name, byKeys := range inherited {
+		if _, sized := ofSizes[name]; !sized || group["sizes"] == nil {
+			o.take(path, "defaults", name, group, defaults, byKeys)
+			continue
+		}
 		for i, s := range sizes {
 			if size, ok := s.(map[string]any); ok {
-				o.fillKeys(fmt.Sprintf("%s.sizes[%d]", path, i), size, defaults, []string{"shape"})
+				o.take(fmt.Sprintf("%s.sizes[%d]", path, i), "defaults", name, size, defaults, byKeys)
 			}
 		}
 	}
-	o.take(path, "defaults", group, defaults, inheritedWhole)
-	o.fillKeys(path, group, defaults, byKeys)
 }
 
-// fillKeys copies the named values that own lacks, as a whole or by their missing keys.
-func (o origins) fillKeys(path string, group, defaults map[string]any, names []string) {
-	o.take(path, "defaults", group, defaults, names)
-	for _, name := range names {
-		if o[strictyaml.Join(path, name)] != "" {
-			continue // taken as a whole
-		}
-		own, isObject := group[name].(map[string]any)
-		theirs, _ := defaults[name].(map[string]any)
-		if isObject {
-			o.take(strictyaml.Join(path, name), strictyaml.Join("defaults", name), own, theirs, slices.Sorted(maps.Keys(theirs)))
-		}
-	}
-}
-
-// take copies the named values that own lacks.
-func (o origins) take(path, theirPath string, own, theirs map[string]any, names []string) {
-	for _, name := range names {
-		if own[name] != nil || theirs[name] == nil {
-			continue
-		}
+// take copies the named value if own lacks it; else, by keys, what own's value lacks of it.
+func (o origins) take(path, theirPath, name string, own, theirs map[string]any, byKeys bool) {
+	path, theirPath = strictyaml.Join(path, name), strictyaml.Join(theirPath, name)
+	if own[name] == nil && theirs[name] != nil {
 		own[name] = theirs[name]
-		o[strictyaml.Join(path, name)] = strictyaml.Join(theirPath, name)
+		o[path] = theirPath
+	} else if mine, ok := own[name].(map[string]any); ok && byKeys {
+		defaults, _ := theirs[name].(map[string]any)
+		for key := range defaults {
+			o.take(path, theirPath, key, mine, defaults, false)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ nodeGroups:
 	require.Equal(t, 5, plain.Max)
 	require.Equal(t, "4Gi", plain.Shape.Memory().String())
 	require.Equal(t, map[string]string{"tier": "burst", "team": "a"}, plain.Labels)
-	require.Len(t, plain.NodeTaints(), 2)
+	require.Len(t, plain.spec().NodeTaints(), 2)
 	require.Equal(t, fleet.NodesMachine, plain.Nodes)
 	require.Empty(t, own.Nodes, "said or not, virtual is the same template")
 	require.Equal(t, map[string]string{"region": "eu"}, plain.Selector.MatchLabels)
@@ -69,12 +69,12 @@ nodeGroups:
 	require.Len(t, own.Shape, 4)
 	require.Equal(t, map[string]string{"tier": "burst", "team": "b", "gpu": "yes"}, own.Labels)
 	require.Equal(t, []corev1.Taint{{Key: fleet.LabelGroup, Value: "own", Effect: corev1.TaintEffectNoExecute}},
-		own.NodeTaints())
+		own.spec().NodeTaints())
 	require.Empty(t, own.Selector.MatchLabels)
 	require.Equal(t, 30*time.Second, own.Budgets.Peer.Duration)
 	require.Equal(t, 5*time.Minute, own.Budgets.Drain.Duration)
 
-	require.Len(t, cfg.NodeGroups[2].NodeTaints(), 1, "empty is said")
+	require.Len(t, cfg.NodeGroups[2].spec().NodeTaints(), 1, "empty is said")
 	plain.ID, nothing.ID = "", ""
 	require.Equal(t, plain, nothing, "null is not said")
 	require.Len(t, plain.Labels, 2, "groups do not share maps")
@@ -123,7 +123,7 @@ func TestViewRoundTrip(t *testing.T) {
 		again, err := Parse(printed)
 		require.NoError(t, err)
 		for i := range cfg.NodeGroups {
-			require.Equal(t, cfg.NodeGroups[i].Hash(), again.NodeGroups[i].Hash())
+			require.Equal(t, cfg.NodeGroups[i].spec().Hash(), again.NodeGroups[i].spec().Hash())
 		}
 		require.Equal(t, cfg.Hub, again.Hub)
 		printedAgain, err := yaml.Marshal(again)

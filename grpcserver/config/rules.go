@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
@@ -22,7 +21,7 @@ import (
 
 var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	"groupid": {Valid: fleet.ValidGroupID, Fault: nameFault("group", fleet.MaxGroupID)},
-	"per": {Valid: derive.ValidPer,
+	"per": {Valid: func(text string) bool { return Per(text).valid() },
 		Fault: "got %q, want any, provider, or label: and the key of a label that offers have and nodes get from them: " +
 			"none of kubernetes.io, node.kubernetes.io, liqo.io or liqo-autoscaler.io"},
 	"sizename": {Valid: fleet.ValidGroupID, Fault: nameFault("size", fleet.MaxGroupID)},
@@ -31,9 +30,11 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	"ID":         "give the group a name, which must not change later",
 	"NodeGroups": "list at least one node group",
 	"Sizes":      "list at least one, or remove it",
-	"Shape":      "give cpu, memory and pods, which is what each node has",
+	"Shape":      missingShape,
 	"Name":       "name the size, which becomes part of the group's id",
 })
+
+const missingShape = "give cpu, memory and pods, which is what each node has"
 
 func nameFault(what string, limit int) string {
 	return fmt.Sprintf("%%q cannot name a %s: use at most %d lower-case letters, digits and dashes, "+
@@ -53,7 +54,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 		} else {
 			first[g.ID] = i
 		}
-		if a, b := cfg.NodeGroups[0].CurrencyOrDefault(), g.CurrencyOrDefault(); a != b {
+		if a, b := cfg.NodeGroups[0].spec().CurrencyOrDefault(), g.spec().CurrencyOrDefault(); a != b {
 			faults.Add(at+".currency", "is %s, and that of nodeGroups[0] is %s: prices of groups are compared, so give it "+
 				"once, in defaults", b, a)
 		}
@@ -68,8 +69,8 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 func checkLimits(cfg Config, say say) {
 	var least grpcserver.Use
 	for _, entry := range cfg.NodeGroups {
-		for _, g := range derive.Sizes(entry) {
-			if g.Min > 0 && g.Min <= g.Max {
+		for _, g := range entry.Bases() {
+			if g.Min > 0 && g.Min <= g.Max && !g.Per.Derives() {
 				least.Add(g.Min, g.Shape)
 			}
 		}
@@ -92,7 +93,7 @@ func checkLimits(cfg Config, say say) {
 	check("memory", cfg.Limits.Memory, least.Memory)
 }
 
-func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
+func checkGroup(at string, g NodeGroup, faults *strictyaml.Faults) {
 	say := func(path, format string, args ...any) { faults.Add(at+"."+path, format, args...) }
 	checkShape(g.Shape, say)
 	checkSizes(g, say)
@@ -113,11 +114,11 @@ func checkGroup(at string, g fleet.GroupSpec, faults *strictyaml.Faults) {
 	}
 }
 
-func checkSpending(s *money.Spending, say say) {
+func checkSpending(s *Spending, say say) {
 	if s == nil {
 		return
 	}
-	if s.Empty() {
+	if *s == (Spending{}) {
 		say("spending", "bounds nothing: give perNode, hourly or monthly, or leave it out")
 	}
 	compare := func(path string, l money.SpendingLimit) {
@@ -132,7 +133,7 @@ func checkSpending(s *money.Spending, say say) {
 // checkShape: CA's simulation fits pods against cpu, memory and pods; without pods none fits at all.
 func checkShape(shape corev1.ResourceList, say say) {
 	if shape == nil {
-		return // the tag "required" has said it
+		return // which is a fault of its own
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, ok := shape[name]; !ok {
@@ -233,7 +234,7 @@ func checkEffect(path string, effect corev1.TaintEffect, say say) {
 	}
 }
 
-func checkGroupTaint(g fleet.GroupSpec, say say) {
+func checkGroupTaint(g NodeGroup, say say) {
 	if g.GroupTaint == "" {
 		return
 	}
@@ -260,13 +261,13 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 }
 
 // checkPer: what a group derived for each provider cannot have at the same time.
-func checkPer(g fleet.GroupSpec, say say) {
-	switch derived := derive.IsDerived(g); {
+func checkPer(g NodeGroup, say say) {
+	switch derived := g.Per.Derives(); {
 	case derived && g.Min > 0:
 		say("min", "is %d, and per is %s: use minPerGroup, each derived group has a min of its own", g.Min, g.Per)
 	case len(g.Sizes) > 0 && g.Min > 0:
 		say("min", "is %d, and there are sizes: use minPerGroup, each derived group has a min of its own", g.Min)
-	case derived && g.Per == derive.PerProvider && g.Provider != "":
+	case derived && g.Per == PerProvider && g.Provider != "":
 		say("provider", "is given, and per is provider: remove one of them")
 	case !derived && len(g.Sizes) == 0 && g.MinPerGroup > 0:
 		say("minPerGroup", "is for derived groups: use min, or set per or sizes")

@@ -1,18 +1,70 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
+// Base is what a node group stands for before the offers are read: itself, or one of its sizes.
+type Base struct {
+	// GroupSpec is the group; where Per derives, what its groups have in common.
+	fleet.GroupSpec
+	Per   Per
+	parts []string // what the ids of its groups begin with
+}
+
+// IDOf names the base's group of a value.
+func (b Base) IDOf(value string) string {
+	return GroupID(append(b.parts[:len(b.parts):len(b.parts)], value)...)
+}
+
+// Bases returns the group itself, or one base for each of its sizes.
+func (g NodeGroup) Bases() (out []Base) {
+	b := Base{GroupSpec: g.spec(), Per: g.Per, parts: []string{g.ID}}
+	if g.Per.Derives() || len(g.Sizes) > 0 {
+		b.Min = g.MinPerGroup
+	}
+	if len(g.Sizes) == 0 {
+		return []Base{b}
+	}
+	for _, size := range g.Sizes {
+		sized := b
+		sized.parts = []string{g.ID, size.Name}
+		sized.ID, sized.Shape, sized.PriceFactor = GroupID(sized.parts...), size.Shape, g.factor(size)
+		if value, ok := g.Labels[fleet.LabelBalance]; ok {
+			sized.Labels = maps.Clone(g.Labels)
+			sized.Labels[fleet.LabelBalance] = balanceOf(value, size)
+		}
+		out = append(out, sized)
+	}
+	return out
+}
+
+// balanceOf is a size's value of the balancing label: CA splits a scale-out evenly between all groups with one value,
+// whatever their nodes have room for, so only groups of one size may share it.
+func balanceOf(value string, size Size) string { return value + "-" + size.Name }
+
+// factor is how many times an offer's price per node a node of the size costs.
+func (g NodeGroup) factor(size Size) float64 {
+	if first := grpcserver.Weight(g.Sizes[0].Shape); size.PriceFactor == 0 && first > 0 {
+		return cmp.Or(g.PriceFactor, 1) * grpcserver.Weight(size.Shape) / first
+	}
+	return size.PriceFactor
+}
+
 // checkSizes: a group has a shape or sizes, and these have names of their own.
-func checkSizes(g fleet.GroupSpec, say say) {
-	if len(g.Sizes) > 0 && len(g.Shape) > 0 {
+func checkSizes(g NodeGroup, say say) {
+	switch {
+	case len(g.Sizes) > 0 && len(g.Shape) > 0:
 		say("shape", "is given, and there are sizes: give one of them")
+	case g.Sizes == nil && g.Shape == nil:
+		say("shape", "is missing: %s", missingShape)
 	}
 	first := map[string]int{}
 	for i, size := range g.Sizes {
@@ -23,7 +75,7 @@ func checkSizes(g fleet.GroupSpec, say say) {
 			first[size.Name] = i
 		}
 		checkShape(size.Shape, func(path, format string, args ...any) { say(at+path, format, args...) })
-		value := derive.BalanceOf(g.Labels[fleet.LabelBalance], size)
+		value := balanceOf(g.Labels[fleet.LabelBalance], size)
 		if g.Labels[fleet.LabelBalance] != "" && len(value) > validation.LabelValueMaxLength {
 			say(at+"name", "makes %q of the label %s, which is too long: shorten one of them", value, fleet.LabelBalance)
 		}
@@ -43,17 +95,17 @@ func checkIDs(cfg Config, say say) {
 	}
 	first := map[key]place{}
 	for i, g := range cfg.NodeGroups {
-		for n, derived := range derive.Sizes(g) {
+		for n, base := range g.Bases() {
 			at := place{i, fmt.Sprintf("nodeGroups[%d].id", i)}
 			if len(g.Sizes) > 0 {
 				at.path = fmt.Sprintf("nodeGroups[%d].sizes[%d].name", i, n)
 			}
-			k := key{derived.ID, derive.IsDerived(g)}
+			k := key{base.ID, g.Per.Derives()}
 			other, taken := first[k]
 			if !taken {
 				first[k] = at
 			} else if cfg.NodeGroups[other.entry].ID != g.ID { // else the entries or the names are equal, which is said
-				say(at.path, "makes the node group %q, as %s does: rename one of them", derived.ID, other.path)
+				say(at.path, "makes the node group %q, as %s does: rename one of them", base.ID, other.path)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 // Package derive makes node groups of the offers: a configured group with `per` stands for one group for each provider,
-// or for each value of an offer's label; and of each of these, with `sizes`, for one group for each size. All nodes of such a group are alike in the labels that pods select by, which
-// is what Cluster Autoscaler takes for granted of every group: it simulates a group by one of its nodes (CA
+// or for each value of an offer's label; and of each of these, with `sizes`, for one group for each size. All nodes of
+// such a group are alike in the labels that pods select by, which is what Cluster Autoscaler takes for granted of every
+// group: it simulates a group by one of its nodes (CA
 // processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs off from a group as a whole.
 package derive
 
@@ -9,12 +10,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
@@ -51,8 +52,8 @@ type derived struct {
 	offeredAt time.Time
 }
 
-// Expand replaces each spec with `per` or `sizes` by those derived from it, in a stable order.
-func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
+// Expand returns the groups that the configured ones stand for, in a stable order.
+func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -60,14 +61,14 @@ func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
 	if g.Market != nil {
 		offers, known = g.Market()
 	}
-	bases, fixed := map[string]rung{}, map[string]bool{}
-	for _, s := range specs {
-		for _, r := range rungs(s) {
-			if IsDerived(s) {
-				bases[r.spec.ID] = r
+	bases, fixed := map[string]config.Base{}, map[string]bool{}
+	for _, group := range configured {
+		for _, b := range group.Bases() {
+			if b.Per.Derives() {
+				bases[b.ID] = b
 			} else {
-				fixed[r.spec.ID] = true
-				out = append(out, r.spec)
+				fixed[b.ID] = true
+				out = append(out, b.GroupSpec)
 			}
 		}
 	}
@@ -77,16 +78,13 @@ func (g *Groups) Expand(specs []fleet.GroupSpec) (out []fleet.GroupSpec) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(g.listed)) {
 		d := g.listed[id]
-		out = append(out, d.spec(bases[d.base].spec))
+		out = append(out, d.spec(bases[d.base]))
 	}
 	return out
 }
 
-// IsDerived reports whether the spec stands for groups that are derived from the offers.
-func IsDerived(s fleet.GroupSpec) bool { return s.Per != "" && s.Per != PerAny }
-
 // forget drops what is no longer configured, and what nobody has offered enough for in too long.
-func (g *Groups) forget(bases map[string]rung, fixed map[string]bool, known bool, now time.Time) {
+func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
 		if !known { // nothing can be said
@@ -158,18 +156,18 @@ const least = 1e-6
 
 // wanted are the groups that the offers make, each once, the cheapest first. An offer that is smaller than a node of
 // the base makes none: it would take the place of one that can have nodes.
-func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*derived) {
+func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out []*derived) {
 	candidates := m.Candidates()
 	type key struct{ base, value string }
 	seen := map[key]bool{}
 	for _, id := range slices.Sorted(maps.Keys(bases)) {
 		base := bases[id]
-		for _, o := range choice.Matching(base.spec, candidates, now) {
-			value, labels, ok := valueOf(base.spec, o)
+		for _, o := range choice.Matching(base.InstanceSpec, candidates, now) {
+			value, labels, ok := valueOf(base, o)
 			if ok && !seen[key{id, value}] {
 				seen[key{id, value}] = true
-				out = append(out, &derived{id: base.id(value), base: id, value: value, labels: labels,
-					price: choice.Price(base.spec, o) / max(grpcserver.Weight(base.spec.Shape), least)})
+				out = append(out, &derived{id: base.IDOf(value), base: id, value: value, labels: labels,
+					price: choice.Price(base.InstanceSpec, o) / max(grpcserver.Weight(base.Shape), least)})
 			}
 		}
 	}
@@ -178,13 +176,13 @@ func wanted(bases map[string]rung, m market.Market, now time.Time) (out []*deriv
 }
 
 // valueOf is what tells the offer's group from the others of the base, and the labels that all its nodes will have.
-func valueOf(base fleet.GroupSpec, o fleet.Offer) (value string, labels map[string]string, ok bool) {
-	if base.Per == PerProvider {
-		labels = NodeLabels(o.Labels)
-		labels[template.ProviderLabel(base)] = o.Provider
+func valueOf(base config.Base, o fleet.Offer) (value string, labels map[string]string, ok bool) {
+	labels = config.NodeLabels(o.Labels)
+	key, byLabel := base.Per.Label()
+	if !byLabel {
+		labels[template.ProviderLabel(base.InstanceSpec)] = o.Provider
 		return o.Provider, labels, true
 	}
-	key := strings.TrimPrefix(base.Per, PerLabel)
-	value, ok = NodeLabels(o.Labels)[key]
+	value, ok = labels[key]
 	return value, map[string]string{key: value}, ok
 }

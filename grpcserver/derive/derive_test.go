@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -37,9 +38,10 @@ func offer(provider, region string, price float64) market.Offer {
 		Labels: map[string]string{"topology.kubernetes.io/region": region}}
 }
 
-func base(id, per string) fleet.GroupSpec {
-	return fleet.GroupSpec{ID: id, Max: 10, Per: per, MinPerGroup: 1, Labels: map[string]string{"tier": "burst"},
-		Shape: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")}}
+func base(id string, per config.Per) config.NodeGroup {
+	return config.NodeGroup{ID: id, MinPerGroup: 1, Defaults: config.Defaults{Max: 10, Per: per,
+		Labels: map[string]string{"tier": "burst"},
+		Shape:  corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")}}}
 }
 
 func ids(specs []fleet.GroupSpec) (out []string) {
@@ -51,15 +53,14 @@ func ids(specs []fleet.GroupSpec) (out []string) {
 
 func TestOneGroupForEachProvider(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
-	specs := w.groups().Expand([]fleet.GroupSpec{base("plain", ""), base("l", PerProvider)})
+	specs := w.groups().Expand([]config.NodeGroup{base("plain", ""), base("l", config.PerProvider)})
 	require.Equal(t, []string{"plain", "l-milan", "l-turin"}, ids(specs))
 
 	milan := specs[1]
 	require.Equal(t, "milan", milan.Provider)
 	require.Equal(t, map[string]string{"tier": "burst", "topology.kubernetes.io/region": "north",
 		"liqo.io/remote-cluster-id": "milan"}, milan.Labels, "what its Nodes will carry")
-	require.Equal(t, []int{1, 10, 0}, []int{milan.Min, milan.Max, milan.MinPerGroup})
-	require.Empty(t, milan.Per)
+	require.Equal(t, []int{1, 10}, []int{milan.Min, milan.Max})
 }
 
 func TestOneGroupForEachValueOfALabel(t *testing.T) {
@@ -68,7 +69,7 @@ func TestOneGroupForEachValueOfALabel(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("como", "north", 3), offer("turin", "south", 1), unlabelled)
 	b := base("l", "label:topology.kubernetes.io/region")
 	b.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"topology.kubernetes.io/region": "north"}}
-	specs := w.groups().Expand([]fleet.GroupSpec{base("r", "label:topology.kubernetes.io/region"), b})
+	specs := w.groups().Expand([]config.NodeGroup{base("r", "label:topology.kubernetes.io/region"), b})
 	require.Equal(t, []string{"l-north", "r-north", "r-south"}, ids(specs))
 	require.Equal(t, map[string]string{"topology.kubernetes.io/region": "south"}, specs[2].Selector.MatchLabels)
 	require.Equal(t, "south", specs[2].Labels["topology.kubernetes.io/region"])
@@ -79,34 +80,34 @@ func TestOneGroupForEachValueOfALabel(t *testing.T) {
 func TestAnOfferThatFlaps(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g, all := w.groups(), w.Offers
-	first := g.Expand([]fleet.GroupSpec{base("l", PerProvider)})
+	first := g.Expand([]config.NodeGroup{base("l", config.PerProvider)})
 	for n := range 120 {
 		w.now = w.now.Add(5 * time.Second)
 		w.Offers = all[n%2:]
-		require.Equal(t, first, g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+		require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	}
 	w.Offers = all[1:]
 	w.now = w.now.Add(Linger - 10*time.Second)
-	require.Equal(t, first, g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	w.unknown = true // nobody can say that it is gone
 	w.now = w.now.Add(Linger)
-	require.Equal(t, first, g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	w.unknown = false
 	w.now = w.now.Add(Linger + time.Second)
-	require.Equal(t, []string{"l-turin"}, ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)})))
+	require.Equal(t, []string{"l-turin"}, ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)})))
 }
 
 func TestTheBaseChanges(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2))
 	g := w.groups()
-	b := base("l", PerProvider)
-	require.Len(t, g.Expand([]fleet.GroupSpec{b}), 1)
+	b := base("l", config.PerProvider)
+	require.Len(t, g.Expand([]config.NodeGroup{b}), 1)
 	b.Max = 3
-	require.Equal(t, 3, g.Expand([]fleet.GroupSpec{b})[0].Max)
+	require.Equal(t, 3, g.Expand([]config.NodeGroup{b})[0].Max)
 	w.Offers = nil
 	b.Max = 4
-	require.Equal(t, 4, g.Expand([]fleet.GroupSpec{b})[0].Max, "also while nothing is offered")
-	require.Empty(t, g.Expand([]fleet.GroupSpec{}))
+	require.Equal(t, 4, g.Expand([]config.NodeGroup{b})[0].Max, "also while nothing is offered")
+	require.Empty(t, g.Expand([]config.NodeGroup{}))
 }
 
 // At most so many, the cheapest; those that are there stay when others become cheaper.
@@ -116,27 +117,28 @@ func TestAtMostSoMany(t *testing.T) {
 		w.Offers = append(w.Offers, offer(fmt.Sprintf("p%02d", n), "north", float64(100-n)))
 	}
 	g := w.groups()
-	first := ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)}))
+	first := ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	require.Len(t, first, DefaultMax)
 	require.Equal(t, "l-p10", first[0], "the ten dearest are left out")
 	require.Contains(t, g.Refused()["l-p00"], "as many derived node groups as may be")
 	for n := range w.Offers {
 		w.Offers[n].Price = float64(n)
 	}
-	require.Equal(t, first, ids(g.Expand([]fleet.GroupSpec{base("l", PerProvider)})))
+	require.Equal(t, first, ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)})))
 }
 
 // What is cheap depends on the shape where offers are priced by resource.
 func TestTheCheapestByResourceAreKept(t *testing.T) {
 	perNode, perCPU := offer("node", "north", 0.2), offer("cpu", "north", 0)
 	perCPU.Prices = map[corev1.ResourceName]float64{"cpu": 0.03}
-	for want, spec := range map[string]fleet.GroupSpec{
-		"l-cpu":        base("l", PerProvider), // 2 CPUs: 0.06
-		"l-large-node": {ID: "l", Max: 3, Per: PerProvider, Sizes: []fleet.Size{{Name: "large", Shape: shape("8", "16Gi")}}},
+	for want, spec := range map[string]config.NodeGroup{
+		"l-cpu": base("l", config.PerProvider), // 2 CPUs: 0.06
+		"l-large-node": {ID: "l", Defaults: config.Defaults{Max: 3, Per: config.PerProvider},
+			Sizes: []config.Size{{Name: "large", Shape: shape("8", "16Gi")}}},
 	} {
 		g := newWorld(perNode, perCPU).groups()
 		g.Max = 1
-		require.Equal(t, []string{want}, ids(g.Expand([]fleet.GroupSpec{spec})))
+		require.Equal(t, []string{want}, ids(g.Expand([]config.NodeGroup{spec})))
 	}
 }
 
@@ -145,52 +147,23 @@ func TestTheCheapestByResourceAreKept(t *testing.T) {
 func TestEachSizeKeepsItsCheapest(t *testing.T) {
 	g := newWorld(offer("dear", "north", 1.5), offer("cheap", "north", 1)).groups()
 	g.Max = 2
-	spec := base("l", PerProvider)
-	spec.Shape, spec.Sizes = nil, []fleet.Size{{Name: "small", Shape: shape("2", "4Gi")},
+	spec := base("l", config.PerProvider)
+	spec.Shape, spec.Sizes = nil, []config.Size{{Name: "small", Shape: shape("2", "4Gi")},
 		{Name: "large", Shape: shape("4", "8Gi")}}
-	require.Equal(t, []string{"l-large-cheap", "l-small-cheap"}, ids(g.Expand([]fleet.GroupSpec{spec})))
+	require.Equal(t, []string{"l-large-cheap", "l-small-cheap"}, ids(g.Expand([]config.NodeGroup{spec})))
 }
 
 // A clash refuses the newcomer and renames nobody.
 func TestClash(t *testing.T) {
 	w := newWorld(offer("b-c", "north", 1))
 	g := w.groups()
-	require.Equal(t, []string{"a-b-c"}, ids(g.Expand([]fleet.GroupSpec{base("a", PerProvider)})))
+	require.Equal(t, []string{"a-b-c"}, ids(g.Expand([]config.NodeGroup{base("a", config.PerProvider)})))
 	w.Offers = append(w.Offers, offer("c", "south", 0.5))
-	specs := []fleet.GroupSpec{base("a", PerProvider), base("a-b", PerProvider)}
+	specs := []config.NodeGroup{base("a", config.PerProvider), base("a-b", config.PerProvider)}
 	require.Equal(t, []string{"a-b-b-c", "a-b-c", "a-c"}, ids(g.Expand(specs)))
 	require.Contains(t, g.Refused()["a-b-c"], "the group derived from a and b-c")
 	require.Equal(t, "b-c", g.listed["a-b-c"].value)
 
 	fixed := base("a-c", "")
 	require.Equal(t, []string{"a-c", "a-b-c"}, ids(g.Expand(append(specs[:1:1], fixed))), "a configured one wins")
-}
-
-func TestID(t *testing.T) {
-	require.Equal(t, "l-milan", ID("l", "milan"))
-	require.Equal(t, "l-eu-west-1-a-long-1f6f1", ID("l", "eu-west-1-a-long-name-of-a-region"))
-	for _, value := range []string{"North", "north/2", "-", "ü", "x.y", "a-very-long-name-of-a-provider-cluster"} {
-		id := ID("large", value)
-		require.True(t, fleet.ValidGroupID(id), "%s: %s", value, id)
-		require.NotEqual(t, id, ID("large", value+"x"))
-	}
-}
-
-func TestValidPer(t *testing.T) {
-	for per, valid := range map[string]bool{
-		"any": true, "provider": true, "label:topology.kubernetes.io/region": true, "label:": false, "label:a b": false,
-		"region": false, "": false, "label:region": true,
-		// nodes do not get these from their offer, so there would be no group, without a word
-		"label:kubernetes.io/arch": false, "label:node.kubernetes.io/instance-type": false, "label:liqo.io/site": false,
-		"label:liqo-autoscaler.io/zone": false,
-	} {
-		require.Equal(t, valid, ValidPer(per), per)
-	}
-}
-
-func TestNodeLabelsOfAnOffer(t *testing.T) {
-	require.Equal(t, map[string]string{"topology.liqo.io/region": "south", "zone": "a"}, NodeLabels(map[string]string{
-		"topology.liqo.io/region": "south", "zone": "a", "kubernetes.io/hostname": "x", "liqo.io/type": "virtual-node",
-		"liqo-autoscaler.io/group": "theirs", "type": "virtual-kubelet", "bad key": "x", "bad-value": "a b",
-	}))
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -22,8 +22,8 @@ func withGPUs(o market.Offer, n string) market.Offer {
 	return o
 }
 
-func learning() fleet.GroupSpec {
-	spec := base("ml", PerProvider)
+func learning() config.NodeGroup {
+	spec := base("ml", config.PerProvider)
 	spec.Shape[gpu] = resource.MustParse("1")
 	return spec
 }
@@ -46,7 +46,7 @@ func TestProvidersThatCanHaveNoNodeDisplaceNoneThatCan(t *testing.T) {
 		able = append(able, fmt.Sprintf("ml-gpu%d", n))
 	}
 	g := w.groups()
-	require.Equal(t, able, ids(g.Expand([]fleet.GroupSpec{learning()})))
+	require.Equal(t, able, ids(g.Expand([]config.NodeGroup{learning()})))
 	require.Empty(t, g.Refused())
 }
 
@@ -55,7 +55,7 @@ func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
 	free, full := withGPUs(offer("milan", "north", 2), "4"), offer("milan", "north", 2)
 	w := newWorld(free)
 	g := w.groups()
-	listed := func() []string { return ids(g.Expand([]fleet.GroupSpec{learning()})) }
+	listed := func() []string { return ids(g.Expand([]config.NodeGroup{learning()})) }
 	require.Len(t, listed(), 1)
 	w.Offers, w.now = []market.Offer{full}, w.now.Add(Linger)
 	require.Len(t, listed(), 1)
@@ -69,5 +69,5 @@ func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
 func TestAProviderThatItsHoldsFillHasAGroup(t *testing.T) {
 	taken := withGPUs(offer("milan", "north", 2), "4")
 	taken.Free = corev1.ResourceList{}
-	require.Len(t, newWorld(taken).groups().Expand([]fleet.GroupSpec{learning()}), 1)
+	require.Len(t, newWorld(taken).groups().Expand([]config.NodeGroup{learning()}), 1)
 }

@@ -4,23 +4,28 @@ import (
 	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Follow derives a server's first groups from its configured settings, and makes of what reads the config again one
-// whose settings change with the config and with the market.
-func (g *Groups) Follow(configured grpcserver.Settings, reload func() (grpcserver.Settings, bool, error)) (
+// Source is the config file, which is read again while the server runs; see config.File.
+type Source interface {
+	Changed() (config.Config, bool, error)
+	Hash() string
+}
+
+// Follow returns a server's first groups and its Reload: its settings change with the config and with the market.
+func (g *Groups) Follow(configured config.Config, source Source) (
 	[]fleet.GroupSpec, func() (grpcserver.Settings, bool, error)) {
-	first := g.Expand(configured.Specs)
+	first := g.Expand(configured.NodeGroups)
 	served := fingerprint(first)
 	return first, func() (grpcserver.Settings, bool, error) {
-		settings, changed, err := reload()
+		next, changed, err := source.Changed()
 		if changed {
-			configured = settings
+			configured = next
 		}
-		configured.Version = settings.Version
-		settings = configured
-		settings.Specs = g.Expand(configured.Specs)
+		settings := grpcserver.Settings{Specs: g.Expand(configured.NodeGroups), Limits: configured.Limits,
+			Version: source.Hash()}
 		if now := fingerprint(settings.Specs); err == nil && now != served {
 			served, changed = now, true
 		}

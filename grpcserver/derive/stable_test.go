@@ -7,26 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
 // gpuSizes have three resources that weigh something: their sum depends on its order.
-func gpuSizes() fleet.GroupSpec {
-	size := func(name, cpu, memory, gpus string) fleet.Size {
-		s := fleet.Size{Name: name, Shape: shape(cpu, memory)}
+func gpuSizes() config.NodeGroup {
+	size := func(name, cpu, memory, gpus string) config.Size {
+		s := config.Size{Name: name, Shape: shape(cpu, memory)}
 		s.Shape["pods"], s.Shape[gpu] = resource.MustParse("110"), resource.MustParse(gpus)
 		return s
 	}
-	return fleet.GroupSpec{ID: "ml", Max: 5, Sizes: []fleet.Size{size("one", "8", "32Gi", "1"),
+	return config.NodeGroup{ID: "ml", Defaults: config.Defaults{Max: 5}, Sizes: []config.Size{size("one", "8", "32Gi", "1"),
 		size("two", "24", "128Gi", "2"), size("four", "48", "192Gi", "4"), size("eight", "96", "384Gi", "8")}}
 }
 
 // The same sizes have the same price factors and hashes each time: another hash is another spec to put in force.
 func TestSizesAreTheSameEachTime(t *testing.T) {
-	first := Sizes(gpuSizes())
+	first := gpuSizes().Bases()
 	require.Equal(t, 1.0, first[0].PriceFactor)
 	for range 200 {
-		for n, s := range Sizes(gpuSizes()) {
+		for n, s := range gpuSizes().Bases() {
 			require.Equal(t, first[n].PriceFactor, s.PriceFactor, s.ID)
 			require.Equal(t, first[n].Hash(), s.Hash(), s.ID)
 		}
@@ -34,10 +34,7 @@ func TestSizesAreTheSameEachTime(t *testing.T) {
 }
 
 func TestAConfigThatDoesNotChangeIsNotPutInForceAgain(t *testing.T) {
-	configured := grpcserver.Settings{Specs: []fleet.GroupSpec{gpuSizes()}, Version: "1"}
-	_, reload := (&Groups{}).Follow(configured, func() (grpcserver.Settings, bool, error) {
-		return grpcserver.Settings{Version: "1"}, false, nil
-	})
+	_, reload := (&Groups{}).Follow(config.Config{NodeGroups: []config.NodeGroup{gpuSizes()}}, &file{})
 	for range 100 {
 		_, changed, err := reload()
 		require.NoError(t, err)
@@ -49,8 +46,8 @@ func TestAConfigThatDoesNotChangeIsNotPutInForceAgain(t *testing.T) {
 func TestPriceFactorOfASizeWithHugePages(t *testing.T) {
 	huge := shape("4", "14Gi")
 	huge["hugepages-2Mi"] = resource.MustParse("2Gi")
-	sizes := Sizes(fleet.GroupSpec{ID: "db", Max: 5, Sizes: []fleet.Size{{Name: "plain", Shape: shape("4", "16Gi")},
-		{Name: "huge", Shape: huge}}})
+	sizes := config.NodeGroup{ID: "db", Sizes: []config.Size{{Name: "plain", Shape: shape("4", "16Gi")},
+		{Name: "huge", Shape: huge}}}.Bases()
 	require.InDelta(t, 1, sizes[1].PriceFactor, 1e-9)
 	require.InDelta(t, 0.184, grpcserver.Weight(huge), 1e-9)
 }

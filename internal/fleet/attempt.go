@@ -63,8 +63,8 @@ func (a Attempt) InstanceID() string { return InstanceID(a.Group, a.Instance) }
 
 // Booking is what recovery needs to rebuild an instance from its objects alone.
 type Booking struct {
-	Spec     GroupSpec `json:"spec,omitzero"`
-	BookedAt time.Time `json:"bookedAt"`
+	Spec     InstanceSpec `json:"spec,omitzero"`
+	BookedAt time.Time    `json:"bookedAt"`
 	// Hourly is that of the attempt's offer.
 	Hourly float64 `json:"hourly,omitempty"`
 }

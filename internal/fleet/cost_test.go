@@ -117,8 +117,8 @@ func TestCostsOfWhatIsFound(t *testing.T) {
 	}
 	l := fleet.NewLedger("a", at)
 	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone, Found: fleet.Founds{
-		found(1, fleet.Booking{Spec: *s, BookedAt: at, Hourly: 0.25}),
-		found(2, fleet.Booking{Spec: *s, BookedAt: at})}}}, at.Add(time.Hour))
+		found(1, fleet.Booking{Spec: s.InstanceSpec, BookedAt: at, Hourly: 0.25}),
+		found(2, fleet.Booking{Spec: s.InstanceSpec, BookedAt: at})}}}, at.Add(time.Hour))
 	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: s}, at.Add(time.Hour)))
 	l.Step(fleet.GroupInput{}, at.Add(time.Hour))
 	require.Equal(t, money.ProviderCost{Rate: money.Of(0.25), Nodes: 2, Unpriced: 1}, l.Cost.Providers["milan"])

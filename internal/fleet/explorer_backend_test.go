@@ -68,7 +68,7 @@ func (x *explorer) offer(provider string) *fleet.Offer {
 		Price: float64(x.provider(provider).price)}
 }
 
-func (x *explorer) acquire(s *fleet.GroupSpec, at fleet.Attempt, o *fleet.Offer) fleet.HoldRequest {
+func (x *explorer) acquire(s *fleet.InstanceSpec, at fleet.Attempt, o *fleet.Offer) fleet.HoldRequest {
 	return fleet.HoldRequest{
 		Kind: fleet.HoldAcquire, Key: at.ObjectName(), Shape: s.Shape, Offer: o,
 		Budget: metav1.Duration{Duration: 90 * time.Second},
@@ -129,7 +129,7 @@ type offers struct {
 }
 
 type discover struct {
-	spec    fleet.GroupSpec
+	spec    fleet.InstanceSpec
 	refused []string
 }
 

@@ -14,7 +14,7 @@ import (
 
 // A thousand objects with their bookings fit in one payload, and come back the same.
 func TestFoundsAreSmallOnTheWire(t *testing.T) {
-	spec := fleet.GroupSpec{ID: "standard", Max: 1000, Labels: map[string]string{"a": strings.Repeat("long", 50)}}
+	spec := fleet.InstanceSpec{ID: "standard", Labels: map[string]string{"a": strings.Repeat("long", 50)}}
 	var all fleet.Founds
 	for n := range 1000 {
 		all = append(all, fleet.Found{

@@ -11,12 +11,12 @@ import (
 // both hold one: the driver alone applies the table between Pending and the next phase at rest, and tells its View.
 type Instance struct {
 	Name string `json:"name"`
-	// Spec is the group's spec as it was when the instance was booked; a ledger's state shares it, see Ledger.Specs.
-	Spec     *GroupSpec `json:"-"`
-	SpecHash string     `json:"specHash,omitempty"`
-	BookedAt time.Time  `json:"bookedAt"`
-	Phase    Phase      `json:"phase"`
-	Since    time.Time  `json:"since"` // when it entered Phase
+	// Spec is its part of the group's spec as it was when the instance was booked; a ledger's state shares it, see Ledger.Specs.
+	Spec     *InstanceSpec `json:"-"`
+	SpecHash string        `json:"specHash,omitempty"`
+	BookedAt time.Time     `json:"bookedAt"`
+	Phase    Phase         `json:"phase"`
+	Since    time.Time     `json:"since"` // when it entered Phase
 
 	// Attempt counts the tries on a provider, from 1; 0 before the first.
 	Attempt int `json:"attempt,omitempty"`
@@ -54,7 +54,7 @@ type Event struct {
 var ErrStale = errors.New("the event is not for the instance's current step")
 
 // NewInstance books an instance: Pending.
-func NewInstance(name string, spec *GroupSpec, now time.Time) Instance {
+func NewInstance(name string, spec *InstanceSpec, now time.Time) Instance {
 	return Instance{Name: name, Spec: spec, SpecHash: spec.Hash(), BookedAt: now, Phase: Pending, Since: now}
 }
 

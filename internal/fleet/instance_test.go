@@ -23,8 +23,8 @@ func shape(cpu string) corev1.ResourceList {
 }
 
 func spec() *fleet.GroupSpec {
-	return &fleet.GroupSpec{ID: "standard", Max: 4, Shape: shape("2"),
-		Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}
+	return &fleet.GroupSpec{Max: 4, InstanceSpec: fleet.InstanceSpec{ID: "standard", Shape: shape("2"),
+		Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}}
 }
 
 // play drives an instance through events; those that conclude a step conclude the one it is at.
@@ -49,7 +49,7 @@ var (
 )
 
 func TestRefusedProviderIsOutForTheInstance(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done, refused)
 	require.Equal(t, fleet.Discovering, i.Phase)
 	require.Equal(t, []string{"milan"}, i.Refused)
@@ -60,7 +60,7 @@ func TestRefusedProviderIsOutForTheInstance(t *testing.T) {
 }
 
 func TestFullProviderIsNotBlamed(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, full)
 	require.Equal(t, fleet.Discovering, i.Phase)
 	require.Empty(t, i.Refused)
@@ -69,7 +69,7 @@ func TestFullProviderIsNotBlamed(t *testing.T) {
 }
 
 func TestFailedInstanceCountsAndShowsWhy(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, refused)
 	require.True(t, i.Counts(), "until CA deletes it (I3)")
 	require.Equal(t, fleet.StateCreating, i.Row().State)
@@ -78,9 +78,9 @@ func TestFailedInstanceCountsAndShowsWhy(t *testing.T) {
 
 // An end of another step or attempt changes nothing, also nothing that a copy would share.
 func TestStaleEventsChangeNothing(t *testing.T) {
-	draining := fleet.NewInstance("standard-x-1", spec(), t0)
+	draining := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &draining, done, done, chooseA, done, done, fleet.Event{Kind: fleet.Deleted})
-	second := fleet.NewInstance("standard-x-2", spec(), t0)
+	second := fleet.NewInstance("standard-x-2", &spec().InstanceSpec, t0)
 	play(t, &second, done, done, chooseA, refused, done, chooseB, done)
 	for _, c := range []struct {
 		inst *fleet.Instance
@@ -126,7 +126,7 @@ func TestRowOfAnInstance(t *testing.T) {
 		for _, leaving := range []bool{false, true} {
 			for _, force := range []bool{false, true} {
 				for _, failure := range []*fleet.Failure{nil, lost, timeout} {
-					i := fleet.NewInstance("standard-x-1", spec(), t0)
+					i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 					i.Phase, i.Leaving, i.Force, i.Failure = row.Phase, leaving, force, failure
 					v := i.Row()
 					require.Equal(t, row.Counts && !leaving, v.Counts)
@@ -151,7 +151,7 @@ func TestRowOfAnInstance(t *testing.T) {
 
 // Since when a Node is not ready is since when it was first heard, until it is ready again.
 func TestNotReadySince(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	i.Phase = fleet.Ready
 	hear := func(kind fleet.EventKind, after time.Duration) {
 		_, err := i.Apply(fleet.Event{Kind: kind}, t0.Add(after))
@@ -188,7 +188,7 @@ func TestViewsOfSteps(t *testing.T) {
 func TestEventsThatMeanNothing(t *testing.T) {
 	for _, row := range fleet.Machine {
 		for _, kind := range fleet.EventKinds {
-			i := fleet.NewInstance("standard-x-1", spec(), t0)
+			i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 			i.Phase, i.Attempt = row.Phase, 3
 			before := i
 			m, err := i.Apply(fleet.Event{Kind: kind, Step: row.Step, Attempt: 3, Failure: &fleet.Failure{}}, t0.Add(1))
@@ -204,7 +204,7 @@ func TestEventsThatMeanNothing(t *testing.T) {
 
 // Registered is a Node that carries the id: of one that joins when it is seen, and of every Ready one.
 func TestRegistered(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done)
 	require.Equal(t, fleet.Joining, i.Phase)
 	require.False(t, i.Registered)
@@ -218,7 +218,7 @@ func TestRegistered(t *testing.T) {
 
 // A provider is refused once, and nobody is where no provider was chosen.
 func TestRefusedOnce(t *testing.T) {
-	i := fleet.NewInstance("standard-x-1", spec(), t0)
+	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done, refused, done, chooseA, done, refused)
 	require.Equal(t, []string{"milan"}, i.Refused)
 	nobody := fleet.Event{Kind: fleet.Done, Offer: &fleet.Offer{}}

@@ -27,8 +27,8 @@ type Ledger struct {
 	Revision int64      `json:"revision"`
 	Spec     *GroupSpec `json:"spec,omitempty"` // nil until the group is configured
 	// Specs are those that instances were booked under, by hash.
-	Specs  map[string]*GroupSpec `json:"specs,omitempty"`
-	Paused bool                  `json:"paused,omitempty"`
+	Specs  map[string]*InstanceSpec `json:"specs,omitempty"`
+	Paused bool                     `json:"paused,omitempty"`
 	// Recovering: what exists is being listed; nothing is booked or driven before.
 	Recovering bool `json:"recovering,omitempty"`
 	// Waiting are views that came meanwhile, or before the group was configured.
@@ -201,7 +201,7 @@ func (l *Ledger) Transitions() []Transition {
 // add books an entry under the spec in force, or one that the caller names.
 func (l *Ledger) add(i Instance) *Entry {
 	if l.Specs == nil {
-		l.Specs = map[string]*GroupSpec{}
+		l.Specs = map[string]*InstanceSpec{}
 	}
 	l.Specs[i.SpecHash] = cmp.Or(l.Specs[i.SpecHash], i.Spec)
 	i.Spec = l.Specs[i.SpecHash]
@@ -260,7 +260,7 @@ func (l *Ledger) sweep(now time.Time) {
 	for len(l.Released) > 0 && (now.Sub(l.Released[0].At) > goneTTL || len(l.Released) > goneMax) {
 		l.Released = l.Released[1:]
 	}
-	maps.DeleteFunc(l.Specs, func(hash string, _ *GroupSpec) bool {
+	maps.DeleteFunc(l.Specs, func(hash string, _ *InstanceSpec) bool {
 		return !slices.ContainsFunc(l.Entries, func(e *Entry) bool { return e.SpecHash == hash })
 	})
 }

@@ -341,7 +341,7 @@ func TestWhoSpeaksForAnInstance(t *testing.T) {
 	attempt := func(n int, whole bool) fleet.Found {
 		return fleet.Found{Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: n,
 			Provider: fleet.Provider{ID: "milan"}},
-			Booking: &fleet.Booking{Spec: fleet.GroupSpec{ID: "a", Max: 10}, BookedAt: t0},
+			Booking: &fleet.Booking{Spec: fleet.InstanceSpec{ID: "a"}, BookedAt: t0},
 			Slice:   true, Virtual: true, Node: true, Marked: whole, Stamped: whole, Ready: whole}
 	}
 	for want, found := range map[int]fleet.Founds{

@@ -12,14 +12,14 @@ import (
 // recoveredLedger is a group of n Ready instances.
 func recoveredLedger(t *testing.T, n int, now time.Time) (*fleet.Ledger, []fleet.Found) {
 	t.Helper()
-	spec := fleet.GroupSpec{ID: "a", Max: 10}
+	spec := fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}, Max: 10}
 	l := fleet.NewLedger("a", now.Add(-time.Minute))
 	var found []fleet.Found
 	for seq := range n {
 		found = append(found, fleet.Found{
 			Attempt: fleet.Attempt{Group: "a", Instance: fleet.InstanceName("a", "t0", seq+1), Number: 1,
 				Provider: fleet.Provider{ID: "milan"}},
-			Booking: &fleet.Booking{Spec: spec, BookedAt: now}, Slice: true, Virtual: true, Marked: true, Node: true,
+			Booking: &fleet.Booking{Spec: spec.InstanceSpec, BookedAt: now}, Slice: true, Virtual: true, Marked: true, Node: true,
 			Stamped: true, Ready: true,
 		})
 	}
@@ -90,7 +90,7 @@ func TestSentences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, _ := recoveredLedger(t, 1, now)
 			if !c.bare {
-				l.Spec = &fleet.GroupSpec{ID: "a", Max: 10}
+				l.Spec = &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}, Max: 10}
 			}
 			e := l.Entries[0]
 			e.Since = now.Add(-time.Hour)

@@ -194,7 +194,9 @@ type Standby struct {
 
 // StandbyQuestion is what a look at the providers answers for a group, see RankStandby.
 type StandbyQuestion struct {
-	Spec     GroupSpec              `json:"spec"`
+	Spec InstanceSpec `json:"spec"`
+	// Standby is how many the group keeps peered, Held those that it has.
+	Standby  int                    `json:"standby,omitempty"`
 	Held     []Standby              `json:"held,omitempty"`
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
@@ -225,9 +227,9 @@ type GroupNotice struct {
 
 // DriverInput starts scale-out or scale-in.
 type DriverInput struct {
-	Instance   Instance   `json:"instance"`
-	Spec       GroupSpec  `json:"spec"`
-	Generation Generation `json:"generation"`
+	Instance   Instance     `json:"instance"`
+	Spec       InstanceSpec `json:"spec"`
+	Generation Generation   `json:"generation"`
 	// Ahead is how many instances of the group were started before this one and have named no provider yet; Taken is how
 	// many the group has on each provider. Both spread a burst over the offers.
 	Ahead int            `json:"ahead,omitempty"`

@@ -25,7 +25,7 @@ const (
 
 // NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What its
 // backend adds by itself is not among them. The map is the caller's.
-func (s GroupSpec) NodeLabels() map[string]string {
+func (s InstanceSpec) NodeLabels() map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, s.Labels)
 	out[LabelGroup] = s.ID
@@ -34,7 +34,7 @@ func (s GroupSpec) NodeLabels() map[string]string {
 
 // NodeTaints are our own taints of every Node of the group: those of the spec in its order, then GroupTaint's. What
 // its backend adds by itself is not among them. The slice is the caller's.
-func (s GroupSpec) NodeTaints() []corev1.Taint {
+func (s InstanceSpec) NodeTaints() []corev1.Taint {
 	out := slices.Clone(s.Taints)
 	if s.GroupTaint != "" {
 		out = append(out, corev1.Taint{Key: LabelGroup, Value: s.ID, Effect: s.GroupTaint})

@@ -191,7 +191,7 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	booked := l.booking(now)
 	for range r.Delta {
 		l.NextSeq++
-		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), l.Spec, now)
+		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), &l.Spec.InstanceSpec, now)
 		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
 		l.add(i)
 	}

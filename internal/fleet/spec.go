@@ -14,20 +14,29 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// GroupSpec is a NodeGroup: one class of capacity CA may grow. An instance freezes its copy when it is booked.
+// GroupSpec is a NodeGroup in force: one class of capacity CA may grow. It is translated from the config, whose entries
+// may stand for several groups (grpcserver/config.NodeGroup).
 type GroupSpec struct {
-	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
-	ID string `json:"id" validate:"required,groupid"`
-	// Min is told to CA, which raises the group to it only with --enforce-node-group-min-size.
-	Min int `json:"min" validate:"gte=0,ltefield=Max"`
+	InstanceSpec
+	// Min is what CA raises the group to, only with --enforce-node-group-min-size.
+	Min int `json:"min"`
 	// Max bounds the target size. A larger IncreaseSize is refused whole.
-	Max int `json:"max" validate:"gte=1,lte=1000"`
+	Max int `json:"max"`
+	// Standby is how many providers the group keeps peered although it has no node there.
+	Standby int `json:"standby,omitempty"`
+	// Spending bounds what all nodes of the group cost; nil means not at all.
+	Spending *money.Spending `json:"spending,omitempty"`
+}
+
+// InstanceSpec is the part of a GroupSpec that an instance freezes when it is booked. Its driver has it, and its objects
+// carry it in their Booking.
+type InstanceSpec struct {
+	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
+	ID string `json:"id"`
 	// Shape is exactly what each node has, as capacity and as allocatable: cpu, memory and pods at least.
-	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required_without=Sizes"`
-	// Sizes, in place of Shape, derive a group for each of several shapes. No instance has them.
-	Sizes []Size `json:"sizes,omitempty" validate:"omitempty,min=1,max=20,dive"`
-	// Nodes are virtual (Liqo's, the default) or machine (of a worker with --backend microvm); all of the hub's are alike.
-	Nodes NodeKind `json:"nodes,omitempty" validate:"omitempty,oneof=virtual machine"`
+	Shape corev1.ResourceList `json:"shape,omitempty"`
+	// Nodes are virtual (Liqo's, the default) or machine (of a worker with --backend microvm).
+	Nodes NodeKind `json:"nodes,omitempty"`
 	// Labels and Taints are on every node of the group from its first version on.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
@@ -38,24 +47,16 @@ type GroupSpec struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Provider, if set, is the only provider of the group, by its id.
 	Provider string `json:"provider,omitempty"`
-	// Per derives groups from the offers that the selector matches: one for each provider, or for each value of an offer's
-	// label (label:<key>). The default, any, is one group over all of them.
-	Per string `json:"per,omitempty" validate:"omitempty,per"`
-	// MinPerGroup is the min of each derived group.
-	MinPerGroup int `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
 	// PriceFactor is how many times an offer's price per node a node of the group costs; 0 means once.
-	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
-	// Currency is that of all prices, an ISO 4217 code and the same for all groups; empty means DefaultCurrency. Offers
-	// that are priced in another one are not used: nobody can say which is the cheaper.
-	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
+	PriceFactor float64 `json:"priceFactor,omitempty"`
+	// MaxPrice is what a node may cost in an hour, dearer offers are not used; 0 means any price.
+	MaxPrice float64 `json:"maxPrice,omitempty"`
+	// Currency is that of all prices, an ISO 4217 code; empty means DefaultCurrency. Offers that are priced in another one
+	// are not used: their prices do not compare.
+	Currency string `json:"currency,omitempty"`
 	// Selection weighs what decides among the offers that fit; nil means the price alone.
 	Selection *Selection `json:"selection,omitempty"`
-	// Standby is how many providers the group keeps peered although it has no node there, so that the next node there
-	// needs a slice only: at most 5. Default 0.
-	Standby int     `json:"standby,omitempty" validate:"gte=0,lte=5"`
-	Budgets Budgets `json:"budgets,omitempty"`
-	// Spending bounds what the group's nodes cost; nil means not at all. Each derived group has its own.
-	Spending *money.Spending `json:"spending,omitempty"`
+	Budgets   Budgets    `json:"budgets,omitempty"`
 }
 
 // NodeKind is what a group's nodes are. Whoever makes them puts labels and taints of its own on each kind.
@@ -71,16 +72,11 @@ const (
 const DefaultCurrency = "USD"
 
 // CurrencyOrDefault is the currency of the group's prices.
-func (s GroupSpec) CurrencyOrDefault() string { return cmp.Or(s.Currency, DefaultCurrency) }
+func (s InstanceSpec) CurrencyOrDefault() string { return cmp.Or(s.Currency, DefaultCurrency) }
 
-// Size is one of the shapes that a group's entry stands for.
-type Size struct {
-	// Name becomes part of the group's id: a DNS-1123 label.
-	Name string `json:"name" validate:"required,sizename"`
-	// Shape is as a group's.
-	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required"`
-	// PriceFactor is as a group's; 0 means in proportion to the shapes of the first size and this one.
-	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
+// Pays reports whether a node may cost so much in an hour.
+func (s InstanceSpec) Pays(price float64) bool {
+	return s.MaxPrice == 0 || money.Of(price) <= money.Of(s.MaxPrice)
 }
 
 // Budgets bound how long an instance may take, from its booking.
@@ -179,10 +175,15 @@ type Selection struct {
 func (s Selection) Empty() bool { return s == Selection{} }
 
 // Hash is a short fingerprint of the spec: equal specs have equal hashes, whatever the order of their maps.
-func (s GroupSpec) Hash() string {
-	b, err := json.Marshal(s)
-	if err != nil { // a GroupSpec holds nothing that cannot be marshalled
-		panic(fmt.Sprintf("marshal group spec %q: %v", s.ID, err))
+func (s GroupSpec) Hash() string { return hash(s) }
+
+// Hash is that of the instance's part.
+func (s InstanceSpec) Hash() string { return hash(s) }
+
+func hash(spec any) string {
+	b, err := json.Marshal(spec)
+	if err != nil { // a spec holds nothing that cannot be marshalled
+		panic(fmt.Sprintf("marshal spec: %v", err))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(b))[:12]
 }

@@ -15,12 +15,14 @@ import (
 )
 
 func TestSameTemplate(t *testing.T) {
-	one := fleet.GroupSpec{ID: "a", Max: 1, Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
-		Labels: map[string]string{}}
-	two := fleet.GroupSpec{ID: "a", Max: 5, Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2000m")}}
+	cpu := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+	}
+	one := fleet.GroupSpec{Max: 1, InstanceSpec: fleet.InstanceSpec{ID: "a", Shape: cpu("2"), Labels: map[string]string{}}}
+	two := fleet.GroupSpec{Max: 5, InstanceSpec: fleet.InstanceSpec{ID: "a", Shape: cpu("2000m")}}
 	require.True(t, one.SameTemplate(two), "max and spelling do not matter")
 	for name, change := range map[string]func(*fleet.GroupSpec){
-		"shape":      func(s *fleet.GroupSpec) { s.Shape = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")} },
+		"shape":      func(s *fleet.GroupSpec) { s.Shape = cpu("3") },
 		"labels":     func(s *fleet.GroupSpec) { s.Labels = map[string]string{"a": "b"} },
 		"taints":     func(s *fleet.GroupSpec) { s.Taints = []corev1.Taint{{Key: "a"}} },
 		"groupTaint": func(s *fleet.GroupSpec) { s.GroupTaint = corev1.TaintEffectNoSchedule },
@@ -35,7 +37,7 @@ func TestSameTemplate(t *testing.T) {
 }
 
 func TestGroupTaint(t *testing.T) {
-	spec := fleet.GroupSpec{ID: "gpu", Taints: []corev1.Taint{{Key: "burst", Effect: corev1.TaintEffectNoSchedule}}}
+	spec := fleet.InstanceSpec{ID: "gpu", Taints: []corev1.Taint{{Key: "burst", Effect: corev1.TaintEffectNoSchedule}}}
 	require.Equal(t, spec.Taints, spec.NodeTaints())
 	hash := spec.Hash()
 	spec.GroupTaint = corev1.TaintEffectPreferNoSchedule
@@ -159,10 +161,10 @@ func TestNamesAreReadBack(t *testing.T) {
 
 // What is on a Node besides the group's own labels; the spec's own are left alone.
 func TestNodeLabels(t *testing.T) {
-	s := fleet.GroupSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
+	s := fleet.InstanceSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
 	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a"}, s.NodeLabels())
 	require.Equal(t, "b", s.Labels[fleet.LabelGroup])
-	require.Equal(t, map[string]string{fleet.LabelGroup: "a"}, fleet.GroupSpec{ID: "a"}.NodeLabels())
+	require.Equal(t, map[string]string{fleet.LabelGroup: "a"}, fleet.InstanceSpec{ID: "a"}.NodeLabels())
 	for mode, want := range map[fleet.NetworkMode]fleet.NetworkMode{"": fleet.NetworkGateway,
 		fleet.NetworkExisting: fleet.NetworkExisting, fleet.NetworkNone: fleet.NetworkNone} {
 		require.Equal(t, want, (&fleet.Network{Mode: mode}).ModeOrDefault())

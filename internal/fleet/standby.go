@@ -181,7 +181,7 @@ func (l *Ledger) StandbyQuestion() *StandbyQuestion {
 	if l.standbyMost() == 0 {
 		return nil
 	}
-	return &StandbyQuestion{Spec: *l.Spec, Held: l.Standby, Failures: l.Failures}
+	return &StandbyQuestion{Spec: l.Spec.InstanceSpec, Standby: l.Spec.Standby, Held: l.Standby, Failures: l.Failures}
 }
 
 func (l *Ledger) giveUp(h Standby) {

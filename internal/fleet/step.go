@@ -227,7 +227,9 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 		return nil
 	}
 	in := &DriverInput{Instance: e.Instance, Spec: *e.Spec, Generation: cmd.Generation}
-	in.Spec.Spending = e.Spec.Spending.UpTo(e.PriceCap)
+	if e.PriceCap > 0 && e.Spec.Pays(e.PriceCap) {
+		in.Spec.MaxPrice = e.PriceCap
+	}
 	if cmd.Driver == ScaleIn {
 		return in
 	}

@@ -26,12 +26,12 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 	switch verb {
 	case "begin": // scale-out, or scale-in of what is on a provider
 		s.epochs = []string{fleet.NewEpoch(now)}
-		i := fleet.NewInstance(s.long("a-1"), storySpec(), now)
+		i := fleet.NewInstance(s.long("a-1"), &storySpec().InstanceSpec, now)
 		if w.first() == string(fleet.ScaleIn) {
 			i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: w.plain[1], Provider: w.plain[1]}
 		}
 		s.d = driver.New(fleet.DriverInput{
-			Instance: i, Spec: *storySpec(), Generation: fleet.Generation{Epoch: s.epochs[0], Count: 2},
+			Instance: i, Spec: storySpec().InstanceSpec, Generation: fleet.Generation{Epoch: s.epochs[0], Count: 2},
 			Ahead: s.number(w.pairs["ahead"], 0),
 		}, now)
 	case "ends": // the step under way

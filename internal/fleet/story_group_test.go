@@ -158,7 +158,7 @@ func (g *groupStory) view(w words) fleet.View {
 		Instance: name, Phase: fleet.Phase(w.plain[1]), Attempt: g.number(w.pairs["attempt"], 1),
 		End:      fleet.End(w.pairs["end"]),
 		Sequence: g.number(w.pairs["seq"], 1), Stuck: w.pairs["stuck"], Force: w.has("forced"),
-		SpecHash: g.l.Spec.Hash(), BookedAt: t0,
+		SpecHash: g.l.Spec.InstanceSpec.Hash(), BookedAt: t0,
 		Began: t0.Add(time.Duration(g.number(w.pairs["run"], 1)) * time.Second),
 	}
 	v.Generation = fleet.Generation{Epoch: g.epochOf(name), Count: g.number(w.pairs["gen"], 1)}

@@ -212,7 +212,7 @@ func (s *subject) objects(text string) (found []fleet.Found) {
 		}
 		at := fleet.Attempt{Group: "a", Instance: fleet.InstanceOfKey(name), Number: fleet.AttemptOfKey(name),
 			Provider: fleet.Provider{ID: provider}}
-		f := fleet.Found{Attempt: at, Slice: true, Booking: &fleet.Booking{Spec: *storySpec(),
+		f := fleet.Found{Attempt: at, Slice: true, Booking: &fleet.Booking{Spec: storySpec().InstanceSpec,
 			BookedAt: t0.Truncate(24 * time.Hour).Add(12 * time.Hour)}}
 		f.Virtual, f.Node = state != "slice", state != "slice"
 		f.Marked, f.Stamped = state == "whole" || state == "unready", state == "whole" || state == "unready" ||

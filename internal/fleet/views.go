@@ -193,7 +193,7 @@ func (l *Ledger) stop(v View) {
 // exists, and what exists wins.
 func (l *Ledger) takesBack(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
-		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil || l.Spec.Hash() != v.SpecHash {
+		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil || l.Spec.InstanceSpec.Hash() != v.SpecHash {
 		return false
 	}
 	grows := v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max
@@ -201,7 +201,7 @@ func (l *Ledger) takesBack(v View) bool {
 }
 
 func (l *Ledger) takeBack(v View, now time.Time) {
-	i := NewInstance(v.Instance, l.Spec, now)
+	i := NewInstance(v.Instance, &l.Spec.InstanceSpec, now)
 	i.BookedAt = v.BookedAt
 	e := l.add(i)
 	e.Driver = DriverRef{Kind: ScaleOut, Generation: v.Generation}

@@ -23,12 +23,18 @@ type Rules struct {
 	missing  map[string]string
 }
 
+// embedded marks the steps of the validator's paths that are no steps in the document.
+const embedded = "<embedded>"
+
 // NewRules takes the checks by tag, and by the Go names of required fields what to do when they are missing. It panics
 // when a tag is malformed.
 func NewRules(checks map[string]Check, missing map[string]string) *Rules {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(func(f reflect.StructField) string {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			return embedded
+		}
 		return name
 	})
 	for tag, check := range checks {
@@ -49,6 +55,7 @@ func (r *Rules) Check(target any) (faults Faults) {
 	}
 	for _, f := range found {
 		_, path, _ := strings.Cut(f.Namespace(), ".")
+		path = strings.ReplaceAll(path, embedded+".", "")
 		fault := Fault{Path: path, Message: r.message(f)}
 		if f.Tag() == "ltefield" {
 			fault.Against = strings.TrimSuffix(path, f.Field()) + strings.ToLower(f.Param())

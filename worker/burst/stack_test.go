@@ -94,8 +94,8 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 			id, group = probeGroup, probeGroup
 		}
 		s.specs = append(s.specs, fleet.GroupSpec{
-			ID: id, Max: 1000, Shape: shapeOfNodes, Budgets: fleet.Budgets{}.WithDefaults(), // as grpcserver has them
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{lane: group}},
+			Max: 1000, InstanceSpec: fleet.InstanceSpec{ID: id, Shape: shapeOfNodes, Budgets: fleet.Budgets{}.WithDefaults(),
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{lane: group}}},
 		})
 	}
 	s.each(s.specs, func(ctx context.Context, g fleet.GroupSpec) error {

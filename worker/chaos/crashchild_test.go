@@ -31,6 +31,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -115,10 +116,11 @@ func serve(ctx context.Context, t client.Client) error {
 	if err != nil {
 		return err
 	}
-	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""), Specs: cfg.NodeGroups,
+	groups := &derive.Groups{}
+	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""), Specs: groups.Expand(cfg.NodeGroups),
 		Reload: func() (grpcserver.Settings, bool, error) {
 			cfg, changed, err := file.Changed()
-			return grpcserver.Settings{Specs: cfg.NodeGroups, Version: file.Hash()}, changed, err
+			return grpcserver.Settings{Specs: groups.Expand(cfg.NodeGroups), Version: file.Hash()}, changed, err
 		}})
 	if err != nil {
 		return err

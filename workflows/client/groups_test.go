@@ -155,8 +155,8 @@ func (b *beginner) UpdateWithStartWorkflow(ctx context.Context,
 
 // Configure starts the group that it is for, and no other operation starts one.
 func TestConfigureStartsTheGroup(t *testing.T) {
-	b := &beginner{}
-	c, err := NewGroups(b, "", "").Configure(t.Context(), fleet.GroupSpec{ID: "gpu"}, fleet.GroupNotice{}, fleet.Position{})
+	b, gpu := &beginner{}, fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "gpu"}}
+	c, err := NewGroups(b, "", "").Configure(t.Context(), gpu, fleet.GroupNotice{}, fleet.Position{})
 	require.NoError(t, err)
 	require.Equal(t, fleet.Position{Epoch: "t0", Revision: 7}, c)
 	require.Len(t, b.sent, 1)
@@ -164,6 +164,6 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	require.Equal(t, []any{workflows.TypeNodeGroup, workflows.EntityInput{Name: "gpu", Rules: workflows.CurrentRules}},
 		b.args)
 	b.err, b.fails = errors.New("no answer"), 2
-	_, err = NewGroups(b, "", "").Configure(t.Context(), fleet.GroupSpec{ID: "gpu"}, fleet.GroupNotice{}, fleet.Position{})
+	_, err = NewGroups(b, "", "").Configure(t.Context(), gpu, fleet.GroupNotice{}, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 }

@@ -65,8 +65,8 @@ func (s *suite) attempt(instance, number int, p fleet.Provider) fleet.Attempt {
 }
 
 func (s *suite) spec(a fleet.Attempt) backend.NodeSpec {
-	group := fleet.GroupSpec{
-		ID: s.Group, Max: 5, Shape: s.Shape, Nodes: s.Nodes, Labels: map[string]string{"contract.example.org/group": s.Group},
+	group := fleet.InstanceSpec{
+		ID: s.Group, Shape: s.Shape, Nodes: s.Nodes, Labels: map[string]string{"contract.example.org/group": s.Group},
 		Taints: []corev1.Taint{{Key: "contract.example.org/taint", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
 	}
 	return backend.NodeSpec{

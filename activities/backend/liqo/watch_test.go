@@ -76,7 +76,7 @@ func TestWatch(t *testing.T) {
 // A Node is compared with what was booked, whichever way it is found, and List and Watch say the same.
 func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	t.Parallel()
-	booking, err := json.Marshal(fleet.Booking{Spec: fleet.GroupSpec{ID: "g", Max: 1, Shape: shape("3")}})
+	booking, err := json.Marshal(fleet.Booking{Spec: fleet.InstanceSpec{ID: "g", Shape: shape("3")}})
 	require.NoError(t, err)
 	objects := stampedNode()
 	objects[0].SetAnnotations(with(objects[0].GetAnnotations(),

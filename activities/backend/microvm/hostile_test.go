@@ -42,7 +42,7 @@ func bounded(t *testing.T) context.Context {
 }
 
 func (s *scene) spec() backend.NodeSpec {
-	group := fleet.GroupSpec{ID: "g", Max: 1, Shape: testShape, Nodes: fleet.NodesMachine,
+	group := fleet.InstanceSpec{ID: "g", Shape: testShape, Nodes: fleet.NodesMachine,
 		Taints: []corev1.Taint{{Key: "own", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}}
 	return backend.NodeSpec{Attempt: fleet.Attempt{Group: "g", Instance: "g-e-1", Number: 1, Provider: s.p},
 		Shape: testShape, Labels: group.NodeLabels(), Taints: group.NodeTaints(), Booking: fleet.Booking{Spec: group}}

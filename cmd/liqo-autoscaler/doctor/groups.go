@@ -36,7 +36,8 @@ func (r *Report) groups(in Installation) {
 func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 	var cheapest money.Money
 	if in.Market != nil {
-		cheapest = choice.Cheapest(choice.Choose(*g.Spec, in.Market.Candidates(), nil, choice.Rank{}, in.Now).Assessments)
+		d := choice.Choose(g.Spec.InstanceSpec, in.Market.Candidates(), nil, choice.Rank{}, in.Now)
+		cheapest = choice.Cheapest(d.Assessments)
 	}
 	for _, c := range g.Conditions(cheapest, in.Now) {
 		switch c.Name {
@@ -77,7 +78,7 @@ func (r *Report) offers(in Installation) {
 		if g.Spec == nil {
 			continue
 		}
-		d := choice.Choose(*g.Spec, candidates, nil, choice.Rank{}, in.Now)
+		d := choice.Choose(g.Spec.InstanceSpec, candidates, nil, choice.Rank{}, in.Now)
 		if d.Chosen == "" && !d.Full {
 			r.add("group-without-offer", "node group "+g.Group, "no offer fits it: %s", why(d))
 		}

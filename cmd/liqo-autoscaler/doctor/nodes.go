@@ -31,7 +31,7 @@ func (r *Report) nodes(in Installation, c *cluster) {
 			continue
 		}
 		compared++
-		if d := template.Differs(spec, node); len(d) > 0 {
+		if d := template.Differs(spec.InstanceSpec, node); len(d) > 0 {
 			r.add("node-differs", "Node "+node.Name, "it is not what Cluster Autoscaler was told of group %s: %s", spec.ID,
 				strings.Join(d, "; "))
 		}

@@ -64,7 +64,7 @@ func secret(name string) *corev1.Secret {
 }
 
 func healthy() *setup {
-	spec := fleet.GroupSpec{ID: "std", Max: 5, Shape: list("2", "4Gi")}
+	spec := fleet.GroupSpec{Max: 5, InstanceSpec: fleet.InstanceSpec{ID: "std", Shape: list("2", "4Gi")}}
 	spec.Budgets.Total.Duration = 12 * time.Minute
 	group := fleet.Snapshot{Group: "std", Max: 5, Spec: &spec}
 	s := &setup{
@@ -77,7 +77,7 @@ func healthy() *setup {
 		serverTLS: secret("server-tls"), clientTLS: secret("client-tls"), caConfig: secret("cloud-config"),
 		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 			Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}},
-		node:       template.Of(spec),
+		node:       template.Of(spec.InstanceSpec),
 		kubernetes: "v1.33.1",
 		apis: []string{"core.liqo.io/v1", "authentication.liqo.io/v1", "offloading.liqo.io/v1",
 			"networking.liqo.io/v1"},

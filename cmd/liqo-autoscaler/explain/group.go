@@ -61,7 +61,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 		g.Reason, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
 		return g
 	}
-	g.Misfits = fit.Misfits(w.Pod, template.Of(*s.Spec))
+	g.Misfits = fit.Misfits(w.Pod, template.Of(s.Spec.InstanceSpec))
 	if len(g.Misfits) > 0 {
 		g.Reason, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
 		return g
@@ -103,9 +103,9 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 	for n, o := range w.Market.Offers {
 		candidates[n].Own = own[o.Provider]
 	}
-	g.Offers = choice.Choose(spec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Assessments
+	g.Offers = choice.Choose(spec.InstanceSpec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Assessments
 	room := 0
-	for _, n := range choice.Room(spec, candidates, w.Now) {
+	for _, n := range choice.Room(spec.InstanceSpec, candidates, w.Now) {
 		room += n
 	}
 	return room
@@ -137,11 +137,11 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	case strings.Contains(misfits[0].Reason, liqoTaint):
 		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
 			"create the pod again"
-	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, template.Of(spec))) == 0:
+	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, template.Of(spec.InstanceSpec))) == 0:
 		return ""
 	}
 	for _, o := range w.Market.Offers {
-		if len(fit.Selectors(w.Pod, template.On(spec, o.Candidate().Offer))) == 0 {
+		if len(fit.Selectors(w.Pod, template.On(spec.InstanceSpec, o.Candidate().Offer))) == 0 {
 			return "; nodes on " + o.Provider + " would have it: give pods that select by it a group with `per: provider`"
 		}
 	}

@@ -48,7 +48,7 @@ func world() explain.World {
 }
 
 func group(id string) fleet.Snapshot {
-	return fleet.Snapshot{Group: id, Max: 5, Target: 1, Spec: &fleet.GroupSpec{ID: id, Max: 5, Shape: list("2", "4Gi")}}
+	return fleet.Snapshot{Group: id, Max: 5, Target: 1, Spec: &fleet.GroupSpec{Max: 5, InstanceSpec: fleet.InstanceSpec{ID: id, Shape: list("2", "4Gi")}}}
 }
 
 func status(scaleUp string, max int) string {

@@ -9,9 +9,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // NewConfig makes the command config.
@@ -44,8 +42,8 @@ func summarise(out io.Writer, cfg config.Config) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ok: hub %s, %d node groups, limits %s\n", cfg.Hub, len(cfg.NodeGroups), limitsText(cfg))
 	for _, g := range cfg.NodeGroups {
-		for _, sized := range derive.Sizes(g) {
-			summariseGroup(&b, sized)
+		for _, base := range g.Bases() {
+			summariseGroup(&b, base)
 		}
 	}
 	_, err := io.WriteString(out, b.String())
@@ -53,17 +51,14 @@ func summarise(out io.Writer, cfg config.Config) error {
 }
 
 // summariseGroup writes a line of a group, or of those that offers will make of it.
-func summariseGroup(b *strings.Builder, g fleet.GroupSpec) {
-	least, each := g.Min, ""
-	if derive.IsDerived(g) {
-		least, each = g.MinPerGroup, " on each provider that matches"
-		place := g.Per
-		if key, ok := strings.CutPrefix(g.Per, derive.PerLabel); ok {
-			place, each = key, " for each value of the label"
-		}
-		g.ID += "-<" + place + ">"
+func summariseGroup(b *strings.Builder, g config.Base) {
+	each := ""
+	if key, byLabel := g.Per.Label(); byLabel {
+		g.ID, each = g.ID+"-<"+key+">", " for each value of the label"
+	} else if g.Per.Derives() {
+		g.ID, each = g.ID+"-<"+string(g.Per)+">", " on each provider that matches"
 	}
-	fmt.Fprintf(b, "  %s: %d to %d nodes of %s%s", g.ID, least, g.Max, show.Resources(g.Shape), each)
+	fmt.Fprintf(b, "  %s: %d to %d nodes of %s%s", g.ID, g.Min, g.Max, show.Resources(g.Shape), each)
 	before := ", taints "
 	for _, t := range g.NodeTaints() {
 		b.WriteString(before + t.ToString())

@@ -64,7 +64,7 @@ func (s Status) Priced(snapshots []fleet.Snapshot, offers []choice.Candidate, no
 			continue
 		}
 		spec := *snapshot.Spec
-		verdicts := choice.Choose(spec, offers, nil, choice.Rank{Name: spec.ID}, now).Assessments
+		verdicts := choice.Choose(spec.InstanceSpec, offers, nil, choice.Rank{Name: spec.ID}, now).Assessments
 		for n := range s.Groups {
 			if s.Groups[n].Name == snapshot.Group {
 				s.Groups[n].Conditions = snapshot.Conditions(choice.Cheapest(verdicts), now)

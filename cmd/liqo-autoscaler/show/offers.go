@@ -84,7 +84,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		}
 		o.take(offer)
 		if group != nil {
-			o.Unused = choice.Incomparable(*group, offer)
+			o.Unused = choice.Incomparable(group.InstanceSpec, offer)
 		}
 		o.Current = new(true)
 		byProvider[offer.Provider] = o

@@ -54,8 +54,8 @@ func snapshots() []fleet.Snapshot {
 	notReady.NotReady = true
 	retried := view(3, fleet.Joining, fleet.StateCreating, 9*time.Second, 2, "turin")
 	retried.Failure = fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "provider milan: needs cpu 2, 1 is free")
-	spec := fleet.GroupSpec{ID: "standard", Max: 10, Shape: list("2", "4Gi", "")}
-	gpu := fleet.GroupSpec{ID: "gpu-10", Min: 1, Max: 4, Shape: list("8", "32Gi", "1")}
+	spec := fleet.GroupSpec{Max: 10, InstanceSpec: fleet.InstanceSpec{ID: "standard", Shape: list("2", "4Gi", "")}}
+	gpu := fleet.GroupSpec{Min: 1, Max: 4, InstanceSpec: fleet.InstanceSpec{ID: "gpu-10", Shape: list("8", "32Gi", "1")}}
 	return []fleet.Snapshot{
 		{Group: "standard", Epoch: epoch, Revision: 42, Target: 6, Max: 10, SpecHash: "0a1b2c3d4e5f", Spec: &spec,
 			At: ago(time.Second), Instances: []fleet.InstanceView{
@@ -162,7 +162,7 @@ func blocked() show.Status {
 	hour, month := 0.3, 10.
 	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
 		s := fleet.Snapshot{Group: name, Epoch: fleet.NewEpoch(ago(time.Hour)), Revision: 1, Max: 4, Target: 2,
-			SpecHash: "0a1b2c3d4e5f", At: now, Spec: &fleet.GroupSpec{ID: name, Max: 4, Shape: list("2", "4Gi", "")},
+			SpecHash: "0a1b2c3d4e5f", At: now, Spec: &fleet.GroupSpec{Max: 4, InstanceSpec: fleet.InstanceSpec{ID: name, Shape: list("2", "4Gi", "")}},
 			Cost: money.Cost{Currency: "USD", Since: ago(time.Hour), At: now, Month: money.Of(10.5),
 				Providers: map[string]money.ProviderCost{"c-milan": {Rate: money.Of(0.25), Nodes: 2}}}}
 		change(&s)

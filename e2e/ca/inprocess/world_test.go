@@ -65,7 +65,7 @@ type world struct {
 	serving  grpcserver.ServeOptions
 
 	groups *groups
-	next   atomic.Pointer[grpcserver.Settings] // what the next Refresh reads
+	next   atomic.Pointer[config.Config] // what the next Refresh reads
 	// offers are what the providers have in all, holds what instances took of it.
 	offers    []market.Offer
 	holds     map[string]hold
@@ -161,20 +161,29 @@ func (w *world) secure() (over ca.Transport) {
 	return over
 }
 
+// source is the config of a world, which a test changes while the server runs.
+type source struct{ *world }
+
+// Changed implements derive.Source.
+func (s source) Changed() (cfg config.Config, changed bool, err error) {
+	if next := s.next.Swap(nil); next != nil {
+		return *next, true, nil
+	}
+	return cfg, false, nil
+}
+
+// Hash implements derive.Source.
+func (source) Hash() string { return "" }
+
 // listen starts a gRPC server, which w.stop ends.
-func (w *world) listen(settings grpcserver.Settings, address string) string {
+func (w *world) listen(settings config.Config, address string) string {
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	derived := &derive.Groups{Market: w.current, Log: log, Now: w.now}
 	o := grpcserver.Options{Groups: w.groups, Limits: settings.Limits, Market: w.current, Derived: derived, Logger: log}
-	o.Specs, o.Reload = derived.Follow(settings, func() (s grpcserver.Settings, changed bool, err error) {
-		if next := w.next.Swap(nil); next != nil {
-			return *next, true, nil
-		}
-		return s, false, nil
-	})
+	o.Specs, o.Reload = derived.Follow(settings, source{w})
 	s, err := grpcserver.New(o)
 	require.NoError(w.t, err)
 	require.NoError(w.t, s.Start(w.ctx))
@@ -190,11 +199,11 @@ func (w *world) listen(settings grpcserver.Settings, address string) string {
 	return l.Addr().String()
 }
 
-func (w *world) parse(nodeGroups string) grpcserver.Settings {
+func (w *world) parse(nodeGroups string) config.Config {
 	w.t.Helper()
 	cfg, err := config.Parse([]byte(shapes + nodeGroups))
 	require.NoError(w.t, err)
-	return grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits}
+	return cfg
 }
 
 // edit replaces the config.

@@ -15,7 +15,7 @@ import (
 func BenchmarkChoose(b *testing.B) {
 	const n = 10_000
 	for name, c := range map[string]struct {
-		spec fleet.GroupSpec
+		spec fleet.InstanceSpec
 		rank choice.Rank
 		each float64
 	}{

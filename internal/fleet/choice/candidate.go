@@ -105,7 +105,7 @@ func (c Candidate) free() corev1.ResourceList {
 }
 
 // Room is how many more nodes of the group the candidates have places for, by provider.
-func Room(spec fleet.GroupSpec, candidates []Candidate, now time.Time) map[string]int {
+func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[string]int {
 	room := map[string]int{}
 	q := judge(spec, candidates, nil, now)
 	for _, j := range q.judged {
@@ -117,7 +117,7 @@ func Room(spec fleet.GroupSpec, candidates []Candidate, now time.Time) map[strin
 }
 
 // Place takes the cheapest places that the candidates have for n nodes of the group.
-func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
+func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) {
 	if n < 1 {
 		return
 	}
@@ -134,7 +134,7 @@ func Place(spec fleet.GroupSpec, n int, candidates []Candidate, now time.Time) {
 
 // Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
 // there. An offer that is smaller than one node is left out.
-func Matching(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
+func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := judge(spec, candidates, nil, now)
 	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
 	for _, j := range slices.SortedStableFunc(q.best(q.choice(Rank{})), byPrice) {
@@ -147,7 +147,7 @@ func Matching(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (matc
 
 // Dearest is what a node costs on the most expensive offer that the group may use, or may use once it is large enough;
 // 0 when none has a price.
-func Dearest(spec fleet.GroupSpec, candidates []Candidate, now time.Time) (most float64) {
+func Dearest(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (most float64) {
 	for _, j := range judge(spec, candidates, nil, now).judged {
 		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {
 			most = max(most, j.price)

@@ -76,7 +76,7 @@ type Rank struct {
 // the one that the group's Selection scores highest, with a place that those ahead leave, and of equal ones the one
 // whose turn it is. refused are the providers that are out. It computes only, and the order of candidates does not
 // matter.
-func Choose(spec fleet.GroupSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
+func Choose(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
 	q := judge(spec, candidates, refused, now)
 	d := Decision{Considered: len(candidates), Counts: countFilters(q.judged)}
 	for j := range q.best(q.choice(rank)) {
@@ -97,7 +97,7 @@ func Choose(spec fleet.GroupSpec, candidates []Candidate, refused []string, rank
 
 // Shortlist is the at most MaxCandidates candidates that Choose would put first, in its order, and how many candidates
 // each filter took out of all.
-func Shortlist(spec fleet.GroupSpec, candidates []Candidate, refused []string, rank Rank,
+func Shortlist(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank,
 	now time.Time) ([]Candidate, map[string]int) {
 	q := judge(spec, candidates, refused, now)
 	var short []Candidate

@@ -41,8 +41,8 @@ func candidate(provider string, price float64, change ...func(*choice.Candidate)
 	return c
 }
 
-var chooseSpec = fleet.GroupSpec{
-	ID: "edge", Max: 3, Shape: amounts("cpu", "2", "memory", "4Gi", "pods", "50"),
+var chooseSpec = fleet.InstanceSpec{
+	ID: "edge", Shape: amounts("cpu", "2", "memory", "4Gi", "pods", "50"),
 	Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"country": "it"}},
 }
 
@@ -53,7 +53,7 @@ func TestChooseFilters(t *testing.T) {
 	}
 	free := func(l corev1.ResourceList) change { return func(c *choice.Candidate) { c.Free = l } }
 	for name, c := range map[string]struct {
-		spec    func(*fleet.GroupSpec)
+		spec    func(*fleet.InstanceSpec)
 		change  change
 		refused []string
 		filter  choice.Filter
@@ -68,9 +68,9 @@ func TestChooseFilters(t *testing.T) {
 		"refused": {refused: []string{"p"}, filter: choice.FilterRefused,
 			reason: "it failed this instance before"},
 		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5 USD"},
-		"of another provider": {spec: func(s *fleet.GroupSpec) { s.Provider = "q" }, filter: choice.FilterProvider,
+		"of another provider": {spec: func(s *fleet.InstanceSpec) { s.Provider = "q" }, filter: choice.FilterProvider,
 			reason: "the group is of provider q"},
-		"of its provider": {spec: func(s *fleet.GroupSpec) { s.Provider = "p" }, reason: "fits at price 0.5 USD"},
+		"of its provider": {spec: func(s *fleet.InstanceSpec) { s.Provider = "p" }, reason: "fits at price 0.5 USD"},
 		"refuses": {change: func(c *choice.Candidate) { c.Refusing = "no" }, filter: choice.FilterRefusing,
 			reason: "the provider refuses this cluster: no"},
 		"refuses at length": {change: func(c *choice.Candidate) { c.Refusing = strings.Repeat("x", 1000) },
@@ -79,9 +79,9 @@ func TestChooseFilters(t *testing.T) {
 			reason: "an operator cordoned the provider"},
 		"labels": {change: func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
 			filter: choice.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
-		"no selector": {spec: func(s *fleet.GroupSpec) { s.Selector = nil },
+		"no selector": {spec: func(s *fleet.InstanceSpec) { s.Selector = nil },
 			change: func(c *choice.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5 USD"},
-		"broken selector": {spec: func(s *fleet.GroupSpec) {
+		"broken selector": {spec: func(s *fleet.InstanceSpec) {
 			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 		}, filter: choice.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
 		"too little cpu": {change: free(amounts("cpu", "1500m", "memory", "4Gi", "pods", "50")),
@@ -93,17 +93,17 @@ func TestChooseFilters(t *testing.T) {
 				"50, 0 of 110 is free"},
 		"over-held": {change: free(amounts("cpu", "-1", "memory", "4Gi", "pods", "50")),
 			filter: choice.FilterFit, reason: "needs cpu 2, -1 of 8 is free"},
-		"no gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
+		"no gpu": {spec: func(s *fleet.InstanceSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
 			filter: choice.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
 		"free speaks of what is not lent": {
-			spec:   func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
+			spec:   func(s *fleet.InstanceSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("1") },
 			change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50", "nvidia.com/gpu", "4")),
 			filter: choice.FilterFit, reason: "needs nvidia.com/gpu 1, none is offered"},
-		"zero gpu": {spec: func(s *fleet.GroupSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") },
+		"zero gpu": {spec: func(s *fleet.InstanceSpec) { s.Shape["nvidia.com/gpu"] = resource.MustParse("0") },
 			reason: "fits at price 0.5 USD"},
-		"unlimited disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
+		"unlimited disk": {spec: func(s *fleet.InstanceSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
 			reason: "fits at price 0.5 USD"},
-		"too little disk": {spec: func(s *fleet.GroupSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
+		"too little disk": {spec: func(s *fleet.InstanceSpec) { s.Shape["ephemeral-storage"] = resource.MustParse("20Gi") },
 			change: func(c *choice.Candidate) { c.Offer.Lendable["ephemeral-storage"] = resource.MustParse("10Gi") },
 			filter: choice.FilterFit, reason: "needs ephemeral-storage 20Gi, 10Gi of 10Gi is free"},
 		"all nodes taken": {change: func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
@@ -112,9 +112,9 @@ func TestChooseFilters(t *testing.T) {
 			reason: "fits at price 0.5 USD"},
 		"its currency is the default one": {change: func(c *choice.Candidate) { c.Offer.Currency = "USD" },
 			reason: "fits at price 0.5 USD"},
-		"its currency is the groups'": {spec: func(s *fleet.GroupSpec) { s.Currency = "EUR" },
+		"its currency is the groups'": {spec: func(s *fleet.InstanceSpec) { s.Currency = "EUR" },
 			change: func(c *choice.Candidate) { c.Offer.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
-		"it names no currency": {spec: func(s *fleet.GroupSpec) { s.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
+		"it names no currency": {spec: func(s *fleet.InstanceSpec) { s.Currency = "EUR" }, reason: "fits at price 0.5 EUR"},
 		"filters in order": {
 			change:  func(c *choice.Candidate) { at(0)(c); c.Offer.Labels = nil; c.Free = corev1.ResourceList{} },
 			refused: []string{"p"}, filter: choice.FilterExpired, reason: "the offer expired at 2026-11-20T12:00:00Z"},

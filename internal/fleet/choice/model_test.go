@@ -56,7 +56,7 @@ func takenFrom(r *rand.Rand, lendable corev1.ResourceList) corev1.ResourceList {
 	return free
 }
 
-func randomShape(r *rand.Rand) fleet.GroupSpec {
+func randomShape(r *rand.Rand) fleet.InstanceSpec {
 	s := chooseSpec
 	s.Shape = corev1.ResourceList{
 		"cpu":    *resource.NewMilliQuantity(1+r.Int64N(4000), resource.DecimalSI),
@@ -69,7 +69,7 @@ func randomShape(r *rand.Rand) fleet.GroupSpec {
 }
 
 // exact is how many nodes of the shape fit, by exact arithmetic: one after the other.
-func exact(spec fleet.GroupSpec, c choice.Candidate) (n int) {
+func exact(spec fleet.InstanceSpec, c choice.Candidate) (n int) {
 	if c.Cordoned || c.Offer.Labels == nil {
 		return 0
 	}
@@ -124,7 +124,7 @@ type market struct {
 	prices []float64
 }
 
-func marketOf(spec fleet.GroupSpec, all []choice.Candidate) market {
+func marketOf(spec fleet.InstanceSpec, all []choice.Candidate) market {
 	m := market{places: map[string]int{}, price: map[string]float64{}}
 	for _, c := range all {
 		n := exact(spec, c)

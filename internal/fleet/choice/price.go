@@ -22,24 +22,24 @@ const (
 )
 
 // Incomparable is why the offer's price compares with no other: it is in another currency; empty when it does compare.
-func Incomparable(s fleet.GroupSpec, o fleet.Offer) string {
+func Incomparable(s fleet.InstanceSpec, o fleet.Offer) string {
 	if compares(&s, &o) {
 		return ""
 	}
 	return fmt.Sprintf("its price is in %s, and the node groups' currency is %s", o.Currency, s.CurrencyOrDefault())
 }
 
-func compares(s *fleet.GroupSpec, o *fleet.Offer) bool {
+func compares(s *fleet.InstanceSpec, o *fleet.Offer) bool {
 	return o.Currency == "" || o.Currency == s.CurrencyOrDefault() || o.Price == 0 && len(o.Prices) == 0
 }
 
 // Price is what a node of the group costs on an offer in an hour: the offer's price per node times the group's factor,
 // or, where it has none, what the shape costs by the offer's prices by resource. What these do not name costs nothing.
 // It is between 0 and MaxPrice, and 0 where nobody says what it costs in the group's currency.
-func Price(s fleet.GroupSpec, o fleet.Offer) float64 { return price(&s, &o, nil) }
+func Price(s fleet.InstanceSpec, o fleet.Offer) float64 { return price(&s, &o, nil) }
 
 // price takes the amounts of the shape; nil when they are not known yet.
-func price(s *fleet.GroupSpec, o *fleet.Offer, shape []amount) float64 {
+func price(s *fleet.InstanceSpec, o *fleet.Offer, shape []amount) float64 {
 	if !compares(s, o) {
 		return 0
 	}

@@ -42,11 +42,11 @@ func TestPriceOfANode(t *testing.T) {
 		"beyond it, with a factor": {price: math.MaxFloat64, factor: 10, want: choice.MaxPrice},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := fleet.GroupSpec{Shape: shape, PriceFactor: c.factor}
+			spec := fleet.InstanceSpec{Shape: shape, PriceFactor: c.factor}
 			require.InDelta(t, c.want, choice.Price(spec, fleet.Offer{Price: c.price, Prices: c.prices}), 1e-9)
 		})
 	}
-	huge := fleet.GroupSpec{Shape: amounts("cpu", "1e9999", "memory", "4Gi")}
+	huge := fleet.InstanceSpec{Shape: amounts("cpu", "1e9999", "memory", "4Gi")}
 	require.InDelta(t, choice.MaxPrice, choice.Price(huge, fleet.Offer{Prices: prices{"cpu": choice.MaxUnitPrice}}), 0)
 	require.InDelta(t, 0.5, choice.Price(huge, fleet.Offer{Prices: prices{"cpu": 0, "memory": 0.125}}), 0,
 		"nothing times a lot")
@@ -54,7 +54,7 @@ func TestPriceOfANode(t *testing.T) {
 
 // Offers of one price are dealt out in turn, so a price must be the same each time it is worked out.
 func TestPriceIsTheSameEachTime(t *testing.T) {
-	spec := fleet.GroupSpec{Shape: amounts("cpu", "3", "memory", "7Gi", "pods", "110", "ephemeral-storage", "11Gi",
+	spec := fleet.InstanceSpec{Shape: amounts("cpu", "3", "memory", "7Gi", "pods", "110", "ephemeral-storage", "11Gi",
 		"nvidia.com/gpu", "1")}
 	offer := fleet.Offer{Prices: prices{"cpu": 0.1, "memory": 0.7, "pods": 1e-7, "ephemeral-storage": 0.3,
 		"nvidia.com/gpu": 1e5}}

@@ -15,7 +15,7 @@ import (
 
 // question is what all candidates of a choice are judged by, and their judgements.
 type question struct {
-	spec     fleet.GroupSpec
+	spec     fleet.InstanceSpec
 	shape    []amount
 	selector labels.Selector
 	broken   error // the selector cannot be used
@@ -33,7 +33,7 @@ type judgement struct {
 	score     float64
 }
 
-func judge(spec fleet.GroupSpec, candidates []Candidate, refused []string, now time.Time) *question {
+func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, now time.Time) *question {
 	q := &question{spec: spec, shape: amountsOf(spec.Shape), selector: labels.Everything(), refused: refused, now: now,
 		lowest: MaxPrice, judged: make([]judgement, len(candidates))}
 	if spec.Selector != nil {
@@ -79,7 +79,7 @@ func (q *question) takes(c *Candidate, price float64) Filter {
 	switch {
 	case !compares(&q.spec, o):
 		return FilterCurrency
-	case !q.spec.Spending.Pays(price):
+	case !q.spec.Pays(price):
 		return FilterSpending
 	case !q.fits(o.Lendable, c.Free):
 		return FilterFit
@@ -116,7 +116,7 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 		return Incomparable(q.spec, o)
 	case FilterSpending:
 		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
-			q.spec.CurrencyOrDefault(), *q.spec.Spending.PerNode)
+			q.spec.CurrencyOrDefault(), q.spec.MaxPrice)
 	case FilterFit:
 		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
 	case FilterMaxNodes:

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-func weighing(s fleet.Selection) fleet.GroupSpec {
+func weighing(s fleet.Selection) fleet.InstanceSpec {
 	spec := chooseSpec
 	spec.Selection = &s
 	return spec

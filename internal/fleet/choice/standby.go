@@ -19,7 +19,7 @@ func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[str
 		id := j.candidate.Offer.Provider
 		row, held := standbyRow(q, j, states[id])
 		row.Warm = slices.ContainsFunc(peers, func(p fleet.Provider) bool { return p.ID == id })
-		enough := len(rows) >= MaxCandidates || !row.Warm && cold > q.Spec.Standby
+		enough := len(rows) >= MaxCandidates || !row.Warm && cold > q.Standby
 		if seen[id] || !held && (!row.Fits || enough) {
 			continue
 		}

@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // rowTexts are the rows of a look, in short.
@@ -38,7 +36,7 @@ func TestRankStandby(t *testing.T) {
 		return h, fleet.ProviderSnapshot{Phase: fleet.Established, Standby: map[string]fleet.HoldState{h.Key: state}}
 	}
 	q := fleet.StandbyQuestion{Spec: chooseSpec}
-	q.Spec.Standby = 1
+	q.Standby = 1
 	of := []choice.Candidate{candidate("a", 5), candidate("b", 4), candidate("c", 3), candidate("d", 2, full),
 		candidate("e", 1, func(c *choice.Candidate) { c.Offer.Labels = nil }), candidate("f", 0.5)}
 	states := map[string]fleet.ProviderSnapshot{"f": in(fleet.CoolOff), "b": in(fleet.Removing),
@@ -63,10 +61,10 @@ func TestRankStandby(t *testing.T) {
 	q.Held, states["e"] = []fleet.Standby{h}, snapshot
 	require.Equal(t, []string{"b", "a", "e full granted out by selector"}, rank(), "also where none may be")
 	h, snapshot = held("a", fleet.HoldGranted)
-	q.Held, states["a"], q.Spec.Spending = []fleet.Standby{h}, snapshot, &money.Spending{PerNode: ptr.To(4.5)}
+	q.Held, states["a"], q.Spec.MaxPrice = []fleet.Standby{h}, snapshot, 4.5
 	require.Equal(t, []string{"b", "a full granted out by spending"}, rank(), "where no node may be made")
 	delete(states, "a")
-	q.Spec.Spending = nil
+	q.Spec.MaxPrice = 0
 	h, snapshot = held("z", fleet.HoldWaiting)
 	q.Held, states["z"] = []fleet.Standby{h}, snapshot
 	require.Equal(t, []string{"b", "a", "z full offers nothing waiting"}, rank(), "or nothing is offered")
@@ -89,7 +87,7 @@ func TestRankStandby(t *testing.T) {
 func TestHoldsThatMayNotBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*choice.Candidate)
-		spec   func(*fleet.GroupSpec)
+		spec   func(*fleet.InstanceSpec)
 		want   fleet.StandbyRow
 	}{
 		"fits":    {want: fleet.StandbyRow{Offers: true, Fits: true}},
@@ -98,12 +96,12 @@ func TestHoldsThatMayNotBe(t *testing.T) {
 			want: fleet.StandbyRow{Offers: true}},
 		"taken": {change: func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
 			want: fleet.StandbyRow{Offers: true}},
-		"provider": {spec: func(s *fleet.GroupSpec) { s.Provider = "q" }, want: out(choice.FilterProvider)},
+		"provider": {spec: func(s *fleet.InstanceSpec) { s.Provider = "q" }, want: out(choice.FilterProvider)},
 		"refusing": {change: func(c *choice.Candidate) { c.Refusing = "no" }, want: out(choice.FilterRefusing)},
 		"cordoned": {change: func(c *choice.Candidate) { c.Cordoned = true }, want: out(choice.FilterCordoned)},
 		"selector": {change: func(c *choice.Candidate) { c.Offer.Labels = nil }, want: out(choice.FilterSelector)},
 		"currency": {change: func(c *choice.Candidate) { c.Offer.Currency = "EUR" }, want: out(choice.FilterCurrency)},
-		"spending": {spec: func(s *fleet.GroupSpec) { s.Spending = &money.Spending{PerNode: ptr.To(0.5)} },
+		"spending": {spec: func(s *fleet.InstanceSpec) { s.MaxPrice = 0.5 },
 			want: out(choice.FilterSpending)},
 	} {
 		one, q := candidate("p", 1), fleet.StandbyQuestion{Spec: chooseSpec, Held: []fleet.Standby{{Provider: "p"}}}

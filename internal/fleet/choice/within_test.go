@@ -4,20 +4,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // A node is not made where it costs more than the group lets it; an offer without a price is free.
 func TestChooseWithinSpending(t *testing.T) {
-	s := &fleet.GroupSpec{ID: "edge", Max: 3, Shape: amounts("cpu", "2")}
+	s := &fleet.InstanceSpec{ID: "edge", Shape: amounts("cpu", "2")}
 	offers := []choice.Candidate{candidate("cheap", 1), candidate("dear", 3), candidate("unknown", 0)}
 	offers[0].Offer.MaxNodes, offers[0].Nodes = 1, 1
 	require.Equal(t, "unknown", choice.Choose(*s, offers, nil, choice.Rank{}, chooseAt).Chosen)
-	s.Spending = &money.Spending{PerNode: ptr.To(2.0)}
+	s.MaxPrice = 2
 	d := choice.Choose(*s, offers, []string{"unknown"}, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.Equal(t, map[string]int{"spending": 1, "maxNodes": 1, "refused": 1}, d.Counts)
@@ -26,6 +24,6 @@ func TestChooseWithinSpending(t *testing.T) {
 	require.True(t, d.Full, "the cheap one may have room later")
 
 	offers[2] = candidate("third", 1.0/3)
-	s.Spending.PerNode = ptr.To(0.333333) // of 1, dealt out among three in millionths
+	s.MaxPrice = 0.333333 // of 1, dealt out among three in millionths
 	require.Equal(t, "third", choice.Choose(*s, offers, nil, choice.Rank{}, chooseAt).Chosen, "compared as it is counted")
 }

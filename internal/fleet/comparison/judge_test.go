@@ -49,7 +49,7 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 	row := func(name string, phase fleet.Phase, counts bool) fleet.InstanceView {
 		return fleet.InstanceView{Name: name, Phase: phase, Counts: counts, Attempt: 1, Provider: "milan"}
 	}
-	groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}, Instances: []fleet.InstanceView{
+	groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}, Instances: []fleet.InstanceView{
 		row("a-t0-1", fleet.Joining, true), row("a-t0-2", fleet.Ready, false), row("a-t0-3", fleet.Ready, true)}}}
 	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}
 	removed := func(at time.Time) comparison.Outlook {
@@ -69,7 +69,7 @@ func TestRoundsAreNotExact(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	groups := func(notReady time.Time) []fleet.Snapshot {
-		spec := &fleet.GroupSpec{ID: "a", Budgets: fleet.Budgets{Unready: &minute}}
+		spec := &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a", Budgets: fleet.Budgets{Unready: &minute}}}
 		return []fleet.Snapshot{{Group: "a", Spec: spec, Instances: []fleet.InstanceView{{Name: "a-t0-1", Attempt: 1,
 			Phase: fleet.Ready, Counts: true, Provider: "milan", NotReady: true, NotReadySince: notReady}}}}
 	}
@@ -261,7 +261,7 @@ func TestCordonedNodes(t *testing.T) {
 		"it does not answer":   {"", fleet.AccessSilent, fleet.Ready, true, true, false},
 		"it refuses to answer": {"", fleet.AccessRefused, fleet.Ready, true, true, false},
 	} {
-		groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{ID: "a"}, Instances: []fleet.InstanceView{{
+		groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}, Instances: []fleet.InstanceView{{
 			Name: "a-t0-1", Attempt: 1, Phase: c.phase, Counts: c.phase == fleet.Ready, Provider: "milan"}}}}
 		at := fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 1, Provider: fleet.Provider{ID: "milan"}}
 		seen, last := saw(now, c.access), saw(now.Add(-time.Minute), c.access)

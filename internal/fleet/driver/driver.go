@@ -12,7 +12,7 @@ import (
 // rest, scale-in/<name> from Draining to Released. Step takes what happened and returns what the workflow is to do.
 type Driver struct {
 	Instance   fleet.Instance
-	Spec       fleet.GroupSpec
+	Spec       fleet.InstanceSpec
 	Generation fleet.Generation
 	// Began is when this run began.
 	Began time.Time

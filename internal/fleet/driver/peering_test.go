@@ -14,7 +14,7 @@ import (
 func TestCodeOfARefusedHoldSaysWhetherTheProviderIsAskedAgain(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, code := range fleet.Codes {
-		d := driver.New(fleet.DriverInput{Spec: fleet.GroupSpec{ID: "a"}, Instance: fleet.Instance{Name: "a-t0-1",
+		d := driver.New(fleet.DriverInput{Spec: fleet.InstanceSpec{ID: "a"}, Instance: fleet.Instance{Name: "a-t0-1",
 			Phase: fleet.Peering, Attempt: 1, BookedAt: t0, Offer: &fleet.Offer{Provider: "milan"}}}, t0)
 		d.Step(driver.Event{Answer: &fleet.Answer{Key: "a-t0-1-1", Provider: "milan", State: fleet.HoldRefused,
 			Failure: fleet.NewFailure(code, "milan", "", "no")}}, t0)

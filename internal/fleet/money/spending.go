@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// Spending bounds what the nodes of a group cost, in the group's currency. Nothing that runs is removed because of it.
+// Spending bounds what all nodes of a group cost, in the group's currency. Nothing that runs is removed because of it.
 // A node whose offer has no price counts as free.
 type Spending struct {
-	// PerNode is what a node may cost in an hour; dearer offers are not used.
-	PerNode *float64 `json:"perNode,omitempty" validate:"omitempty,gt=0,lte=100000000"`
 	// Hourly bounds what all nodes together cost in an hour, those on their way included.
 	Hourly SpendingLimit `json:"hourly,omitzero"`
 	// Monthly bounds what is spent in a calendar month, in UTC: from then on the group does not grow until the month is
@@ -24,11 +22,6 @@ type SpendingLimit struct {
 	Soft *float64 `json:"soft,omitempty" validate:"omitempty,gt=0,lte=100000000"`
 	// Hard has a scale-out refused that would exceed it; CA is told no larger max than it allows.
 	Hard *float64 `json:"hard,omitempty" validate:"omitempty,gt=0,lte=100000000"`
-}
-
-// Empty tells whether nothing is bounded.
-func (s Spending) Empty() bool {
-	return s.PerNode == nil && s.Hourly == (SpendingLimit{}) && s.Monthly == (SpendingLimit{})
 }
 
 // Unbounded is what may be spent where nothing bounds it.
@@ -116,21 +109,3 @@ func (s *Spending) Reaches(c Cost, now time.Time) (all []Reach) {
 }
 
 func limit(amount *float64) Money { return Of(*amount) }
-
-// Pays reports whether a node may cost so much.
-func (s *Spending) Pays(price float64) bool {
-	return s == nil || s.PerNode == nil || Of(price) <= Of(*s.PerNode)
-}
-
-// UpTo are the bounds with a smaller one of what a node may cost; 0 is none.
-func (s *Spending) UpTo(most float64) *Spending {
-	if most <= 0 || !s.Pays(most) {
-		return s
-	}
-	var smaller Spending
-	if s != nil {
-		smaller = *s
-	}
-	smaller.PerNode = &most
-	return &smaller
-}

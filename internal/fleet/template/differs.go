@@ -14,7 +14,7 @@ import (
 // Differs says in what the Node is not as CA was told by the group's template, one sentence a field, in the same order
 // each time; nil when it is alike. Left out is what comes and goes, or does not matter to CA's simulation: hostname,
 // taints of conditions, cordons and CA's own, and labels that only the Node has.
-func Differs(s fleet.GroupSpec, node *corev1.Node) (how []string) {
+func Differs(s fleet.InstanceSpec, node *corev1.Node) (how []string) {
 	template := Of(s)
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		want := template.Labels[key]

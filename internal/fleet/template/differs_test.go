@@ -12,10 +12,10 @@ import (
 )
 
 func alikeSpec() fleet.GroupSpec {
-	return fleet.GroupSpec{ID: "edge", Max: 5, Labels: map[string]string{"tier": "burst"},
+	return fleet.GroupSpec{Max: 5, InstanceSpec: fleet.InstanceSpec{ID: "edge", Labels: map[string]string{"tier": "burst"},
 		Taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
 		Shape: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
-			corev1.ResourcePods: resource.MustParse("20")}}
+			corev1.ResourcePods: resource.MustParse("20")}}}
 }
 
 // Each field that CA's simulation goes by is compared, and nothing that comes and goes.
@@ -68,20 +68,20 @@ func TestNodeDiffers(t *testing.T) {
 		}, []string{"label tier is x instead of burst", "allocatable cpu is 1 instead of 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := Of(alikeSpec())
+			node := Of(alikeSpec().InstanceSpec)
 			node.Name, node.Labels[corev1.LabelHostname] = "edge-e-1-1", "edge-e-1-1"
 			test.change(node)
-			require.Equal(t, test.want, Differs(alikeSpec(), node))
+			require.Equal(t, test.want, Differs(alikeSpec().InstanceSpec, node))
 		})
 	}
 }
 
 // Only a Node that CA counts is compared, and only with a booking that can be read; the wire carries none of it.
 func TestFoundCompares(t *testing.T) {
-	node := Of(alikeSpec())
+	node := Of(alikeSpec().InstanceSpec)
 	node.Labels["tier"] = "x"
 	whole := func() fleet.Found {
-		return fleet.Found{Booking: &fleet.Booking{Spec: alikeSpec()}, Node: true, Stamped: true, Ready: true}
+		return fleet.Found{Booking: &fleet.Booking{Spec: alikeSpec().InstanceSpec}, Node: true, Stamped: true, Ready: true}
 	}
 	f := whole()
 	Compare(&f, node)
@@ -106,12 +106,12 @@ func TestFoundCompares(t *testing.T) {
 func TestTemplateOfMachines(t *testing.T) {
 	virtual, machine := alikeSpec(), alikeSpec()
 	machine.Nodes = fleet.NodesMachine
-	node := On(machine, fleet.Offer{Provider: "rack-1"})
+	node := On(machine.InstanceSpec, fleet.Offer{Provider: "rack-1"})
 	require.Equal(t, map[string]string{
 		corev1.LabelHostname: "template-edge", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		"tier": "burst", fleet.LabelGroup: "edge", fleet.LabelMachineProvider: "rack-1",
 	}, node.Labels)
 	require.Equal(t, machine.Taints, node.Spec.Taints)
 	require.False(t, virtual.SameTemplate(machine))
-	require.Equal(t, "rack-1", On(virtual, fleet.Offer{Provider: "rack-1"}).Labels[fleet.LabelProvider])
+	require.Equal(t, "rack-1", On(virtual.InstanceSpec, fleet.Offer{Provider: "rack-1"}).Labels[fleet.LabelProvider])
 }

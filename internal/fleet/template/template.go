@@ -25,7 +25,7 @@ const (
 )
 
 // ProviderLabel is the label that has the provider's id on each of the group's nodes.
-func ProviderLabel(s fleet.GroupSpec) string {
+func ProviderLabel(s fleet.InstanceSpec) string {
 	if s.Nodes == fleet.NodesMachine {
 		return fleet.LabelMachineProvider
 	}
@@ -33,7 +33,7 @@ func ProviderLabel(s fleet.GroupSpec) string {
 }
 
 // On is the next node of a group for the offer's provider alone: with that provider's id and labels.
-func On(s fleet.GroupSpec, o fleet.Offer) *corev1.Node {
+func On(s fleet.InstanceSpec, o fleet.Offer) *corev1.Node {
 	node := Of(s)
 	node.Labels[ProviderLabel(s)] = o.Provider
 	maps.Copy(node.Labels, o.Labels)
@@ -43,7 +43,7 @@ func On(s fleet.GroupSpec, o fleet.Offer) *corev1.Node {
 // Of is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
 // taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty. The
 // Node is the caller's.
-func Of(s fleet.GroupSpec) *corev1.Node {
+func Of(s fleet.InstanceSpec) *corev1.Node {
 	name := "template-" + s.ID
 	labels := map[string]string{
 		corev1.LabelHostname:   name,

@@ -128,7 +128,7 @@ func Publish(ctx context.Context, p market.Publisher, seen *Observer) {
 // What was derived before is there again from the start, if the market can be read.
 func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered,
 	log *slog.Logger) (grpcserver.Options, error) {
-	derives := slices.ContainsFunc(cfg.NodeGroups, derive.IsDerived)
+	derives := slices.ContainsFunc(cfg.NodeGroups, func(g config.NodeGroup) bool { return g.Per.Derives() })
 	if derives && offered.Reader == nil {
 		return grpcserver.Options{}, errors.New("a node group has `per`: say with --market-namespace or --market-file " +
 			"where the worker publishes the offers")
@@ -141,14 +141,6 @@ func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, of
 		}
 		o.Market, groups.Market = offered.Current, offered.Current
 	}
-	o.Specs, o.Reload = groups.Follow(grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits}, reload(file))
+	o.Specs, o.Reload = groups.Follow(cfg, file)
 	return o, nil
-}
-
-// reload reads the config file again for the server.
-func reload(file *config.File) func() (grpcserver.Settings, bool, error) {
-	return func() (grpcserver.Settings, bool, error) {
-		cfg, changed, err := file.Changed()
-		return grpcserver.Settings{Specs: cfg.NodeGroups, Limits: cfg.Limits, Version: file.Hash()}, changed, err
-	}
 }

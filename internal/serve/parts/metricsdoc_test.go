@@ -81,7 +81,7 @@ func metricRows(t *testing.T) []string {
 	of := map[string]string{}
 	server, work := observed(t), observed(t)
 	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
-		Specs:   []fleet.GroupSpec{{ID: "cpu", Max: 4, Spending: limited()}},
+		Specs:   []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4, Spending: limited()}},
 		Derived: &derive.Groups{}, Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))

@@ -1,4 +1,4 @@
-package derive
+package config
 
 import (
 	"strings"
@@ -27,9 +27,9 @@ func TestIDsAreValidAndDiffer(t *testing.T) {
 		if r.IntN(2) == 0 {
 			parts = append(parts, name(62))
 		}
-		id, key := ID(parts...), strings.Join(parts, "\x00")
+		id, key := GroupID(parts...), strings.Join(parts, "\x00")
 		require.True(t, fleet.ValidGroupID(id), "%q of %q", id, parts)
-		require.Equal(t, id, ID(parts...))
+		require.Equal(t, id, GroupID(parts...))
 		if was, ok := seen[id]; ok && was != key {
 			clashes++
 		}
@@ -41,7 +41,7 @@ func TestIDsAreValidAndDiffer(t *testing.T) {
 func TestIDsOfAwkwardValues(t *testing.T) {
 	seen := map[string]string{}
 	for _, value := range []string{"", "A", "a", "a.b", "_", strings.Repeat("Z", 63), "true", "9", "ä"} {
-		id := ID("base", value)
+		id := GroupID("base", value)
 		require.True(t, fleet.ValidGroupID(id), "%q", value)
 		require.NotContains(t, seen, id, "%q", value)
 		seen[id] = value
