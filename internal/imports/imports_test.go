@@ -4,6 +4,7 @@ package imports
 import (
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -156,6 +157,21 @@ func TestWorkflowsReachNoCluster(t *testing.T) {
 	for _, p := range packages {
 		for _, client := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/liqotech"} {
 			require.False(t, strings.HasPrefix(p[0], client), "workflows reaches %s", p[0])
+		}
+	}
+}
+
+// maxFiles bounds the production files of a package; more are packages.
+const maxFiles = 30
+
+// A package is small enough to be read as a whole. The Liqo backend is the one exception: docs/contributing/decisions.md,
+// "The Liqo backend is one package".
+func TestPackagesAreSmall(t *testing.T) {
+	for _, p := range list(t, "-f", "{{.ImportPath}} {{len .GoFiles}}", "./...") {
+		files, err := strconv.Atoi(p[1])
+		require.NoError(t, err)
+		if p[0] != module+"activities/backend/liqo" {
+			require.LessOrEqual(t, files, maxFiles, p[0])
 		}
 	}
 }
