@@ -1,7 +1,6 @@
 package config
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +13,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden error texts")
 
 const good = `
 hub: munich
@@ -85,13 +83,7 @@ func TestComplaints(t *testing.T) {
 			require.NoError(t, err)
 			_, err = Parse(raw)
 			require.Error(t, err)
-			golden := strings.TrimSuffix(file, ".yaml") + ".txt"
-			if *update {
-				require.NoError(t, os.WriteFile(golden, []byte(err.Error()+"\n"), 0o600))
-			}
-			want, readErr := os.ReadFile(golden)
-			require.NoError(t, readErr)
-			require.Equal(t, string(want), err.Error()+"\n")
+			golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
 		})
 	}
 }

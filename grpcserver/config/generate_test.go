@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
 // schemaID names the schema; nothing is served there.
@@ -27,12 +27,7 @@ func TestSchemaIsUpToDate(t *testing.T) {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	require.NoError(t, e.Encode(generateSchema()))
-	if *update {
-		require.NoError(t, os.WriteFile("schema.json", got.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile("schema.json")
-	require.NoError(t, err)
-	require.Equal(t, string(want), got.String(), "run make update")
+	golden.Check(t, "schema.json", got.String())
 }
 
 // generateSchema makes the schema of the types.

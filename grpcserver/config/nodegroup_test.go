@@ -5,24 +5,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
-
-// full sets every field of a node group.
-var full = NodeGroup{
-	ID: "a", Sizes: []Size{{Name: "s"}}, Provider: "milan", MinPerGroup: 1, PriceFactor: 2, Defaults: Defaults{
-		Min: 1, Max: 2, Shape: corev1.ResourceList{"cpu": {}}, Nodes: fleet.NodesMachine,
-		Labels: map[string]string{"tier": "burst"}, Taints: []corev1.Taint{{Key: "burst"}}, GroupTaint: "NoSchedule",
-		Selector: &metav1.LabelSelector{}, Per: PerProvider, Currency: "EUR", Selection: &fleet.Selection{Warm: 1},
-		Standby: 3, Budgets: fleet.Budgets{}.WithDefaults(),
-		Spending: &Spending{PerNode: ptr.To(1.5), Spending: money.Spending{Hourly: money.SpendingLimit{Hard: ptr.To(4.0)}}},
-	},
-}
 
 // Every field of the group in force comes from the node group: one that the translation forgets is zero.
 func TestTranslationIsWhole(t *testing.T) {
@@ -32,6 +18,7 @@ func TestTranslationIsWhole(t *testing.T) {
 			require.False(t, value.FieldByIndex(f.Index).IsZero(), "%s.%s", value.Type(), f.Name)
 		}
 	}
+	full := golden.Filled[NodeGroup](t)
 	complete(full)
 	complete(full.spec())
 	require.InDelta(t, 1.5, full.spec().MaxPrice, 0)

@@ -3,15 +3,13 @@ package config
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/examples"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
 func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
@@ -20,12 +18,7 @@ func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
 		"\nUnknown fields are refused. `liqo-autoscaler config validate FILE` says everything that is wrong at once,\n" +
 		"`config view` shows the file with its defaults applied, `config schema` prints the JSON Schema.\n\n" +
 		"The groups of `make run`:\n\n```yaml\n" + string(examples.NodeGroups) + "```\n"
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(page)
-	require.NoError(t, err, "run make update")
-	require.Equal(t, string(want), got, "run make update")
+	golden.Check(t, page, got)
 }
 
 // reference is the schema as a Markdown table: a row per field, in the order of the paths.

@@ -197,6 +197,13 @@ func generic(text []byte) (out any) {
 // deepest bounds types that contain themselves.
 const deepest = 12
 
+// Filled returns a T whose every exported field has a value that is not its zero, down to a depth of 12.
+func Filled[T any](t *testing.T) (full T) {
+	t.Helper()
+	fill(t, reflect.ValueOf(&full).Elem(), "full", nil, 0)
+	return full
+}
+
 // fill gives every exported field a value that is not its zero, and each string the name of its field. What leave says
 // it leaves.
 func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, depth int) {
