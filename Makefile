@@ -199,7 +199,7 @@ verify: ## fail if `make update` would change anything; runs it in a copy
 .PHONY: histories
 histories: temporal ## record workflows' histories anew, which after a release must not be needed
 	rm -rf workflows/testdata/histories
-	go test ./worker -count=1 -record
+	go test ./worker -count=1 -timeout 30m -record
 
 # golangci-lint is what GOLANGCI_LINT names, and so on.
 $(addprefix $(BIN)/,golangci-lint workflowcheck helm gotestsum goreleaser ko cosign actionlint govulncheck):
