@@ -109,7 +109,8 @@ func TestWitness(t *testing.T) {
 func TestCompareJudges(t *testing.T) {
 	row, found := row("a-t0-1", fleet.Ready), whole(attempt("a-t0-1"))
 	row.Counts = true
-	group := fleet.Snapshot{Group: "a", Instances: []fleet.InstanceView{row}, Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
+	group := fleet.Snapshot{Group: "a", Instances: []fleet.InstanceView{row},
+		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
 	milan := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"a-t0-1-1"},
 		Offer: &fleet.Offer{Credentials: fleet.Credentials{KubeconfigFile: "milan"}}}
 	conditions, left := &activities.Conditions{}, []fleet.Orphan{{UID: "slice"}}

@@ -59,8 +59,9 @@ func TestAskingAProviderThatRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &activities.Activities{Backend: &refuser{says: c.says, err: c.err}, Catalog: offering{}}
-			results, err := run[[]fleet.Result](t, a.Inspect, activities.Task{ID: 7, Kind: fleet.CommandRefusal, Provider: "milan",
-				Peer: &fleet.Provider{ID: "milan"}})
+			results, err := run[[]fleet.Result](t, a.Inspect, activities.Task{ID: 7, Kind: fleet.CommandRefusal,
+				Provider: "milan",
+				Peer:     &fleet.Provider{ID: "milan"}})
 			require.NoError(t, err, "it is asked again when its entity says so")
 			require.Equal(t, c.outcome, results[0].Outcome)
 			require.Equal(t, c.says, results[0].Refusing)

@@ -18,8 +18,8 @@ type ReportInput struct {
 	Report   *fleet.PeeringReport `json:"report,omitempty"`
 }
 
-// Report delivers a view, hold requests or a report of a peering, and returns once they are durable. It is retried until
-// then. A group that does not run receives them when it is started again.
+// Report delivers a view, hold requests or a report of a peering, and returns once they are durable. It is retried
+// until then. A group that does not run receives them when it is started again.
 func (a *Activities) Report(ctx context.Context, in ReportInput) error {
 	var send errgroup.Group
 	if in.View != nil {

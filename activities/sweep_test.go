@@ -53,8 +53,9 @@ func sweeps(t *testing.T, l *leaving, m *messages) (sweep comparison.Sweep, err 
 	l.peers, l.found = []fleet.Provider{{ID: "milan"}}, []fleet.Found{whole(attempt("a-t0-9"))}
 	a := &activities.Activities{
 		Backend: l, Messages: m, Events: &l.shown,
-		Catalog:  offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
-		Entities: &entities{groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}}},
+		Catalog: offering{offers: []fleet.Offer{{Provider: "milan"}, {Provider: "rome"}}},
+		Entities: &entities{groups: []fleet.Snapshot{{Group: "a",
+			Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}}},
 	}
 	for n := range 3 {
 		in := activities.SweepInput{Last: sweep, At: noon.Add(time.Duration(n) * comparison.SweepEvery)}

@@ -174,8 +174,8 @@ func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bo
 	return a.start(ctx, s)
 }
 
-// start starts a workflow. A peering that no worker may continue is replaced; drivers are by Inspect, which sees what they
-// leave.
+// start starts a workflow. A peering that no worker may continue is replaced; drivers are by Inspect, which sees what
+// they leave.
 func (a *Activities) start(ctx context.Context, s Start) (already bool, err error) {
 	already, err = a.Workflows.Start(ctx, s)
 	if err != nil || !already || s.Peering == nil {

@@ -33,9 +33,11 @@ func TestDeliverAnswersPerTarget(t *testing.T) {
 		task activities.Task
 		want fleet.Outcome
 	}{
-		{start("new"), fleet.OutcomeDone}, {start("runs"), fleet.OutcomeAlreadyStarted}, {start("complete"), fleet.OutcomeAlreadyStarted},
+		{start("new"), fleet.OutcomeDone}, {start("runs"), fleet.OutcomeAlreadyStarted}, {start("complete"),
+			fleet.OutcomeAlreadyStarted},
 		{start("broken"), fleet.OutcomeFailed},
-		{signal("runs"), fleet.OutcomeDone}, {signal("failed"), fleet.OutcomeNotRunning}, {signal("complete"), fleet.OutcomeCompleted},
+		{signal("runs"), fleet.OutcomeDone}, {signal("failed"), fleet.OutcomeNotRunning}, {signal("complete"),
+			fleet.OutcomeCompleted},
 		{signal("broken"), fleet.OutcomeFailed},
 		{cancel("runs"), fleet.OutcomeDone}, {cancel("failed"), fleet.OutcomeDone}, {cancel("broken"), fleet.OutcomeFailed},
 	}

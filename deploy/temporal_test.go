@@ -87,8 +87,9 @@ func TestVersionsOfWorkers(t *testing.T) {
 
 	old := workers(render(t, "plaintext", "--set", versioning+",image.repository=registry.example.com/la,image.tag=0.1.0"))
 	require.Len(t, old, 1)
-	both := workers(render(t, "plaintext", "--set", versioning+",image.repository=registry.example.com/la,image.tag=0.2.0,"+
-		"worker.versioning.keep={"+before+"}"))
+	both := workers(render(t, "plaintext", "--set",
+		versioning+",image.repository=registry.example.com/la,image.tag=0.2.0,"+
+			"worker.versioning.keep={"+before+"}"))
 	require.Len(t, both, 2)
 	for name := range old {
 		require.Equal(t, before, both[name])

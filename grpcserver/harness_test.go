@@ -21,7 +21,8 @@ import (
 )
 
 func spec(id string, minSize, maxSize int) fleet.GroupSpec {
-	return fleet.GroupSpec{Min: minSize, Max: maxSize, InstanceSpec: fleet.InstanceSpec{ID: id, Budgets: fleet.Budgets{}.WithDefaults(),
+	return fleet.GroupSpec{Min: minSize, Max: maxSize, InstanceSpec: fleet.InstanceSpec{ID: id,
+		Budgets: fleet.Budgets{}.WithDefaults(),
 		Shape: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
 			corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),

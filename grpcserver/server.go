@@ -134,7 +134,8 @@ func (s *Server) group(id string) (*group, error) {
 type Groups interface {
 	// Configure puts the group's spec in force, with what there is to say of it, and starts the group when it does not
 	// run. Idempotent by the spec's hash and the notice.
-	Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice, seen fleet.Position) (fleet.Position, error)
+	Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice, seen fleet.Position) (fleet.Position,
+		error)
 	// Grow books delta > 0 new instances, each of which may cost priceCap in an hour; 0 is no bound. Two calls are two
 	// operations.
 	Grow(ctx context.Context, group string, delta int, priceCap float64, seen fleet.Position) (fleet.Position, error)

@@ -218,7 +218,8 @@ func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 // A driver that was reset gets the grant of an attempt that it made since and forgot, maybe before it hears of the
 // reset: the hold stays until the attempt is undone. One of an attempt that was left is given back.
 func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
-	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0), Spec: spec(1).InstanceSpec}, t0)
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
+		Spec: spec(1).InstanceSpec}, t0)
 	d.Instance.Attempt = 2
 	answer := func(attempt int) []driver.Action {
 		key := fleet.ObjectName("standard-x-1", attempt)

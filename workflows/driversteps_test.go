@@ -129,7 +129,8 @@ func eventsFor(d *driver.Driver) []driver.Event {
 // What its group counted when it started a scale-out holds for the first look at the offers: by the next one that is
 // published, or was given back, and the scale-out would wait in vain for the room.
 func TestWhatTheGroupCountedHoldsForTheFirstLook(t *testing.T) {
-	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0), Spec: spec(1).InstanceSpec, Ahead: 2,
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
+		Spec: spec(1).InstanceSpec, Ahead: 2,
 		Taken: map[string]int{"milan": 3}}, t0)
 	require.Equal(t, []driver.Action{{Run: fleet.StepDiscover}}, d.Step(driver.Event{}, t0))
 	require.Equal(t, []driver.Action{{Run: fleet.StepSelect}}, d.Step(driver.Event{Ended: &fleet.Event{Kind: fleet.Done,

@@ -114,7 +114,8 @@ func TestViewsAreTransitionsWhenTheyChangeSomething(t *testing.T) {
 
 // Each attempt asks its provider anew.
 func TestAttemptBeginsWithNothingAsked(t *testing.T) {
-	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0), Spec: spec(1).InstanceSpec,
+	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
+		Spec:  spec(1).InstanceSpec,
 		Ahead: 3, Taken: map[string]int{"milan": 2}}, t0)
 	d.Step(driver.Event{}, t0)
 	found := driver.Event{Ended: &fleet.Event{Kind: fleet.Done, Step: fleet.StepDiscover}}

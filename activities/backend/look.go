@@ -93,8 +93,8 @@ func Errorf(kind error, format string, args ...any) error {
 	return &KindError{Kind: kind, Message: shorten.To(fmt.Sprintf(format, args...), maxWords)}
 }
 
-// SplitError takes an error apart for a StageError: what it says, of bounded length, and its kind, which of one that is no
-// KindError is itself.
+// SplitError takes an error apart for a StageError: what it says, of bounded length, and its kind, which of one that
+// is no KindError is itself.
 func SplitError(err error) (message string, kind error) {
 	if v := (*KindError)(nil); errors.As(err, &v) {
 		return v.Message, v.Kind

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Findings are the Nodes that differ from what Cluster Autoscaler was given, and our objects that are left on providers.
-// The worker that publishes the market finds them. They are for people, and decide nothing.
+// Findings are the Nodes that differ from what Cluster Autoscaler was given, and our objects that are left on
+// providers. The worker that publishes the market finds them. They are for people, and decide nothing.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`

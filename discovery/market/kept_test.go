@@ -35,7 +35,8 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	for n := range 5 {
 		offers = append(offers, whole(fmt.Sprintf("gpu%d", n), 2, amounts("64", "256Gi", "nvidia.com/gpu", "4")))
 	}
-	ml := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "ml", Shape: amounts("8", "32Gi", "pods", "110", "nvidia.com/gpu", "1")}}
+	ml := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "ml", Shape: amounts("8", "32Gi", "pods", "110",
+		"nvidia.com/gpu", "1")}}
 	now := time.Now()
 	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return []fleet.GroupSpec{ml}, nil }, now)
 	require.NoError(t, err)

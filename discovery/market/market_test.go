@@ -125,7 +125,8 @@ func newWorld() *world {
 		offers: []fleet.Offer{{Name: "milan", Provider: "milan", Lendable: list("100", "200Gi"), Price: 2,
 			Credentials: fleet.Credentials{KubeconfigFile: "/milan"}}},
 		states: map[string]fleet.ProviderSnapshot{},
-		groups: []fleet.Snapshot{{Group: "std", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "std", Shape: list("4", "8Gi")}}}},
+		groups: []fleet.Snapshot{{Group: "std", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "std",
+			Shape: list("4", "8Gi")}}}},
 	}
 }
 
@@ -487,8 +488,9 @@ func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
 		}
 		w.offers = append(w.offers, o)
 	}
-	w.groups = append(w.groups, fleet.Snapshot{Group: "gpu", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "gpu", Shape: list("4", "8Gi"),
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}}}})
+	w.groups = append(w.groups, fleet.Snapshot{Group: "gpu",
+		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "gpu", Shape: list("4", "8Gi"),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}}}})
 	w.run(t, func(func(time.Duration)) {
 		published, err := w.Load(t.Context())
 		require.NoError(t, err)

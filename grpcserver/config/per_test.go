@@ -41,7 +41,8 @@ func TestNodeLabelsOfAnOffer(t *testing.T) {
 // An id is made of the group's, the size and the value alone, whatever is cut.
 func TestIDOfASize(t *testing.T) {
 	require.Equal(t, "burst-small-milan", GroupID("burst", "small", "milan"))
-	long := []string{GroupID("burst", "memory", "eu-west-1-a-long-name"), GroupID("burst", "memory", "eu-west-1-a-long-name-2"),
+	long := []string{GroupID("burst", "memory", "eu-west-1-a-long-name"), GroupID("burst", "memory",
+		"eu-west-1-a-long-name-2"),
 		GroupID("burst", "memory-eu", "west-1-a-long-name"), GroupID("burst", "memory-of-a-large-machine")}
 	for i, id := range long {
 		require.True(t, fleet.ValidGroupID(id), id)

@@ -51,8 +51,13 @@ func TestOneGroupForEachSizeAndPlace(t *testing.T) {
 	require.InDelta(t, 4, large.PriceFactor, 1e-9)
 
 	for name, configured := range map[string][]config.NodeGroup{
-		"a size that goes": {func() config.NodeGroup { l := ladder("b", config.PerProvider); l.Sizes = l.Sizes[:1]; return l }()},
-		"no sizes":         {base("b", config.PerProvider)},
+		"a size that goes": {func() config.NodeGroup {
+			l := ladder("b",
+				config.PerProvider)
+			l.Sizes = l.Sizes[:1]
+			return l
+		}()},
+		"no sizes": {base("b", config.PerProvider)},
 	} {
 		for _, s := range g.Expand(configured) {
 			require.NotContains(t, s.ID, "large", name)
@@ -68,7 +73,8 @@ func TestPriceFactorOfASize(t *testing.T) {
 	require.Equal(t, []float64{2, 8, 3}, []float64{specs[0].PriceFactor, specs[1].PriceFactor, specs[2].PriceFactor})
 	tenth := fleet.Offer{Price: 0.1}
 	require.InDelta(t, 0.8, choice.Price(specs[1].InstanceSpec, tenth), 1e-9)
-	require.InDelta(t, 0.1, choice.Price(base("b", "").Bases()[0].InstanceSpec, tenth), 1e-9, "without a factor it is the offer's")
+	require.InDelta(t, 0.1, choice.Price(base("b", "").Bases()[0].InstanceSpec, tenth), 1e-9,
+		"without a factor it is the offer's")
 }
 
 // CA splits a scale-out evenly between groups that balance, so groups of different sizes do not.

@@ -11,7 +11,8 @@ import (
 // both hold one: the driver alone applies the table between Pending and the next phase at rest, and tells its View.
 type Instance struct {
 	Name string `json:"name"`
-	// Spec is its part of the group's spec as it was when the instance was booked; a ledger's state shares it, see Ledger.Specs.
+	// Spec is its part of the group's spec as it was when the instance was booked; a ledger's state shares it, see
+	// Ledger.Specs.
 	Spec     *InstanceSpec `json:"-"`
 	SpecHash string        `json:"specHash,omitempty"`
 	BookedAt time.Time     `json:"bookedAt"`

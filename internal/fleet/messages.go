@@ -217,8 +217,8 @@ type StandbyRow struct {
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// GroupNotice is what the gRPC server, which alone reads the config, reports about a group. It is for people: nothing decides by
-// it. The zero value is that there is nothing to say.
+// GroupNotice is what the gRPC server, which alone reads the config, reports about a group. It is for people: nothing
+// decides by it. The zero value is that there is nothing to say.
 type GroupNotice struct {
 	// Name is one of the Block names.
 	Name    string `json:"name"`

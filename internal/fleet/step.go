@@ -226,10 +226,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	if e == nil || e.Driver.Generation != cmd.Generation {
 		return nil
 	}
-	in := &DriverInput{Instance: e.Instance, Spec: *e.Spec, Generation: cmd.Generation}
-	if e.PriceCap > 0 && e.Spec.Pays(e.PriceCap) {
-		in.Spec.MaxPrice = e.PriceCap
-	}
+	in := &DriverInput{Instance: e.Instance, Spec: e.cappedSpec(), Generation: cmd.Generation}
 	if cmd.Driver == ScaleIn {
 		return in
 	}
@@ -244,6 +241,15 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 		}
 	}
 	return in
+}
+
+// cappedSpec returns the entry's spec. Its maxPrice is at most the price that was booked for the instance.
+func (e *Entry) cappedSpec() InstanceSpec {
+	spec := *e.Spec
+	if e.PriceCap > 0 && spec.Pays(e.PriceCap) {
+		spec.MaxPrice = e.PriceCap
+	}
+	return spec
 }
 
 // check has the drivers looked at that were silent for long.

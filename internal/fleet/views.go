@@ -193,7 +193,8 @@ func (l *Ledger) stop(v View) {
 // exists, and what exists wins.
 func (l *Ledger) takesBack(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
-		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil || l.Spec.InstanceSpec.Hash() != v.SpecHash {
+		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil ||
+		l.Spec.InstanceSpec.Hash() != v.SpecHash {
 		return false
 	}
 	grows := v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max

@@ -117,7 +117,8 @@ func serve(ctx context.Context, t client.Client) error {
 		return err
 	}
 	groups := &derive.Groups{}
-	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""), Specs: groups.Expand(cfg.NodeGroups),
+	server, err := grpcserver.New(grpcserver.Options{Groups: flow.NewGroups(t, "", ""),
+		Specs: groups.Expand(cfg.NodeGroups),
 		Reload: func() (grpcserver.Settings, bool, error) {
 			cfg, changed, err := file.Changed()
 			return grpcserver.Settings{Specs: groups.Expand(cfg.NodeGroups), Version: file.Hash()}, changed, err

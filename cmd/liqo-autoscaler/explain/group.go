@@ -126,7 +126,8 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Re
 	case room == 0:
 		return NoOffer, fmt.Sprintf("no offer has room for a node: %s: %s", g.Offers[0].Provider, g.Offers[0].Reason)
 	case g.MaxKnownToCA != nil && *g.MaxKnownToCA <= s.Target:
-		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then", *g.MaxKnownToCA)
+		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then",
+			*g.MaxKnownToCA)
 	}
 	return NotRequestedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
 }

@@ -48,7 +48,8 @@ func world() explain.World {
 }
 
 func group(id string) fleet.Snapshot {
-	return fleet.Snapshot{Group: id, Max: 5, Target: 1, Spec: &fleet.GroupSpec{Max: 5, InstanceSpec: fleet.InstanceSpec{ID: id, Shape: list("2", "4Gi")}}}
+	return fleet.Snapshot{Group: id, Max: 5, Target: 1, Spec: &fleet.GroupSpec{Max: 5,
+		InstanceSpec: fleet.InstanceSpec{ID: id, Shape: list("2", "4Gi")}}}
 }
 
 func status(scaleUp string, max int) string {
@@ -163,7 +164,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 				text.String())
 			raw, err := json.Marshal(p)
 			require.NoError(t, err)
-			require.Contains(t, string(raw), `"verdict":"`+string(tc.verdict)+`"`)
+			require.Contains(t, string(raw), `"reason":"`+string(tc.verdict)+`"`)
 		})
 	}
 }

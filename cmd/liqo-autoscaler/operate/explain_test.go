@@ -35,8 +35,9 @@ func TestExplainAPodFromAFile(t *testing.T) {
 		"spec: {containers: [{name: web, image: nginx, resources: {requests: {cpu: 1500m}}}]}\nstatus: {phase: Running}\n")
 	w, err := f.world(t.Context(), "default", nil)
 	require.NoError(t, err)
-	w.Groups = []fleet.Snapshot{{Group: "std", Max: 2, Spec: &fleet.GroupSpec{Max: 2, InstanceSpec: fleet.InstanceSpec{ID: "std",
-		Shape: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("110")}}}}}
+	w.Groups = []fleet.Snapshot{{Group: "std", Max: 2, Spec: &fleet.GroupSpec{Max: 2,
+		InstanceSpec: fleet.InstanceSpec{ID: "std",
+			Shape: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("110")}}}}}
 	require.Equal(t, "milan", w.Market.Offers[0].Provider)
 	p := explain.OfPod(w)
 	require.Equal(t, "default/web", p.Pod)

@@ -162,7 +162,8 @@ func blocked() show.Status {
 	hour, month := 0.3, 10.
 	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
 		s := fleet.Snapshot{Group: name, Epoch: fleet.NewEpoch(ago(time.Hour)), Revision: 1, Max: 4, Target: 2,
-			SpecHash: "0a1b2c3d4e5f", At: now, Spec: &fleet.GroupSpec{Max: 4, InstanceSpec: fleet.InstanceSpec{ID: name, Shape: list("2", "4Gi", "")}},
+			SpecHash: "0a1b2c3d4e5f", At: now, Spec: &fleet.GroupSpec{Max: 4, InstanceSpec: fleet.InstanceSpec{ID: name,
+				Shape: list("2", "4Gi", "")}},
 			Cost: money.Cost{Currency: "USD", Since: ago(time.Hour), At: now, Month: money.Of(10.5),
 				Providers: map[string]money.ProviderCost{"c-milan": {Rate: money.Of(0.25), Nodes: 2}}}}
 		change(&s)

@@ -49,8 +49,9 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 	row := func(name string, phase fleet.Phase, counts bool) fleet.InstanceView {
 		return fleet.InstanceView{Name: name, Phase: phase, Counts: counts, Attempt: 1, Provider: "milan"}
 	}
-	groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}, Instances: []fleet.InstanceView{
-		row("a-t0-1", fleet.Joining, true), row("a-t0-2", fleet.Ready, false), row("a-t0-3", fleet.Ready, true)}}}
+	groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}},
+		Instances: []fleet.InstanceView{
+			row("a-t0-1", fleet.Joining, true), row("a-t0-2", fleet.Ready, false), row("a-t0-3", fleet.Ready, true)}}}
 	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}
 	removed := func(at time.Time) comparison.Outlook {
 		return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{
@@ -261,8 +262,9 @@ func TestCordonedNodes(t *testing.T) {
 		"it does not answer":   {"", fleet.AccessSilent, fleet.Ready, true, true, false},
 		"it refuses to answer": {"", fleet.AccessRefused, fleet.Ready, true, true, false},
 	} {
-		groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}, Instances: []fleet.InstanceView{{
-			Name: "a-t0-1", Attempt: 1, Phase: c.phase, Counts: c.phase == fleet.Ready, Provider: "milan"}}}}
+		groups := []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}},
+			Instances: []fleet.InstanceView{{
+				Name: "a-t0-1", Attempt: 1, Phase: c.phase, Counts: c.phase == fleet.Ready, Provider: "milan"}}}}
 		at := fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 1, Provider: fleet.Provider{ID: "milan"}}
 		seen, last := saw(now, c.access), saw(now.Add(-time.Minute), c.access)
 		seen.Evidence[0].Tenant, last.Evidence[0].Tenant = c.tenant, c.tenant

@@ -15,7 +15,8 @@ import (
 // silentGroup has an instance on milan for each time, since when its Node is not ready; a minute of that loses it.
 func silentGroup(notReadySince ...time.Time) []fleet.Snapshot {
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
-	g := fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a", Budgets: fleet.Budgets{Unready: &minute}}}}
+	g := fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a",
+		Budgets: fleet.Budgets{Unready: &minute}}}}
 	for n, since := range notReadySince {
 		g.Instances = append(g.Instances, fleet.InstanceView{Name: fmt.Sprintf("a-t0-%d", n+1), Attempt: 1,
 			Phase: fleet.Ready, Counts: true, Provider: "milan", NotReady: true, NotReadySince: since})

@@ -26,7 +26,8 @@ var milan = []fleet.Provider{{ID: "milan"}}
 
 // swept is a hub with group a, which runs and knows nothing, and an offer of milan.
 func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
-	of := comparison.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}},
+	of := comparison.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a",
+		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}},
 		Offers: []fleet.Offer{{Provider: "milan"}}, Found: []fleet.Found{{}}}
 	for _, c := range change {
 		c(&of)

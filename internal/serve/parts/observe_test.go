@@ -157,7 +157,8 @@ func (g *groups) Close(context.Context, string) error { return nil }
 func TestServerIsReadyWithAFreshView(t *testing.T) {
 	var fleetDown groups
 	fleetDown.down.Store(true)
-	s, err := grpcserver.New(grpcserver.Options{Groups: &fleetDown, Specs: []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},
+	s, err := grpcserver.New(grpcserver.Options{Groups: &fleetDown,
+		Specs:  []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},
 		Logger: quiet})
 	require.NoError(t, err)
 	var options grpcserver.ServeOptions
@@ -210,7 +211,8 @@ func (closedStore) Now(context.Context) (time.Time, error) {
 // Everything that a process of all parts shows passes Prometheus' own lint, the SDK's metrics apart, which have no
 // help.
 func TestMetricsPassTheLint(t *testing.T) {
-	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{}, Specs: []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},
+	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
+		Specs:  []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},
 		Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
