@@ -249,7 +249,7 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	g.recover()
 	now := time.Now()
 	at := now
-	if verb == fleet.Grow {
+	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // one that is given up is judged by the present time
 		at = began(g.ledger.Epoch)
 	}
 	err := g.ledger.Operate(verb, r, at)
