@@ -67,7 +67,8 @@ func (s *Server) measure() {
 		if offers := choice.Matching(g.spec.InstanceSpec, candidates, now); len(offers) > 0 {
 			f.price = choice.Price(g.spec.InstanceSpec, offers[len(offers)-1])
 			for _, o := range offers {
-				f.places = append(f.places, places{left[g.id][o.Provider], choice.Price(g.spec.InstanceSpec, o), peered[o.Provider]})
+				f.places = append(f.places, places{left[g.id][o.Provider], choice.Price(g.spec.InstanceSpec, o),
+					peered[o.Provider]})
 			}
 		}
 		figures[g.id] = f

@@ -53,7 +53,7 @@ func (s *scene) spawn() (kill func()) {
 // spawnAt is spawn on a Temporal of the scene's own.
 func (s *scene) spawnAt(temporal string, env ...string) (kill func()) {
 	s.t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // its drivers' times are those of the replay here
 	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+temporal)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr

@@ -33,7 +33,8 @@ var onTheWire = map[string]any{
 	"HoldRequest": fleet.HoldRequest{}, "PeeringReport": fleet.PeeringReport{}, "Differences": fleet.Differences{},
 	"Order": fleet.Order{}, "Answer": fleet.Answer{},
 	// activities
-	"Task": activities.Task{}, "Result": fleet.Result{}, "Round": activities.Round{}, "ReportInput": activities.ReportInput{},
+	"Task": activities.Task{}, "Result": fleet.Result{}, "Round": activities.Round{},
+	"ReportInput":   activities.ReportInput{},
 	"DiscoverInput": activities.DiscoverInput{}, "DiscoverOutput": activities.DiscoverOutput{},
 	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},

@@ -12,8 +12,8 @@ import (
 // of them takes those that it has in place of the group.
 var inherited, ofSizes = fieldsOf(reflect.TypeFor[Defaults]()), fieldsOf(reflect.TypeFor[Size]())
 
-// fieldsOf returns the fields of a struct by their names in the file: true for those whose missing keys are taken, false
-// for those that are taken as a whole.
+// fieldsOf returns the fields of a struct by their names in the file: true for those whose missing keys are taken,
+// false for those that are taken as a whole.
 func fieldsOf(of reflect.Type) map[string]bool {
 	byKeys := map[string]bool{}
 	for _, f := range reflect.VisibleFields(of) {

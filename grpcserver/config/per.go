@@ -48,8 +48,8 @@ func NodeLabels(offered map[string]string) map[string]string {
 	return out
 }
 
-// GroupID names the group of a value, of a size, or of a size and a value: <base>-<size>-<value>, or what fits of it and
-// five characters of a hash. It is a pure function, so that every server and every restart finds the same groups.
+// GroupID names the group of a value, of a size, or of a size and a value: <base>-<size>-<value>, or what fits of it
+// and five characters of a hash. It is a pure function, so that every server and every restart finds the same groups.
 func GroupID(parts ...string) string {
 	plain := strings.Join(parts, "-")
 	if fleet.ValidGroupID(plain) {

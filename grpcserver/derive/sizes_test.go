@@ -40,7 +40,8 @@ func TestOneGroupForEachSize(t *testing.T) {
 func TestOneGroupForEachSizeAndPlace(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g := w.groups()
-	specs := g.Expand([]config.NodeGroup{ladder("b", config.PerProvider), ladder("r", "label:topology.kubernetes.io/region")})
+	specs := g.Expand([]config.NodeGroup{ladder("b", config.PerProvider), ladder("r",
+		"label:topology.kubernetes.io/region")})
 	require.Equal(t, []string{"b-large-milan", "b-large-turin", "b-small-milan", "b-small-turin", "r-large-north",
 		"r-large-south", "r-small-north", "r-small-south"}, ids(specs))
 	large := specs[0]

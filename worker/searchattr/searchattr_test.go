@@ -108,7 +108,8 @@ func TestAwaitNamesWhatIsMissing(t *testing.T) {
 		"all there": {has: keywords()},
 		"none there": {says: "temporal setup, or: temporal operator search-attribute create --namespace edge " +
 			"--name LiqoGroup --type Keyword --name LiqoInstance --type Keyword --name LiqoProvider --type Keyword"},
-		"one missing":             {has: keywords("LiqoProvider"), says: "create --namespace edge --name LiqoProvider --type Keyword"},
+		"one missing": {has: keywords("LiqoProvider"),
+			says: "create --namespace edge --name LiqoProvider --type Keyword"},
 		"one of another type":     {has: wrong, says: "LiqoProvider (is Text, not Keyword)"},
 		"may not list, all there": {has: keywords(), list: []error{denied()}},
 		"cannot list, all there":  {has: keywords(), list: []error{serviceerror.NewUnimplemented("no such thing")}},

@@ -179,8 +179,9 @@ func blocked() show.Status {
 			s.Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &month}}
 		}),
 		group("changed", func(s *fleet.Snapshot) {
-			s.Paused, s.Notice = true, fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed, but only in " +
-				"the config: give the changed group a new id, and remove the old one"}
+			s.Paused, s.Notice = true, fleet.GroupNotice{Name: fleet.BlockChangeNotInForce,
+				Message: "shape changed, but only in " +
+					"the config: give the changed group a new id, and remove the old one"}
 		}),
 		group("failing", func(s *fleet.Snapshot) { s.Condition = "many drivers fail their workflow tasks" }),
 	}
