@@ -19,7 +19,8 @@ func recoveredLedger(t *testing.T, n int, now time.Time) (*fleet.Ledger, []fleet
 		found = append(found, fleet.Found{
 			Attempt: fleet.Attempt{Group: "a", Instance: fleet.InstanceName("a", "t0", seq+1), Number: 1,
 				Provider: fleet.Provider{ID: "milan"}},
-			Booking: &fleet.Booking{Spec: spec.InstanceSpec, BookedAt: now}, Slice: true, Virtual: true, Marked: true, Node: true,
+			Booking: &fleet.Booking{Spec: spec.InstanceSpec, BookedAt: now}, Slice: true, Virtual: true, Marked: true,
+			Node:    true,
 			Stamped: true, Ready: true,
 		})
 	}

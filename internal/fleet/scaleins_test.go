@@ -24,7 +24,8 @@ func manyReady(t *testing.T, onMilan int, now time.Time) (l *fleet.Ledger, names
 		found = append(found, fleet.Found{
 			Attempt: fleet.Attempt{Group: "a", Instance: fleet.InstanceName("a", "t0", 1000+seq), Number: 1,
 				Provider: fleet.Provider{ID: provider}},
-			Booking: &fleet.Booking{Spec: spec.InstanceSpec, BookedAt: now}, Slice: true, Virtual: true, Marked: true, Node: true,
+			Booking: &fleet.Booking{Spec: spec.InstanceSpec, BookedAt: now}, Slice: true, Virtual: true, Marked: true,
+			Node:    true,
 			Stamped: true, Ready: true,
 		})
 		names = append(names, found[seq].Attempt.Instance)

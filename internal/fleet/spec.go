@@ -28,8 +28,8 @@ type GroupSpec struct {
 	Spending *money.Spending `json:"spending,omitempty"`
 }
 
-// InstanceSpec is the part of a GroupSpec that an instance freezes when it is booked. Its driver has it, and its objects
-// carry it in their Booking.
+// InstanceSpec is the part of a GroupSpec that an instance freezes when it is booked. Its driver has it, and its
+// objects carry it in their Booking.
 type InstanceSpec struct {
 	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
 	ID string `json:"id"`
