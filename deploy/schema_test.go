@@ -88,7 +88,7 @@ func TestSchemaIsClosed(t *testing.T) {
 func TestSchemaFollowsTheCode(t *testing.T) {
 	root := readSchema(t)
 	for name, of := range map[string]reflect.Type{
-		"nodeGroup": reflect.TypeFor[fleet.GroupSpec](), "offer": reflect.TypeFor[discovery.Spec](),
+		"nodeGroup": reflect.TypeFor[config.NodeGroup](), "offer": reflect.TypeFor[discovery.Spec](),
 		"secretRef": reflect.TypeFor[discovery.SecretRefSpec](), "selector": reflect.TypeFor[metav1.LabelSelector](),
 	} {
 		require.Equal(t, keysOf(of), slices.Sorted(maps.Keys(root.Definitions[name].Properties)), name)
@@ -109,8 +109,9 @@ func TestSchemaFollowsTheCode(t *testing.T) {
 }
 
 func keysOf(of reflect.Type) (keys []string) {
-	for i := range of.NumField() {
-		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "-" {
+	for _, field := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if embedded := field.Anonymous && name == ""; !embedded && name != "-" {
 			keys = append(keys, name)
 		}
 	}

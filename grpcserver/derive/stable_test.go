@@ -17,7 +17,8 @@ func gpuSizes() config.NodeGroup {
 		s.Shape["pods"], s.Shape[gpu] = resource.MustParse("110"), resource.MustParse(gpus)
 		return s
 	}
-	return config.NodeGroup{ID: "ml", Defaults: config.Defaults{Max: 5}, Sizes: []config.Size{size("one", "8", "32Gi", "1"),
+	return config.NodeGroup{ID: "ml", Defaults: config.Defaults{Max: 5}, Sizes: []config.Size{size("one", "8", "32Gi",
+		"1"),
 		size("two", "24", "128Gi", "2"), size("four", "48", "192Gi", "4"), size("eight", "96", "384Gi", "8")}}
 }
 

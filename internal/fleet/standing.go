@@ -34,7 +34,8 @@ func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Ne
 // and while this cluster is isolated, or has no gateway, no provider is to blame. While a namespace is divided one more
 // node could cost it.
 func (s Standing) Closes() bool {
-	return s.Network && !s.Local || s.Access == AccessRefused || s.Access == AccessSilent || s.Tenant == RefusingCordoned ||
+	return s.Network && !s.Local || s.Access == AccessRefused || s.Access == AccessSilent ||
+		s.Tenant == RefusingCordoned ||
 		s.Tenant == RefusingDrained || s.Fault == ConditionNamespaceDivided
 }
 
