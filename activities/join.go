@@ -101,12 +101,15 @@ func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duratio
 	return refused(f, err)
 }
 
-// readyAfterAll looks once more: a node that is stamped and takes pods by now is done, not given up.
+// readyAfterAll lists the attempt's objects once more and reports whether the attempt is done: its Node stands on the
+// provider that was asked, is stamped and takes pods. A Node of the same name on another provider is of an earlier run
+// of this attempt, which a restored backup has forgotten; the group books it when it compares its books with the objects.
 func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	found, _, err := a.of(look, at.Group, []string{at.Instance})
 	return err == nil && slices.ContainsFunc(found, func(f fleet.Found) bool {
-		return f.Attempt.Number == at.Number && f.Marked && f.Stamped && f.Ready && !f.Starting && !f.Terminating
+		return f.Attempt.Number == at.Number && f.Attempt.Provider.ID == at.Provider.ID &&
+			f.Marked && f.Stamped && f.Ready && !f.Starting && !f.Terminating
 	})
 }

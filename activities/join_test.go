@@ -38,6 +38,8 @@ func TestJoinEnds(t *testing.T) {
 	leaving.Terminating = true
 	later := whole(attempt("a-t0-1"))
 	later.Attempt.Number = 2
+	elsewhere := whole(attempt("a-t0-1"))
+	elsewhere.Attempt.Provider.ID = "turin"
 	cordoned := fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "cordoned"}
 	refusing := []fleet.HoldRequest{{Kind: fleet.HoldRefusing, Key: "a-t0-1-1", Refusing: &cordoned}}
 	broken := []fleet.HoldRequest{{Kind: fleet.HoldBroken, Key: "a-t0-1-1"}}
@@ -87,6 +89,9 @@ func TestJoinEnds(t *testing.T) {
 		},
 		"ready by another attempt": {
 			verb: fails(backend.ErrDenied), found: later, final: true, kind: fleet.Refused,
+		},
+		"ready on another provider, before a backup was restored": {
+			verb: fails(backend.ErrConflict), found: elsewhere, final: true, kind: fleet.Refused,
 		},
 		"not peered: it is repaired": {verb: fails(backend.ErrNotPeered), holds: broken},
 		"not peered, and the budget is": {

@@ -175,8 +175,8 @@ func (j *join) end(kind fleet.EventKind) (any, bool) {
 
 func (j *join) pass(x *explorer, a *act) (any, bool) {
 	o := x.object(j.at)
-	ready := o != nil && o.Marked && o.Stamped && o.Ready && !o.Terminating
 	c := x.provider(j.at.Provider.ID)
+	ready := o != nil && o.granted == c.id && o.Marked && o.Stamped && o.Ready && !o.Terminating
 	switch {
 	case ready:
 		v := j.view.Joined()

@@ -104,6 +104,7 @@ func (f findings) add(object client.Object, ours map[string]string) {
 		entry.Slice = true
 	case *offloadingv1beta1.VirtualNode:
 		entry.Virtual = true
+		entry.Attempt.Provider.ID = attempt.Provider.ID // a slice of the same name may be left on another provider
 		entry.Booking = backend.BookingOf(object.Annotations)
 		entry.Attempt.Provider.Credentials = backend.CredentialsOf(object.Annotations)
 		entry.Marked = object.Annotations[backend.AnnotationStamp] == entry.Attempt.InstanceID()

@@ -66,6 +66,19 @@ func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	}
 }
 
+// An attempt is where its virtual node is: a restored backup may have left a slice of the same name on another provider,
+// whose namespace is listed first.
+func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
+	t.Parallel()
+	left := accepted("2")
+	left.Namespace, left.Labels = "a-tenant", with(left.Labels, map[string]string{consts.RemoteClusterID: "turin"})
+	c := newClusters(t, peered(append(stampedNode(), left)...), nil)
+	found, err := c.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, peer, found[0].Attempt.Provider.ID)
+}
+
 // One object that is being deleted is enough, in whichever order the kinds are listed.
 func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 	t.Parallel()
