@@ -32,14 +32,19 @@ const DefaultMax = 50
 type Groups struct {
 	// Market is what is offered, and false when that is not known now; nil means that it never is.
 	Market func() (market.Market, bool)
-	Max    int
-	Log    *slog.Logger
+	// InForce returns the specs of the groups that run, and false while they cannot be read; nil means that none runs.
+	// It is called until it has returned true once, and no group is derived before: groups that run come first, so that
+	// a restarted server and another replica list the same groups.
+	InForce func() ([]fleet.GroupSpec, bool)
+	Max     int
+	Log     *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	mu      sync.Mutex
-	listed  map[string]*derived // by id
-	refused map[string]string   // id to reason, so that each is logged once
+	mu       sync.Mutex
+	restored bool                // InForce has been read
+	listed   map[string]*derived // by id
+	refused  map[string]string   // id to reason, so that each is logged once
 }
 
 // derived is one group that is listed.
@@ -56,6 +61,9 @@ type derived struct {
 func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.listed == nil {
+		g.listed = map[string]*derived{}
+	}
 	now := g.now()
 	offers, known := market.Market{}, false
 	if g.Market != nil {
@@ -72,8 +80,9 @@ func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 			}
 		}
 	}
+	g.restore(bases)
 	g.forget(bases, fixed, known, now)
-	if known {
+	if known && g.restored {
 		g.list(wanted(bases, offers, now), fixed, now)
 	}
 	for _, id := range slices.Sorted(maps.Keys(g.listed)) {
@@ -99,9 +108,6 @@ func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, kno
 
 // list takes up what is offered, the cheapest first. What is listed stays, so that prices that move change nothing.
 func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) {
-	if g.listed == nil {
-		g.listed, g.refused = map[string]*derived{}, map[string]string{}
-	}
 	refused := map[string]string{}
 	for _, d := range offered {
 		d.offeredAt = now

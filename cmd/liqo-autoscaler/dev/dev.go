@@ -176,11 +176,10 @@ func serveDev(
 	defer t.Close()
 	store := market.File(filepath.Join(f.dir, marketFile))
 	offered := parts.Offered{Reader: market.NewReader(store, logger)}
-	options, err := parts.ServerOptions(ctx, p.config, p.settings, offered, logger)
+	options, err := parts.ServerOptions(ctx, p.config, p.settings, offered, flow.NewGroups(t, hub, c.TaskQueue), logger)
 	if err != nil {
 		return err
 	}
-	options.Groups = flow.NewGroups(t, hub, c.TaskQueue)
 	server, err := grpcserver.New(options)
 	if err != nil {
 		return err

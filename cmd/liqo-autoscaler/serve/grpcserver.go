@@ -60,11 +60,11 @@ invalid version is logged, and the previous one stays in force.`,
 			if err != nil {
 				return err
 			}
-			options, err := parts.ServerOptions(cmd.Context(), file, cfg, offered, logger)
+			groups := flow.NewGroups(t, workflows.Hub(cfg.Hub), c.TaskQueue)
+			options, err := parts.ServerOptions(cmd.Context(), file, cfg, offered, groups, logger)
 			if err != nil {
 				return err
 			}
-			options.Groups = flow.NewGroups(t, workflows.Hub(cfg.Hub), c.TaskQueue)
 			server, err := grpcserver.New(options)
 			if err != nil {
 				return err

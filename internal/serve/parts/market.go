@@ -17,6 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -124,23 +125,30 @@ func Publish(ctx context.Context, p market.Publisher, seen *Observer) {
 	}
 }
 
-// ServerOptions are those of a server whose groups come from the file and, where it says so, from the market.
-// What was derived before is there again from the start, if the market can be read.
-func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered,
+// ServerOptions are those of a server of the groups, whose specs come from the file and, where it says so, from the
+// market. Groups that were derived before are there again from the start, if Temporal answers.
+func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered, groups grpcserver.Groups,
 	log *slog.Logger) (grpcserver.Options, error) {
 	derives := slices.ContainsFunc(cfg.NodeGroups, func(g config.NodeGroup) bool { return g.Per.Derives() })
 	if derives && offered.Reader == nil {
 		return grpcserver.Options{}, errors.New("a node group has `per`: say with --market-namespace or --market-file " +
 			"where the worker publishes the offers")
 	}
-	groups := &derive.Groups{Log: log, Max: offered.maxDerived}
-	o := grpcserver.Options{Logger: log, Version: file.Hash(), Limits: cfg.Limits, Derived: groups}
+	derived := &derive.Groups{Log: log, Max: offered.maxDerived}
+	derived.InForce = func() ([]fleet.GroupSpec, bool) {
+		specs, err := derive.ReadInForce(ctx, groups)
+		if err != nil {
+			log.Info("no node group is derived before those that run can be read", "error", err)
+		}
+		return specs, err == nil
+	}
+	o := grpcserver.Options{Groups: groups, Logger: log, Version: file.Hash(), Limits: cfg.Limits, Derived: derived}
 	if offered.Reader != nil {
 		if err := offered.Read(ctx); err != nil {
 			log.Info("the market cannot be read yet", "why", err)
 		}
-		o.Market, groups.Market = offered.Current, offered.Current
+		o.Market, derived.Market = offered.Current, offered.Current
 	}
-	o.Specs, o.Reload = groups.Follow(cfg, file)
+	o.Specs, o.Reload = derived.Follow(cfg, file)
 	return o, nil
 }

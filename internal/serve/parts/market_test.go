@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
+// noGroups is a hub in which no node group runs.
+type noGroups struct{ grpcserver.Groups }
+
+func (noGroups) Running(context.Context) ([]string, error) { return nil, nil }
+
 // optionsOf are the options of a server with the config and the flags, and the ids of its groups.
 func optionsOf(t *testing.T, text string, flags MarketFlags) (o grpcserver.Options, ids []string, err error) {
 	t.Helper()
@@ -23,7 +29,7 @@ func optionsOf(t *testing.T, text string, flags MarketFlags) (o grpcserver.Optio
 	require.NoError(t, err)
 	offered, err := flags.Reader(cfg.Hub, quiet)
 	if err == nil {
-		o, err = ServerOptions(t.Context(), file, cfg, offered, quiet)
+		o, err = ServerOptions(t.Context(), file, cfg, offered, noGroups{}, quiet)
 	}
 	for _, s := range o.Specs {
 		ids = append(ids, s.ID)

@@ -98,7 +98,7 @@ func metricRows(t *testing.T) []string {
 	require.NoError(t, err)
 	left := []fleet.Orphan{{Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}}
 	work.Conditions.Set(map[string]string{"milan": ""}, left, time.Now())
-	work.Differing.Set("cpu-e-1-1", "cpu", nil)
+	work.Differing.Set("lca-cpu-e-1-1", "cpu", nil)
 	var c client.Options
 	measured(&c)
 	var suite testsuite.WorkflowTestSuite
