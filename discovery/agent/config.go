@@ -48,6 +48,8 @@ type OfferConfig struct {
 	Hub string `json:"hub,omitempty"`
 	// Cap bounds what is offered, by resource.
 	Cap corev1.ResourceList `json:"cap,omitempty"`
+	// AllowAggregate has slices granted that are larger than each single node here: for consumers with many small pods.
+	AllowAggregate bool `json:"allowAggregate,omitempty"`
 	// Weight is the consumer's with Shares by weights; default 1. That of its first offer counts.
 	Weight int `json:"weight,omitempty"`
 	discovery.Spec

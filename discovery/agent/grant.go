@@ -31,6 +31,7 @@ type Decision struct {
 const (
 	reasonGranted  = "ResourceSliceResourcesAccepted" // as Liqo says it
 	reasonFull     = string(fleet.CodeNoCapacity)     // which consumers know
+	reasonLarger   = "LargerThanAnyNode"
 	reasonInvalid  = "InvalidResources"
 	reasonUnknown  = "NotOffered"
 	reasonRefusing = "TenantNotActive"
@@ -64,6 +65,10 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	if missing := lacking(free, asks); missing != "" {
 		return Decision{Reason: reasonFull, Message: "not free here: " + missing}
 	}
+	if !c.Offers[at].AllowAggregate && !w.hasNode(asks) {
+		return Decision{Reason: reasonLarger, Message: "no single node here has " + listed(asks) +
+			": request a smaller node, or have the provider set allowAggregate"}
+	}
 	left := c.bound(w, c.Offers[at])
 	for _, other := range w.Slices {
 		if other.Namespace == s.Namespace {
@@ -76,6 +81,28 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 		return Decision{Reason: reasonFull, Message: "beyond what is offered to " + tenant.ClusterID + ": " + missing}
 	}
 	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
+}
+
+// hasNode reports whether a usable node has the amounts when it is empty: a pod that requests all of a virtual node
+// starts on one node or nowhere.
+func (w World) hasNode(asks corev1.ResourceList) bool {
+	_, each := w.allocatable()
+	for _, has := range each {
+		if lacking(has, asks) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// listed writes amounts as "cpu 2, memory 4Gi".
+func listed(amounts corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		amount := amounts[name]
+		parts = append(parts, string(name)+" "+amount.String())
+	}
+	return strings.Join(parts, ", ")
 }
 
 // lacking says what of the asks there is not, as "cpu 1 of 2"; "" when there is all.

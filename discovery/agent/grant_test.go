@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,4 +80,28 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, test.reason == reasonGranted, v.Granted)
 		})
 	}
+}
+
+// Sixteen nodes of 4 CPUs are no node of 64, and none of 16 while 1 CPU is free on each: a pod that requests so much
+// starts nowhere.
+func TestASliceLargerThanAnyNodeIsDenied(t *testing.T) {
+	var w World
+	for n := range 16 {
+		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), amounts("4", "16Gi", "pods", "110")))
+	}
+	one, sum := Config{Offers: []OfferConfig{{Consumer: "munich"}}},
+		Config{Offers: []OfferConfig{{Consumer: "munich", AllowAggregate: true}}}
+	active := Tenant{"munich", "Active"}
+	whole := waiting("munich", amounts("64", "256Gi", "pods", "110"))
+	v := one.Judge(w, whole, active)
+	require.Equal(t, reasonLarger, v.Reason)
+	require.Equal(t, "no single node here has cpu 64, memory 256Gi, pods 110: request a smaller node, or have the provider "+
+		"set allowAggregate", v.Message)
+	require.True(t, sum.Judge(w, whole, active).Granted)
+	require.True(t, one.Judge(w, waiting("munich", amounts("4", "16Gi", "pods", "110")), active).Granted)
+	require.False(t, one.Judge(w, waiting("munich", amounts("4", "17Gi", "pods", "110")), active).Granted)
+	for n := range 16 {
+		w.Pods = append(w.Pods, pod(fmt.Sprint("p", n), fmt.Sprint("n", n), amounts("3", "4Gi")))
+	}
+	require.Equal(t, reasonLarger, one.Judge(w, waiting("munich", amounts("16", "64Gi", "pods", "110")), active).Reason)
 }

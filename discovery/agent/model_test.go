@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,7 @@ func randomConfig(r *rand.Rand, consumers []string) Config {
 		c.Reserve = atMost(r, 2, 4)
 	}
 	for _, id := range consumers {
-		o := OfferConfig{Consumer: id, Hub: "default", Weight: r.IntN(4)}
+		o := OfferConfig{Consumer: id, Hub: "default", Weight: r.IntN(4), AllowAggregate: r.IntN(2) == 0}
 		if r.IntN(3) == 0 {
 			o.Cap = atMost(r, 10, 30)
 		}
@@ -62,6 +63,11 @@ func fitsIn(has, asks corev1.ResourceList) bool {
 		}
 	}
 	return true
+}
+
+// fitsANode reports whether one of the nodes, which are all usable, is as large as what is asked for.
+func fitsANode(w World, asks corev1.ResourceList) bool {
+	return slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return fitsIn(n.Status.Allocatable, asks) })
 }
 
 // unspent is what the model has left: what the nodes have, less the pods that run or could, the reserve, and of each
@@ -133,7 +139,8 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 			maps.DeleteFunc(asks, func(_ corev1.ResourceName, amount resource.Quantity) bool { return amount.Sign() <= 0 })
 			s := waiting(consumers[at], asks)
 			v := c.Judge(w, s, Tenant{consumers[at], tenantActive})
-			require.Equal(t, fitsIn(left, asks), v.Granted, "try %d: offered %v asks %v: %s", try, show(left), show(asks),
+			right := fitsIn(left, asks) && (c.Offers[at].AllowAggregate || fitsANode(w, asks))
+			require.Equal(t, right, v.Granted, "try %d: offered %v asks %v: %s", try, show(left), show(asks),
 				v.Message)
 			if !v.Granted {
 				continue
