@@ -26,11 +26,9 @@ type DiscoverInput struct {
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
-// DiscoverOutput is the shortlist. It enters the history: at most choice.MaxCandidates candidates.
+// DiscoverOutput is the shortlist, the chosen candidate first. It enters the history: at most choice.MaxCandidates candidates.
 type DiscoverOutput struct {
 	Candidates []choice.Candidate `json:"candidates,omitempty"`
-	// Rank is the instance's, less those ahead that have a hold by now.
-	Rank choice.Rank `json:"rank"`
 	// Counts says how many offers each filter took out, candidates beyond the shortlist included.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Problems are offers that could not be used at all, named, in words.
@@ -59,7 +57,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	}
 	rank.Ahead = max(0, rank.Ahead)
 	short, counts := choice.Shortlist(in.Spec, all, in.Refused, rank, a.now())
-	out := DiscoverOutput{Candidates: short, Rank: rank, Counts: counts}
+	out := DiscoverOutput{Candidates: short, Counts: counts}
 	for _, p := range problems {
 		out.Problems = append(out.Problems, p.String())
 	}
@@ -127,7 +125,7 @@ type SelectOutput struct {
 // so that the scoring may change without breaking the replay of running workflows, and a local one because it is short.
 func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
 	a.showLast(in.View)
-	decision := choice.Choose(in.Spec, in.Found.Candidates, in.Refused, in.Found.Rank, a.now())
+	decision := choice.Keep(in.Spec, in.Found.Candidates, in.Refused, a.now())
 	out := SelectOutput{Decision: decision}
 	for n := range in.Found.Candidates {
 		if o := in.Found.Candidates[n].Offer; o.Provider == decision.Chosen {

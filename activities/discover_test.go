@@ -77,7 +77,7 @@ func TestSelectTellsViewAndAcquire(t *testing.T) {
 	require.Len(t, m.holds, 1)
 	acquire := m.holds[0]
 	require.Equal(t, fleet.HoldAcquire, acquire.Kind)
-	require.Equal(t, "a-t0-1-1", acquire.Key)
+	require.Equal(t, "lca-a-t0-1-1", acquire.Key)
 	require.Equal(t, offer, *acquire.Offer, "the provider is told its offer as it is")
 	require.Equal(t, "2", acquire.Shape.Cpu().String())
 	require.Equal(t, spec.Budgets.WithDefaults().Peer, acquire.Budget)
@@ -90,7 +90,7 @@ func TestSelectTellsViewAndAcquire(t *testing.T) {
 
 func TestSelectWhenNothingFits(t *testing.T) {
 	full := fleet.ProviderSnapshot{ID: "milan", Offer: &fleet.Offer{Lendable: cpu("8")}, Free: cpu("1"),
-		Holds: []string{"b-t0-1-1"}}
+		Holds: []string{"lca-b-t0-1-1"}}
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	for name, c := range map[string]struct {
 		offers  []fleet.Offer
@@ -151,7 +151,7 @@ func TestABurstSpreads(t *testing.T) {
 	count := map[string]int{}
 	for ahead := range 50 {
 		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: fmt.Sprint("a-t0-", ahead+1),
-			Rank: choice.Rank{Ahead: ahead, Name: "a", Number: ahead + 1}})
+			Rank: choice.Rank{Ahead: ahead, Name: "a"}})
 		count[provider]++
 	}
 	require.Len(t, count, 10)
@@ -170,8 +170,7 @@ func TestABurstFillsTheCheaperFirst(t *testing.T) {
 	}
 	var got []string
 	for ahead := range 5 {
-		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1", Rank: choice.Rank{Ahead: ahead, Name: "a",
-			Number: ahead + 1}})
+		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1", Rank: choice.Rank{Ahead: ahead, Name: "a"}})
 		got = append(got, provider)
 	}
 	require.Equal(t, []string{"cheap", "cheap", "cheap", "dear", "dear"}, got)
@@ -180,8 +179,8 @@ func TestABurstFillsTheCheaperFirst(t *testing.T) {
 // What the group's own instances have taken since the provider published counts too, and nothing twice.
 func TestTakenByTheGroupItself(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
-	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Holds: []string{"a-t0-1-1",
-		"b-t0-1-1"}}
+	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Holds: []string{"lca-a-t0-1-1",
+		"lca-b-t0-1-1"}}
 	for name, c := range map[string]struct {
 		providers []fleet.ProviderSnapshot
 		offer     fleet.Offer
@@ -224,7 +223,7 @@ func TestTakenByTheGroupItself(t *testing.T) {
 func TestDiscoverKnowsWhatIsWeighed(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Phase: fleet.Established,
-		Holds: []string{"a-t0-1-1", "b-t0-1-1"}}
+		Holds: []string{"lca-a-t0-1-1", "lca-b-t0-1-1"}}
 	a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}},
 		Entities: &entities{providers: []fleet.ProviderSnapshot{published}}}
 	for taken, own := range map[int]int{0: 1, 1: 1, 3: 3} {
@@ -292,10 +291,15 @@ func TestABurstAsksNoSource(t *testing.T) {
 
 // Who is ahead of an instance and has a hold by now is not ahead any longer: the provider's offer shows what it took.
 func TestHoldersAreNotAhead(t *testing.T) {
-	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80")}
+	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80"), MaxNodes: 4}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("70"),
-		Holds: []string{"a-t0-1-1", "a-t0-2-1", "a-t0-3-1", "b-t0-1-1"}}
-	a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}},
+		Holds: []string{"lca-a-t0-1-1", "lca-a-t0-2-1", "lca-a-t0-3-1", "lca-b-t0-1-1"}}
+	offers := []fleet.Offer{milan}
+	for n := range 6 { // one place each, the next one a little dearer: who has n ahead takes the nth
+		id := fmt.Sprint("p", n)
+		offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("80"), MaxNodes: 1, Price: float64(n + 1)})
+	}
+	a := &activities.Activities{Catalog: offering{offers: offers},
 		Entities: &entities{providers: []fleet.ProviderSnapshot{published}}}
 	for _, c := range []struct{ ahead, taken, want int }{
 		{ahead: 5, taken: 0, want: 2},
@@ -306,9 +310,9 @@ func TestHoldersAreNotAhead(t *testing.T) {
 		{ahead: 1, taken: 0, want: 0},
 	} {
 		out, err := run[activities.DiscoverOutput](t, a.Discover, activities.DiscoverInput{Spec: spec,
-			Rank: choice.Rank{Ahead: c.ahead, Name: "a", Number: 9}, Taken: map[string]int{"milan": c.taken}})
+			Rank: choice.Rank{Ahead: c.ahead, Name: "a"}, Taken: map[string]int{"milan": c.taken}})
 		require.NoError(t, err)
-		require.Equal(t, choice.Rank{Ahead: c.want, Name: "a", Number: 9}, out.Rank, "%+v", c)
+		require.Equal(t, fmt.Sprint("p", c.want), out.Candidates[0].Offer.Provider, "%+v", c)
 	}
 }
 
@@ -336,7 +340,7 @@ func TestDiscoverReadsManyProvidersInTime(t *testing.T) {
 			id := fmt.Sprint("p", n)
 			offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("8")})
 			e.providers = append(e.providers, fleet.ProviderSnapshot{ID: id, Offer: &offers[n], Free: cpu("1"),
-				Holds: []string{"b-t0-1-1"}})
+				Holds: []string{"lca-b-t0-1-1"}})
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -18,17 +18,16 @@ import (
 // buyer is groups of one shape on a market that is exact, and from which nobody else takes.
 type buyer struct {
 	*testing.T
-	rand    *rand.Rand
-	groups  *fakeGroups
-	market  *fakeMarket
-	specs   []fleet.GroupSpec
-	numbers map[string]int
-	waits   bool // some instances choose only loops later
-	asked   int
+	rand   *rand.Rand
+	groups *fakeGroups
+	market *fakeMarket
+	specs  []fleet.GroupSpec
+	waits  bool // some instances choose only loops later
+	asked  int
 }
 
 func newBuyer(t *testing.T, r *rand.Rand, prices bool) *buyer {
-	b := &buyer{T: t, rand: r, groups: newFake(), market: &fakeMarket{}, numbers: map[string]int{}}
+	b := &buyer{T: t, rand: r, groups: newFake(), market: &fakeMarket{}}
 	for n := range 1 + r.IntN(6) {
 		price := 1.0
 		if prices {
@@ -64,10 +63,9 @@ func (b *buyer) loop(c client) {
 
 // take has an instance choose, and takes its node from the market.
 func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
-	b.numbers[g.ID]++
 	now, _ := b.market.current()
 	d := choice.Choose(g.InstanceSpec, market.Market{Offers: now.Offers}.Candidates(), nil,
-		choice.Rank{Name: g.ID, Number: b.numbers[g.ID]}, time.Now())
+		choice.Rank{Name: g.ID}, time.Now())
 	require.NotEmpty(b, d.Chosen, "what CA asked for within max cannot be had")
 	e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen}
 	b.market.set(func() {

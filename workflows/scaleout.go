@@ -27,9 +27,8 @@ type scaleOut struct{ found activities.DiscoverOutput }
 
 func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Event) error {
 	i := d.Instance
-	_, number, _ := fleet.ParseInstanceName(d.Spec.ID, i.Name)
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
-		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID, Number: number}}
+		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID}}
 	s.found = activities.DiscoverOutput{}
 	// Without it an instance would outlast its time while nobody can tell what is offered.
 	options := workflow.WithScheduleToCloseTimeout(short(ctx, "discover offers for "+i.Name),

@@ -20,7 +20,7 @@ func BenchmarkChoose(b *testing.B) {
 		each float64
 	}{
 		"by-price": {spec: chooseSpec, each: 1},
-		"of-equal": {spec: chooseSpec, rank: choice.Rank{Name: "edge", Number: 7}},
+		"of-equal": {spec: chooseSpec, rank: choice.Rank{Name: "edge"}},
 		"by-weight": {spec: weighing(fleet.Selection{Price: 1, Spread: 0.5, Latency: 0.5}), each: 1,
 			rank: choice.Rank{Name: "edge", Ahead: 50}},
 	} {

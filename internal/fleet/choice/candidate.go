@@ -116,19 +116,20 @@ func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[st
 	return room
 }
 
-// Place takes the cheapest places that the candidates have for n nodes of the group.
+// Place takes the places that n instances of the group would choose, one after the other.
 func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) {
 	if n < 1 {
 		return
 	}
-	q := judge(spec, candidates, nil, now)
-	for j := range q.best(q.choice(Rank{Name: spec.ID})) {
-		if j.filter != "" || n == 0 {
-			return
+	q, taken := judge(spec, candidates, nil, now), map[*Candidate]int{}
+	for at := range q.order(spec.ID, n) {
+		taken[q.judged[at].candidate]++
+		if n--; n == 0 {
+			break
 		}
-		taken := min(n, j.candidate.room(q.shape))
-		j.candidate.Take(taken, spec.Shape)
-		n -= taken
+	}
+	for c, nodes := range taken {
+		c.Take(nodes, spec.Shape)
 	}
 }
 

@@ -1,7 +1,10 @@
 package choice
 
 import (
+	"cmp"
 	"encoding/json"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -67,9 +70,8 @@ type Decision struct {
 type Rank struct {
 	// Ahead is how many of the group were started before and have not chosen yet.
 	Ahead int `json:"ahead,omitempty"`
-	// Name decides in which order equal offers take turns, Number whose turn it is.
-	Name   string `json:"name"`
-	Number int    `json:"number"`
+	// Name is the group's: it decides in which order equal offers take turns.
+	Name string `json:"name"`
 }
 
 // Choose picks the provider of an instance's next attempt: of the candidates that pass every filter the cheapest, or
@@ -78,8 +80,22 @@ type Rank struct {
 // matter.
 func Choose(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
 	q := judge(spec, candidates, refused, now)
-	d := Decision{Considered: len(candidates), Counts: countFilters(q.judged)}
-	for j := range q.best(q.choice(rank)) {
+	return q.decide(q.best(q.choice(rank)))
+}
+
+// Keep judges a shortlist again, a moment later, and keeps its order: the first that still fits is chosen.
+func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time.Time) Decision {
+	q := judge(spec, short, refused, now)
+	slices.SortStableFunc(q.judged, func(a, b judgement) int {
+		return cmp.Compare(min(len(a.filter), 1), min(len(b.filter), 1))
+	})
+	return q.decide(slices.Values(q.judged))
+}
+
+// decide records the choice of the first, when that fits.
+func (q *question) decide(inOrder iter.Seq[judgement]) Decision {
+	d := Decision{Considered: len(q.judged), Counts: countFilters(q.judged)}
+	for j := range inOrder {
 		if d.Assessments = append(d.Assessments, q.verdict(j)); len(d.Assessments) == MaxCandidates {
 			break
 		}

@@ -233,7 +233,7 @@ func TestCandidateOfAProvider(t *testing.T) {
 		require.Equal(t, warm, choice.CandidateOf(fleet.Offer{}, fleet.ProviderSnapshot{Phase: row.Phase}).Warm, row.Phase)
 	}
 	newer := fleet.Offer{Provider: "p", Lendable: amounts("cpu", "10", "memory", "8Gi")}
-	state := fleet.ProviderSnapshot{Holds: []string{"a-t0-1-1", "a-t0-2-1"},
+	state := fleet.ProviderSnapshot{Holds: []string{"lca-a-t0-1-1", "lca-a-t0-2-1"},
 		Refusing: &fleet.ProviderRefusal{Reason: "its words"}}
 	require.Equal(t, choice.Candidate{Offer: newer, Nodes: 2, Refusing: "its words"}, choice.CandidateOf(newer, state))
 	state.Offer, state.Refusing = &fleet.Offer{Lendable: amounts("cpu", "6", "nvidia.com/gpu", "2")}, nil
@@ -329,8 +329,8 @@ func TestShortlistKeepsTheBestInOrder(t *testing.T) {
 	require.Equal(t, "p00", short[14].Offer.Provider)
 	require.Equal(t, "p29", short[15].Offer.Provider, "places left show why others do not fit")
 	require.Equal(t, map[string]int{"selector": 15}, counts)
-	require.Equal(t, choice.Choose(chooseSpec, candidates, nil, choice.Rank{}, chooseAt).Chosen, choice.Choose(chooseSpec,
-		short, nil, choice.Rank{}, chooseAt).Chosen)
+	require.Equal(t, choice.Choose(chooseSpec, candidates, nil, choice.Rank{}, chooseAt).Chosen, choice.Keep(chooseSpec, short, nil,
+		chooseAt).Chosen)
 }
 
 func TestDecisionWireFormat(t *testing.T) {
@@ -363,13 +363,13 @@ func TestChooseSpreadsABurst(t *testing.T) {
 	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
 	taken := map[string]int{}
 	for ahead := range 6 {
-		taken[choice.Choose(chooseSpec, candidates, nil, choice.Rank{Ahead: ahead, Name: "n", Number: ahead},
+		taken[choice.Choose(chooseSpec, candidates, nil, choice.Rank{Ahead: ahead, Name: "n"},
 			chooseAt).Chosen]++
 	}
 	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
 }
 
-// Equal offers take turns: one place of each before a second of any, each place once, then from the start; the names of
+// Equal offers take turns: one place of each before a second of any, each place once, then the next best; the names of
 // groups order them differently, and the order in which offers come does not matter.
 func TestEqualOffersTakeTurns(t *testing.T) {
 	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
@@ -380,9 +380,9 @@ func TestEqualOffersTakeTurns(t *testing.T) {
 		places[id] = n + 1
 	}
 	deal := func(name string) (dealt []string) {
-		for number := range 20 {
+		for ahead := range 11 {
 			rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-			dealt = append(dealt, choice.Choose(chooseSpec, candidates, nil, choice.Rank{Name: name, Number: number},
+			dealt = append(dealt, choice.Choose(chooseSpec, candidates, nil, choice.Rank{Ahead: ahead, Name: name},
 				chooseAt).Chosen)
 		}
 		return dealt
@@ -394,7 +394,7 @@ func TestEqualOffersTakeTurns(t *testing.T) {
 		taken[id]++
 	}
 	require.Equal(t, places, taken)
-	require.Equal(t, edge[:10], edge[10:])
+	require.Equal(t, "dear", edge[10])
 	require.Equal(t, edge, deal("edge"))
 	require.NotEqual(t, edge, deal("core"))
 }

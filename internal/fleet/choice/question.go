@@ -21,7 +21,7 @@ type question struct {
 	broken   error // the selector cannot be used
 	refused  []string
 	now      time.Time
-	lowest   float64 // the lowest price of all that fit
+	lowest   float64 // the lowest price of all that fit, see unpriced
 	judged   []judgement
 }
 
@@ -39,13 +39,21 @@ func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, no
 	if spec.Selector != nil {
 		q.selector, q.broken = metav1.LabelSelectorAsSelector(spec.Selector)
 	}
+	free := false
 	for n := range candidates {
 		c, j := &candidates[n], &q.judged[n]
 		*j = judgement{candidate: c, price: price(&q.spec, &c.Offer, q.shape)}
 		j.filter = q.filter(c, j.price)
-		if j.filter == "" {
+		switch {
+		case j.filter != "":
+		case j.price > 0:
 			q.lowest = min(q.lowest, j.price)
+		default:
+			free = true
 		}
+	}
+	if free {
+		q.lowest *= unpriced
 	}
 	for n := range q.judged {
 		q.weigh(&q.judged[n], candidates[n].Own)

@@ -93,74 +93,87 @@ func better(a, b *judgement) int {
 		cmp.Compare(a.candidate.Offer.Name, b.candidate.Offer.Name))
 }
 
-// place is where nodes can go: by the index of a judgement, and how many.
+// place is a candidate in the order in which instances of one group take places.
 type place struct {
-	n, room int
-	turn    uint32 // orders equal providers differently for different names
+	n     int    // the index of its judgement
+	level int    // how many nodes the group has there, with those that have taken places before
+	turn  uint32 // orders equal providers differently for different groups
 }
 
-// place is the one place that each candidate that fits has.
 func (q *question) place(n int, name string) place {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name + "/" + q.judged[n].candidate.Offer.Provider))
-	return place{n, 1, h.Sum32()}
+	return place{n, q.judged[n].candidate.Own, h.Sum32()}
 }
 
 func (q *question) inTurn(a, b *place) int {
-	if a.turn != b.turn {
-		return cmp.Compare(a.turn, b.turn)
+	if c := cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.turn, b.turn)); c != 0 {
+		return c
 	}
 	return better(&q.judged[a.n], &q.judged[b.n])
 }
 
-// choice returns the index of the candidate that the instance takes; -1 for the best one. It leaves those ahead the
-// best places, and of the equal offers that have places left it deals them out in turn: instances of one group that
-// choose at the same time, of a world that none of them has changed yet, choose differently.
+// choice returns the index of the candidate that the instance takes; -1 for the best one.
 func (q *question) choice(rank Rank) int {
-	if counts(q.spec.Selection) {
-		return q.oneByOne(rank)
-	}
 	ahead := rank.Ahead
-	for equal := range q.equals() {
-		sum, places := 0, make([]place, len(equal))
-		scarce := max(ahead, rank.Number) >= len(equal) // else one place of each is enough: to ask for more costs the most
-		for i, n := range equal {
-			if places[i] = q.place(n, rank.Name); scarce {
-				places[i].room = q.judged[n].candidate.room(q.shape)
-			}
-			sum += places[i].room
+	for n := range q.order(rank.Name, rank.Ahead+1) {
+		if ahead == 0 {
+			return n
 		}
-		if ahead < sum {
-			return q.deal(places, rank.Number%sum)
-		}
-		ahead -= sum
+		ahead--
 	}
 	return -1
 }
 
-// deal returns the index of the given number: places are dealt out in turn, one from each at a time.
-func (q *question) deal(places []place, number int) int {
-	for round := 1; ; round++ {
-		places = slices.DeleteFunc(places, func(p place) bool { return p.room < round })
-		if number < len(places) {
-			break
+// order yields the indexes of the places that count instances of a group take, one after the other, of a world that none
+// of them has changed yet. The best places come first. Of equal candidates the one comes next where the group has the
+// fewest nodes, so that an instance that has taken its place leaves the order of the others as it was.
+func (q *question) order(name string, count int) iter.Seq[int] {
+	if counts(q.spec.Selection) {
+		return q.oneByOne(name, count)
+	}
+	return func(yield func(int) bool) {
+		for equal := range q.equals() {
+			places := make([]place, len(equal))
+			for i, n := range equal {
+				places[i] = q.place(n, name)
+			}
+			if !q.deal(places, yield) {
+				return
+			}
 		}
-		number -= len(places)
 	}
-	turns := unordered[place]{places, q.inTurn}
-	heap.Init(&turns)
-	for range number {
-		turns.next()
-	}
-	return places[turns.next()].n
 }
 
-// oneByOne returns the index of what is left when those ahead have chosen, one after the other; -1 for the best one.
-func (q *question) oneByOne(rank Rank) int {
+// deal yields the places of equal candidates in turn, until none has room or yield has enough.
+func (q *question) deal(places []place, yield func(int) bool) (more bool) {
+	turns := unordered[place]{places, q.inTurn}
+	heap.Init(&turns)
+	rooms := map[int]int{} // by index; worked out for those only that are taken, because it costs the most
+	for len(turns.items) > 0 {
+		n := turns.items[0].n
+		if !yield(n) {
+			return false
+		}
+		if _, known := rooms[n]; !known {
+			rooms[n] = q.judged[n].candidate.room(q.shape)
+		}
+		if rooms[n]--; rooms[n] == 0 {
+			heap.Pop(&turns)
+			continue
+		}
+		turns.items[0].level++
+		heap.Fix(&turns, 0)
+	}
+	return true
+}
+
+// oneByOne yields what is best when those before have chosen: each choice changes the scores.
+func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 	type trial struct {
 		judgement
 		place
-		own int
+		room int
 	}
 	prefer := func(a, b *trial) int {
 		if c := favours(&a.judgement, &b.judgement); c != 0 {
@@ -168,27 +181,26 @@ func (q *question) oneByOne(rank Rank) int {
 		}
 		return q.inTurn(&a.place, &b.place)
 	}
-	var tried []*trial // each choice brings one more candidate into play
-	for equal := range q.equals() {
-		for _, n := range equal {
-			p, c := q.place(n, rank.Name), q.judged[n].candidate
-			p.room = c.room(q.shape)
-			tried = append(tried, &trial{q.judged[n], p, c.Own})
+	return func(yield func(int) bool) {
+		var tried []*trial // each choice brings one more candidate into play
+		for equal := range q.equals() {
+			for _, n := range equal {
+				tried = append(tried, &trial{q.judged[n], q.place(n, name), q.judged[n].candidate.room(q.shape)})
+			}
+			if len(tried) >= count {
+				break
+			}
 		}
-		if len(tried) > rank.Ahead {
-			break
+		for len(tried) > 0 {
+			t := slices.MinFunc(tried, prefer)
+			if !yield(t.n) {
+				return
+			}
+			t.room, t.level = t.room-1, t.level+1
+			q.weigh(&t.judgement, t.level)
+			if t.room == 0 {
+				tried = slices.DeleteFunc(tried, func(other *trial) bool { return other == t })
+			}
 		}
 	}
-	for ahead := rank.Ahead; len(tried) > 0; ahead-- {
-		t := slices.MinFunc(tried, prefer)
-		if ahead == 0 {
-			return t.n
-		}
-		t.room, t.own = t.room-1, t.own+1
-		q.weigh(&t.judgement, t.own)
-		if t.room == 0 {
-			tried = slices.DeleteFunc(tried, func(other *trial) bool { return other == t })
-		}
-	}
-	return -1
 }

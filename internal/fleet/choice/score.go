@@ -14,6 +14,10 @@ import (
 // halfLatency is the latency, in milliseconds, that counts half.
 const halfLatency = 50
 
+// unpriced is what an offer without a price counts as, of the lowest price: it is much cheaper than all others, whose
+// prices still compare with each other.
+const unpriced = 0.1
+
 // part is what speaks for a candidate in one respect, between 0 and 1.
 type part struct {
 	name          string

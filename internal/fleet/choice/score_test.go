@@ -93,7 +93,7 @@ func TestSelectionInABurst(t *testing.T) {
 			candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("c", 3, four)}
 			taken := map[string]int{}
 			for ahead := range 8 {
-				taken[choice.Choose(weighing(c.by), candidates, nil, choice.Rank{Ahead: ahead, Name: "g", Number: ahead},
+				taken[choice.Choose(weighing(c.by), candidates, nil, choice.Rank{Ahead: ahead, Name: "g"},
 					chooseAt).Chosen]++
 			}
 			require.Equal(t, c.want, taken)
@@ -114,10 +114,10 @@ func TestSelectionIsDeterministic(t *testing.T) {
 				c.Offer.LatencyMilliseconds = random.Intn(100)
 			}))
 		}
-		rank := choice.Rank{Ahead: random.Intn(10), Name: "g", Number: random.Intn(50)}
+		rank := choice.Rank{Ahead: random.Intn(10), Name: "g"}
 		want := choice.Choose(weighing(all), candidates, nil, rank, chooseAt)
 		short, _ := choice.Shortlist(weighing(all), candidates, nil, rank, chooseAt)
-		require.Equal(t, want.Chosen, choice.Choose(weighing(all), short, nil, rank, chooseAt).Chosen)
+		require.Equal(t, want.Chosen, choice.Keep(weighing(all), short, nil, chooseAt).Chosen)
 		random.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 		require.Equal(t, want, choice.Choose(weighing(all), candidates, nil, rank, chooseAt))
 	}
@@ -177,8 +177,8 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 func TestEqualScoresTakeTurns(t *testing.T) {
 	for _, by := range []fleet.Selection{{Price: 1}, {Warm: 1}, {Latency: 2}, {Failures: 1}} {
 		chosen := map[string]int{}
-		for number := range 4 {
-			rank := choice.Rank{Name: "g", Number: number}
+		for ahead := range 4 {
+			rank := choice.Rank{Ahead: ahead, Name: "g"}
 			chosen[choice.Choose(weighing(by), []choice.Candidate{candidate("a", 1), candidate("b", 1)}, nil, rank,
 				chooseAt).Chosen]++
 		}
@@ -191,7 +191,7 @@ func TestBurstsOfEquals(t *testing.T) {
 	for by, want := range map[fleet.Selection]int{{Pack: 0.5}: 1, {Spread: 0.5}: 2} {
 		chosen := map[string]int{}
 		for ahead := range 2 {
-			rank := choice.Rank{Ahead: ahead, Name: "g", Number: ahead}
+			rank := choice.Rank{Ahead: ahead, Name: "g"}
 			chosen[choice.Choose(weighing(by), []choice.Candidate{candidate("a", 1), candidate("b", 1)}, nil, rank,
 				chooseAt).Chosen]++
 		}

@@ -1,0 +1,68 @@
+package choice_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// Place takes the places that a burst takes. Two equal offers of 8 CPUs, and two small nodes that wait: they take turns,
+// so that no node of 8 CPUs fits anywhere, and Cluster Autoscaler is not told that one does.
+func TestPlaceIsWhereNodesGo(t *testing.T) {
+	for name, by := range map[string]*fleet.Selection{"price": nil, "spread": {Price: 1, Spread: 1}} {
+		t.Run(name, func(t *testing.T) {
+			small, large := chooseSpec, chooseSpec
+			small.Selection, large.ID = by, "large"
+			large.Shape = amounts("cpu", "8", "memory", "4Gi", "pods", "50")
+			placed := []choice.Candidate{candidate("a", 1), candidate("b", 1)}
+			choice.Place(small, 2, placed, chooseAt)
+			require.Equal(t, []int{1, 1}, []int{placed[0].Nodes, placed[1].Nodes})
+			require.Empty(t, choice.Room(large, placed, chooseAt))
+		})
+	}
+}
+
+// In random markets Place takes what as many instances take that choose one after the other.
+func TestPlaceIsABurst(t *testing.T) {
+	r, n := testkit.Cases(t, 200, 2000)
+	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1}}
+	for range n {
+		spec, all := randomShape(r), randomCandidates(r, 12)
+		spec.Selection = selections[r.IntN(len(selections))]
+		places := 0
+		for _, room := range choice.Room(spec, all, chooseAt) {
+			places += room
+		}
+		waiting, took := r.IntN(min(places, 30)+2), map[string]int{}
+		for ahead := range min(waiting, places) {
+			took[choice.Choose(spec, all, nil, choice.Rank{Ahead: ahead, Name: spec.ID}, chooseAt).Chosen]++
+		}
+		before := map[string]int{}
+		for _, c := range all {
+			before[c.Offer.Provider] = c.Nodes
+		}
+		choice.Place(spec, waiting, all, chooseAt)
+		for _, c := range all {
+			require.Equal(t, took[c.Offer.Provider], c.Nodes-before[c.Offer.Provider], c.Offer.Provider)
+		}
+	}
+}
+
+// While an offer without a price fits, the prices of all others still count.
+func TestPricesCountNextToAnOfferWithoutAPrice(t *testing.T) {
+	at := func(ms, most int) func(*choice.Candidate) {
+		return func(c *choice.Candidate) { c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = ms, most }
+	}
+	cheap, dear, free := candidate("cheap", 1, at(10, 5)), candidate("dear", 100, at(9, 5)), candidate("free", 0, at(500, 1))
+	all := []choice.Candidate{cheap, dear, free}
+	spec := chooseSpec
+	spec.Selection = &fleet.Selection{Price: 1, Latency: 1}
+	require.Equal(t, "free", choice.Choose(spec, all, nil, choice.Rank{Name: "edge"}, chooseAt).Chosen)
+	require.Equal(t, "cheap", choice.Choose(spec, all, nil, choice.Rank{Ahead: 1, Name: "edge"}, chooseAt).Chosen)
+	spec.Selection = &fleet.Selection{Price: 1, Latency: 3}
+	require.Equal(t, "cheap", choice.Choose(spec, all, nil, choice.Rank{Name: "edge"}, chooseAt).Chosen)
+}
