@@ -69,7 +69,7 @@ func TestCompareRowsOfAGroup(t *testing.T) {
 		"not made yet": {row("a-t0-1", fleet.Peering), nil, fleet.Differences{Empty: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, m := compared(t, []fleet.InstanceView{c.row}, []string{"a-t0-1-1"}, c.found, "group/a")
+			_, m := compared(t, []fleet.InstanceView{c.row}, []string{"lca-a-t0-1-1"}, c.found, "group/a")
 			c.want.Round, c.want.Began = 3, noon
 			require.Equal(t, c.want, m.rows["group/a"])
 		})
@@ -100,20 +100,20 @@ func TestCompareRowsOfAProvider(t *testing.T) {
 		unheld, unused []string
 	}{
 		"held and used": {
-			rows: []fleet.InstanceView{ready}, holds: []string{"a-t0-1-1"}, found: []fleet.Found{made},
+			rows: []fleet.InstanceView{ready}, holds: []string{"lca-a-t0-1-1"}, found: []fleet.Found{made},
 		},
 		"held and on its way": {
-			rows: []fleet.InstanceView{row("a-t0-1", fleet.Peering)}, holds: []string{"a-t0-1-1"},
+			rows: []fleet.InstanceView{row("a-t0-1", fleet.Peering)}, holds: []string{"lca-a-t0-1-1"},
 		},
 		"not held": {
-			rows: []fleet.InstanceView{ready}, found: []fleet.Found{made}, unheld: []string{"a-t0-1-1"},
+			rows: []fleet.InstanceView{ready}, found: []fleet.Found{made}, unheld: []string{"lca-a-t0-1-1"},
 		},
 		"not held, on its way": {rows: []fleet.InstanceView{ready}, found: []fleet.Found{leaving}},
-		"not used":             {holds: []string{"a-t0-1-1"}, unused: []string{"a-t0-1-1"}},
+		"not used":             {holds: []string{"lca-a-t0-1-1"}, unused: []string{"lca-a-t0-1-1"}},
 		"held by a failed one": {
-			rows: []fleet.InstanceView{row("a-t0-1", fleet.Failed)}, holds: []string{"a-t0-1-1"}, unused: []string{"a-t0-1-1"},
+			rows: []fleet.InstanceView{row("a-t0-1", fleet.Failed)}, holds: []string{"lca-a-t0-1-1"}, unused: []string{"lca-a-t0-1-1"},
 		},
-		"held, objects not gone": {holds: []string{"a-t0-1-1"}, found: []fleet.Found{made}},
+		"held, objects not gone": {holds: []string{"lca-a-t0-1-1"}, found: []fleet.Found{made}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m := compared(t, c.rows, c.holds, c.found, "provider/milan")
@@ -128,7 +128,7 @@ func TestCompareRowsOfAProvider(t *testing.T) {
 
 // Most entities are as they should be: only those hear of a round that differ, or did in the round before.
 func TestCompareTellsOnlyWhoDiffers(t *testing.T) {
-	rows, holds, found := []fleet.InstanceView{row("a-t0-1", fleet.Ready)}, []string{"a-t0-1-1"},
+	rows, holds, found := []fleet.InstanceView{row("a-t0-1", fleet.Ready)}, []string{"lca-a-t0-1-1"},
 		[]fleet.Found{whole(attempt("a-t0-1"))}
 	round, m := compared(t, rows, holds, found)
 	require.Empty(t, m.told)
@@ -219,7 +219,7 @@ func TestCompareWakesAProviderThatMayClose(t *testing.T) {
 		"a standby": {func(p *fleet.ProviderSnapshot) {
 			p.Standby = map[string]fleet.HoldState{"standby/a/t0-1": fleet.HoldWaiting}
 		}, nil},
-		"held": {func(p *fleet.ProviderSnapshot) { p.Holds = []string{"a-t0-1-1"} }, nil},
+		"held": {func(p *fleet.ProviderSnapshot) { p.Holds = []string{"lca-a-t0-1-1"} }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, m := useless, &messages{}

@@ -48,8 +48,8 @@ func TestStepsAreShown(t *testing.T) {
 	stuck := &fleet.View{Instance: "a-t0-1", Phase: fleet.Draining, Stuck: "cancelled"}
 	report := &fleet.PeeringReport{Run: 3, Event: fleet.PeeringFailed,
 		Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", "silent")}
-	const granted = "Joining a-t0-1-1: provider milan has granted it: ResourceSlice and VirtualNode are being made"
-	const begun = "Draining a-t0-1-1: instance a-t0-1 is released: its pods are evicted"
+	const granted = "Joining lca-a-t0-1-1: provider milan has granted it: ResourceSlice and VirtualNode are being made"
+	const begun = "Draining lca-a-t0-1-1: instance a-t0-1 is released: its pods are evicted"
 	for name, c := range map[string]struct {
 		call  func(*activities.Activities) (do, arg any)
 		verb  func(context.Context) error
@@ -58,11 +58,11 @@ func TestStepsAreShown(t *testing.T) {
 	}{
 		"a node is ready": {
 			call: func(a *activities.Activities) (any, any) { return a.Join, joining() },
-			want: []string{granted, "NodeReady a-t0-1-1: instance a-t0-1 of node group a is ready on provider milan"},
+			want: []string{granted, "NodeReady lca-a-t0-1-1: instance a-t0-1 of node group a is ready on provider milan"},
 		},
 		"a provider refuses": {
 			call: func(a *activities.Activities) (any, any) { return a.Join, joining() }, verb: fails(backend.ErrDenied),
-			want: []string{granted, "AttemptFailed a-t0-1-1: Refused: provider milan: denied by the provider"},
+			want: []string{granted, "AttemptFailed lca-a-t0-1-1: Refused: provider milan: denied by the provider"},
 		},
 		"a node takes another pass": {
 			call: func(a *activities.Activities) (any, any) { return a.Join, joining() },
@@ -70,25 +70,25 @@ func TestStepsAreShown(t *testing.T) {
 		},
 		"a node is drained": {
 			call: func(a *activities.Activities) (any, any) { return a.Drain, drain },
-			want: []string{begun, "Drained a-t0-1-1: no pod is left; the slice is returned to provider milan"},
+			want: []string{begun, "Drained lca-a-t0-1-1: no pod is left; the slice is returned to provider milan"},
 		},
 		"pods do not go": {
 			call: func(a *activities.Activities) (any, any) { return a.Drain, drain },
 			verb: fails(backend.ErrUnreachable), spent: 10 * time.Second,
-			want: []string{begun, "DrainFailed a-t0-1-1: Unreachable: the pods that are left are deleted: " +
+			want: []string{begun, "DrainFailed lca-a-t0-1-1: Unreachable: the pods that are left are deleted: " +
 				"not done within 10s: provider unreachable"},
 		},
 		"a node is lost": {
 			call: func(a *activities.Activities) (any, any) { return a.Drain, forced }, verb: fails(backend.ErrUnreachable),
-			want: []string{"Lost a-t0-1-1: instance a-t0-1 is lost: its pods are deleted without waiting"},
+			want: []string{"Lost lca-a-t0-1-1: instance a-t0-1 is lost: its pods are deleted without waiting"},
 		},
 		"a node is gone": {
 			call: func(a *activities.Activities) (any, any) { return a.Return, gone },
-			want: []string{"Released a-t0-1-1: nothing of it is left, here and on provider milan"},
+			want: []string{"Released lca-a-t0-1-1: nothing of it is left, here and on provider milan"},
 		},
 		"an attempt is undone": {
 			call: func(a *activities.Activities) (any, any) { return a.Return, activities.ReturnInput{Attempt: at} },
-			want: []string{"AttemptUndone a-t0-1-1: nothing of it is left, here and on provider milan"},
+			want: []string{"AttemptUndone lca-a-t0-1-1: nothing of it is left, here and on provider milan"},
 		},
 		"a peering is made": {
 			call: func(a *activities.Activities) (any, any) { return a.Establish, peer },
@@ -142,7 +142,7 @@ func TestACancelledJoinIsShown(t *testing.T) {
 	a := &activities.Activities{Entities: running(), Events: shown,
 		Backend: &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}}
 	_ = ended(t, a.Join, joining(), under(ctx))
-	require.Contains(t, shown.all(), "AttemptCancelled a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
+	require.Contains(t, shown.all(), "AttemptCancelled lca-a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
 }
 
 // The choice is shown under the name of the node to come, and why the attempt before it failed under that one's.
@@ -159,9 +159,9 @@ func TestTheChoiceIsShown(t *testing.T) {
 	_, err := run[activities.SelectOutput](t, a.Select, in)
 	require.NoError(t, err)
 	require.Len(t, shown.all(), 2)
-	require.Contains(t, shown.all()[0], "AttemptFailed a-t0-1-1: Timeout: provider milan: long long")
+	require.Contains(t, shown.all()[0], "AttemptFailed lca-a-t0-1-1: Timeout: provider milan: long long")
 	require.Less(t, len(shown.all()[0]), 400, "messages are cut")
-	require.Equal(t, "ProviderSelected a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
+	require.Equal(t, "ProviderSelected lca-a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
 }
 
 // Where there was no attempt, or somebody else has failed, no attempt is shown as failed.

@@ -41,8 +41,8 @@ func TestJoinEnds(t *testing.T) {
 	elsewhere := whole(attempt("a-t0-1"))
 	elsewhere.Attempt.Provider.ID = "turin"
 	cordoned := fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "cordoned"}
-	refusing := []fleet.HoldRequest{{Kind: fleet.HoldRefusing, Key: "a-t0-1-1", Refusing: &cordoned}}
-	broken := []fleet.HoldRequest{{Kind: fleet.HoldBroken, Key: "a-t0-1-1"}}
+	refusing := []fleet.HoldRequest{{Kind: fleet.HoldRefusing, Key: "lca-a-t0-1-1", Refusing: &cordoned}}
+	broken := []fleet.HoldRequest{{Kind: fleet.HoldBroken, Key: "lca-a-t0-1-1"}}
 	for name, c := range map[string]struct {
 		verb  func(context.Context) error
 		found fleet.Found

@@ -24,8 +24,8 @@ func TestObserve(t *testing.T) {
 	}{
 		"well": {want: comparison.Evidence{Access: fleet.AccessGranted}},
 		"closed": {
-			seen: backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"a-t0-1-1"}, Message: "words"},
-			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained, Absent: []string{"a-t0-1-1"},
+			seen: backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"lca-a-t0-1-1"}, Message: "words"},
+			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained, Absent: []string{"lca-a-t0-1-1"},
 				Message: "words"},
 		},
 		"long words": {seen: backend.Observation{Tenant: fleet.RefusingDrained, Message: strings.Repeat("x", 1<<20)},
@@ -111,7 +111,7 @@ func TestCompareJudges(t *testing.T) {
 	row.Counts = true
 	group := fleet.Snapshot{Group: "a", Instances: []fleet.InstanceView{row},
 		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
-	milan := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"a-t0-1-1"},
+	milan := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"lca-a-t0-1-1"},
 		Offer: &fleet.Offer{Credentials: fleet.Credentials{KubeconfigFile: "milan"}}}
 	conditions, left := &activities.Conditions{}, []fleet.Orphan{{UID: "slice"}}
 	round := func(tenant fleet.RefusingKind, before bool) (activities.Round, *messages, *world) {
@@ -131,7 +131,7 @@ func TestCompareJudges(t *testing.T) {
 	out, m, w := round(fleet.RefusingCordoned, true)
 	require.Equal(t, []string{"provider/milan"}, m.told)
 	require.Equal(t, fleet.RefusingCordoned, m.rows["provider/milan"].Standing.Tenant)
-	require.Equal(t, []string{"cordon a-t0-1-1"}, w.calls)
+	require.Equal(t, []string{"cordon lca-a-t0-1-1"}, w.calls)
 	require.Equal(t, []fleet.Provider{{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: "milan"}}}, out.Watched)
 	require.Equal(t, fleet.RefusingCordoned, out.Outlook.Of("milan").Tenant, "the next round knows")
 	require.Nil(t, out.Before)

@@ -238,7 +238,7 @@ func TestAStepsEnd(t *testing.T) {
 	view := fleet.View{Instance: at.Instance, Phase: fleet.Unpeering, Sequence: 4, Stuck: "cancelled"}
 	released := view
 	released.Phase, released.End, released.Stuck = fleet.Released, fleet.EndFinal, ""
-	release := []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}}
+	release := []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "lca-a-t0-1-1"}}
 	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}
 	for name, c := range map[string]struct {
 		call func(*activities.Activities) (any, any)

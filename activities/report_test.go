@@ -14,7 +14,7 @@ func TestTell(t *testing.T) {
 	broken := errors.New("no answer")
 	in := activities.ReportInput{
 		Group: "a", View: &fleet.View{Instance: "a-t0-1"}, Provider: "milan",
-		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}}, Report: &fleet.PeeringReport{Run: 2},
+		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "lca-a-t0-1-1"}}, Report: &fleet.PeeringReport{Run: 2},
 	}
 	holds := activities.ReportInput{Provider: "milan", Holds: in.Holds}
 	report := activities.ReportInput{Provider: "milan", Report: in.Report}

@@ -168,7 +168,7 @@ func TestASlowBatchAnswersInTime(t *testing.T) {
 }
 
 func TestPayloads(t *testing.T) {
-	order, answer := &fleet.Order{Stop: true}, &fleet.Answer{Key: "a-t0-1-1"}
+	order, answer := &fleet.Order{Stop: true}, &fleet.Answer{Key: "lca-a-t0-1-1"}
 	require.Equal(t, order, activities.Signal{Order: order}.Payload())
 	require.Equal(t, answer, activities.Signal{Answer: answer}.Payload())
 	require.Equal(t, fleet.DriverInput{Ahead: 1}, activities.Start{Driver: &fleet.DriverInput{Ahead: 1}}.Input())

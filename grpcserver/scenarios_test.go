@@ -73,7 +73,7 @@ func TestS4NodeGroupForNode(t *testing.T) {
 	require.EqualValues(t, 5, got.GetMaxSize())
 	foreign := map[string]*protos.ExternalGrpcNode{
 		"none":                        nil,
-		"no providerID":               {Name: "cpu-t0-1-1", Labels: map[string]string{fleet.LabelGroup: "cpu"}},
+		"no providerID":               {Name: "lca-cpu-t0-1-1", Labels: map[string]string{fleet.LabelGroup: "cpu"}},
 		"another cloud":               {Name: "a", ProviderID: "aws:///eu-central-1a/i-0123"},
 		"a group we do not list":      {Name: "a", ProviderID: "liqo://other/other-t0-1"},
 		"an instance nobody knows":    {Name: "a", ProviderID: "liqo://cpu/cpu-t0-99"},

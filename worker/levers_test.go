@@ -183,8 +183,8 @@ func cancelUndo(t *testing.T, l *levers) {
 	name := s.failedOutOfReach()
 	undo := workflows.UndoID(name, 1)
 	cancelled := s.run(s.hub.ID(undo))
-	l.pull(s, "temporal workflow cancel -w undo/<instance>-<attempt>", append(compare, "<instance>-<attempt>",
-		fleet.ObjectName(name, 1))...)
+	l.pull(s, "temporal workflow cancel -w undo/<instance>-<attempt>",
+		append(compare, "<instance>-<attempt>", name+"-1")...)
 	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
 	s.knobs(0, sim.Knobs{})
 	s.release(name)

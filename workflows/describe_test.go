@@ -52,7 +52,7 @@ func TestDescriptionOfAProvider(t *testing.T) {
 
 	p.Cordoned, p.Refusing = noon, &fleet.ProviderRefusal{Kind: fleet.RefusingDrained, Reason: "maintenance"}
 	p.Failure = &fleet.Failure{Code: fleet.CodeTimeout, Message: "no answer"}
-	p.Holds, p.Waiting = []string{"a-t0-1-1", "a-t0-2-1"}, []string{"a-t0-2-1"}
+	p.Holds, p.Waiting = []string{"lca-a-t0-1-1", "lca-a-t0-2-1"}, []string{"lca-a-t0-2-1"}
 	p.Standby = map[string]fleet.HoldState{"standby-2": fleet.HoldWaiting, "standby-1": fleet.HoldGranted}
 	require.Equal(t, fmt.Sprintf(`peering with **milan**: Established since 11:00:00, 2 holds
 
@@ -61,8 +61,8 @@ func TestDescriptionOfAProvider(t *testing.T) {
 it refuses this cluster (%s): maintenance
 
 last failure: Timeout: no answer
-- a-t0-1-1: %[2]s
-- a-t0-2-1: %[3]s
+- lca-a-t0-1-1: %[2]s
+- lca-a-t0-2-1: %[3]s
 - standby-1: %[2]s
 - standby-2: %[3]s
 `, fleet.RefusingDrained, fleet.HoldGranted, fleet.HoldWaiting), describeProvider(p))

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -76,7 +77,7 @@ func DriverID(kind fleet.DriverKind, instance string) string { return string(kin
 
 // UndoID is the id of the workflow that takes a failed attempt back.
 func UndoID(instance string, attempt int) string {
-	return "undo/" + fleet.ObjectName(instance, attempt)
+	return fmt.Sprintf("undo/%s-%d", instance, attempt)
 }
 
 // CompareID is the id of the schedule that compares what exists with what is booked, and of its runs' prefix.

@@ -90,7 +90,7 @@ func TestProviderOfNoUseCloses(t *testing.T) {
 		return done(ctx, batch...)
 	}, sdkactivity.RegisterOptions{Name: activities.NameDeliver})
 	env.RegisterDelayedCallback(func() {
-		env.SignalWorkflow(SignalHolds, []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-t0-1-1"}})
+		env.SignalWorkflow(SignalHolds, []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "lca-a-t0-1-1"}})
 	}, time.Minute)
 	for n, after := range []time.Duration{fleet.CloseAfter - time.Hour, fleet.CloseAfter + time.Hour} {
 		env.RegisterDelayedCallback(func() {
@@ -120,7 +120,7 @@ func TestTasksOfAGroup(t *testing.T) {
 			{Instance: "a-t0-1", WorkflowID: "edge/scale-out/a-t0-1"}}},
 		fleet.CommandInspect: {Instances: []string{"a-t0-1", "a-t0-2", "a-t0-3"}},
 		fleet.CommandUndo: {Start: &activities.Start{Type: TypeUndo, ID: "edge/undo/a-t0-1-2", Queue: "liqo-drivers",
-			Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo a-t0-1-2 on milan", Again: true, Trace: "trace",
+			Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo lca-a-t0-1-2 on milan", Again: true, Trace: "trace",
 			Attributes: map[string]string{
 				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
 		fleet.CommandHold: {}, fleet.CommandRecover: {},

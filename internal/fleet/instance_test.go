@@ -111,8 +111,8 @@ func TestParseObjectName(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "standard-x-12", instance)
 	require.Equal(t, 3, attempt)
-	for _, name := range []string{"", "standard", "standard-x-1", "standard-x-1-", "standard-x-1-0", "standard-x-1--1",
-		"standard-b-x-1-1", "other-x-1-1"} {
+	for _, name := range []string{"", "standard", "standard-x-1", "standard-x-1-", "lca-standard-x-1-0", "standard-x-1--1",
+		"lca-standard-b-x-1-1", "lca-other-x-1-1"} {
 		_, _, ok := fleet.ParseObjectName("standard", name)
 		require.False(t, ok, "%s", name)
 	}

@@ -20,6 +20,10 @@ const (
 // ProviderIDScheme is the scheme of instance ids. No cloud controller manager knows it, so none removes our Nodes.
 const ProviderIDScheme = "liqo://"
 
+// ObjectPrefix begins the name of each ResourceSlice, VirtualNode and Node that this product makes: admission policies
+// recognise them by it. It stands for "Liqo cluster autoscaler".
+const ObjectPrefix = "lca-"
+
 // DefaultHub names an installation that was given no name.
 const DefaultHub = "default"
 
@@ -64,10 +68,11 @@ func ParseInstanceName(group, name string) (booked string, seq int, ok bool) {
 	return booked, seq, err == nil && isInstanceOf(name, group)
 }
 
-// InstanceOfKey is the instance of a hold's key, which is an ObjectName.
+// InstanceOfKey is the instance of a hold's key, which is an ObjectName; a key of another shape is returned unchanged.
 func InstanceOfKey(key string) string {
-	if cut := strings.LastIndexByte(key, '-'); cut > 0 {
-		return key[:cut]
+	name, ours := strings.CutPrefix(key, ObjectPrefix)
+	if cut := strings.LastIndexByte(name, '-'); ours && cut > 0 {
+		return name[:cut]
 	}
 	return key
 }
@@ -94,11 +99,13 @@ func ParseInstanceID(id string) (group, name string, ok bool) {
 	return group, name, true
 }
 
-// ObjectName is the name of an attempt's ResourceSlice, VirtualNode and Node: <name>-<attempt>.
-func ObjectName(instance string, attempt int) string { return instance + "-" + strconv.Itoa(attempt) }
+// ObjectName is the name of an attempt's ResourceSlice, VirtualNode and Node: lca-<name>-<attempt>.
+func ObjectName(instance string, attempt int) string {
+	return ObjectPrefix + instance + "-" + strconv.Itoa(attempt)
+}
 
 // ParseObjectName splits an ObjectName into its instance and attempt; ok is false when it is none of that group.
 func ParseObjectName(group, object string) (instance string, attempt int, ok bool) {
 	instance, attempt = InstanceOfKey(object), AttemptOfKey(object)
-	return instance, attempt, isInstanceOf(instance, group) && attempt > 0
+	return instance, attempt, strings.HasPrefix(object, ObjectPrefix) && isInstanceOf(instance, group) && attempt > 0
 }

@@ -104,13 +104,13 @@ func TestAnOfferIsBoundByItsNodes(t *testing.T) {
 			Offer: offer, Budget: metav1.Duration{Duration: time.Minute}}}}, t0)
 		return p.Holds[key]
 	}
-	require.Equal(t, fleet.HoldWaiting, acquire("a-x-1-1").State)
-	second := acquire("a-x-2-1")
+	require.Equal(t, fleet.HoldWaiting, acquire("lca-a-x-1-1").State)
+	second := acquire("lca-a-x-2-1")
 	require.Equal(t, fleet.HoldRefused, second.State)
 	require.Equal(t, fleet.CodeNoCapacity, second.Failure.Code)
 	require.Contains(t, second.Failure.Message, "all 1 nodes it offers are taken")
-	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "a-x-1-1"}}}, t0)
-	require.NotEqual(t, fleet.HoldRefused, acquire("a-x-3-1").State, "there is room again")
+	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: "lca-a-x-1-1"}}}, t0)
+	require.NotEqual(t, fleet.HoldRefused, acquire("lca-a-x-3-1").State, "there is room again")
 }
 
 // What is still executed for a group that begins anew is over then: its results answer none of the new commands.

@@ -141,7 +141,8 @@ func TestIDs(t *testing.T) {
 	for key, want := range map[string]struct {
 		instance string
 		attempt  int
-	}{"a-t0-1-2": {"a-t0-1", 2}, "b-1": {"b", 1}, "-1": {"-1", 1}, "b": {"b", 0}, "b-x": {"b", 0}} {
+	}{"lca-a-t0-1-2": {"a-t0-1", 2}, "a-t0-1-2": {"a-t0-1-2", 2}, "lca-b-x": {"b", 0},
+		"lca--1": {"lca--1", 1}, "lca-": {"lca-", 0}, "b": {"b", 0}} {
 		require.Equal(t, want.instance, fleet.InstanceOfKey(key), key)
 		require.Equal(t, want.attempt, fleet.AttemptOfKey(key), key)
 	}
@@ -151,7 +152,7 @@ func TestIDs(t *testing.T) {
 func TestNamesAreReadBack(t *testing.T) {
 	booked, seq, ok := fleet.ParseInstanceName("a-b", fleet.InstanceName("a-b", "t0", 12))
 	require.Equal(t, []any{"t0", 12, true}, []any{booked, seq, ok})
-	for _, name := range []string{"a-b-t0-x", "a-t0-1", "a-b-t0", "a-b-t0-1-1", "t0-1"} {
+	for _, name := range []string{"a-b-t0-x", "a-t0-1", "a-b-t0", "lca-a-b-t0-1-1", "t0-1"} {
 		_, _, ok := fleet.ParseInstanceName("a-b", name)
 		require.False(t, ok, name)
 	}

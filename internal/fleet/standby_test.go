@@ -25,6 +25,6 @@ func TestStandbyTakesNoPlace(t *testing.T) {
 	require.Empty(t, s.Holds)
 	require.Equal(t, map[string]fleet.HoldState{key: fleet.HoldWaiting}, s.Standby)
 	require.Equal(t, 0, choice.CandidateOf(*offer, s).Nodes)
-	acquire("g-e-1-1")
-	require.Equal(t, []string{"g-e-1-1"}, p.Snapshot(now).Holds)
+	acquire("lca-g-e-1-1")
+	require.Equal(t, []string{"lca-g-e-1-1"}, p.Snapshot(now).Holds)
 }

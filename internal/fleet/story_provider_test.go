@@ -50,10 +50,10 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	case "round":
 		d := fleet.Differences{Round: int64(s.number(w.first(), 0)), Began: now.Add(-time.Second), Remains: w.has("remains")}
 		if key := w.pairs["unheld"]; key != "" {
-			d.Unheld = []string{key}
+			d.Unheld = []string{s.long(key)}
 		}
 		if key := w.pairs["unused"]; key != "" {
-			d.Unused = []string{key}
+			d.Unused = []string{s.long(key)}
 		}
 		if standing, told := w.pairs["standing"]; told {
 			d.Standing = &fleet.Standing{Message: "its words"}

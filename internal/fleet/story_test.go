@@ -97,7 +97,9 @@ func life(n int) string {
 	return fmt.Sprintf("a-e%d-", n)
 }
 
+// short replaces each name that was booked by its short form, which has no prefix.
 func (s *subject) short(text string) string {
+	text = strings.ReplaceAll(text, fleet.ObjectPrefix, "")
 	for short, long := range s.booked {
 		text = regexp.MustCompile(long+`\b`).ReplaceAllString(text, short)
 	}
@@ -109,10 +111,21 @@ func (s *subject) short(text string) string {
 	return text
 }
 
-var shortName = regexp.MustCompile(`^a-(e\d+-)?\d+(~\d+)?`)
+var (
+	shortName   = regexp.MustCompile(`^a-(e\d+-)?\d+(~\d+)?`)
+	shortObject = regexp.MustCompile(shortName.String() + `-\d`)
+)
 
-// long is the name that was booked; one that was not has its epoch in the place of the second.
+// long is the name that was booked; one that was not has its epoch in the place of the second. An object's name has
+// the prefix.
 func (s *subject) long(name string) string {
+	if shortObject.MatchString(name) {
+		return fleet.ObjectPrefix + s.longName(name)
+	}
+	return s.longName(name)
+}
+
+func (s *subject) longName(name string) string {
 	short := shortName.FindString(name)
 	if long := s.booked[short]; long != "" {
 		return long + name[len(short):]

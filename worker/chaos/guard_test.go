@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -175,7 +176,7 @@ func (o *scenario) undone() {
 // unjust tells what is wrong with an undo, or with a peering's end; "" for nothing. A provider that is well is neither
 // left nor refused, and nothing is undone that was Ready.
 func (o *scenario) unjust(kind, id, provider string, status enums.WorkflowExecutionStatus) string {
-	attempt := strings.TrimPrefix(id, "undo/")
+	attempt := fleet.ObjectPrefix + strings.TrimPrefix(id, "undo/")
 	of, wasReady := o.guard.nodes[attempt]
 	switch {
 	case kind == workflows.TypePeering && status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !o.sick[provider]:

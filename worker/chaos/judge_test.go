@@ -114,7 +114,7 @@ func TestJudgeExplainsUnitsByAnyOfTheLost(t *testing.T) {
 
 // The guard must see each thing that may not happen to a Ready node, and nothing where CA has asked it back.
 func TestGuard(t *testing.T) {
-	const instance, node = "std-t0-1", "std-t0-1-1"
+	const instance, node = "std-t0-1", "lca-std-t0-1-1"
 	change := func(f func(*corev1.Node)) func(*simworld.World, *guard) error {
 		return func(w *simworld.World, _ *guard) error {
 			return w.Edit(t.Context(), func(s *sim.State) error { f(s.Consumer.Nodes[node]); return nil })
@@ -160,9 +160,9 @@ func TestGuard(t *testing.T) {
 // What is taken back, and a peering that fails, is a defect but where a provider is sick.
 func TestUnjust(t *testing.T) {
 	g := newGuard()
-	g.nodes["std-t0-1-1"], g.nodes["std-t0-2-1"] = guarded{instance: "std-t0-1"}, guarded{instance: "std-t0-2"}
+	g.nodes["lca-std-t0-1-1"], g.nodes["lca-std-t0-2-1"] = guarded{instance: "std-t0-1"}, guarded{instance: "std-t0-2"}
 	g.give("std-t0-2")
-	o := &scenario{guard: g, sick: map[string]bool{"sick": true}, unknown: map[string]bool{"std-t0-3-1": true}}
+	o := &scenario{guard: g, sick: map[string]bool{"sick": true}, unknown: map[string]bool{"lca-std-t0-3-1": true}}
 	const failed, done = enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
 	for _, c := range []struct {
 		id, provider string

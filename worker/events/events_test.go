@@ -45,11 +45,11 @@ func until(t *testing.T, kube kubernetes.Interface, namespace string, reason act
 func TestEventIsAboutTheNodeByName(t *testing.T) {
 	kube := fake.NewClientset()
 	shown := events.New(t.Context(), kube, market)
-	shown.Record(activities.Event{Reason: activities.ReasonAttemptFailed, Node: "std-e-1-1", Message: "Refused: no"})
+	shown.Record(activities.Event{Reason: activities.ReasonAttemptFailed, Node: "lca-std-e-1-1", Message: "Refused: no"})
 	e := until(t, kube, "default", activities.ReasonAttemptFailed)[0]
-	require.Equal(t, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "std-e-1-1", UID: "std-e-1-1"},
+	require.Equal(t, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "lca-std-e-1-1", UID: "lca-std-e-1-1"},
 		e.InvolvedObject, "so kubectl describe node finds it, as the kubelet's")
-	require.Equal(t, "std-e-1-1.attemptfailed", e.Name)
+	require.Equal(t, "lca-std-e-1-1.attemptfailed", e.Name)
 	require.Equal(t, corev1.EventTypeWarning, e.Type)
 	require.Equal(t, "Refused: no", e.Message)
 	require.Equal(t, events.Component, e.Source.Component)
@@ -59,15 +59,15 @@ func TestEventIsAboutTheNodeByName(t *testing.T) {
 func TestNothingAboutANodeIsShownTwice(t *testing.T) {
 	kube := fake.NewClientset()
 	first, second := events.New(t.Context(), kube, market), events.New(t.Context(), kube, market)
-	joining := activities.Event{Reason: activities.ReasonJoining, Node: "std-e-1-1", Message: "granted"}
+	joining := activities.Event{Reason: activities.ReasonJoining, Node: "lca-std-e-1-1", Message: "granted"}
 	for range 3 {
 		first.Record(joining)
 	}
-	first.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-1-1"})
+	first.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "lca-std-e-1-1"})
 	until(t, kube, "default", activities.ReasonNodeReady)
 	second.Record(joining)
 	second.Record(joining)
-	second.Record(activities.Event{Reason: activities.ReasonReleased, Node: "std-e-1-1"})
+	second.Record(activities.Event{Reason: activities.ReasonReleased, Node: "lca-std-e-1-1"})
 	found := until(t, kube, "default", activities.ReasonReleased)
 	require.Len(t, found, 3)
 	for _, e := range found {
@@ -90,7 +90,7 @@ func TestEventAboutTheMarket(t *testing.T) {
 	kube = fake.NewClientset()
 	shown = events.New(t.Context(), kube, types.NamespacedName{})
 	shown.Record(activities.Event{Reason: activities.ReasonPeeringRemoved})
-	shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-1-1"})
+	shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "lca-std-e-1-1"})
 	require.Len(t, until(t, kube, "", activities.ReasonNodeReady), 1, "without a market only Nodes have Events")
 }
 
@@ -102,7 +102,7 @@ func TestABurstIsBounded(t *testing.T) {
 		shown.Record(activities.Event{Reason: activities.ReasonInstanceFailed,
 			Message: fmt.Sprintf("NoOffer: instance std-e-%d: no provider", n)})
 	}
-	shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "std-e-151-1"})
+	shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: "lca-std-e-151-1"})
 	until(t, kube, "default", activities.ReasonNodeReady)
 	require.LessOrEqual(t, len(listEvents(t, kube, market.Namespace)), 10)
 	written := 0
@@ -129,7 +129,7 @@ func TestShowDoesNotWait(t *testing.T) {
 			})
 			shown := events.New(t.Context(), kube, market)
 			for n := range 3000 { // more than its queues hold
-				shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: fmt.Sprintf("std-e-%d-1", n)})
+				shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: fmt.Sprintf("lca-std-e-%d-1", n)})
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func (d *differing) node(how ...string) fleet.Found {
 func TestDifferencesAreReportedOnce(t *testing.T) {
 	d := newDiffering(t)
 	const cpu, tier = "allocatable cpu is 1 instead of 2", "label tier is x instead of burst"
-	first := "NodeDiffers edge-t0-1-1: it is not what Cluster Autoscaler was told: " + cpu
+	first := "NodeDiffers lca-edge-t0-1-1: it is not what Cluster Autoscaler was told: " + cpu
 	d.tell(d.node())
 	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of(), "0, so that alerts see it come")
 	require.Empty(t, d.shown.messages())
@@ -80,7 +80,7 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 
 	d.tell(d.node(tier, cpu), d.node(tier, cpu))
 	require.Equal(t, map[string]int{"edge": 1}, d.counts.Of(), "one Node")
-	require.Equal(t, []market.DifferentNode{{Node: "edge-t0-1-1", Group: "edge", Differs: tier + "; " + cpu}},
+	require.Equal(t, []market.DifferentNode{{Node: "lca-edge-t0-1-1", Group: "edge", Differs: tier + "; " + cpu}},
 		d.counts.Nodes(), "as it is now")
 	require.Equal(t, []string{first, strings.Replace(first, cpu, tier, 1)}, d.shown.messages(), "what is new alone")
 	require.Equal(t, 2, d.warnings())

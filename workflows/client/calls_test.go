@@ -165,7 +165,7 @@ func TestMessagesReachTheirEntity(t *testing.T) {
 	n := &namespace{}
 	m := NewMessages(n, "", "")
 	view, fact := fleet.View{Instance: "a-t0-1"}, fleet.Fact{Instance: "a-t0-1"}
-	request, report := fleet.HoldRequest{Key: "a-t0-1-1"}, fleet.PeeringReport{Run: 2}
+	request, report := fleet.HoldRequest{Key: "lca-a-t0-1-1"}, fleet.PeeringReport{Run: 2}
 	for _, c := range []struct {
 		send func() error
 		want call

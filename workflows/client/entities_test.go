@@ -53,7 +53,7 @@ func (c *counted) count() int {
 
 // A burst of discoveries asks for each provider: Temporal is asked once for all of them, and again half a second later.
 func TestProviderIsReadOnceForMany(t *testing.T) {
-	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan", Holds: []string{"a-t0-1-1"}})}
+	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan", Holds: []string{"lca-a-t0-1-1"}})}
 	e := NewEntities(c, "", "")
 	now := time.Unix(1_800_000_000, 0)
 	e.now = func() time.Time { return now }
@@ -78,7 +78,7 @@ func TestProviderIsReadOnceForMany(t *testing.T) {
 	for range many {
 		a := <-answers
 		require.NoError(t, a.err)
-		require.Equal(t, []string{"a-t0-1-1"}, a.state.Holds)
+		require.Equal(t, []string{"lca-a-t0-1-1"}, a.state.Holds)
 	}
 	require.Equal(t, 1, c.count())
 

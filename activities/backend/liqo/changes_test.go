@@ -18,24 +18,24 @@ func TestUntilIsWokenByAChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var all changes
-		changed, stop := all.follow("g-abc-1-1")
+		changed, stop := all.follow("lca-g-abc-1-1")
 		began, looks := time.Now(), 0
 		err := (&waiter{changed: changed}).until(t.Context(), backend.StageNode, func(context.Context) (bool, string, error) {
 			looks++
-			all.tell("g-abc-1-1")
+			all.tell("lca-g-abc-1-1")
 			return looks > 20, "", nil
 		})
 		require.NoError(t, err)
 		require.Zero(t, time.Since(began), "no pause was taken")
 
-		all.tell("g-abc-1-1")
-		all.tell("g-abc-1-1") // does not block
+		all.tell("lca-g-abc-1-1")
+		all.tell("lca-g-abc-1-1") // does not block
 		require.Len(t, changed, 1)
 		<-changed
-		all.tell("g-abc-1-11")
+		all.tell("lca-g-abc-1-11")
 		require.Empty(t, changed, "another object's change")
 		stop()
-		all.tell("g-abc-1-1")
+		all.tell("lca-g-abc-1-1")
 		require.Empty(t, changed, "nobody follows")
 	})
 }
@@ -44,7 +44,7 @@ func TestUntilIsWokenByAChange(t *testing.T) {
 func TestWatchWakes(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]client.Object{
-		"slice": accepted("2"), "kubeconfig": sliceIdentity(), "virtual node": running(), "Node": readyNode("g-abc-1-1", "1"),
+		"slice": accepted("2"), "kubeconfig": sliceIdentity(), "virtual node": running(), "Node": readyNode("lca-g-abc-1-1", "1"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestWatchWakes(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			told, done, begun := c.beginWatch(ctx, t)
 			begun()
-			changed, stop := c.changes.follow("g-abc-1-1")
+			changed, stop := c.changes.follow("lca-g-abc-1-1")
 			defer stop()
 			require.NoError(t, c.local.Create(t.Context(), object))
 			select {

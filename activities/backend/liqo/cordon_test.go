@@ -17,7 +17,7 @@ import (
 func TestCordonFailsWhenTheNodeWasTaintedMeanwhile(t *testing.T) {
 	t.Parallel()
 	byCA := corev1.Taint{Key: backend.TaintToBeDeleted, Value: "1", Effect: corev1.TaintEffectNoSchedule}
-	node := readyNode("g-abc-1-1", "1")
+	node := readyNode("lca-g-abc-1-1", "1")
 	c := newClusters(t, peered(stampedNode()...), nil)
 	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{Patch: func(ctx context.Context, w client.WithWatch,
 		o client.Object, patch client.Patch, opts ...client.PatchOption) error {

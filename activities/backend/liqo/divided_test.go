@@ -50,7 +50,7 @@ func TestJoinDividedProvider(t *testing.T) {
 			clusters := newClusters(t, c.objects, nil)
 			j := &join{attempt: clusters.attempt(someAttempt(1))}
 			virtual := other(peer, "ours")
-			virtual.Name = "g-abc-1-1"
+			virtual.Name = "lca-g-abc-1-1"
 			there, err := j.virtualThere(t.Context())
 			require.NoError(t, err)
 			err = j.undivided(t.Context(), there, virtual)
@@ -60,7 +60,7 @@ func TestJoinDividedProvider(t *testing.T) {
 			}
 			require.ErrorIs(t, err, backend.ErrConflict)
 			require.ErrorContains(t, err, "NamespaceOffloading ml/offloading selects only one of the nodes another-provider1 "+
-				"and g-abc-1-1")
+				"and lca-g-abc-1-1")
 		})
 	}
 }

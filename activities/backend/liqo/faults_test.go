@@ -32,7 +32,7 @@ func TestDrainGoesOnPastOnePod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, force := range []bool{false, true} {
-			stuck, plain := podOn("g-abc-1-1", "a-stuck"), podOn("g-abc-1-1", "plain")
+			stuck, plain := podOn("lca-g-abc-1-1", "a-stuck"), podOn("lca-g-abc-1-1", "plain")
 			c := newClusters(t, append(peered(stampedNode()...), stuck, plain), nil)
 			twoBudgets := func(object client.Object) error {
 				if object.GetName() == "a-stuck" {

@@ -149,7 +149,7 @@ func TestLeftoversOfALiar(t *testing.T) {
 	there := []client.Object{tenantNS(me, signed())}
 	for n := range 3 * maxLeft {
 		slice := leftSlice(signed(), map[string]string{backend.LabelAttempt: strconv.Itoa(n)})
-		slice.Name = fmt.Sprintf("g-abc-1-%d", n)
+		slice.Name = fmt.Sprintf("lca-g-abc-1-%d", n)
 		there = append(there, slice)
 	}
 	c := newClusters(t, peered(accepted("2")), there)
@@ -157,7 +157,7 @@ func TestLeftoversOfALiar(t *testing.T) {
 	c.local = interceptor.NewClient(c.watch, interceptor.Funcs{Get: func(ctx context.Context, cluster client.WithWatch,
 		key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 		if _, slice := object.(*authv1beta1.ResourceSlice); slice {
-			require.NotEqual(t, "g-abc-1-1", key.Name, "it was listed")
+			require.NotEqual(t, "lca-g-abc-1-1", key.Name, "it was listed")
 			asked++
 		}
 		return cluster.Get(ctx, key, object, opts...)

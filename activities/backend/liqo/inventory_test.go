@@ -23,20 +23,20 @@ import (
 func TestList(t *testing.T) {
 	t.Parallel()
 	replica := accepted("2") // what another cluster's hub asks of us
-	replica.Name, replica.Labels = "g-abc-2-1", with(replica.Labels, map[string]string{
+	replica.Name, replica.Labels = "lca-g-abc-2-1", with(replica.Labels, map[string]string{
 		backend.LabelInstance: "g-abc-2", labelConsumer: "provider1", consts.ReplicationOriginLabel: "provider1"})
 	renamed := accepted("2")
 	renamed.Name = "copied-by-somebody"
 	otherHub := accepted("2")
-	otherHub.Name, otherHub.Labels = "g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3",
+	otherHub.Name, otherHub.Labels = "lca-g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3",
 		backend.LabelHub: "other"})
-	nodeOnly, theirs := readyNode("g-abc-1-2", "2"), readyNode("g-abc-1-3", "3")
+	nodeOnly, theirs := readyNode("lca-g-abc-1-2", "2"), readyNode("lca-g-abc-1-3", "3")
 	theirs.Annotations[backend.LabelHub] = "other"
 	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, theirs, removing()}, nil)
 	found, err := c.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, found, 2)
-	require.Equal(t, "g-abc-1-1", found[0].Attempt.ObjectName())
+	require.Equal(t, "lca-g-abc-1-1", found[0].Attempt.ObjectName())
 	require.Equal(t, fleet.Found{Attempt: found[0].Attempt, Virtual: true, Terminating: true}, found[0])
 	require.Equal(t, fleet.Found{Attempt: found[1].Attempt, Node: true, Ready: true}, found[1])
 	require.Equal(t, peer, found[1].Attempt.Provider.ID)

@@ -27,7 +27,7 @@ func accepted(grant string) *authv1beta1.ResourceSlice {
 		return authv1beta1.ResourceSliceCondition{Type: kind, Status: authv1beta1.ResourceSliceConditionAccepted}
 	}
 	return &authv1beta1.ResourceSlice{
-		ObjectMeta: named(localNS, "g-abc-1-1", labelsOf("1"), outgoing(peer), of(peer)),
+		ObjectMeta: named(localNS, "lca-g-abc-1-1", labelsOf("1"), outgoing(peer), of(peer)),
 		Status: authv1beta1.ResourceSliceStatus{
 			Resources:  shape(grant),
 			NodeLabels: map[string]string{"zone": "far", "color": "theirs"},
@@ -38,15 +38,15 @@ func accepted(grant string) *authv1beta1.ResourceSlice {
 }
 
 func sliceIdentity() *authv1beta1.Identity {
-	return &authv1beta1.Identity{ObjectMeta: named(localNS, "resourceslice-g-abc-1-1"),
+	return &authv1beta1.Identity{ObjectMeta: named(localNS, "resourceslice-lca-g-abc-1-1"),
 		Status: authv1beta1.IdentityStatus{
-			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-g-abc-1-1"},
+			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-lca-g-abc-1-1"},
 		}}
 }
 
 func running() *offloadingv1beta1.VirtualNode {
 	return &offloadingv1beta1.VirtualNode{
-		ObjectMeta: named(localNS, "g-abc-1-1", labelsOf("1"), of(peer)),
+		ObjectMeta: named(localNS, "lca-g-abc-1-1", labelsOf("1"), of(peer)),
 		Status: offloadingv1beta1.VirtualNodeStatus{Conditions: []offloadingv1beta1.VirtualNodeCondition{
 			{Type: offloadingv1beta1.VirtualKubeletConditionType, Status: offloadingv1beta1.RunningConditionStatusType}}},
 	}
@@ -90,7 +90,7 @@ func TestJoinSlice(t *testing.T) {
 		require.ErrorAs(t, err, &stage)
 		require.Equal(t, backend.StageSliceAuth, stage.Stage)
 		var slice authv1beta1.ResourceSlice
-		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &slice))
 		require.True(t, backend.Carries(slice.Labels, with(labelsOf("1"), outgoing(peer), of(peer))))
 		require.NotContains(t, slice.Annotations, consts.CreateVirtualNodeAnnotation, "Liqo must not make the virtual node")
 		require.Equal(t, authv1beta1.ResourceSliceClassDefault, slice.Spec.Class)
@@ -132,7 +132,7 @@ func TestJoinFull(t *testing.T) {
 		_, err := c.Join(soon(t), classy, nil)
 		require.Error(t, err) // nobody answers
 		var slice authv1beta1.ResourceSlice
-		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &slice))
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &slice))
 		require.EqualValues(t, "gold", slice.Spec.Class)
 	})
 	slice := accepted("2")
@@ -170,13 +170,13 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 		require.ErrorAs(t, err, &stage)
 		require.Equal(t, backend.StageVirtualKubelet, stage.Stage)
 		var virtual offloadingv1beta1.VirtualNode
-		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &virtual))
 		require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
 		require.Equal(t, map[string]string{"color": "ours", backend.LabelGroup: "g", consts.RemoteClusterID: peer},
 			virtual.Spec.Labels, "none that the group does not declare")
 		require.Equal(t, labelsOf("1"), virtual.Spec.Annotations)
 		require.Equal(t, spec().Taints, virtual.Spec.Taints)
-		require.Equal(t, "g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
+		require.Equal(t, "lca-g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])
 		require.Equal(t, "ResourceSlice", virtual.OwnerReferences[0].Kind)
 		require.NotContains(t, virtual.Annotations, backend.AnnotationStamp)
 		found, err := c.List(t.Context(), "g")
@@ -207,7 +207,7 @@ func TestJoinContradictedLabel(t *testing.T) {
 }
 
 func joinable(more ...client.Object) []client.Object {
-	node := readyNode("g-abc-1-1", "1")
+	node := readyNode("lca-g-abc-1-1", "1")
 	node.Labels["color"] = "ours"
 	node.Spec.Taints = spec().Taints
 	return peered(append(more, accepted("2"), running(), node)...)
@@ -219,7 +219,7 @@ func TestJoinStamps(t *testing.T) {
 	for range 2 {
 		node, err := c.Join(prompt(t), spec(), nil)
 		require.NoError(t, err)
-		require.Equal(t, "g-abc-1-1", node.Name)
+		require.Equal(t, "lca-g-abc-1-1", node.Name)
 	}
 	found, err := c.List(t.Context(), "")
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func TestJoinWithOptionsOfTheOffer(t *testing.T) {
 			_, err := c.Join(soon(t), s, nil)
 			require.Error(t, err, "no virtual kubelet answers")
 			var virtual offloadingv1beta1.VirtualNode
-			require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+			require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &virtual))
 			require.Equal(t, want, virtual.Spec.VkOptionsTemplateRef)
 			var named offloadingv1beta1.VkOptionsTemplate
 			require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, &named))
@@ -75,7 +75,7 @@ func TestJoinWithoutNetwork(t *testing.T) {
 				require.ErrorAs(t, err, &stage)
 				require.Equal(t, backend.StageVirtualKubelet, stage.Stage, "%v", err)
 				var virtual offloadingv1beta1.VirtualNode
-				require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+				require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &virtual))
 				require.True(t, *virtual.Spec.DisableNetworkCheck)
 				require.Equal(t, &corev1.ObjectReference{APIVersion: "offloading.liqo.io/v1beta1", Kind: "VkOptionsTemplate",
 					Namespace: localNS, Name: networklessOptions}, virtual.Spec.VkOptionsTemplateRef)

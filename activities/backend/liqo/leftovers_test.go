@@ -24,7 +24,7 @@ func signed() map[string]string {
 
 // leftSlice is the provider's side of an attempt's slice.
 func leftSlice(labels ...map[string]string) *authv1beta1.ResourceSlice {
-	slice := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "g-abc-1-1", append([]map[string]string{{
+	slice := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", append([]map[string]string{{
 		backend.LabelGroup: "g", backend.LabelInstance: "g-abc-1", backend.LabelAttempt: "1",
 		consts.ReplicationOriginLabel: me}}, labels...)...)}
 	slice.UID = "slice"
@@ -39,7 +39,7 @@ func leftTenant(labels ...map[string]string) *authv1beta1.Tenant {
 
 // What is left is what carries our labels, and has no counterpart here; of another cluster by our id it is told apart.
 func TestLeftovers(t *testing.T) {
-	const slice, tenant = "ResourceSlice liqo-tenant-consumer/g-abc-1-1", "Tenant liqo-tenant-consumer/consumer"
+	const slice, tenant = "ResourceSlice liqo-tenant-consumer/lca-g-abc-1-1", "Tenant liqo-tenant-consumer/consumer"
 	clone := map[string]string{labelConsumerUID: "another"}
 	hub := map[string]string{backend.LabelHub: "another"}
 	bare := accepted("2")
@@ -108,7 +108,7 @@ func TestRemoveLeftover(t *testing.T) {
 		"of another hub": {nil, leftSlice(signed(), map[string]string{backend.LabelHub: "another"}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-g-abc-1-1", of(me))}
+			certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-lca-g-abc-1-1", of(me))}
 			clusters := newClusters(t, c.here, []client.Object{tenantNS(me), c.slice, certificate})
 			require.NoError(t, clusters.RemoveLeftover(prompt(t), o))
 			require.Equal(t, c.stays, exists(t, clusters.there, c.slice))

@@ -19,7 +19,7 @@ import (
 
 // nodeMade is a virtual node of ours from before, with a network or without.
 func nodeMade(networkless bool) *offloadingv1beta1.VirtualNode {
-	return &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "g-abc-0-1", mine(), of(peer)),
+	return &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "lca-g-abc-0-1", mine(), of(peer)),
 		Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: ptr.To(networkless)}}
 }
 
@@ -51,7 +51,7 @@ func TestJoinAfterTheNetworkChanged(t *testing.T) {
 				require.ErrorAs(t, err, &stage)
 				require.Equal(t, backend.StageVirtualKubelet, stage.Stage, "%v", err)
 				var virtual offloadingv1beta1.VirtualNode
-				require.NoError(t, w.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "g-abc-1-1"}, &virtual))
+				require.NoError(t, w.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &virtual))
 				require.Equal(t, c.wanted, ptr.Deref(virtual.Spec.DisableNetworkCheck, false))
 				require.Equal(t, c.wanted, virtual.Spec.VkOptionsTemplateRef != nil)
 			})

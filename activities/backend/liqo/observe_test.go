@@ -23,7 +23,7 @@ import (
 
 // replica is the provider's side of the first attempt's slice.
 func replica() *authv1beta1.ResourceSlice {
-	return &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "g-abc-1-1", mine(),
+	return &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", mine(),
 		map[string]string{consts.ReplicationOriginLabel: me})}
 }
 
@@ -83,7 +83,7 @@ func TestObserve(t *testing.T) {
 	now := metav1.Now()
 	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"crd-replicator"}
 	theirs := accepted("2")
-	theirs.Name, theirs.Labels[backend.LabelHub] = "g-abc-9-1", "other"
+	theirs.Name, theirs.Labels[backend.LabelHub] = "lca-g-abc-9-1", "other"
 	for name, c := range map[string]struct {
 		here, there []client.Object
 		want        backend.Observation
@@ -91,19 +91,19 @@ func TestObserve(t *testing.T) {
 		"all is well": {peered(accepted("2"), theirs), []client.Object{tenantNS(me), tenantIn(""), replica()},
 			backend.Observation{}},
 		"the slice is gone": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("")},
-			backend.Observation{Absent: []string{"g-abc-1-1"}}},
+			backend.Observation{Absent: []string{"lca-g-abc-1-1"}}},
 		"the slice is being taken back": {peered(leaving), []client.Object{tenantNS(me), tenantIn("")},
 			backend.Observation{}},
 		"cordoned": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("Cordoned"), replica()},
 			backend.Observation{Tenant: fleet.RefusingCordoned,
 				Message: "our Tenant liqo-tenant-consumer/consumer is Cordoned"}},
 		"drained": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("Drained")},
-			backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"g-abc-1-1"},
+			backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"lca-g-abc-1-1"},
 				Message: "our Tenant liqo-tenant-consumer/consumer is Drained"}},
 		"the Tenant is gone": {peered(accepted("2")), []client.Object{tenantNS(me), replica()},
 			backend.Observation{Tenant: fleet.RefusingRemoved, Message: "our Tenant is gone there"}},
 		"its namespace is gone": {peered(accepted("2")), nil, backend.Observation{Tenant: fleet.RefusingRemoved,
-			Absent: []string{"g-abc-1-1"}, Message: "our tenant namespace is gone there"}},
+			Absent: []string{"lca-g-abc-1-1"}, Message: "our tenant namespace is gone there"}},
 		"not peered": {nil, nil, backend.Observation{}},
 		"connected": {append(peered(accepted("2")), connectionAt(localNS, peer, "Connected", "12:01")),
 			[]client.Object{tenantNS(me), tenantIn(""), replica(), server(), connectionAt(remoteNS, me, "Connected", "12:02")},

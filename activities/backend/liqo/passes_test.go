@@ -59,7 +59,7 @@ func TestClocksOutlastPasses(t *testing.T) {
 	}
 	for name, world := range map[string]func(*testing.T) func(context.Context) error{
 		"pods that do not leave": func(t *testing.T) func(context.Context) error {
-			c := newClusters(t, peered(append(stampedNode(), podOn("g-abc-1-1", "kept"))...), nil)
+			c := newClusters(t, peered(append(stampedNode(), podOn("lca-g-abc-1-1", "kept"))...), nil)
 			c.local = refuseEvictions(c.watch)
 			c.config.ForceAfter = grace
 			return someReturn(c)

@@ -38,7 +38,7 @@ func TestUnpeerRemovesOurs(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
 	there[0] = tenantNS(me) // theirs, and it stays
-	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, certificatePrefix+"g-abc-1-1")}
+	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, certificatePrefix+"lca-g-abc-1-1")}
 	c := newClusters(t, here, append(there, certificate))
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 	require.False(t, exists(t, c.there, certificate))
@@ -146,7 +146,7 @@ func TestIdentityStaysWhenASliceHasCome(t *testing.T) {
 func TestUnpeerRemovesOrphan(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
-	orphan := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "g-abc-1-1", of(me), mine(),
+	orphan := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", of(me), mine(),
 		map[string]string{consts.ReplicationOriginLabel: me})}
 	c := newClusters(t, here, append(there, orphan))
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))

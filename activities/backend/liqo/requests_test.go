@@ -75,7 +75,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 			if err := do(); err != nil {
 				t.Error(err)
 			}
-			c.changes.tell("g-abc-1-1")
+			c.changes.tell("lca-g-abc-1-1")
 		})
 	}
 	touched := func() { // finalizers, conditions that Join does not wait for
@@ -113,7 +113,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 
 // newNode is the attempt's Node as its kubelet registers it: Ready, and with the taint that each new one has.
 func newNode() *corev1.Node {
-	node := readyNode("g-abc-1-1", "1")
+	node := readyNode("lca-g-abc-1-1", "1")
 	node.UID, node.Labels["color"] = "1", "ours"
 	node.Spec.Taints = append(spec().Taints, corev1.Taint{Key: corev1.TaintNodeNotReady,
 		Effect: corev1.TaintEffectNoSchedule})

@@ -43,7 +43,7 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 				{Key: corev1.TaintNodeUnreachable, Effect: noSchedule}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtual, node := stampedNode()[0].(*offloadingv1beta1.VirtualNode), readyNode("g-abc-1-1", "1")
+			virtual, node := stampedNode()[0].(*offloadingv1beta1.VirtualNode), readyNode("lca-g-abc-1-1", "1")
 			virtual.Spec.Labels = test.labels
 			node.Status.Conditions[0].Status, node.Spec.Taints = test.ready, test.taints
 			c := newClusters(t, []client.Object{virtual, node}, nil)
@@ -60,7 +60,7 @@ func TestWatchTellsThatATaintGoes(t *testing.T) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			node := readyNode("g-abc-1-1", "1")
+			node := readyNode("lca-g-abc-1-1", "1")
 			node.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
 			c := newClusters(t, []client.Object{stampedNode()[0], node}, nil)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -80,10 +80,10 @@ func TestWatchTellsThatATaintGoes(t *testing.T) {
 func TestRestamp(t *testing.T) {
 	t.Parallel()
 	marked := stampedNode()
-	lost := readyNode("g-abc-1-1", "1")
-	stolen := readyNode("g-abc-1-1", "1")
+	lost := readyNode("lca-g-abc-1-1", "1")
+	stolen := readyNode("lca-g-abc-1-1", "1")
 	stolen.Spec.ProviderID = "aws:///i-1"
-	twin := readyNode("g-abc-1-2", "2")
+	twin := readyNode("lca-g-abc-1-2", "2")
 	twin.Spec.ProviderID = someAttempt(1).InstanceID()
 	for name, test := range map[string]struct {
 		objects []any
@@ -101,7 +101,7 @@ func TestRestamp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClusters(t, copies(test.objects), nil)
 			require.ErrorIs(t, c.Restamp(t.Context(), someAttempt(1)), test.want)
-			node := readyNode("g-abc-1-1", "1")
+			node := readyNode("lca-g-abc-1-1", "1")
 			require.NoError(t, c.local.Get(t.Context(), keyOf(node), node))
 			require.Equal(t, test.id, node.Spec.ProviderID)
 		})
@@ -115,7 +115,7 @@ func TestRestampTakesLabelsOff(t *testing.T) {
 	t.Parallel()
 	virtual := stampedNode()[0].DeepCopyObject().(*offloadingv1beta1.VirtualNode)
 	virtual.Spec.Labels = with(labelsOf("1"), of(peer), map[string]string{"color": "ours"})
-	node := readyNode("g-abc-1-1", "1")
+	node := readyNode("lca-g-abc-1-1", "1")
 	node.Labels["color"] = "ours"
 	c := newClusters(t, []client.Object{virtual, node}, nil)
 	for range 2 {

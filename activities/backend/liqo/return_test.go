@@ -24,7 +24,7 @@ func podOn(node, name string) *corev1.Pod {
 }
 
 func stampedNode() []client.Object {
-	virtual, node := running(), readyNode("g-abc-1-1", "1")
+	virtual, node := running(), readyNode("lca-g-abc-1-1", "1")
 	virtual.Annotations = map[string]string{backend.AnnotationStamp: someAttempt(1).InstanceID()}
 	node.Spec.ProviderID = someAttempt(1).InstanceID()
 	return []client.Object{virtual, node, accepted("2")}
@@ -33,11 +33,11 @@ func stampedNode() []client.Object {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	yes := true
-	daemon, mirror := podOn("g-abc-1-1", "daemon"), podOn("g-abc-1-1", "mirror")
+	daemon, mirror := podOn("lca-g-abc-1-1", "daemon"), podOn("lca-g-abc-1-1", "mirror")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
 		Controller: &yes}}
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
-	plain, elsewhere := podOn("g-abc-1-1", "plain"), podOn("plain-0", "elsewhere")
+	plain, elsewhere := podOn("lca-g-abc-1-1", "plain"), podOn("plain-0", "elsewhere")
 	for _, force := range []bool{false, true} {
 		c := newClusters(t, append(peered(stampedNode()...), daemon.DeepCopy(), mirror.DeepCopy(), plain.DeepCopy(),
 			elsewhere.DeepCopy()), nil)
@@ -47,7 +47,7 @@ func TestDrain(t *testing.T) {
 			require.True(t, exists(t, c.local, pod), pod.GetName())
 		}
 		var node corev1.Node
-		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Name: "g-abc-1-1"}, &node))
+		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Name: "lca-g-abc-1-1"}, &node))
 		require.True(t, node.Spec.Unschedulable)
 		require.Equal(t, force, len(node.Spec.Taints) > 0, "only a forced drain has CA count the Node as deleted")
 		found, err := c.List(t.Context(), "")
@@ -66,10 +66,10 @@ func TestDrainForceTaintsFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := stampedNode()
 			objects[1].(*corev1.Node).Spec.Taints = taints
-			c := newClusters(t, append(peered(objects...), podOn("g-abc-1-1", "plain")), nil)
+			c := newClusters(t, append(peered(objects...), podOn("lca-g-abc-1-1", "plain")), nil)
 			read := func() []corev1.Taint {
 				var node corev1.Node
-				require.NoError(t, c.watch.Get(t.Context(), client.ObjectKey{Name: "g-abc-1-1"}, &node))
+				require.NoError(t, c.watch.Get(t.Context(), client.ObjectKey{Name: "lca-g-abc-1-1"}, &node))
 				return node.Spec.Taints
 			}
 			var atDelete []corev1.Taint
@@ -102,8 +102,8 @@ func TestDrainForceTaintsFirst(t *testing.T) {
 // Somebody else's Node of the name is not touched.
 func TestDrainAndLeaveForeignNode(t *testing.T) {
 	t.Parallel()
-	node := &corev1.Node{ObjectMeta: named("", "g-abc-1-1")}
-	pod := podOn("g-abc-1-1", "plain")
+	node := &corev1.Node{ObjectMeta: named("", "lca-g-abc-1-1")}
+	pod := podOn("lca-g-abc-1-1", "plain")
 	c := newClusters(t, peered(node, pod), nil)
 	require.NoError(t, c.Drain(prompt(t), someAttempt(1), true, nil))
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
@@ -117,9 +117,9 @@ func TestLeave(t *testing.T) {
 	replica := accepted("2")
 	replica.Namespace = remoteNS
 	replica.Labels = with(replica.Labels, of(me), map[string]string{consts.ReplicationOriginLabel: me})
-	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-g-abc-1-1", of(me))}
+	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate-lca-g-abc-1-1", of(me))}
 	other := &corev1.Secret{ObjectMeta: named(remoteNS, "liqo-remote-certificate", of(me))}
-	c := newClusters(t, peered(append(stampedNode(), podOn("g-abc-1-1", "plain"))...), []client.Object{tenantNS(me),
+	c := newClusters(t, peered(append(stampedNode(), podOn("lca-g-abc-1-1", "plain"))...), []client.Object{tenantNS(me),
 		replica, certificate, other})
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
 	found, err := c.List(t.Context(), "")
@@ -136,7 +136,7 @@ func TestLeave(t *testing.T) {
 func TestReturnDeletesNodeLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"}),
+		kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "lca-g-abc-1-1"}),
 			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 		c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
 		var deleted []string
@@ -164,7 +164,7 @@ func TestReturnDeletesNodeLast(t *testing.T) {
 func TestReturnWithLostKubelet(t *testing.T) {
 	t.Parallel()
 	past := metav1.NewTime(time.Now().Add(-time.Minute))
-	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "g-abc-1-1"})}
+	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "lca-g-abc-1-1"})}
 	kubelet.DeletionTimestamp, kubelet.Finalizers = &past, []string{"example.org/lost"}
 	c := newClusters(t, append(peered(stampedNode()...), kubelet), []client.Object{tenantNS(me)})
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
@@ -213,7 +213,7 @@ func TestLeaveNothingWithoutProvider(t *testing.T) {
 func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
 	t.Parallel()
 	yes, now := true, metav1.Now()
-	daemon := podOn("g-abc-1-1", "daemon")
+	daemon := podOn("lca-g-abc-1-1", "daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
 		Controller: &yes}}
 	evicted := daemon.DeepCopy()
@@ -239,7 +239,7 @@ func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
 func TestLeaveWithDeadFinalizer(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
-	held := podOn("g-abc-1-1", "held")
+	held := podOn("lca-g-abc-1-1", "held")
 	held.Labels = map[string]string{consts.LocalPodLabelKey: consts.LocalPodLabelValue, "app": "x"}
 	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(0)),
 		[]string{"example.org/dead"}
@@ -254,7 +254,7 @@ func TestLeaveWithDeadFinalizer(t *testing.T) {
 	require.Equal(t, map[string]string{"app": "x"}, held.Labels, "Liqo waits for pods by its label")
 
 	// One that is still terminating by itself is waited for.
-	held = podOn("g-abc-1-1", "held")
+	held = podOn("lca-g-abc-1-1", "held")
 	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(30)),
 		[]string{"example.org/dead"}
 	c = newClusters(t, peered(append(stampedNode(), held)...), nil)

@@ -20,9 +20,9 @@ import (
 // earlier are the virtual node and the Node of the instance's attempt before.
 func earlier(marked, stamped bool) (*offloadingv1beta1.VirtualNode, *corev1.Node) {
 	virtual := &offloadingv1beta1.VirtualNode{
-		ObjectMeta: named("liqo-tenant-provider2", "g-abc-1-0", labelsOf("0"), of("provider2")),
+		ObjectMeta: named("liqo-tenant-provider2", "lca-g-abc-1-0", labelsOf("0"), of("provider2")),
 	}
-	node := readyNode("g-abc-1-0", "0")
+	node := readyNode("lca-g-abc-1-0", "0")
 	if marked {
 		virtual.Annotations = map[string]string{backend.AnnotationStamp: someAttempt(0).InstanceID()}
 	}
@@ -38,8 +38,8 @@ func TestJoinStampsLast(t *testing.T) {
 	plain, unstamped := earlier(false, false)
 	marked, stamped := earlier(true, true)
 	removed := held(marked.DeepCopy())
-	const carries = "Node g-abc-1-0 of another attempt still carries"
-	const isMarked = "VirtualNode g-abc-1-0 of another attempt is still marked"
+	const carries = "Node lca-g-abc-1-0 of another attempt still carries"
+	const isMarked = "VirtualNode lca-g-abc-1-0 of another attempt is still marked"
 	for name, test := range map[string]struct {
 		there []client.Object
 		waits string // for what
@@ -80,7 +80,7 @@ func TestJoinStampsLast(t *testing.T) {
 				require.Equal(t, backend.StageStamp, stage.Stage)
 				if test.want != nil {
 					require.ErrorIs(t, err, test.want)
-					require.Contains(t, stage.Message, "Node g-abc-1-0 of another attempt is the instance")
+					require.Contains(t, stage.Message, "Node lca-g-abc-1-0 of another attempt is the instance")
 					return
 				}
 				require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -101,7 +101,7 @@ func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 			Patch: func(
 				ctx context.Context, w client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption,
 			) error {
-				if mark, _ := earlier(true, false); o.GetName() == "g-abc-1-1" && virtual.Annotations == nil {
+				if mark, _ := earlier(true, false); o.GetName() == "lca-g-abc-1-1" && virtual.Annotations == nil {
 					virtual.Annotations = mark.Annotations
 					require.NoError(t, w.Update(ctx, virtual))
 				}
@@ -109,7 +109,7 @@ func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 			},
 		})
 		_, err := c.Join(soon(t), spec(), nil)
-		require.ErrorContains(t, err, "VirtualNode g-abc-1-0 of another attempt is still marked")
+		require.ErrorContains(t, err, "VirtualNode lca-g-abc-1-0 of another attempt is still marked")
 		found, err := c.List(t.Context(), "")
 		require.NoError(t, err)
 		require.False(t, found[1].Stamped)
@@ -119,7 +119,7 @@ func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 // A Node that was deleted and registered again since it was read is not stamped: the API server refuses the UID.
 func TestStampFailsWhenTheNodeWasReplaced(t *testing.T) {
 	t.Parallel()
-	read, now := readyNode("g-abc-1-1", "1"), readyNode("g-abc-1-1", "1")
+	read, now := readyNode("lca-g-abc-1-1", "1"), readyNode("lca-g-abc-1-1", "1")
 	read.UID, now.UID = "read", "now"
 	c := newClusters(t, []client.Object{now}, nil)
 	a := c.attempt(someAttempt(1))

@@ -38,7 +38,7 @@ func (c *clusters) beginWatch(ctx context.Context, t *testing.T) (told chan flee
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	theirs := readyNode("g-abc-1-3", "3")
+	theirs := readyNode("lca-g-abc-1-3", "3")
 	theirs.Annotations[backend.LabelHub] = "other"
 	c := newClusters(t, append(stampedNode(), readyNode("not-by-its-tags", "7"), theirs), nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, found, []fleet.Found{first}, "the start tells all that List lists, and nothing else")
 
 	begun()
-	require.NoError(t, c.local.Delete(t.Context(), readyNode("g-abc-1-1", "1")))
+	require.NoError(t, c.local.Delete(t.Context(), readyNode("lca-g-abc-1-1", "1")))
 	f := next()
 	require.True(t, f.Slice && f.Virtual && !f.Node, "%+v", f)
 	require.NoError(t, c.local.Delete(t.Context(), running()))

@@ -202,7 +202,7 @@ func TestMachineNames(t *testing.T) {
 // An answer that is lost, or a host that lists a machine late or twice, leaves one machine.
 func TestOneMachine(t *testing.T) {
 	var s *scene
-	const name = "g-e-1-1"
+	const name = "lca-g-e-1-1"
 	for _, b := range []behaviour{{late: 4}, {lost: true}} {
 		s = newScene(t)
 		s.behaves(b)
@@ -232,7 +232,7 @@ func TestMachineGone(t *testing.T) {
 	s.mu.Unlock()
 	seen, err := s.b.Observe(bounded(t), s.p)
 	require.NoError(t, err)
-	require.Equal(t, []string{"g-e-1-1"}, seen.Absent)
+	require.Equal(t, []string{"lca-g-e-1-1"}, seen.Absent)
 	require.NoError(t, s.b.Return(bounded(t), s.spec().Attempt, nil))
 
 	s.mu.Lock()

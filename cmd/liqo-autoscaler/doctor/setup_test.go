@@ -86,7 +86,7 @@ func healthy() *setup {
 		serverLasts: 90 * day, clientLasts: 90 * day,
 	}
 	s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc:8086\ncert: /tls/tls.crt\nkey: /tls/tls.key\n")
-	s.node.Name, s.node.Spec.ProviderID = "std-a-1-1", "liqo://std/std-a-1"
+	s.node.Name, s.node.Spec.ProviderID = "lca-std-a-1-1", "liqo://std/std-a-1"
 	s.in = doctor.Installation{
 		Now:   time.Now(),
 		Flags: func(time.Duration) []doctor.Flag { return []doctor.Flag{{"ok-total-unready-count", "1000", "Why."}} },

@@ -94,7 +94,7 @@ func TestInstance(t *testing.T) {
 	require.Contains(t, text.String(), "\ncode Refused: "+fleet.CodeRefused.Row().Means+"\n  what to do: ")
 
 	for want, view := range map[string]fleet.InstanceView{
-		"instance x: Peering, attempt 1 on milan, waiting for tenant: none\n  node x-1, in this phase since ": {
+		"instance x: Peering, attempt 1 on milan, waiting for tenant: none\n  node lca-x-1, in this phase since ": {
 			Phase: fleet.Peering, Provider: "milan", Attempt: 1},
 		"instance x: Failed, NoOffer: nobody\n": {Phase: fleet.Failed,
 			Failure: fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody")},

@@ -84,7 +84,7 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 	return []fleet.ProviderSnapshot{
 		{
 			ID: "c-milan", Phase: fleet.Established, Since: ago(3 * time.Hour), Offer: &old, Free: free,
-			Holds: []string{"standard-abc-1-1", "standard-abc-2-1"}, Waiting: []string{"standard-abc-2-1"},
+			Holds: []string{"lca-standard-abc-1-1", "lca-standard-abc-2-1"}, Waiting: []string{"lca-standard-abc-2-1"},
 		},
 		{
 			ID: "c-gone", Phase: fleet.CoolOff, Since: ago(20 * time.Second),

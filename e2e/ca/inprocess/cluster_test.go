@@ -52,7 +52,7 @@ func virtualNode(e *fleet.Entry, provider string, created time.Time) *corev1.Nod
 	return n
 }
 
-func nodeName(instance string) string { return instance + "-1" }
+func nodeName(instance string) string { return fleet.ObjectName(instance, 1) }
 
 func newNode(name string, created time.Time, more map[string]string, size corev1.ResourceList) *corev1.Node {
 	l := map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}

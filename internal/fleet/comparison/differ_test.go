@@ -106,7 +106,7 @@ func TestGroupDiffers(t *testing.T) {
 
 // A hold stands for what exists, for a Ready instance there, and for all that an instance on its way may ask for.
 func TestProviderDiffers(t *testing.T) {
-	const key = "a-t0-1-1"
+	const key = "lca-a-t0-1-1"
 	booked := func(phase fleet.Phase, provider string, attempt int) []fleet.InstanceView {
 		return []fleet.InstanceView{{Name: "a-t0-1", Phase: phase, Provider: provider, Attempt: attempt}}
 	}

@@ -299,7 +299,7 @@ func TestWhoIsLostFirst(t *testing.T) {
 		Reason: "its Node is not ready and provider milan does not answer, for longer than budgets.unready"}, lost())
 	groups[0].Instances[0].Provider = "turin"
 	require.Equal(t, fleet.Loss{Instance: "a-t0-1", Attempt: 1,
-		Reason: "provider turin has no ResourceSlice a-t0-1-1 any longer"}, lost("a-t0-1-1"))
+		Reason: "provider turin has no ResourceSlice lca-a-t0-1-1 any longer"}, lost("lca-a-t0-1-1"))
 	groups[0].Instances[2].Provider, groups[0].Instances[2].NotReadySince = "rome", start.Add(-4*time.Minute)
 	require.Equal(t, fleet.Loss{Instance: "a-t0-3", Attempt: 1, Silent: true,
 		Reason: "its Node is not ready and the network " +

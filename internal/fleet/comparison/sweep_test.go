@@ -93,10 +93,10 @@ func TestSweepKeeps(t *testing.T) {
 		"the group recovers": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups[0].Spec = nil },
 			"node group a does not run, or has no configuration yet"},
 		"held": {leftSlice("a-t0-1"), provider(fleet.ProviderSnapshot{Phase: fleet.Established,
-			Holds: []string{"a-t0-1-2"}}), "its provider holds room for it"},
+			Holds: []string{"lca-a-t0-1-2"}}), "its provider holds room for it"},
 		"held by another": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
-			of.Providers = []fleet.ProviderSnapshot{{ID: "milan", Holds: []string{"a-t0-2-2"}},
-				{ID: "turin", Holds: []string{"a-t0-1-2"}}}
+			of.Providers = []fleet.ProviderSnapshot{{ID: "milan", Holds: []string{"lca-a-t0-2-2"}},
+				{ID: "turin", Holds: []string{"lca-a-t0-1-2"}}}
 		}, ""},
 		"another instance": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
 			of.Groups[0].Instances = []fleet.InstanceView{{Name: "a-t0-2", Phase: fleet.Ready, Attempt: 1}}
@@ -107,10 +107,10 @@ func TestSweepKeeps(t *testing.T) {
 		"a peering in use": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Establishing}),
 			"the peering is in use"},
 		"a peering that is held": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent,
-			Holds: []string{"a-t0-1-1"}}), "the peering is in use"},
+			Holds: []string{"lca-a-t0-1-1"}}), "the peering is in use"},
 		"a peering of a standby": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent,
 			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
-		"a peering of both": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent, Holds: []string{"a-t0-1-1"},
+		"a peering of both": {leftPeering(), provider(fleet.ProviderSnapshot{Phase: fleet.Absent, Holds: []string{"lca-a-t0-1-1"},
 			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
 		"a peering for good": {leftPeering(), func(of *comparison.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
 			"the offer says unpeer: never"},
@@ -193,7 +193,7 @@ func TestSweepAsksEachOnce(t *testing.T) {
 // Names are as long as they may be, and the rest is the provider's invention; twenty slices are removed at once.
 func TestSweepKnowsItsOwnNames(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
-	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 61, 1}, {10, 62, 0}} {
+	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 57, 1}, {10, 58, 0}} {
 		o := leftSlice(strings.Repeat("a", c.instance))
 		o.UID = strings.Repeat("x", c.uid)
 		require.Len(t, comparison.Sweep{}.After(swept(now), milan, "", []fleet.Orphan{o}).Orphans, c.kept, "%v", c)

@@ -16,7 +16,7 @@ func TestCodeOfARefusedHoldSaysWhetherTheProviderIsAskedAgain(t *testing.T) {
 	for _, code := range fleet.Codes {
 		d := driver.New(fleet.DriverInput{Spec: fleet.InstanceSpec{ID: "a"}, Instance: fleet.Instance{Name: "a-t0-1",
 			Phase: fleet.Peering, Attempt: 1, BookedAt: t0, Offer: &fleet.Offer{Provider: "milan"}}}, t0)
-		d.Step(driver.Event{Answer: &fleet.Answer{Key: "a-t0-1-1", Provider: "milan", State: fleet.HoldRefused,
+		d.Step(driver.Event{Answer: &fleet.Answer{Key: "lca-a-t0-1-1", Provider: "milan", State: fleet.HoldRefused,
 			Failure: fleet.NewFailure(code, "milan", "", "no")}}, t0)
 		require.Equal(t, fleet.Discovering, d.Instance.Phase, code)
 		require.Equal(t, code, d.Instance.Failure.Code)

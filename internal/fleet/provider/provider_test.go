@@ -64,7 +64,7 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := provider.New("milan", t0)
 			p.Step(provider.Input{Cordon: c.said, Requests: []fleet.HoldRequest{{
-				Kind: fleet.HoldAcquire, Key: "a-t0-1-1", Shape: shape("1"), Budget: metav1.Duration{Duration: time.Minute},
+				Kind: fleet.HoldAcquire, Key: "lca-a-t0-1-1", Shape: shape("1"), Budget: metav1.Duration{Duration: time.Minute},
 				Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
 			}}}, t0)
 			recovered(t, p, true)
@@ -73,11 +73,11 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 			if c.want {
 				want = fleet.HoldRefused
 			}
-			require.Equal(t, want, p.Holds["a-t0-1-1"].State)
+			require.Equal(t, want, p.Holds["lca-a-t0-1-1"].State)
 
 			p.Step(provider.Input{Cordon: &off}, t0)
 			for round := range int64(2) { // slices without a hold: it lists what exists again
-				p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+				p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"lca-a-t0-2-1"}}}, t0)
 			}
 			require.True(t, p.Recovering)
 			recovered(t, p, true)
@@ -92,7 +92,7 @@ func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
 	p.Step(provider.Input{}, t0)
 	recovered(t, p, false)
 	for round := range int64(2) {
-		p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"a-t0-2-1"}}}, t0)
+		p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"lca-a-t0-2-1"}}}, t0)
 	}
 	require.True(t, p.Recovering)
 	recovered(t, p, true)
@@ -123,7 +123,7 @@ func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
 			p := provider.New("milan", t0)
 			recovered(t, p, false)
 			p.Phase, p.Since = row.Phase, t0
-			p.Holds["a-t0-1-1"] = provider.Hold{Key: "a-t0-1-1", State: fleet.HoldGranted}
+			p.Holds["lca-a-t0-1-1"] = provider.Hold{Key: "lca-a-t0-1-1", State: fleet.HoldGranted}
 			for round, unpeered := range seen {
 				d := &fleet.Differences{Round: int64(round + 1), Unpeered: unpeered}
 				p.Step(provider.Input{Differences: d}, t0.Add(10*time.Minute))
@@ -148,7 +148,7 @@ func TestProviderIsOver(t *testing.T) {
 	require.False(t, unused().Over(later.Add(-1)))
 	for name, use := range map[string]func(*provider.State){
 		"peered":   func(p *provider.State) { p.Phase = fleet.Lingering },
-		"held":     func(p *provider.State) { p.Holds["a-t0-1-1"] = provider.Hold{State: fleet.HoldReleased} },
+		"held":     func(p *provider.State) { p.Holds["lca-a-t0-1-1"] = provider.Hold{State: fleet.HoldReleased} },
 		"asked":    func(p *provider.State) { p.Commands.Add(fleet.Command{}) },
 		"cordoned": func(p *provider.State) { p.Cordoned = t0 },
 	} {
@@ -169,7 +169,7 @@ func TestPeeringIsMadeOverTheOffer(t *testing.T) {
 		Credentials: fleet.Credentials{KubeconfigFile: "milan"}, Network: &fleet.Network{Mode: fleet.NetworkNone}}
 	minutes := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 	for n, budgets := range [][2]int{{3, 1}, {2, 7}, {1, 2}} {
-		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: fmt.Sprintf("a-t0-%d-1", n),
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: fmt.Sprintf("lca-a-t0-%d-1", n),
 			Shape: shape("1"), Offer: offer, Budget: minutes(budgets[0]), NetworkBudget: minutes(budgets[1])}}}, t0)
 	}
 	in := p.PeeringInput()
@@ -246,7 +246,7 @@ func TestProviderAgainstModel(t *testing.T) {
 		was, held, in := p.Phase, p.Live(), provider.Input{}
 		switch rng.IntN(8) {
 		case 0, 1:
-			key, cpu := fmt.Sprintf("a-x-%d-1", n), int64(1+rng.IntN(3))
+			key, cpu := fmt.Sprintf("lca-a-x-%d-1", n), int64(1+rng.IntN(3))
 			if len(keys) > 0 && rng.IntN(4) == 0 {
 				key = keys[rng.IntN(len(keys))] // once more: the same answer
 				cpu = cpus[key]
@@ -326,13 +326,13 @@ func TestTraceGoesWithTheWait(t *testing.T) {
 	require.Empty(t, p.Trace())
 	for _, number := range []string{"1", "2"} {
 		p.Step(provider.Input{Requests: []fleet.HoldRequest{{
-			Kind: fleet.HoldAcquire, Key: "a-t0-" + number + "-1", Shape: shape("1"), Trace: "span-" + number,
+			Kind: fleet.HoldAcquire, Key: "lca-a-t0-" + number + "-1", Shape: shape("1"), Trace: "span-" + number,
 			Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)},
 		}}}, t0)
 	}
 	require.Equal(t, "span-1", p.Trace())
 	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
-	require.Equal(t, fleet.HoldGranted, p.Holds["a-t0-1-1"].State)
+	require.Equal(t, fleet.HoldGranted, p.Holds["lca-a-t0-1-1"].State)
 	require.Empty(t, p.Trace())
-	require.Empty(t, p.Holds["a-t0-1-1"].Trace)
+	require.Empty(t, p.Holds["lca-a-t0-1-1"].Trace)
 }

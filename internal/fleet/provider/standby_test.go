@@ -14,12 +14,12 @@ func TestAStandbyIsHeldWhenAllNodesOfAnOfferAreTaken(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
 	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(9), MaxNodes: 1}
-	node, standby := "a-t0-1-1", fleet.StandbyKey("a", "t0", 1)
-	for _, key := range []string{node, standby, "a-t0-2-1"} {
+	node, standby := "lca-a-t0-1-1", fleet.StandbyKey("a", "t0", 1)
+	for _, key := range []string{node, standby, "lca-a-t0-2-1"} {
 		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: key, Shape: shape("1"),
 			Offer: offer}}}, t0)
 	}
 	require.Equal(t, fleet.HoldWaiting, p.Holds[node].State)
 	require.Equal(t, fleet.HoldWaiting, p.Holds[standby].State)
-	require.Equal(t, fleet.HoldRefused, p.Holds["a-t0-2-1"].State)
+	require.Equal(t, fleet.HoldRefused, p.Holds["lca-a-t0-2-1"].State)
 }

@@ -69,7 +69,7 @@ func TestNodeDiffers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := Of(alikeSpec().InstanceSpec)
-			node.Name, node.Labels[corev1.LabelHostname] = "edge-e-1-1", "edge-e-1-1"
+			node.Name, node.Labels[corev1.LabelHostname] = "lca-edge-e-1-1", "lca-edge-e-1-1"
 			test.change(node)
 			require.Equal(t, test.want, Differs(alikeSpec().InstanceSpec, node))
 		})
