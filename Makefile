@@ -40,8 +40,8 @@ demo: build ## drive a scale-out and a scale-in against `make run`, and show eac
 	@$(BIN)/liqo-autoscaler demo --group $(GROUP) --world .run/world.json
 
 .PHONY: watch
-watch: build ## watch `make run` live: node groups, instances, offers, last changes
-	@exec $(BIN)/liqo-autoscaler status --watch --market-file .run/market.json
+watch: build ## node groups and instances of `make run`, and then a line for each change
+	@exec $(BIN)/liqo-autoscaler status --watch
 
 # What takes longest begins first: the worker's tests, which wait more than they compute, and the explorer. Without its
 # tables for debuggers a test is linked in half the time. SQLite is C translated to Go, nothing but unsafe pointers: to

@@ -19,7 +19,7 @@ play() {
   bin/liqo-autoscaler demo --keep >/dev/null &
   demo=$!
   say "make watch"
-  bin/liqo-autoscaler status --watch --market-file .run/market.json &
+  bin/liqo-autoscaler status --watch &
   watch=$!
   sleep 7
   until bin/temporal workflow cancel -w peering/milan >/dev/null 2>&1; do sleep 1; done # as from another terminal

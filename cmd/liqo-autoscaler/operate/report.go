@@ -26,12 +26,11 @@ func NewReport(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Show what the nodes have cost, by day, node group and provider",
-		Long: `Show what the nodes have cost: sums by node group and provider as text, each day's as CSV, or a picture of the days as
-SVG. A node costs what its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin
-at midnight UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
+		Long: `Show what the nodes have cost: sums by node group and provider as text, or each day's as CSV. A
+node costs what its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin at
+midnight UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
 worker and no cluster.`,
-		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv\n" +
-			"  liqo-autoscaler report --since 90d -o svg > cost.svg",
+		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
 		Args: cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			now := time.Now()
@@ -50,7 +49,6 @@ worker and no cluster.`,
 				write := map[string]func(r show.Report) error{
 					"text": func(r show.Report) error { return r.Text(cmd.OutOrStdout()) },
 					"csv":  func(r show.Report) error { return r.CSV(cmd.OutOrStdout()) },
-					"svg":  func(r show.Report) error { return r.SVG(cmd.OutOrStdout()) },
 				}[f.output]
 				return errors.Join(write(show.ReportOf(from, now, groups)), err)
 			})

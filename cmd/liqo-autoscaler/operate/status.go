@@ -30,8 +30,7 @@ the cluster it also knows what the next node would cost, for limits of spending,
 that differ from what Cluster Autoscaler was told, and objects that are left on providers. -o wide has more columns and
 does not shorten WHY.
 
-With --watch it shows the node groups, instances, offers and last changes on a terminal, and redraws them when something
-changes, until it is interrupted. Elsewhere it prints a line for each change; with -o json an object per line.`,
+With --watch it also prints a line for each change, until it is interrupted; with -o json an object per line.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,11 +40,7 @@ changes, until it is interrupted. Elsewhere it prints a line for each change; wi
 			return c.Run(cmd.Context(), func(t client.Client) error {
 				groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 				entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
-				size := terminal(cmd.OutOrStdout())
-				switch {
-				case f.watch && size != nil && f.output != "json":
-					return watchScreen(cmd.Context(), c, groups, entities, f, cmd.OutOrStdout(), size)
-				case f.watch:
+				if f.watch {
 					return streamStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
 				ctx, cancel := context.WithTimeout(cmd.Context(), cli.ReadTimeout)

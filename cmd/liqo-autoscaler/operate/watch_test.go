@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
@@ -45,58 +44,4 @@ func TestStreamSurvivesAnOutage(t *testing.T) {
 	require.Len(t, lines, 2, "%s", &out)
 	require.Contains(t, lines[0], "Peering")
 	require.Contains(t, lines[1], "Ready")
-}
-
-// On a terminal a watch draws in place; while nothing can be read it shows what it knows, and says since when.
-func TestScreenSurvivesAnOutage(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	answers := make(chan error)
-	var out testkit.Buffer
-	s := &screen{title: "hub default", out: &out, wake: make(chan struct{}, 1),
-		size: func() (int, int, error) { return 100, 30, nil },
-		read: func(ctx context.Context, _ int) (show.Status, show.Offers, error) {
-			select {
-			case err := <-answers:
-				if err != nil {
-					return show.Status{}, show.Offers{}, err
-				}
-				return show.StatusOf(publishedAs(1, fleet.Peering)), show.Offers{}, nil
-			case <-ctx.Done():
-				return show.Status{}, show.Offers{}, ctx.Err()
-			}
-		}}
-	done := make(chan error, 1)
-	go func() { done <- s.run(ctx) }()
-	frames := func(n int) string {
-		var last string
-		testkit.Until(t, time.Minute, "it is drawn", func() error {
-			all := strings.Split(out.String(), "\x1b[H")
-			if last = all[len(all)-1]; len(all)-1 < n || !strings.HasSuffix(last, "\x1b[J") {
-				return errors.New(out.String())
-			}
-			return nil
-		})
-		return last
-	}
-	answers <- nil
-	require.Contains(t, frames(1), "standard-toozs0-1   Peering   milan")
-	require.NotContains(t, frames(1), "not up to date")
-	answers <- errors.New("list workflows:\nunavailable")
-	require.Regexp(t, `not up to date since \d\d:\d\d:\d\d, trying again: list workflows: unavailable`, frames(2))
-	require.Contains(t, frames(2), "standard-toozs0-1   Peering   milan", "as it was")
-	require.NoError(t, s.changed(fleet.Snapshot{}, publishedAs(1, fleet.Peering)), "what is there at the start")
-	require.NoError(t, s.changed(publishedAs(1, fleet.Peering), publishedAs(2, fleet.Ready)))
-	answers <- nil
-	require.NotContains(t, frames(3), "not up to date")
-	require.Contains(t, frames(3), "12:00:02")
-	stop()
-	require.NoError(t, <-done)
-	require.True(t, strings.HasSuffix(out.String(), "\n"), "the shell's prompt begins a line")
-	require.Equal(t, 1, strings.Count(out.String(), "\x1b[2J"), "it is cleared once")
-}
-
-// Only a terminal is drawn on.
-func TestTerminal(t *testing.T) {
-	require.Nil(t, terminal(&testkit.Buffer{}))
 }

@@ -136,9 +136,6 @@ func (o Offers) Table(out io.Writer, look Style) error {
 		_, err := io.WriteString(out, "No provider is known.\n")
 		return err
 	}
-	if look.Narrow {
-		return o.narrowTable(out, look)
-	}
 	header := []string{"NAME", "PROVIDER", "LENDABLE", "NODES", "HELD", "PRICE", "PEERING", "AGE"}
 	asked := o.Offers[0].Current != nil
 	if asked {
@@ -157,14 +154,6 @@ func (o Offers) Table(out io.Writer, look Style) error {
 			row = append(row, p.expires(look), labels(p.Labels), p.why())
 		}
 		return row
-	}))
-}
-
-func (o Offers) narrowTable(out io.Writer, look Style) error {
-	header := []string{"OFFER", "PROVIDER", "PEERING", "NODES", "HELD", "LENDABLE", "PRICE"}
-	return table(out, header, rowsOf(o.Offers, func(p Offer) []string {
-		return []string{p.Name, p.Provider, p.peering(), p.nodes(), look.resources(p.Held), look.resources(p.Lendable),
-			p.price()}
 	}))
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // ReportFormats are the values of -o of the report.
-var ReportFormats = []string{"text", "csv", "svg"}
+var ReportFormats = []string{"text", "csv"}
 
 // others stands for the providers of a day that a group does not keep apart.
 const others = "(others)"

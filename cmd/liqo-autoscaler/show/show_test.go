@@ -238,40 +238,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The live view fits a terminal: each table has its share of the lines, and the last changes are there.
-func TestScreen(t *testing.T) {
-	providers, offered := offers()
-	fleets := snapshots()
-	screen := show.Screen{Title: "12:00:00  hub default (Ctrl-C ends)", Offers: show.OffersOf(providers, offered, nil),
-		Status: show.StatusOf(fleets...).With([]fleet.ProviderSnapshot{unreachable()})}
-	for n := range 30 {
-		after := fleets[0]
-		after.At, after.Target = ago(time.Duration(30-n)*time.Second), n%10
-		after.Instances = []fleet.InstanceView{fleets[0].Instances[n%8]}
-		screen.Changes = append(screen.Changes, show.Changes(fleet.Snapshot{}, after)...)
-	}
-	screen.Status.BusyFirst()
-	draw := func(s show.Screen, width, height int) string {
-		var out bytes.Buffer
-		require.NoError(t, s.Draw(&out, show.Style{Now: now}, width, height))
-		return out.String()
-	}
-	golden.Check(t, "testdata/screen.30", draw(screen, 100, 30))
-	problem := screen
-	problem.Problem = "not up to date since 11:59:40, trying again: list workflows of type NodeGroup: unavailable: " +
-		"context deadline exceeded"
-	golden.Check(t, "testdata/screen.problem", draw(problem, 100, 30))
-	golden.Check(t, "testdata/screen.nothing", draw(show.Screen{Title: "12:00:00", Status: show.StatusOf()}, 100, 30))
-	for height := 1; height < 80; height++ {
-		lines := strings.Split(draw(problem, 60, height), "\n")
-		require.LessOrEqual(t, len(lines), height)
-		for _, line := range lines {
-			require.LessOrEqual(t, len([]rune(line)), 60)
-		}
-	}
-	require.Contains(t, draw(screen, 200, 80), "\n11:59:30     standard-toozs0-1 ", "with room enough, all changes")
-}
-
 // What programs read is what was written.
 func TestJSONRoundTrip(t *testing.T) {
 	status := show.StatusOf(snapshots()...)
@@ -335,12 +301,6 @@ func TestChangedConditions(t *testing.T) {
 	over := show.Changes(full, before)
 	require.Len(t, over, 1)
 	require.Regexp(t, `  group standard +- +6  - +-  no condition any more\n$`, line(over[0]))
-
-	var out bytes.Buffer
-	screen := show.Screen{Status: show.StatusOf(full), Changes: changes}
-	require.NoError(t, screen.Draw(&out, show.Style{Now: now}, 200, 80))
-	require.Regexp(t, `(?m)^standard +AtMax +its target size 10 is its max$`, out.String())
-	require.Regexp(t, `(?m)^12:00:00 +group standard +- +- +- +AtMax: its target size 10 is its max$`, out.String())
 }
 
 func TestFormats(t *testing.T) {

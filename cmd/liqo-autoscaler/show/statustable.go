@@ -101,8 +101,6 @@ func andMore(more int, rows [][]string) [][]string {
 func (s Status) instances(look Style) section {
 	header := []string{"INSTANCE", "GROUP", "PHASE", "PROVIDER", "ATTEMPT", "SINCE", "WHY"}
 	switch {
-	case look.Narrow:
-		header = slices.Delete(header, 1, 2) // the name tells
 	case look.Wide:
 		header = []string{"INSTANCE", "GROUP", "PHASE", "STATE", "PROVIDER", "ATTEMPT", "NODE", "SINCE", "WHY"}
 	}
@@ -112,8 +110,6 @@ func (s Status) instances(look Style) section {
 			look.cut(i.Why()),
 		}
 		switch {
-		case look.Narrow:
-			row = slices.Delete(row, 1, 2)
 		case look.Wide:
 			row = slices.Insert(row, 5, i.Node)
 			row = slices.Insert(row, 3, string(i.State))

@@ -20,8 +20,6 @@ import (
 type Style struct {
 	// Wide adds columns and does not cut texts.
 	Wide bool
-	// Narrow leaves out columns, for a screen.
-	Narrow bool
 	// Now is what ages are counted to.
 	Now time.Time
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,5 +25,48 @@ func TestArrows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, arrows{"alone.go": {}, "field.go": {}, "method.go": {"many.go": true, "alone.go": true},
 		"many.go": {"alone.go": true, "method.go": true}}, a)
-	require.Equal(t, "files=4 arrows=4 a_file=1.00 in_circles=50%", a.String())
+	require.Equal(t, "files=4 arrows=4 a_file=1.00 backwards=1", a.String())
+}
+
+// The fewest arrows run backwards in the best order: one of two circles that share an arrow, one of each that share none.
+func TestBackwards(t *testing.T) {
+	to := func(names ...string) map[string]bool {
+		all := map[string]bool{}
+		for _, name := range names {
+			all[name] = true
+		}
+		return all
+	}
+	for want, a := range []arrows{
+		{"a": to("b", "c"), "b": to("c"), "c": to()},
+		{"a": to("b"), "b": to("c", "d"), "c": to("a"), "d": to("a")},
+		{"a": to("b"), "b": to("a"), "c": to("d", "a"), "d": to("c")},
+		{"a": to("b", "c"), "b": to("a", "c"), "c": to("a", "b")},
+	} {
+		_, backwards := a.count()
+		require.Equal(t, want, backwards)
+	}
+}
+
+// Of the arrows between the files of a package in cmd and workflows at most a tenth run backwards: each package can be
+// read from top to bottom.
+func TestFilesOfCommandsAndWorkflowsAreReadOneWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the packages")
+	}
+	root := filepath.Join("..", "..", "..")
+	packages, err := countAll(root)
+	require.NoError(t, err)
+	measured := 0
+	for p := range packages {
+		if top, _, _ := strings.Cut(p, "/"); top != "cmd" && top != "workflows" {
+			continue
+		}
+		a, err := arrowsIn(filepath.Join(root, p))
+		require.NoError(t, err)
+		all, backwards := a.count()
+		require.LessOrEqual(t, 10*backwards, all, "%s: %s", p, a)
+		measured += all
+	}
+	require.NotZero(t, measured)
 }

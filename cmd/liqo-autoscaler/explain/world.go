@@ -1,0 +1,53 @@
+package explain
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// World is what is known of a pod's chances. Groups alone are required besides the pod.
+type World struct {
+	Pod       *corev1.Pod
+	Namespace *corev1.Namespace
+	Groups    []fleet.Snapshot
+	// Market is what the providers offer now; nil when that could not be read.
+	Market *market.Market
+	// Status is the text of Cluster Autoscaler's status ConfigMap, Events are those of the pod.
+	Status string
+	Events []corev1.Event
+	// Waits says what an instance waits for.
+	Waits func(group string, i fleet.InstanceView) string
+	// Notes are what could not be read.
+	Notes []string
+	Now   time.Time
+}
+
+// Reason is why a pod has no node, or what a group does about it, in one word.
+type Reason string
+
+// The reasons of a pod; those from OnItsWay on are of node groups, too, best first.
+const (
+	Scheduled       Reason = "Scheduled"              // it has a node
+	Finished        Reason = "Finished"               // it has ended
+	Gated           Reason = "Gated"                  // a scheduling gate holds it
+	NotSeen         Reason = "NotSeen"                // the scheduler has not found it unschedulable yet
+	NotOffloaded    Reason = "NotOffloaded"           // Liqo offloads nothing of its namespace
+	NoGroups        Reason = "NoGroups"               // no node group runs
+	OnItsWay        Reason = "OnItsWay"               // a node that fits is being made
+	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, and Cluster Autoscaler has not asked for that
+	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler leaves the group alone after a failure
+	NoOffer         Reason = "NoOffer"                // no provider has room for a node of the group now
+	AtMax           Reason = fleet.BlockAtMax         // max or the limits of all groups
+	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
+	Paused          Reason = fleet.BlockPaused        // an operator paused the group
+	NoGroupFits     Reason = "NoGroupFits"            // the pod does not fit on a node of the group
+	NotConfigured   Reason = "NotConfigured"          // the group has no spec yet
+)
+
+// order are the reasons of groups, best first.
+var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, SpendingLimit, AtMax, Paused, NoGroupFits,
+	NotConfigured}
