@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/serve/parts": {"internal/fleet", "discovery", "discovery/market", "activities/backend", "activities",
 		"workflows", "workflows/client", "grpcserver", "worker", "internal/cli", "internal/connect", "internal/serve"},
 	"cmd/liqo-autoscaler-agent":    {"discovery", "internal/cli", "internal/serve"},
-	"cmd/externalgrpc-conformance": {"grpcserver", "internal/cli", "cmd/liqo-autoscaler"},
+	"cmd/externalgrpc-conformance": {"grpcserver", "internal/cli"},
 	"cmd/liqo-autoscaler": {"internal/fleet", "internal/fleet/money", "internal/fleet/choice", "internal/fleet/template",
 		"discovery", "discovery/market", "activities/backend", "activities", "workflows", "workflows/client", "grpcserver",
 		"worker", "deploy", "internal/cli", "internal/connect", "internal/serve", "internal/serve/parts"},

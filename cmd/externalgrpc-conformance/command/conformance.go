@@ -22,9 +22,9 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
 type conformanceFlags struct {
@@ -78,7 +78,7 @@ It exits with 0 when no rule fails, and with 1 when one does or the provider can
 		"file with the client certificate's chain, PEM; with --tls-key and --tls-ca it turns on mutual TLS")
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "file with the certificate's key, PEM")
 	cmd.Flags().StringVar(&f.ca, "tls-ca", "", "file with the authorities, PEM, of the server's certificate")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	return cmd
 }
 
@@ -91,7 +91,7 @@ func (f conformanceFlags) check() error {
 	case f.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: give more than 0", f.Timeout)
 	}
-	return show.CheckFormat(f.output)
+	return output.CheckFormat(f.output)
 }
 
 // credentials are CA's: mutual TLS or plaintext, nothing in between.
@@ -138,11 +138,11 @@ func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer
 	if len(results) == 0 {
 		return err
 	}
-	seen := show.Conformance{Address: address, Group: f.Group, Rules: results}
+	seen := judged{Address: address, Group: f.Group, Rules: results}
 	if n := seen.Count(conformance.Failed); n > 0 {
 		err = errors.Join(fmt.Errorf("%d of %d rules fail", n, len(results)), err)
 	}
-	return errors.Join(show.Print(out, f.output, show.Style{}, seen), err)
+	return errors.Join(output.Print(out, f.output, output.Style{}, seen), err)
 }
 
 // reach makes sure that there is a server; what it answers is for the rules.

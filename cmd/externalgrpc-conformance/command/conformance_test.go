@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
@@ -94,7 +93,7 @@ func patient() conformanceFlags {
 func TestConformanceOfAnAddress(t *testing.T) {
 	var out testkit.Buffer
 	require.NoError(t, patient().run(t.Context(), serveProvider(t, emptyProvider{}), &out))
-	var seen show.Conformance
+	var seen judged
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &seen))
 	require.Zero(t, seen.Count(conformance.Failed), out.String())
 	require.Positive(t, seen.Count(conformance.Passed))

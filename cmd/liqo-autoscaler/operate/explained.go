@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
 // explained is what the commands print.
@@ -14,7 +14,7 @@ type explained interface{ Text(out io.Writer) error }
 
 func printExplained(out io.Writer, format string, e explained) error {
 	if format == "json" {
-		return show.JSON(out, e)
+		return output.JSON(out, e)
 	}
 	return e.Text(out)
 }

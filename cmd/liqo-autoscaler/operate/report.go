@@ -31,7 +31,7 @@ node costs what its provider's offer said when it was chosen, from Ready until i
 midnight UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
 worker and no cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			now := time.Now()
 			from, err := sinceDay(since, now)

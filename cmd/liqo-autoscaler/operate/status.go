@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -52,7 +52,7 @@ With --watch it also prints a line for each change, until it is interrupted; wit
 	}
 	c.RegisterHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
 	f.market.Register(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on showing what changes")
@@ -67,5 +67,5 @@ func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entiti
 		return err
 	}
 	waits(ctx, groups, status.Instances)
-	return errors.Join(show.Print(out, f.output, show.Style{Now: time.Now()}, status), err)
+	return errors.Join(output.Print(out, f.output, output.Style{Now: time.Now()}, status), err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
@@ -26,7 +27,7 @@ func (f statusFlags) check() error {
 	if f.watch && f.output == "yaml" {
 		return errors.New("--watch prints tables or JSON lines: use another --output")
 	}
-	return show.CheckFormat(f.output)
+	return output.CheckFormat(f.output)
 }
 
 // read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.

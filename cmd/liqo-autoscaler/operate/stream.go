@@ -10,13 +10,14 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 // stream is a view that prints a line for each change.
 type stream struct {
-	output      string // one of show.Formats
+	output      string // one of output.Formats
 	out, errOut io.Writer
 }
 
@@ -35,7 +36,7 @@ func streamStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, 
 	if err != nil && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
 		return err
 	}
-	if err := show.Print(out, f.output, show.Style{Now: time.Now()}, show.StatusOf(known...)); err != nil {
+	if err := output.Print(out, f.output, output.Style{Now: time.Now()}, show.StatusOf(known...)); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -54,7 +55,7 @@ func (v stream) changed(before, after fleet.Snapshot) error {
 		if v.output == "json" {
 			errs = append(errs, json.NewEncoder(v.out).Encode(change))
 		} else {
-			errs = append(errs, change.Row(v.out, show.Style{Wide: v.output == "wide", Now: time.Now()}))
+			errs = append(errs, change.Row(v.out, output.Style{Wide: v.output == "wide", Now: time.Now()}))
 		}
 	}
 	return errors.Join(errs...)

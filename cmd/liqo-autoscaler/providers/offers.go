@@ -13,6 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
@@ -28,7 +29,7 @@ type offersFlags struct{ parts.BackendFlags }
 func NewOffers(c *connect.Common) *cobra.Command {
 	var f offersFlags
 	var from serve.Published
-	var output string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "offers",
 		Short: "Show the offers, what is held of them, and the peerings",
@@ -40,32 +41,32 @@ instead, as the worker does.`,
 			"-o wide",
 		Args: cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(show.CheckFormat(output), f.CheckKind()); err != nil {
+			if err := errors.Join(output.CheckFormat(format), f.CheckKind()); err != nil {
 				return err
 			}
 			document, err := f.lent(ctx, c, from, cmd.ErrOrStderr())
 			if err != nil && len(document.Offers) == 0 {
 				return err
 			}
-			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), output, document), err)
+			return errors.Join(printOffers(cmd.OutOrStdout(), cmd.ErrOrStderr(), format, document), err)
 		}),
 	}
 	cmd.AddCommand(newOffersAdd(), newOffersPut(), newOffersDelete(), newOffersValidate(), newOffersRepin(c))
 	f.Register(cmd)
 	from.Register(cmd)
 	c.RegisterHub(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "what to print: "+strings.Join(show.Formats, ", "))
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	return cmd
 }
 
 // printOffers prints problems beside tables too, but not among them.
-func printOffers(out, errOut io.Writer, output string, document show.Offers) error {
-	if output == "table" || output == "wide" {
+func printOffers(out, errOut io.Writer, format string, document show.Offers) error {
+	if format == "table" || format == "wide" {
 		for _, p := range document.Problems {
 			fmt.Fprintln(errOut, "left out:", p)
 		}
 	}
-	return show.Print(out, output, show.Style{Now: time.Now()}, document)
+	return output.Print(out, format, output.Style{Now: time.Now()}, document)
 }
 
 // lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.

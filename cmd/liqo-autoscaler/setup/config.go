@@ -10,6 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
 // NewConfig makes the command config.
@@ -85,26 +86,26 @@ func limitsText(cfg config.Config) string {
 }
 
 func newConfigView() *cobra.Command {
-	var output string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "view FILE",
 		Short: "Print a node-group config with all defaults applied",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "yaml" && output != "json" {
-				return fmt.Errorf("--output %q: use yaml or json", output)
+			if format != "yaml" && format != "json" {
+				return fmt.Errorf("--output %q: use yaml or json", format)
 			}
 			cfg, err := config.Load(args[0])
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return show.JSON(cmd.OutOrStdout(), cfg)
+			if format == "json" {
+				return output.JSON(cmd.OutOrStdout(), cfg)
 			}
-			return show.YAML(cmd.OutOrStdout(), cfg)
+			return output.YAML(cmd.OutOrStdout(), cfg)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "what to print: yaml or json")
+	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "what to print: yaml or json")
 	return cmd
 }
 
@@ -117,6 +118,6 @@ begins with:
 
   # yaml-language-server: $schema=nodegroups.schema.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return show.JSON(cmd.OutOrStdout(), config.Schema()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return output.JSON(cmd.OutOrStdout(), config.Schema()) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
@@ -89,9 +90,9 @@ func inCurrency(amount float64, currency string) string {
 }
 
 // costs are what each group's nodes cost on each provider, for a wide table.
-func (s Status) costs(look Style) (rows [][]string) {
+func (s Status) costs(style output.Style) (rows [][]string) {
 	for _, g := range s.Groups {
-		if g.Cost == nil || !look.Wide {
+		if g.Cost == nil || !style.Wide {
 			continue
 		}
 		for _, p := range g.Cost.Providers {

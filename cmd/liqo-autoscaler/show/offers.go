@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
@@ -131,7 +132,7 @@ func providerOf(p fleet.ProviderSnapshot) Offer {
 }
 
 // Table prints one row per provider.
-func (o Offers) Table(out io.Writer, look Style) error {
+func (o Offers) Table(out io.Writer, style output.Style) error {
 	if len(o.Offers) == 0 {
 		_, err := io.WriteString(out, "No provider is known.\n")
 		return err
@@ -141,17 +142,17 @@ func (o Offers) Table(out io.Writer, look Style) error {
 	if asked {
 		header = append(header, "CURRENT")
 	}
-	if look.Wide {
+	if style.Wide {
 		header = append(header, "EXPIRES", "LABELS", "WHY")
 	}
-	return table(out, header, rowsOf(o.Offers, func(p Offer) []string {
-		row := []string{p.Name, p.Provider, look.resources(p.Lendable), p.nodes(), look.resources(p.Held),
-			p.price(), p.peering(), look.age(p.Since)}
+	return output.Table(out, header, output.Rows(o.Offers, func(p Offer) []string {
+		row := []string{p.Name, p.Provider, resources(style, p.Lendable), p.nodes(), resources(style, p.Held),
+			p.price(), p.peering(), style.Age(p.Since)}
 		if asked {
 			row = append(row, strconv.FormatBool(*p.Current))
 		}
-		if look.Wide {
-			row = append(row, p.expires(look), labels(p.Labels), p.why())
+		if style.Wide {
+			row = append(row, p.expires(style), labels(p.Labels), p.why())
 		}
 		return row
 	}))
@@ -186,14 +187,14 @@ func (o Offer) peering() string {
 	return string(o.Peering)
 }
 
-func (o Offer) expires(look Style) string {
+func (o Offer) expires(style output.Style) string {
 	switch {
 	case o.Expires == nil:
 		return "never"
-	case o.Expires.Before(look.Now):
+	case o.Expires.Before(style.Now):
 		return "expired"
 	default:
-		return "in " + Style{Now: *o.Expires}.age(look.Now)
+		return "in " + output.Style{Now: *o.Expires}.Age(style.Now)
 	}
 }
 

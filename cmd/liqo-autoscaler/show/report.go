@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
@@ -98,7 +99,7 @@ func (r Report) Text(out io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Cost from %s to %s, UTC\n\n", r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
-	if err := table(&b, []string{"GROUP", "PROVIDER", "COST", "PER HOUR NOW"}, r.sums()); err != nil {
+	if err := output.Table(&b, []string{"GROUP", "PROVIDER", "COST", "PER HOUR NOW"}, r.sums()); err != nil {
 		return err
 	}
 	b.WriteByte('\n')

@@ -14,7 +14,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
-	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
@@ -131,17 +131,6 @@ func differing() show.Status {
 	return s
 }
 
-// checked is a provider of which a rule has each of the verdicts.
-func checked(group string, verdicts ...conformance.Outcome) show.Conformance {
-	c := show.Conformance{Address: "127.0.0.1:8086", Group: group}
-	for i, v := range verdicts {
-		c.Rules = append(c.Rules, conformance.Result{Outcome: v, Seen: "DeleteNodes answers OK:\n2 before, 2 after it",
-			Rule: conformance.Rule{ID: "rule-" + string(rune('a'+i)), Demands: "It works.", Source: "core/x.go: CA relies on it",
-				Fix: "make it work", Changes: group != ""}})
-	}
-	return c
-}
-
 // costly are groups with nodes whose price is known, is not, or reaches limits.
 func costly() show.Status {
 	groups := snapshots()
@@ -210,7 +199,7 @@ func TestSpendingOfTheNextNode(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
-	documents := map[string]show.Document{
+	documents := map[string]output.Document{
 		"status":            show.StatusOf(snapshots()...),
 		"status-conditions": show.StatusOf(snapshots()...).With([]fleet.ProviderSnapshot{{ID: "well"}, unreachable()}),
 		"status-refused":    show.Status{Groups: show.StatusOf(snapshots()[1]).Groups, Refusing: show.RefusingOf(providers)},
@@ -224,14 +213,12 @@ func TestGolden(t *testing.T) {
 		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil, nil),
 		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
 		"status-findings":   differing(),
-		"conformance":       checked("standard", conformance.Passed, conformance.Failed, conformance.Skipped),
-		"conformance-read":  checked("", conformance.Passed),
 	}
 	for name, d := range documents {
-		for _, format := range show.Formats {
+		for _, format := range output.Formats {
 			t.Run(name+"."+format, func(t *testing.T) {
 				var out bytes.Buffer
-				require.NoError(t, show.Print(&out, format, show.Style{Now: now}, d))
+				require.NoError(t, output.Print(&out, format, output.Style{Now: now}, d))
 				golden.Check(t, filepath.Join("testdata", name+"."+format), out.String())
 			})
 		}
@@ -242,7 +229,7 @@ func TestGolden(t *testing.T) {
 func TestJSONRoundTrip(t *testing.T) {
 	status := show.StatusOf(snapshots()...)
 	var out bytes.Buffer
-	require.NoError(t, show.JSON(&out, status))
+	require.NoError(t, output.JSON(&out, status))
 	var again show.Status
 	d := json.NewDecoder(&out)
 	d.DisallowUnknownFields()
@@ -268,7 +255,7 @@ func TestChanges(t *testing.T) {
 	require.NoError(t, show.ChangeHeader(&out))
 	for _, c := range changes {
 		c.At = c.At.In(time.Local)
-		require.NoError(t, c.Row(&out, show.Style{Now: now}))
+		require.NoError(t, c.Row(&out, output.Style{Now: now}))
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 4)
@@ -291,7 +278,7 @@ func TestChangedConditions(t *testing.T) {
 	line := func(c show.Change) string {
 		c.At = c.At.In(time.Local)
 		var out bytes.Buffer
-		require.NoError(t, c.Row(&out, show.Style{Now: now}))
+		require.NoError(t, c.Row(&out, output.Style{Now: now}))
 		return out.String()
 	}
 	require.Regexp(t, `  group standard +- +10  - +-  AtMax: its target size 10 is its max\n$`, line(changes[0]))
@@ -304,6 +291,6 @@ func TestChangedConditions(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	require.NoError(t, show.CheckFormat("wide"))
-	require.EqualError(t, show.CheckFormat("xml"), `--output "xml": use table, wide, json, yaml`)
+	require.NoError(t, output.CheckFormat("wide"))
+	require.EqualError(t, output.CheckFormat("xml"), `--output "xml": use table, wide, json, yaml`)
 }

@@ -10,43 +10,44 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Table prints the groups, then what is wrong with them and with providers, then the instances.
-func (s Status) Table(out io.Writer, look Style) error {
+func (s Status) Table(out io.Writer, style output.Style) error {
 	if len(s.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run.")
 		return err
 	}
 	header := []string{"NAME", "MIN", "MAX", "TARGET", "READY", "CREATING", "DELETING", "FAILED", "SPEC", "AGE"}
-	if look.Wide {
+	if style.Wide {
 		header = append(header, "NOTREADY", "SHAPE", "PAUSED", "EPOCH", "COST/H", "THIS MONTH", "REACHED")
 	}
-	rows := rowsOf(s.Groups, func(g Group) []string {
+	rows := output.Rows(s.Groups, func(g Group) []string {
 		row := []string{g.Name}
 		for _, n := range []int{g.Min, g.Max, g.Target, g.Ready, g.Creating, g.Deleting, g.Failed} {
 			row = append(row, strconv.Itoa(n))
 		}
-		row = append(row, g.Spec, look.age(g.Started))
-		if look.Wide {
-			row = append(row, strconv.Itoa(g.NotReady), look.resources(g.Shape), strconv.FormatBool(g.Paused), g.Epoch)
+		row = append(row, g.Spec, style.Age(g.Started))
+		if style.Wide {
+			row = append(row, strconv.Itoa(g.NotReady), resources(style, g.Shape), strconv.FormatBool(g.Paused), g.Epoch)
 			row = append(row, g.Cost.cells()...)
 		}
 		return row
 	})
-	if err := table(out, header, rows); err != nil {
+	if err := output.Table(out, header, rows); err != nil {
 		return err
 	}
-	for _, t := range s.sections(look) {
+	for _, t := range s.sections(style) {
 		if len(t.rows) == 0 {
 			continue
 		}
 		if _, err := fmt.Fprintln(out); err != nil {
 			return err
 		}
-		if err := table(out, t.header, t.rows); err != nil {
+		if err := output.Table(out, t.header, t.rows); err != nil {
 			return err
 		}
 	}
@@ -61,31 +62,31 @@ type section struct {
 
 // sections are the tables below that of the groups. The text of a group's condition is not cut: its end says what to
 // do.
-func (s Status) sections(look Style) []section {
+func (s Status) sections(style output.Style) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
-		{[]string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, s.costs(look)},
-		{[]string{"STANDBY", "GROUP", "STATE", "SINCE"}, rowsOf(s.Standby, func(h Standby) []string {
-			return []string{h.Provider, h.Group, string(h.State), look.age(h.Since)}
+		{[]string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, s.costs(style)},
+		{[]string{"STANDBY", "GROUP", "STATE", "SINCE"}, output.Rows(s.Standby, func(h Standby) []string {
+			return []string{h.Provider, h.Group, string(h.State), style.Age(h.Since)}
 		})},
-		{[]string{"PROVIDER", "CONDITION", "SINCE", "WHY"}, rowsOf(s.Conditions, func(c Condition) []string {
-			return []string{c.Provider, c.Name, look.age(c.Since), look.cut(c.Message)}
+		{[]string{"PROVIDER", "CONDITION", "SINCE", "WHY"}, output.Rows(s.Conditions, func(c Condition) []string {
+			return []string{c.Provider, c.Name, style.Age(c.Since), style.Cut(c.Message)}
 		})},
-		s.instances(look),
-		{[]string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, rowsOf(s.Refusing, func(r Refusing) []string {
+		s.instances(style),
+		{[]string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, output.Rows(s.Refusing, func(r Refusing) []string {
 			until := "it lifts that"
 			if !r.Until.IsZero() {
 				until = r.Until.UTC().Format(time.RFC3339)
 			}
-			return []string{r.Provider, string(r.Kind), look.age(r.Since), until, look.cut(r.Reason)}
+			return []string{r.Provider, string(r.Kind), style.Age(r.Since), until, style.Cut(r.Reason)}
 		})},
 		{[]string{"DIFFERENT NODE", "GROUP", "HOW"}, andMore(s.Findings.MoreNodes,
-			rowsOf(s.Findings.Nodes, func(n market.DifferentNode) []string {
-				return []string{n.Node, n.Group, look.cut(n.Differs)}
+			output.Rows(s.Findings.Nodes, func(n market.DifferentNode) []string {
+				return []string{n.Node, n.Group, style.Cut(n.Differs)}
 			}))},
 		{[]string{"LEFT ON", "SINCE", "WHAT", "STAYS BECAUSE"}, andMore(s.Findings.MoreLeft,
-			rowsOf(s.Findings.Left, func(l market.Left) []string {
-				return []string{l.Provider, look.age(l.Since), look.cut(l.Object), look.cut(l.KeptBecause)}
+			output.Rows(s.Findings.Left, func(l market.Left) []string {
+				return []string{l.Provider, style.Age(l.Since), style.Cut(l.Object), style.Cut(l.KeptBecause)}
 			}))},
 	}
 }
@@ -98,19 +99,19 @@ func andMore(more int, rows [][]string) [][]string {
 	return append(rows, append([]string{fmt.Sprintf("and %d more", more)}, make([]string, len(rows[0])-1)...))
 }
 
-func (s Status) instances(look Style) section {
+func (s Status) instances(style output.Style) section {
 	header := []string{"INSTANCE", "GROUP", "PHASE", "PROVIDER", "ATTEMPT", "SINCE", "WHY"}
 	switch {
-	case look.Wide:
+	case style.Wide:
 		header = []string{"INSTANCE", "GROUP", "PHASE", "STATE", "PROVIDER", "ATTEMPT", "NODE", "SINCE", "WHY"}
 	}
-	return section{header, rowsOf(s.Instances, func(i Instance) []string {
+	return section{header, output.Rows(s.Instances, func(i Instance) []string {
 		row := []string{
-			i.Name, i.Group, string(i.Phase), i.Provider, strconv.Itoa(i.Attempt), look.age(i.Since),
-			look.cut(i.Why()),
+			i.Name, i.Group, string(i.Phase), i.Provider, strconv.Itoa(i.Attempt), style.Age(i.Since),
+			style.Cut(i.Why()),
 		}
 		switch {
-		case look.Wide:
+		case style.Wide:
 			row = slices.Insert(row, 5, i.Node)
 			row = slices.Insert(row, 3, string(i.State))
 		}
@@ -151,7 +152,7 @@ func (c Change) why() string {
 
 func (c Change) attempt() string {
 	if c.Name == "" {
-		return none
+		return output.None
 	}
 	return strconv.Itoa(c.Attempt)
 }
@@ -166,9 +167,9 @@ func ChangeHeader(out io.Writer) error {
 }
 
 // Row prints one change.
-func (c Change) Row(out io.Writer, look Style) error {
+func (c Change) Row(out io.Writer, style output.Style) error {
 	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(),
-		cmp.Or(string(c.Phase), none), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), none), c.attempt(),
-		shorten.OneLine(cmp.Or(look.cut(c.why()), none)))
+		cmp.Or(string(c.Phase), output.None), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), output.None), c.attempt(),
+		shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None)))
 	return err
 }

@@ -1,4 +1,5 @@
-package show
+// Package output prints what commands read: as a table, a wide table, JSON or YAML.
+package output
 
 import (
 	"encoding/json"
@@ -23,19 +24,19 @@ func CheckFormat(format string) error {
 
 // Document is something that has a table.
 type Document interface {
-	Table(out io.Writer, look Style) error
+	Table(out io.Writer, style Style) error
 }
 
 // Print prints the document in one of Formats.
-func Print(out io.Writer, format string, look Style, d Document) error {
+func Print(out io.Writer, format string, style Style, d Document) error {
 	switch format {
 	case "json":
 		return JSON(out, d)
 	case "yaml":
 		return YAML(out, d)
 	default:
-		look.Wide = format == "wide"
-		return d.Table(out, look)
+		style.Wide = format == "wide"
+		return d.Table(out, style)
 	}
 }
 

@@ -1,22 +1,23 @@
-package show
+package command
 
 import (
 	"fmt"
 	"io"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/conformance"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Conformance is how a provider keeps to what Cluster Autoscaler takes for granted.
-type Conformance struct {
+// judged is how a provider keeps to what Cluster Autoscaler takes for granted.
+type judged struct {
 	Address string               `json:"address"`
 	Group   string               `json:"group,omitempty"`
 	Rules   []conformance.Result `json:"rules"`
 }
 
 // Count is how many rules have a verdict.
-func (c Conformance) Count(verdict conformance.Outcome) (n int) {
+func (c judged) Count(verdict conformance.Outcome) (n int) {
 	for _, r := range c.Rules {
 		if r.Outcome == verdict {
 			n++
@@ -26,18 +27,18 @@ func (c Conformance) Count(verdict conformance.Outcome) (n int) {
 }
 
 // Table prints a line for each rule, and below them what to do about those that fail.
-func (c Conformance) Table(out io.Writer, look Style) error {
+func (c judged) Table(out io.Writer, style output.Style) error {
 	header := []string{"RULE", "VERDICT", "SEEN"}
-	rows := rowsOf(c.Rules, func(r conformance.Result) []string {
-		return []string{r.ID, string(r.Outcome), look.cut(r.Seen)}
+	rows := output.Rows(c.Rules, func(r conformance.Result) []string {
+		return []string{r.ID, string(r.Outcome), style.Cut(r.Seen)}
 	})
-	if look.Wide {
+	if style.Wide {
 		header = []string{"RULE", "VERDICT", "DEMANDS", "SEEN"}
-		rows = rowsOf(c.Rules, func(r conformance.Result) []string {
+		rows = output.Rows(c.Rules, func(r conformance.Result) []string {
 			return []string{r.ID, string(r.Outcome), r.Demands, r.Seen}
 		})
 	}
-	if err := table(out, header, rows); err != nil {
+	if err := output.Table(out, header, rows); err != nil {
 		return err
 	}
 	for _, r := range c.Rules {
