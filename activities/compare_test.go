@@ -111,7 +111,8 @@ func TestCompareRowsOfAProvider(t *testing.T) {
 		"not held, on its way": {rows: []fleet.InstanceView{ready}, found: []fleet.Found{leaving}},
 		"not used":             {holds: []string{"lca-a-t0-1-1"}, unused: []string{"lca-a-t0-1-1"}},
 		"held by a failed one": {
-			rows: []fleet.InstanceView{row("a-t0-1", fleet.Failed)}, holds: []string{"lca-a-t0-1-1"}, unused: []string{"lca-a-t0-1-1"},
+			rows: []fleet.InstanceView{row("a-t0-1", fleet.Failed)}, holds: []string{"lca-a-t0-1-1"},
+			unused: []string{"lca-a-t0-1-1"},
 		},
 		"held, objects not gone": {holds: []string{"lca-a-t0-1-1"}, found: []fleet.Found{made}},
 	} {

@@ -26,7 +26,8 @@ type DiscoverInput struct {
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
-// DiscoverOutput is the shortlist, the chosen candidate first. It enters the history: at most choice.MaxCandidates candidates.
+// DiscoverOutput is the shortlist, the chosen candidate first. It enters the history: at most choice.MaxCandidates
+// candidates.
 type DiscoverOutput struct {
 	Candidates []choice.Candidate `json:"candidates,omitempty"`
 	// Counts says how many offers each filter took out, candidates beyond the shortlist included.

@@ -142,7 +142,8 @@ func TestACancelledJoinIsShown(t *testing.T) {
 	a := &activities.Activities{Entities: running(), Events: shown,
 		Backend: &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}}
 	_ = ended(t, a.Join, joining(), under(ctx))
-	require.Contains(t, shown.all(), "AttemptCancelled lca-a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
+	require.Contains(t, shown.all(),
+		"AttemptCancelled lca-a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
 }
 
 // The choice is shown under the name of the node to come, and why the attempt before it failed under that one's.

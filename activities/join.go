@@ -103,7 +103,8 @@ func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duratio
 
 // readyAfterAll lists the attempt's objects once more and reports whether the attempt is done: its Node stands on the
 // provider that was asked, is stamped and takes pods. A Node of the same name on another provider is of an earlier run
-// of this attempt, which a restored backup has forgotten; the group books it when it compares its books with the objects.
+// of this attempt, which a restored backup has forgotten; the group books it when it compares its books with the
+// objects.
 func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

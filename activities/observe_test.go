@@ -25,8 +25,8 @@ func TestObserve(t *testing.T) {
 		"well": {want: comparison.Evidence{Access: fleet.AccessGranted}},
 		"closed": {
 			seen: backend.Observation{Tenant: fleet.RefusingDrained, Absent: []string{"lca-a-t0-1-1"}, Message: "words"},
-			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained, Absent: []string{"lca-a-t0-1-1"},
-				Message: "words"},
+			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained,
+				Absent: []string{"lca-a-t0-1-1"}, Message: "words"},
 		},
 		"long words": {seen: backend.Observation{Tenant: fleet.RefusingDrained, Message: strings.Repeat("x", 1<<20)},
 			want: comparison.Evidence{Access: fleet.AccessGranted, Tenant: fleet.RefusingDrained,

@@ -26,7 +26,8 @@ func showsEvents(t *testing.T, c *cluster, account string) {
 	require.NoError(t, err)
 	shown := events.New(t.Context(), client, types.NamespacedName{Namespace: namespace, Name: marketName})
 	failed := activities.Event{Reason: activities.ReasonPeeringFailed, Message: "Unreachable: provider milan"}
-	ready := activities.Event{Reason: activities.ReasonNodeReady, Node: "lca-std-e-1-1", Message: "instance std-e-1 is Ready"}
+	ready := activities.Event{Reason: activities.ReasonNodeReady, Node: "lca-std-e-1-1",
+		Message: "instance std-e-1 is Ready"}
 	for range 2 {
 		shown.Record(failed)
 		shown.Record(ready)

@@ -136,8 +136,8 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()
-	// A slice alone does not say what was booked: two rounds in a row show that nobody knows it. A group that begins in the
-	// second of the booking begins once more first, because a name of its own epoch is new to it.
+	// A slice alone does not say what was booked: two rounds in a row show that nobody knows it. A group that begins in
+	// the second of the booking begins once more first, because a name of its own epoch is new to it.
 	testkit.Until(t, waitLimit, "the scale-out is stopped", func() error {
 		s.compare()
 		if is := s.status(workflows.ScaleOutID(name)); is != enums.WORKFLOW_EXECUTION_STATUS_FAILED {

@@ -95,8 +95,8 @@ func TestASliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	whole := waiting("munich", amounts("64", "256Gi", "pods", "110"))
 	v := one.Judge(w, whole, active)
 	require.Equal(t, reasonLarger, v.Reason)
-	require.Equal(t, "no single node here has cpu 64, memory 256Gi, pods 110: request a smaller node, or have the provider "+
-		"set allowAggregate", v.Message)
+	require.Equal(t, "no single node here has cpu 64, memory 256Gi, pods 110: request a smaller node, or have the "+
+		"provider set allowAggregate", v.Message)
 	require.True(t, sum.Judge(w, whole, active).Granted)
 	require.True(t, one.Judge(w, waiting("munich", amounts("4", "16Gi", "pods", "110")), active).Granted)
 	require.False(t, one.Judge(w, waiting("munich", amounts("4", "17Gi", "pods", "110")), active).Granted)

@@ -70,8 +70,8 @@ const (
 	readAtOnce  = 16
 )
 
-// ReadInForce reads the specs of the groups that run. It blocks for ten seconds at most. A group that has ended since it
-// was listed has no spec; while one has published nothing yet, nothing can be said and the error is a *fleet.Refusal.
+// ReadInForce reads the specs of the groups that run. It blocks for ten seconds at most. A group that has ended since
+// it was listed has no spec. While one has published nothing yet the error is a *fleet.Refusal.
 func ReadInForce(ctx context.Context, groups Running) ([]fleet.GroupSpec, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

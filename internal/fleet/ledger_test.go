@@ -56,7 +56,8 @@ func TestReleaseGivesAUnitBackOnce(t *testing.T) {
 		require.NoError(t, operate(l, fleet.Release, 0, booked(1), booked(99)))
 		require.Equal(t, 1, l.Target())
 	}
-	for _, name := range []string{"standard-big-x-1", "standard-", "standard", "standard-x", "lca-standard-x-1-1", "gpu-x-1"} {
+	for _, name := range []string{"standard-big-x-1", "standard-", "standard", "standard-x", "lca-standard-x-1-1",
+		"gpu-x-1"} {
 		require.True(t, fleet.IsRefused(operate(l, fleet.Release, 0, booked(2), name), fleet.RefusedInvalid), name)
 	}
 	require.Equal(t, 1, l.Target(), "all or nothing")

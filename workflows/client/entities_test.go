@@ -53,7 +53,8 @@ func (c *counted) count() int {
 
 // A burst of discoveries asks for each provider: Temporal is asked once for all of them, and again half a second later.
 func TestProviderIsReadOnceForMany(t *testing.T) {
-	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan", Holds: []string{"lca-a-t0-1-1"}})}
+	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan",
+		Holds: []string{"lca-a-t0-1-1"}})}
 	e := NewEntities(c, "", "")
 	now := time.Unix(1_800_000_000, 0)
 	e.now = func() time.Time { return now }

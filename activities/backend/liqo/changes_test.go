@@ -44,7 +44,8 @@ func TestUntilIsWokenByAChange(t *testing.T) {
 func TestWatchWakes(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]client.Object{
-		"slice": accepted("2"), "kubeconfig": sliceIdentity(), "virtual node": running(), "Node": readyNode("lca-g-abc-1-1", "1"),
+		"slice": accepted("2"), "kubeconfig": sliceIdentity(), "virtual node": running(),
+		"Node": readyNode("lca-g-abc-1-1", "1"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

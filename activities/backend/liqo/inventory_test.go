@@ -28,8 +28,8 @@ func TestList(t *testing.T) {
 	renamed := accepted("2")
 	renamed.Name = "copied-by-somebody"
 	otherHub := accepted("2")
-	otherHub.Name, otherHub.Labels = "lca-g-abc-3-1", with(otherHub.Labels, map[string]string{backend.LabelInstance: "g-abc-3",
-		backend.LabelHub: "other"})
+	otherHub.Name, otherHub.Labels = "lca-g-abc-3-1", with(otherHub.Labels, map[string]string{
+		backend.LabelInstance: "g-abc-3", backend.LabelHub: "other"})
 	nodeOnly, theirs := readyNode("lca-g-abc-1-2", "2"), readyNode("lca-g-abc-1-3", "3")
 	theirs.Annotations[backend.LabelHub] = "other"
 	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, theirs, removing()}, nil)

@@ -169,7 +169,7 @@ func ChangeHeader(out io.Writer) error {
 // Row prints one change.
 func (c Change) Row(out io.Writer, style output.Style) error {
 	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(),
-		cmp.Or(string(c.Phase), output.None), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), output.None), c.attempt(),
-		shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None)))
+		cmp.Or(string(c.Phase), output.None), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), output.None),
+		c.attempt(), shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None)))
 	return err
 }

@@ -329,8 +329,8 @@ func TestShortlistKeepsTheBestInOrder(t *testing.T) {
 	require.Equal(t, "p00", short[14].Offer.Provider)
 	require.Equal(t, "p29", short[15].Offer.Provider, "places left show why others do not fit")
 	require.Equal(t, map[string]int{"selector": 15}, counts)
-	require.Equal(t, choice.Choose(chooseSpec, candidates, nil, choice.Rank{}, chooseAt).Chosen, choice.Keep(chooseSpec, short, nil,
-		chooseAt).Chosen)
+	require.Equal(t, choice.Choose(chooseSpec, candidates, nil, choice.Rank{}, chooseAt).Chosen,
+		choice.Keep(chooseSpec, short, nil, chooseAt).Chosen)
 }
 
 func TestDecisionWireFormat(t *testing.T) {

@@ -57,7 +57,8 @@ func TestPricesCountNextToAnOfferWithoutAPrice(t *testing.T) {
 	at := func(ms, most int) func(*choice.Candidate) {
 		return func(c *choice.Candidate) { c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = ms, most }
 	}
-	cheap, dear, free := candidate("cheap", 1, at(10, 5)), candidate("dear", 100, at(9, 5)), candidate("free", 0, at(500, 1))
+	cheap, dear := candidate("cheap", 1, at(10, 5)), candidate("dear", 100, at(9, 5))
+	free := candidate("free", 0, at(500, 1))
 	all := []choice.Candidate{cheap, dear, free}
 	spec := chooseSpec
 	spec.Selection = &fleet.Selection{Price: 1, Latency: 1}

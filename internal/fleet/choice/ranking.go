@@ -125,9 +125,9 @@ func (q *question) choice(rank Rank) int {
 	return -1
 }
 
-// order yields the indexes of the places that count instances of a group take, one after the other, of a world that none
-// of them has changed yet. The best places come first. Of equal candidates the one comes next where the group has the
-// fewest nodes, so that an instance that has taken its place leaves the order of the others as it was.
+// order yields the indexes of the places that count instances of a group take, one after the other, of a world that
+// none of them has changed yet. The best places come first. Of equal candidates the one comes next where the group
+// has the fewest nodes, so that an instance that has taken its place leaves the order of the others as it was.
 func (q *question) order(name string, count int) iter.Seq[int] {
 	if counts(q.spec.Selection) {
 		return q.oneByOne(name, count)
