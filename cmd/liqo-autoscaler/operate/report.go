@@ -26,9 +26,9 @@ func NewReport(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Show what the nodes have cost, by day, node group and provider",
-		Long: `Show what the nodes have cost: sums by node group and provider as text, or each day's as CSV. A
-node costs what its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin at
-midnight UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
+		Long: `Show what the nodes have cost: sums by node group and provider as text, or each day's as CSV. A node costs what
+its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin at midnight UTC. A
+group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
 worker and no cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
 		Args:    cobra.NoArgs,
@@ -46,11 +46,11 @@ worker and no cluster.`,
 				if len(groups) == 0 && err != nil {
 					return err
 				}
-				write := map[string]func(r show.Report) error{
-					"text": func(r show.Report) error { return r.Text(cmd.OutOrStdout()) },
-					"csv":  func(r show.Report) error { return r.CSV(cmd.OutOrStdout()) },
-				}[f.output]
-				return errors.Join(write(show.ReportOf(from, now, groups)), err)
+				write := show.Report.Text
+				if f.output == "csv" {
+					write = show.Report.CSV
+				}
+				return errors.Join(write(show.ReportOf(from, now, groups), cmd.OutOrStdout()), err)
 			})
 		}),
 	}

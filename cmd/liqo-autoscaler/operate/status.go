@@ -30,7 +30,8 @@ the cluster it also knows what the next node would cost, for limits of spending,
 that differ from what Cluster Autoscaler was told, and objects that are left on providers. -o wide has more columns and
 does not shorten WHY.
 
-With --watch it also prints a line for each change, until it is interrupted; with -o json an object per line.`,
+With --watch it prints the status and then a line for each change, until it is interrupted; with -o json an object per
+line.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,7 +63,7 @@ With --watch it also prints a line for each change, until it is interrupted; wit
 // printStatus prints what can be read; what cannot is the error.
 func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
 	m *market.Market, out io.Writer) error {
-	status, _, err := f.read(ctx, groups, entities, m)
+	status, err := f.read(ctx, groups, entities, m)
 	if len(status.Groups) == 0 && err != nil {
 		return err
 	}

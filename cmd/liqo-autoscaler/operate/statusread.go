@@ -32,10 +32,10 @@ func (f statusFlags) check() error {
 
 // read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
 func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities,
-	m *market.Market) (show.Status, []fleet.ProviderSnapshot, error) {
+	m *market.Market) (show.Status, error) {
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {
-		return show.Status{}, nil, err
+		return show.Status{}, err
 	}
 	providers, unread := entities.Providers(ctx)
 	status := show.StatusOf(snapshots...).With(providers)
@@ -44,7 +44,7 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 		status = status.Priced(snapshots, m.Candidates(), time.Now())
 		status.Findings = m.Findings.Of(f.groups)
 	}
-	return status, providers, errors.Join(err, unread)
+	return status, errors.Join(err, unread)
 }
 
 // snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.

@@ -15,7 +15,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// stream is a view that prints a line for each change.
+// stream prints a line for each change. Its methods are called one at a time.
 type stream struct {
 	output      string // one of output.Formats
 	out, errOut io.Writer
@@ -46,9 +46,11 @@ func streamStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, 
 	return watchStatus(ctx, groups, f, v, known...)
 }
 
+// failed prints why nothing can be read, once, and recovered that it can be read again.
 func (v stream) failed(err error) { fmt.Fprintln(v.errOut, "error:", err, "(trying again)") }
 func (v stream) recovered()       { fmt.Fprintln(v.errOut, "the node groups can be read again") }
 
+// changed prints what a group published; before is the zero snapshot the first time.
 func (v stream) changed(before, after fleet.Snapshot) error {
 	var errs []error
 	for _, change := range show.Changes(before, after) {

@@ -20,18 +20,9 @@ const (
 	watchAgain     = time.Second     // before a group that could not be followed is tried again
 )
 
-// view is what a watch shows. Its methods are called one at a time.
-type view interface {
-	// changed tells what a group published; before is the zero snapshot the first time.
-	changed(before, after fleet.Snapshot) error
-	// failed tells why nothing can be read, once, and recovered that it can be read again.
-	failed(err error)
-	recovered()
-}
-
-// watchStatus follows the groups and tells v each change, none left out, until ctx ends. What cannot be followed for a
-// while is tried again.
-func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v view, known ...fleet.Snapshot) error {
+// watchStatus follows the groups and has v print each change, none left out, until ctx ends. What cannot be followed for
+// a while is tried again.
+func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v stream, known ...fleet.Snapshot) error {
 	w := &watcher{
 		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
 		followed: map[string]bool{}, last: map[string]fleet.Snapshot{},
@@ -133,7 +124,7 @@ func notYet(err error) bool {
 type outage map[string]bool
 
 // hear tells v when the first fails and when the last is back: once, not each second.
-func (o outage) hear(h hearing, v view) {
+func (o outage) hear(h hearing, v stream) {
 	was := len(o) > 0
 	if delete(o, h.group); h.err != nil {
 		o[h.group] = true
@@ -147,7 +138,7 @@ func (o outage) hear(h hearing, v view) {
 }
 
 // tell is the only one who calls v.
-func (w *watcher) tell(ctx context.Context, v view) error {
+func (w *watcher) tell(ctx context.Context, v stream) error {
 	failing := outage{}
 	for {
 		select {

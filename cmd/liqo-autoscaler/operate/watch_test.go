@@ -20,7 +20,7 @@ func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 			{Name: "standard-toozs0-1", Phase: phase, Counts: true, Attempt: 1, Provider: "milan"}}}
 }
 
-// Where it does not print to a terminal, a watch prints each change, and one line when Temporal goes away and one when
+// A watch prints each change, and one line when Temporal goes away and one when
 // it is back.
 func TestStreamSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
