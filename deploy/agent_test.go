@@ -132,8 +132,8 @@ func TestAgentSchema(t *testing.T) {
 			require.Equal(t, "false", string(of.AdditionalProperties), key)
 		}
 	}
-	known := []string{"consumer", "hub", "name", "credentials", "cap", "weight", "maxNodes", "labels", "price", "prices",
-		"currency", "latencyMilliseconds", "lingerSeconds", "unpeer"}
+	known := []string{"consumer", "hub", "name", "credentials", "cap", "weight", "allowAggregate", "maxNodes", "labels",
+		"price", "prices", "currency", "latencyMilliseconds", "lingerSeconds", "unpeer"}
 	require.ElementsMatch(t, known, slices.Collect(maps.Keys(root.Definitions["offer"].Properties)))
 
 	for change, says := range map[string]string{

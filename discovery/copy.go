@@ -10,6 +10,10 @@ import (
 // CopyOffer is a deep copy, so that sources can hand out what they keep.
 func CopyOffer(o fleet.Offer) fleet.Offer {
 	o.Lendable = o.Lendable.DeepCopy()
+	o.LargestNodes = slices.Clone(o.LargestNodes)
+	for n, node := range o.LargestNodes {
+		o.LargestNodes[n] = node.DeepCopy()
+	}
 	o.Labels, o.Prices = maps.Clone(o.Labels), maps.Clone(o.Prices)
 	o.Credentials.SecretRef, o.LingerSeconds = copied(o.Credentials.SecretRef), copied(o.LingerSeconds)
 	o.Network, o.Expires = copied(o.Network), copied(o.Expires)

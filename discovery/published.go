@@ -81,6 +81,9 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	}
 	p := s.offer.Spec.Offer()
 	o.Lendable, o.MaxNodes, o.Class = p.Lendable, cmp.Or(o.MaxNodes, p.MaxNodes), cmp.Or(o.Class, p.Class)
+	if o.LargestNodes == nil {
+		o.LargestNodes = p.LargestNodes
+	}
 	if o.Labels == nil {
 		o.Labels = p.Labels
 	}

@@ -168,9 +168,12 @@ func TestPublishedIsNotTrusted(t *testing.T) {
 		"its ttlSeconds is 86401":            change("ttlSeconds", 86401),
 		"lendable.cpu: must not be negative": change("lendable", map[string]string{"cpu": "-1", "memory": "1", "pods": "1"}),
 		"lendable.pods: is missing":          change("lendable", map[string]string{"cpu": "1", "memory": "1"}),
-		"prices.cpu":                         change("prices", map[string]float64{"cpu": 1e9}),
-		"labels":                             change("labels", map[string]string{"-": "x"}),
-		"an amount has too many digits":      change("lendable", map[string]string{"cpu": "1e100000000"}),
+		"largestNodes[1].cpu: must not be negative": change("largestNodes",
+			[]map[string]string{{"cpu": "1"}, {"cpu": "-1"}}),
+		"largestNodes":                  change("largestNodes", make([]map[string]string, 5)),
+		"prices.cpu":                    change("prices", map[string]float64{"cpu": 1e9}),
+		"labels":                        change("labels", map[string]string{"-": "x"}),
+		"an amount has too many digits": change("lendable", map[string]string{"cpu": "1e100000000"}),
 	} {
 		offer := fleet.Offer{Name: "milan", Measured: true,
 			Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "a", Name: "b"}}}

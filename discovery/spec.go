@@ -25,6 +25,9 @@ type Spec struct {
 	// Measured, in place of Lendable: the provider's agent publishes what it has, and its labels and prices, as far as
 	// this offer does not say them. People write it as "lendable: measured".
 	Measured bool `json:"-"`
+	// LargestNodes are the provider's largest nodes, by allocatable, of which none has less of everything than another: no
+	// node is made that is larger than each of them. Absent means that only Lendable bounds the size of a node.
+	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty" validate:"max=4,dive,max=64"`
 	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Write 1 for providers with Liqo up to 1.1.
 	MaxNodes int `json:"maxNodes,omitempty" validate:"gte=0,lte=1000"`
 	// Labels are what node groups select offers by: Kubernetes label syntax.
@@ -121,6 +124,7 @@ func (s Spec) Offer() fleet.Offer {
 		Provider:      s.Provider,
 		Credentials:   fleet.Credentials{KubeconfigFile: s.Credentials.KubeconfigFile},
 		Lendable:      s.Lendable.DeepCopy(),
+		LargestNodes:  s.LargestNodes,
 		MaxNodes:      s.MaxNodes,
 		Labels:        s.Labels,
 		Price:         s.Price,

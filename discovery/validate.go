@@ -59,13 +59,9 @@ func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 			faults.Add(strictyaml.Join(at+"lendable", string(name)), "is missing; every node has %s", name)
 		}
 	}
-	for name, amount := range s.Lendable {
-		path := strictyaml.Join(at+"lendable", string(name))
-		if wrong := resourceName(string(name)); wrong != "" {
-			faults.Add(path, "%s", wrong)
-		} else if amount.Cmp(resource.Quantity{}) < 0 {
-			faults.Add(path, "must not be negative, is %s", amount.String())
-		}
+	faults = append(faults, checkAmounts(at+"lendable", s.Lendable)...)
+	for n, node := range s.LargestNodes {
+		faults = append(faults, checkAmounts(fmt.Sprintf("%slargestNodes[%d]", at, n), node)...)
 	}
 	for key, val := range s.Labels {
 		path := strictyaml.Join(at+"labels", key)
@@ -76,6 +72,18 @@ func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 		}
 	}
 	return append(append(faults, s.checkPrices(at)...), s.Network.check(at)...)
+}
+
+func checkAmounts(at string, amounts corev1.ResourceList) (faults strictyaml.Faults) {
+	for name, amount := range amounts {
+		path := strictyaml.Join(at, string(name))
+		if wrong := resourceName(string(name)); wrong != "" {
+			faults.Add(path, "%s", wrong)
+		} else if amount.Cmp(resource.Quantity{}) < 0 {
+			faults.Add(path, "must not be negative, is %s", amount.String())
+		}
+	}
+	return faults
 }
 
 func (s *Spec) checkPrices(at string) (faults strictyaml.Faults) {

@@ -134,6 +134,9 @@ func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 	if o.Lendable != nil {
 		faults.Add(path+"lendable", "is measured: leave it out, and bound it by cap and reserve")
 	}
+	if o.LargestNodes != nil {
+		faults.Add(path+"largestNodes", "are measured: leave them out, or set allowAggregate to offer larger nodes")
+	}
 	if o.Expires != nil {
 		faults.Add(path+"expires", "is not yours to give: an offer ends ttlSeconds after the agent")
 	}
@@ -185,7 +188,11 @@ func (c Config) Measure(w World, o OfferConfig) api.Posted {
 			free[name] = amount
 		}
 	}
-	return o.Post(c.Provider, free)
+	posted := o.Post(c.Provider, free)
+	if !o.AllowAggregate {
+		posted.LargestNodes = w.largestNodes(posted.Lendable)
+	}
+	return posted
 }
 
 // Post is the offer with what is free. What no pod can ask for is left out, and no amount is negative.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	nodeutil "k8s.io/component-helpers/node/util"
 )
 
@@ -101,6 +102,27 @@ func (w World) Largest() corev1.ResourceList {
 		}
 	}
 	return largest
+}
+
+// maxLargest bounds largestNodes.
+const maxLargest = 4
+
+// largestNodes are the allocatable amounts of the largest usable nodes, of the resources that are offered: at most
+// four, those with the most CPU, of which none has less of everything than another.
+func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.ResourceList) {
+	_, each := w.allocatable()
+	for _, name := range slices.Sorted(maps.Keys(each)) {
+		node := each[name]
+		maps.DeleteFunc(node, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(offered, name) })
+		within := func(other corev1.ResourceList) bool { return lacking(other, node) == "" }
+		if slices.ContainsFunc(largest, within) {
+			continue
+		}
+		largest = slices.DeleteFunc(largest, func(other corev1.ResourceList) bool { return lacking(node, other) == "" })
+		largest = append(largest, node)
+	}
+	slices.SortStableFunc(largest, func(a, b corev1.ResourceList) int { return b.Cpu().Cmp(*a.Cpu()) })
+	return largest[:min(len(largest), maxLargest)]
 }
 
 // Granted is what the slices of each consumer were granted.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +73,31 @@ func TestMeasure(t *testing.T) {
 	require.Equal(t, "cpu=1, memory=28Gi, pods=0", offered())
 	w.Slices = append(w.Slices, slice("munich", "east", amounts("5", "0")))
 	require.Equal(t, "cpu=0, memory=28Gi, pods=0", offered())
+}
+
+// An offer names the largest nodes that do not have less of everything than another, of what is offered. Unless it is
+// the sum that is offered.
+func TestMeasureNamesTheLargestNodes(t *testing.T) {
+	w := World{}
+	for name, list := range map[string]corev1.ResourceList{
+		"a": amounts("4", "16Gi"), "b": amounts("4", "16Gi"), "c": amounts("2", "16Gi"), "d": amounts("2", "64Gi"),
+		"e": amounts("1", "4Gi", gpu, "1"), "f": amounts("0", "4Gi", "example.com/fpga", "0"),
+	} {
+		w.Nodes = append(w.Nodes, node(name, list))
+	}
+	w.Nodes = append(w.Nodes, node("cordoned", amounts("64", "256Gi"), func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+	}))
+	config := Config{Provider: "milan", Offers: []OfferConfig{{Consumer: "munich"},
+		{Consumer: "turin", AllowAggregate: true}}}
+	var largest []string
+	for _, n := range config.Measure(w, config.Offers[0]).LargestNodes {
+		largest = append(largest, show(n))
+	}
+	require.Equal(t, []string{"cpu=4, memory=16Gi", "cpu=2, memory=64Gi", "cpu=1, memory=4Gi, nvidia.com/gpu=1"}, largest)
+	require.Empty(t, config.Measure(w, config.Offers[1]).LargestNodes)
+	for n := range 9 {
+		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), amounts(fmt.Sprint(10+n), fmt.Sprint(90-n, "Gi"))))
+	}
+	require.Len(t, config.Measure(w, config.Offers[0]).LargestNodes, 4)
 }

@@ -139,10 +139,16 @@ func (c *Client) read(raw json.RawMessage) (name string, posted answered, err er
 	var head struct {
 		Name     string                     `json:"name"`
 		Lendable map[string]json.RawMessage `json:"lendable"`
+
+		LargestNodes []map[string]json.RawMessage `json:"largestNodes"`
 	}
 	_ = json.Unmarshal(raw, &head)
 	name = strings.Map(printable, head.Name)
-	if err = errors.Join(amounts(head.Lendable), lengths(raw)); err == nil { // before they are parsed
+	err = errors.Join(amounts("lendable", head.Lendable), lengths(raw))
+	for n, node := range head.LargestNodes {
+		err = errors.Join(err, amounts(fmt.Sprintf("largestNodes[%d]", n), node))
+	}
+	if err == nil { // amounts are judged before they are parsed
 		err = json.Unmarshal(raw, &posted)
 	}
 	if err != nil {
@@ -186,14 +192,14 @@ func printable(r rune) rune {
 }
 
 // amounts refuses quantities that are expensive to parse; other invalid values are refused later.
-func amounts(lendable map[string]json.RawMessage) error {
-	for _, name := range slices.Sorted(maps.Keys(lendable)) {
-		text := string(lendable[name])
+func amounts(at string, list map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		text := string(list[name])
 		if text[0] == '{' || text[0] == '[' || text == "null" {
 			continue
 		}
 		if _, err := strictyaml.Quantity(strings.TrimSpace(strings.Trim(text, `"`))); err != nil {
-			return fmt.Errorf("%s: %w", strictyaml.Join("lendable", name), err)
+			return fmt.Errorf("%s: %w", strictyaml.Join(at, name), err)
 		}
 	}
 	return nil

@@ -48,6 +48,8 @@ type Offer struct {
 	// Free is what the holds leave.
 	Free     corev1.ResourceList `json:"free"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
+	// LargestNodes are the provider's largest nodes, see fleet.Offer.
+	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
 	// Nodes is how many nodes hold a share of it.
 	Nodes  int                             `json:"nodes,omitempty"`
 	Labels map[string]string               `json:"labels,omitempty"`
@@ -78,7 +80,8 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 		closed = state.Standing.Condition()
 	}
 	return Offer{
-		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes, Nodes: c.Nodes,
+		Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, Free: free, MaxNodes: o.MaxNodes,
+		LargestNodes: o.LargestNodes, Nodes: c.Nodes,
 		Labels: o.Labels, Price: o.Price, Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 		LatencyMilliseconds: o.LatencyMilliseconds, Peered: c.Warm, Cordoned: c.Cordoned, Closed: closed,
 	}
@@ -89,7 +92,8 @@ func (o Offer) Candidate() choice.Candidate {
 	return choice.Candidate{
 		Offer: fleet.Offer{
 			Name: o.Name, Provider: o.Provider, Lendable: o.Lendable, MaxNodes: o.MaxNodes, Labels: o.Labels, Price: o.Price,
-			Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
+			LargestNodes: o.LargestNodes,
+			Prices:       o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 			LatencyMilliseconds: o.LatencyMilliseconds,
 		},
 		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Warm: o.Peered, Refusing: o.Closed, Cordoned: o.Cordoned,

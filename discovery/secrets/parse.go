@@ -26,6 +26,7 @@ type info struct {
 	// Name is written by some; the Secret's name rules.
 	Name          string                          `json:"name,omitempty"`
 	Resources     corev1.ResourceList             `json:"resources"`
+	LargestNodes  []corev1.ResourceList           `json:"largestNodes,omitempty"`
 	Labels        map[string]text                 `json:"labels,omitempty"`
 	HasNat        *bool                           `json:"hasNat,omitempty"`
 	MaxNodes      int                             `json:"maxNodes,omitempty"`
@@ -79,7 +80,8 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 		Credentials: discovery.CredentialsSpec{SecretRef: &discovery.SecretRefSpec{
 			Namespace: secret.Namespace, Name: secret.Name, Key: discovery.DefaultKey,
 		}},
-		Lendable: in.Resources, Labels: in.labels(), MaxNodes: in.MaxNodes, Price: in.Price, Prices: in.Prices,
+		Lendable: in.Resources, LargestNodes: in.LargestNodes, Labels: in.labels(), MaxNodes: in.MaxNodes,
+		Price: in.Price, Prices: in.Prices,
 		Currency: in.Currency, LingerSeconds: in.LingerSeconds, Unpeer: in.Unpeer, Expires: in.Expires, Provider: in.Provider,
 		LatencyMilliseconds: in.Latency, Class: in.Class, Network: in.network(),
 		VirtualKubelet: in.Kubelet,

@@ -45,6 +45,9 @@ type Offer struct {
 	Credentials Credentials `json:"credentials"`
 	// Lendable is the whole amount on offer, before holds.
 	Lendable corev1.ResourceList `json:"lendable"`
+	// LargestNodes are the provider's largest nodes, of which none has less of everything than another; none means that
+	// nothing is known of them.
+	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
 	// Measured: Lendable is still to be read from the provider. No offer that is in force has it.
 	Measured bool `json:"-"`
 	// MaxNodes bounds the number of nodes; 0 means no bound.

@@ -20,8 +20,8 @@ const (
 	watchAgain     = time.Second     // before a group that could not be followed is tried again
 )
 
-// watchStatus follows the groups and has v print each change, none left out, until ctx ends. What cannot be followed for
-// a while is tried again.
+// watchStatus follows the groups and has v print each change, none left out, until ctx ends. What cannot be followed
+// for a while is tried again.
 func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v stream, known ...fleet.Snapshot) error {
 	w := &watcher{
 		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),

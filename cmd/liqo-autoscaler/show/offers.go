@@ -34,7 +34,9 @@ type Offer struct {
 	Current  *bool               `json:"current,omitempty"`
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
-	Labels   map[string]string   `json:"labels,omitempty"`
+	// LargestNodes are the provider's largest nodes: no node is made that is larger than each of them.
+	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
+	Labels       map[string]string     `json:"labels,omitempty"`
 	// Price is per node and hour; 0 leaves it to Prices.
 	Price float64 `json:"price"`
 	// Prices are per hour and CPU, GiB, or unit of any other resource.
@@ -101,6 +103,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 
 func (o *Offer) take(offer fleet.Offer) {
 	o.Name, o.Lendable, o.MaxNodes, o.Labels = offer.Name, offer.Lendable, offer.MaxNodes, offer.Labels
+	o.LargestNodes = offer.LargestNodes
 	o.Price, o.Prices, o.Currency, o.Expires = offer.Price, offer.Prices, offer.Currency, offer.Expires
 }
 

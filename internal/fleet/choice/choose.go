@@ -31,6 +31,7 @@ const (
 	FilterSelector Filter = "selector" // its labels are not those the group selects
 	FilterCurrency Filter = "currency" // its price is not comparable with the others'
 	FilterSpending Filter = "spending" // it costs more than the group may spend on a node
+	FilterNode     Filter = "node"     // the shape is larger than each node of the provider
 	FilterFit      Filter = "fit"      // the shape is larger than what is free
 	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
 )

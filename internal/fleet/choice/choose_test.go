@@ -52,6 +52,9 @@ func TestChooseFilters(t *testing.T) {
 		return func(c *choice.Candidate) { when := chooseAt.Add(d); c.Offer.Expires = &when }
 	}
 	free := func(l corev1.ResourceList) change { return func(c *choice.Candidate) { c.Free = l } }
+	nodes := func(largest ...corev1.ResourceList) change {
+		return func(c *choice.Candidate) { c.Offer.LargestNodes = largest }
+	}
 	for name, c := range map[string]struct {
 		spec    func(*fleet.InstanceSpec)
 		change  change
@@ -84,6 +87,11 @@ func TestChooseFilters(t *testing.T) {
 		"broken selector": {spec: func(s *fleet.InstanceSpec) {
 			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 		}, filter: choice.FilterSelector, reason: `the group's selector cannot be used: "Like" is not a valid label selector operator`},
+		"as large as a node of the provider": {change: nodes(amounts("cpu", "1", "memory", "64Gi", "pods", "110"),
+			amounts("cpu", "2", "memory", "4Gi", "pods", "50")), reason: "fits at price 0.5 USD"},
+		"larger than each node of the provider": {change: nodes(amounts("cpu", "1", "memory", "64Gi", "pods", "110"),
+			amounts("cpu", "64", "memory", "4Gi", "pods", "49")), filter: choice.FilterNode,
+			reason: "no single node of the provider has what the shape requests"},
 		"too little cpu": {change: free(amounts("cpu", "1500m", "memory", "4Gi", "pods", "50")),
 			filter: choice.FilterFit, reason: "needs cpu 2, 1500m of 8 is free"},
 		"two lacks": {change: free(amounts("cpu", "1", "memory", "1Gi", "pods", "50")),

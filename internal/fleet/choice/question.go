@@ -89,6 +89,8 @@ func (q *question) takes(c *Candidate, price float64) Filter {
 		return FilterCurrency
 	case !q.spec.Pays(price):
 		return FilterSpending
+	case !q.fitsNode(o):
+		return FilterNode
 	case !q.fits(o.Lendable, c.Free):
 		return FilterFit
 	case o.MaxNodes > 0 && c.Nodes >= o.MaxNodes:
@@ -116,21 +118,28 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 	case FilterCordoned:
 		return "an operator cordoned the provider"
 	case FilterSelector:
-		if q.broken != nil {
-			return fmt.Sprintf("the group's selector cannot be used: %v", q.broken)
-		}
-		return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
+		return q.mismatch(o)
 	case FilterCurrency:
 		return Incomparable(q.spec, o)
 	case FilterSpending:
 		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
 			q.spec.CurrencyOrDefault(), q.spec.MaxPrice)
+	case FilterNode:
+		return "no single node of the provider has what the shape requests"
 	case FilterFit:
 		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
 	case FilterMaxNodes:
 		return fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
 	}
 	return fmt.Sprintf("fits at price %.6g %s", Price(q.spec, o), q.spec.CurrencyOrDefault())
+}
+
+// mismatch is why the offer is not selected, in words.
+func (q *question) mismatch(o fleet.Offer) string {
+	if q.broken != nil {
+		return fmt.Sprintf("the group's selector cannot be used: %v", q.broken)
+	}
+	return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 }
 
 // verdict is the judgement for the record.
@@ -159,6 +168,13 @@ func (q *question) full() bool { return slices.ContainsFunc(q.judged, q.isFull) 
 // isFull reports whether the candidate could take the shape if nothing of it were taken, and cannot now.
 func (q *question) isFull(j judgement) bool {
 	return (j.filter == FilterFit || j.filter == FilterMaxNodes) && q.fits(j.candidate.Offer.Lendable, nil)
+}
+
+// fitsNode reports whether a node of the provider has what the shape requests, as far as the offer says what they have.
+func (q *question) fitsNode(o *fleet.Offer) bool {
+	return len(o.LargestNodes) == 0 || slices.ContainsFunc(o.LargestNodes, func(node corev1.ResourceList) bool {
+		return q.fits(node, nil)
+	})
 }
 
 // fits reports whether the shape lacks nothing, as Lacks would say; free is all that is offered when it is nil.

@@ -66,7 +66,8 @@ func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapsh
 // excludes is the filter itself when it says that a group may have no node at a provider, whatever it has free.
 func (f Filter) excludes() Filter {
 	switch f {
-	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency, FilterSpending:
+	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency, FilterSpending,
+		FilterNode:
 		return f
 	case FilterExpired, FilterRefused, FilterFit, FilterMaxNodes:
 	}
