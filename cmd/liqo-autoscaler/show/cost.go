@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
@@ -87,19 +86,4 @@ func sum(amount float64, unpriced int, currency string) string {
 
 func inCurrency(amount float64, currency string) string {
 	return fmt.Sprintf("%.2f %s", amount, currency)
-}
-
-// costs are what each group's nodes cost on each provider, for a wide table.
-func (s Status) costs(style output.Style) (rows [][]string) {
-	for _, g := range s.Groups {
-		if g.Cost == nil || !style.Wide {
-			continue
-		}
-		for _, p := range g.Cost.Providers {
-			rows = append(rows, []string{g.Name, p.Provider, perHour(p.PerHour, p.Unpriced, g.Cost.Currency),
-				sum(p.Today, p.Unpriced, g.Cost.Currency), sum(p.SoFar, p.Unpriced, g.Cost.Currency),
-				g.Cost.Since.Format(time.RFC3339)})
-		}
-	}
-	return rows
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 )
 
@@ -122,6 +123,44 @@ func StatusOf(snapshots ...fleet.Snapshot) Status {
 		}
 	}
 	return out
+}
+
+// With adds what is wrong with providers, and says it of the instances whose Node is not ready for it.
+func (s Status) With(providers []fleet.ProviderSnapshot) Status {
+	for _, p := range providers {
+		if c := cordonOf(p); c != nil {
+			s.Conditions = append(s.Conditions, *c)
+		}
+		c := conditionOf(p)
+		if c == nil {
+			continue
+		}
+		s.Conditions = append(s.Conditions, *c)
+		for n := range s.Instances {
+			if s.Instances[n].Provider == p.ID {
+				s.Instances[n].Condition = c.Name
+			}
+		}
+	}
+	return s
+}
+
+// Priced adds which groups may not pay for a node of the cheapest offer. Without offers only a limit that nothing is
+// left of is known to be reached.
+func (s Status) Priced(snapshots []fleet.Snapshot, offers []choice.Candidate, now time.Time) Status {
+	for _, snapshot := range snapshots {
+		if snapshot.Spec == nil || snapshot.Spec.Spending == nil {
+			continue
+		}
+		spec := *snapshot.Spec
+		verdicts := choice.Choose(spec.InstanceSpec, offers, nil, choice.Rank{Name: spec.ID}, now).Assessments
+		for n := range s.Groups {
+			if s.Groups[n].Name == snapshot.Group {
+				s.Groups[n].Conditions = snapshot.Conditions(choice.Cheapest(verdicts), now)
+			}
+		}
+	}
+	return s
 }
 
 func groupOf(s fleet.Snapshot) Group {

@@ -91,6 +91,31 @@ func (s Status) sections(style output.Style) []section {
 	}
 }
 
+// groupConditions are the rows of all groups' conditions.
+func (s Status) groupConditions() (rows [][]string) {
+	for _, g := range s.Groups {
+		for _, c := range g.Conditions {
+			rows = append(rows, []string{g.Name, c.Name, c.Message})
+		}
+	}
+	return rows
+}
+
+// costs are what each group's nodes cost on each provider, for a wide table.
+func (s Status) costs(style output.Style) (rows [][]string) {
+	for _, g := range s.Groups {
+		if g.Cost == nil || !style.Wide {
+			continue
+		}
+		for _, p := range g.Cost.Providers {
+			rows = append(rows, []string{g.Name, p.Provider, perHour(p.PerHour, p.Unpriced, g.Cost.Currency),
+				sum(p.Today, p.Unpriced, g.Cost.Currency), sum(p.SoFar, p.Unpriced, g.Cost.Currency),
+				g.Cost.Since.Format(time.RFC3339)})
+		}
+	}
+	return rows
+}
+
 // andMore adds to rows how many were left out.
 func andMore(more int, rows [][]string) [][]string {
 	if more == 0 || len(rows) == 0 {
