@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -19,6 +23,31 @@ const (
 	watchNewGroups = 2 * time.Second // how often new groups are looked for
 	watchAgain     = time.Second     // before a group that could not be followed is tried again
 )
+
+// streamStatus prints the status and then each change, until ctx ends.
+func streamStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, errOut io.Writer) error {
+	v := stream{output: f.output, out: out, errOut: errOut}
+	if f.output == "json" {
+		return watchStatus(ctx, groups, f, v)
+	}
+	reading, cancel := context.WithTimeout(ctx, cli.ReadTimeout)
+	defer cancel()
+	known, err := f.snapshots(reading, groups)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
+		return err
+	}
+	if err := output.Print(out, f.output, output.Style{Now: time.Now()}, show.StatusOf(known...)); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if err := show.ChangeHeader(out); err != nil {
+		return err
+	}
+	return watchStatus(ctx, groups, f, v, known...)
+}
 
 // watchStatus follows the groups and has v print each change, none left out, until ctx ends. What cannot be followed
 // for a while is tried again.

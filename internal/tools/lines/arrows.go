@@ -23,14 +23,19 @@ type arrows map[string]map[string]bool
 
 // count returns how many arrows there are, and how many run backwards at least, in whichever order the files are read.
 func (a arrows) count() (all, backwards int) {
-	var circular []string
+	counted := map[string]bool{}
 	for from, to := range a {
 		all += len(to)
-		if a.leads(from, from, map[string]bool{}) {
-			circular = append(circular, from)
+		var circle []string
+		for file := range a {
+			if !counted[file] && a.leads(from, file, map[string]bool{}) && a.leads(file, from, map[string]bool{}) {
+				circle = append(circle, file)
+				counted[file] = true
+			}
 		}
+		backwards += a.backwards(circle)
 	}
-	return all, a.backwards(circular)
+	return all, backwards
 }
 
 // leads reports whether arrows lead from one file to the other.
