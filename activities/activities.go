@@ -56,6 +56,9 @@ type Entities interface {
 	// Groups and Providers return all that run, each as it published last.
 	Groups(ctx context.Context) ([]fleet.Snapshot, error)
 	Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error)
+	// Remembered is a provider as it was last read, and how long ago; zero and an age of more than a year when it never
+	// was. It reads nothing.
+	Remembered(provider string) (s fleet.ProviderSnapshot, age time.Duration)
 	// Provider is one of them, at most half a second old; Status is it read anew. fleet.ErrNotRunning when it does not
 	// run.
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
@@ -109,7 +112,8 @@ type Activities struct {
 	// Now is the worker's clock; nil means time.Now.
 	Now func() time.Time
 
-	own ownFaults
+	own    ownFaults
+	chosen chosen
 }
 
 func (a *Activities) now() time.Time {

@@ -2,13 +2,10 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
@@ -37,27 +34,21 @@ type DiscoverOutput struct {
 }
 
 // Discover asks the catalog for all offers, subtracts what is held already, and returns the shortlist. No offer at all
-// is not an error: Select says so. Blocks for as long as the catalog's sources take.
+// is not an error: Select says so. It ranks the offers by what this worker remembers of their providers, and reads only
+// the first of the shortlist anew (design rule: the cost of a scale-out does not depend on the number of offers). What
+// is not read may be taken already: the provider decides when it is asked. Blocks for as long as the catalog's sources
+// take, and for up to four round trips to Temporal.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
 	offers, problems, err := a.Catalog.Offers(ctx)
 	if err != nil {
 		return DiscoverOutput{}, toApplicationError(ctx, "", fmt.Errorf("list offers: %w", err))
 	}
-	states, err := a.publishedOf(ctx, offers)
-	if err != nil {
-		return DiscoverOutput{}, toApplicationError(ctx, "", err)
+	a.chosen.forget(in.Instance)
+	s := search{a: a, in: in, offers: offers, now: a.now(), read: map[string]bool{}}
+	short, counts := s.shortlist(ctx, rememberedFor)
+	if !s.fits(short) { // what is remembered as full may have room again
+		short, counts = s.shortlist(ctx, recheckedAfter)
 	}
-	all, rank := make([]choice.Candidate, 0, len(offers)), in.Rank
-	for n, o := range offers {
-		own := held(states[n], in.Spec.ID)
-		rank.Ahead -= max(0, own-in.Taken[o.Provider])
-		c := choice.CandidateOf(o, states[n])
-		c.Take(in.Taken[o.Provider]-own, in.Spec.Shape)
-		c.Own, c.Failures = max(own, in.Taken[o.Provider]), choice.Weight(in.Failures[o.Provider], a.now())
-		all = append(all, c)
-	}
-	rank.Ahead = max(0, rank.Ahead)
-	short, counts := choice.Shortlist(in.Spec, all, in.Refused, rank, a.now())
 	out := DiscoverOutput{Candidates: short, Counts: counts}
 	for _, p := range problems {
 		out.Problems = append(out.Problems, p.String())
@@ -67,33 +58,6 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 		out.Problems = append(out.Problems[:choice.MaxCandidates], fmt.Sprintf("and %d more", n))
 	}
 	return out, nil
-}
-
-// offersARead is for how many offers one more provider is read at once: with many, and a Temporal that is far away, one
-// after the other would take longer than Discover may. With few it costs what Cluster Autoscaler waits for in a burst.
-const offersARead = 100
-
-// publishedOf is what the providers of the offers have published.
-func (a *Activities) publishedOf(ctx context.Context, offers []fleet.Offer) ([]fleet.ProviderSnapshot, error) {
-	states := make([]fleet.ProviderSnapshot, len(offers))
-	reading, ctx := errgroup.WithContext(ctx)
-	reading.SetLimit(1 + len(offers)/offersARead)
-	for n, o := range offers {
-		reading.Go(func() (err error) {
-			states[n], err = a.published(ctx, o.Provider)
-			return err
-		})
-	}
-	return states, reading.Wait()
-}
-
-// published is what a provider has published; zero when it does not run.
-func (a *Activities) published(ctx context.Context, provider string) (fleet.ProviderSnapshot, error) {
-	state, err := a.Entities.Provider(ctx, provider)
-	if err != nil && !errors.Is(err, fleet.ErrUnavailable) {
-		return state, fmt.Errorf("read holds of provider %s: %w", provider, err)
-	}
-	return state, nil
 }
 
 // held is how many holds of a provider are the group's.
@@ -154,6 +118,7 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 		Holds: []fleet.HoldRequest{acquire(at, in.Spec, &offered)},
 	})
 	if err == nil {
+		a.chosen.add(out.Offer.Provider, at, in.Spec.Shape, a.now())
 		a.show(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s asks provider %s", at.Number, at.Instance,
 			out.Offer.Provider)
 	}

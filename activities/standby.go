@@ -7,6 +7,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // rankStandby judges which providers a group could keep peered, by the offers as they are now.
@@ -22,13 +23,12 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 			return nil, fmt.Errorf("read holds of provider %s: %w", h.Provider, err)
 		}
 	}
+	a.readUnknown(ctx, offers, states)
 	all := make([]choice.Candidate, 0, len(offers))
 	for _, o := range offers {
 		state, known := states[o.Provider]
 		if !known {
-			if state, err = a.published(ctx, o.Provider); err != nil {
-				return nil, err
-			}
+			state, _ = a.Entities.Remembered(o.Provider)
 			states[o.Provider] = state
 		}
 		c := choice.CandidateOf(o, state)
@@ -42,4 +42,27 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 		}
 	}
 	return choice.RankStandby(q, all, states, peers, a.now()), nil
+}
+
+// Bounds of what a ranking reads: so many providers, so many at once, each within readBound.
+const (
+	maxRanked    = 100
+	rankedAtOnce = 32
+)
+
+// readUnknown reads the providers of offers that are not known, and that nobody has read for a while, into what is
+// remembered. A provider that does not answer, or is one too many, is judged by its offer: it decides when it is asked.
+func (a *Activities) readUnknown(ctx context.Context, offers []fleet.Offer, known map[string]fleet.ProviderSnapshot) {
+	var next []string
+	for _, o := range offers {
+		_, is := known[o.Provider]
+		if _, age := a.Entities.Remembered(o.Provider); !is && age > recheckedAfter && len(next) < maxRanked {
+			next = append(next, o.Provider)
+		}
+	}
+	wait.ForAll(next, rankedAtOnce, func(_ int, id string) {
+		bounded, cancel := context.WithTimeout(ctx, readBound)
+		defer cancel()
+		_, _ = a.Entities.Provider(bounded, id)
+	})
 }

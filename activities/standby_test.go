@@ -65,11 +65,12 @@ func TestLookForStandbysWithoutAList(t *testing.T) {
 	}{
 		"no offers": {catalog: offering{err: broken}, says: "list offers: no answer"},
 		"no holds": {
-			catalog: offering{offers: offers}, holds: broken, says: "read holds of provider milan: no answer",
+			catalog: offering{offers: offers}, holds: broken, held: held, says: "read holds of provider milan: no answer",
 		},
-		"a provider not running": {catalog: offering{offers: offers}, holds: fleet.ErrNotRunning, held: held},
-		"no peerings":            {catalog: offering{offers: offers}, lists: broken, says: "list peerings: no answer"},
-		"as many as it is to be": {catalog: offering{offers: offers}, lists: broken, held: held},
+		"no answer of one that holds nothing": {catalog: offering{offers: offers}, holds: broken},
+		"a provider not running":              {catalog: offering{offers: offers}, holds: fleet.ErrNotRunning, held: held},
+		"no peerings":                         {catalog: offering{offers: offers}, lists: broken, says: "list peerings: no answer"},
+		"as many as it is to be":              {catalog: offering{offers: offers}, lists: broken, held: held},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := running("milan")

@@ -27,6 +27,9 @@ type recent struct {
 	at    time.Time
 	state fleet.ProviderSnapshot
 	err   error
+	// last is the last answer, and lastAt when it was asked for; Entities.mu guards both.
+	last   fleet.ProviderSnapshot
+	lastAt time.Time
 }
 
 // recentFor is how old what Provider returns may be.
@@ -52,11 +55,29 @@ func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 	if e.now().Sub(r.at) < recentFor {
 		return r.state, r.err
 	}
+	began := e.now()
 	state, err := e.Status(ctx, id)
 	if ctx.Err() == nil {
 		r.state, r.err, r.at = state, err, e.now()
 	}
+	if err == nil || errors.Is(err, fleet.ErrNotRunning) {
+		e.mu.Lock()
+		r.last, r.lastAt = state, began
+		e.mu.Unlock()
+	}
 	return state, err
+}
+
+// Remembered is a provider as Provider or Status of this process has last read it, and how long ago; an age of more than
+// a year when nobody has. It reads nothing.
+func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.recent[id]
+	if r == nil {
+		r = &recent{}
+	}
+	return r.last, e.now().Sub(r.lastAt)
 }
 
 // Status is Provider, read anew.

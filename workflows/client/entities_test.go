@@ -234,3 +234,29 @@ func TestCordonThatIsNotHeardOf(t *testing.T) {
 		require.ErrorContains(t, err, "no answer")
 	})
 }
+
+// What was read is remembered with its age, without another read, also when a later read fails.
+func TestRemembered(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	c := &counted{let: make(chan error, 1), memo: packed(t, fleet.ProviderSnapshot{ID: "milan"})}
+	e := NewEntities(c, "", "")
+	e.now = func() time.Time { return now }
+	_, age := e.Remembered("milan")
+	require.Greater(t, age, 1000*time.Hour, "nobody has read it")
+	c.let <- nil
+	_, err := e.Provider(t.Context(), "milan")
+	require.NoError(t, err)
+	for _, fails := range []error{nil, errors.New("no answer")} {
+		if fails != nil {
+			c.let <- fails
+			_, err = e.Provider(t.Context(), "milan")
+			require.Error(t, err)
+		} else {
+			now = now.Add(3 * time.Second)
+		}
+		s, age := e.Remembered("milan")
+		require.Equal(t, "milan", s.ID)
+		require.Equal(t, 3*time.Second, age)
+	}
+	require.Equal(t, 2, c.count())
+}

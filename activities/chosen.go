@@ -1,0 +1,78 @@
+package activities
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+)
+
+// shownWithin is how soon a provider shows a hold, or has refused it, after a scale-out has chosen the provider.
+const shownWithin = 5 * time.Second
+
+// chosen are the amounts that scale-outs of this worker have chosen on providers and that no provider has shown yet:
+// whoever chooses a moment later does not choose the same place. The zero value is ready for use.
+type chosen struct {
+	mu sync.Mutex
+	of map[string][]chosenAmount // by provider
+}
+
+type chosenAmount struct {
+	at    fleet.Attempt
+	shape corev1.ResourceList
+	when  time.Time
+}
+
+// add records a choice.
+func (c *chosen) add(provider string, at fleet.Attempt, shape corev1.ResourceList, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string][]chosenAmount{}
+	}
+	c.of[provider] = append(c.of[provider], chosenAmount{at, shape, now})
+}
+
+// forget drops the choices of an instance that chooses again.
+func (c *chosen) forget(instance string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for provider := range c.of {
+		c.keep(provider, func(a chosenAmount) bool { return a.at.Instance != instance })
+	}
+}
+
+// keep drops the other choices of a provider. The caller holds the lock.
+func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
+	c.of[provider] = slices.DeleteFunc(c.of[provider], func(a chosenAmount) bool { return !keeps(a) })
+	if len(c.of[provider]) == 0 {
+		delete(c.of, provider)
+	}
+}
+
+// takeFrom subtracts from a candidate the choices that its provider's state, as it was read then, does not show. It
+// returns how many of them are the group's. It drops those that the state shows, or would show.
+func (c *chosen) takeFrom(from *choice.Candidate, state fleet.ProviderSnapshot, group string,
+	read, now time.Time) (own int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	provider := from.Offer.Provider
+	if len(c.of[provider]) == 0 {
+		return 0
+	}
+	c.keep(provider, func(a chosenAmount) bool {
+		return !slices.Contains(state.Holds, a.at.ObjectName()) && read.Sub(a.when) < shownWithin &&
+			now.Sub(a.when) < rememberedFor
+	})
+	for _, a := range c.of[provider] {
+		from.Take(1, a.shape)
+		if a.at.Group == group {
+			own++
+		}
+	}
+	return own
+}
