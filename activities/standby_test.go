@@ -67,10 +67,10 @@ func TestLookForStandbysWithoutAList(t *testing.T) {
 		"no holds": {
 			catalog: offering{offers: offers}, holds: broken, held: held, says: "read holds of provider milan: no answer",
 		},
-		"no answer of one that holds nothing": {catalog: offering{offers: offers}, holds: broken},
-		"a provider not running":              {catalog: offering{offers: offers}, holds: fleet.ErrNotRunning, held: held},
-		"no peerings":                         {catalog: offering{offers: offers}, lists: broken, says: "list peerings: no answer"},
-		"as many as it is to be":              {catalog: offering{offers: offers}, lists: broken, held: held},
+		"no holds, none held":    {catalog: offering{offers: offers}, holds: broken},
+		"a provider not running": {catalog: offering{offers: offers}, holds: fleet.ErrNotRunning, held: held},
+		"no peerings":            {catalog: offering{offers: offers}, lists: broken, says: "list peerings: no answer"},
+		"as many as it is to be": {catalog: offering{offers: offers}, lists: broken, held: held},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := running("milan")

@@ -68,7 +68,7 @@ func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 	return state, err
 }
 
-// Remembered is a provider as Provider or Status of this process has last read it, and how long ago; an age of more than
+// Remembered is a provider as Provider has last read it in this process, and how long ago; an age of more than
 // a year when nobody has. It reads nothing.
 func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
