@@ -21,10 +21,6 @@ import (
 const (
 	NameDeliver       = "Deliver"
 	NameInspect       = "Inspect"
-	NameCompare       = "Compare"
-	NameObserve       = "Observe"
-	NameWitness       = "Witness"
-	NameSweep         = "Sweep"
 	NameReport        = "Report"
 	NameDiscover      = "Discover"
 	NameSelect        = "Select"
@@ -47,15 +43,10 @@ type Messages interface {
 	View(ctx context.Context, group string, v fleet.View) error
 	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
 	Report(ctx context.Context, provider string, r fleet.PeeringReport) error
-	GroupDiffers(ctx context.Context, group string, d fleet.Differences) error
-	ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error
 }
 
 // Entities reads what the entities publish, without a worker.
 type Entities interface {
-	// Groups and Providers return all that run, each as it published last.
-	Groups(ctx context.Context) ([]fleet.Snapshot, error)
-	Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error)
 	// Remembered is a provider as it was last read, and how long ago; zero and an age of more than a year when it never
 	// was. It reads nothing.
 	Remembered(provider string) (s fleet.ProviderSnapshot, age time.Duration)
@@ -65,8 +56,6 @@ type Entities interface {
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 	// Before is what the provider's last life has published, which ended: zero when Temporal lists none, any more.
 	Before(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
-	// Ensure starts a provider's entity when it does not run.
-	Ensure(ctx context.Context, provider string) (started bool, err error)
 }
 
 // Workflows starts, tells and looks at single workflows.
@@ -105,8 +94,6 @@ type Activities struct {
 	Starting *semaphore.Weighted
 	// Probe succeeds when something outside answers that is no provider; nil means that there is no such thing.
 	Probe func(ctx context.Context) error
-	// Conditions hears of what is wrong with providers; nil means nobody does.
-	Conditions *Conditions
 	// Events records what steps do as Kubernetes Events; nil records nothing.
 	Events EventRecorder
 	// Now is the worker's clock; nil means time.Now.

@@ -37,6 +37,15 @@ func (c *chosen) add(provider string, at fleet.Attempt, shape corev1.ResourceLis
 	c.of[provider] = append(c.of[provider], chosenAmount{at, shape, now})
 }
 
+// Chose reports whether a scale-out of this worker has chosen the provider a moment ago.
+func (a *Activities) Chose(provider string) bool {
+	a.chosen.mu.Lock()
+	defer a.chosen.mu.Unlock()
+	return slices.ContainsFunc(a.chosen.of[provider], func(c chosenAmount) bool {
+		return a.now().Sub(c.when) < rememberedFor
+	})
+}
+
 // forget drops the choices of an instance that chooses again.
 func (c *chosen) forget(instance string) {
 	c.mu.Lock()

@@ -13,7 +13,7 @@ import (
 // A worker tells what its last round has found while that is news: others may have run the rounds since.
 func TestConditionsAreForgotten(t *testing.T) {
 	of := map[string]string{"milan": "Silent"}
-	orphans := []fleet.Orphan{orphan("milan", "slice", attempt("a-t0-1"))}
+	orphans := []fleet.Orphan{{Attempt: attempt("a-t0-1"), UID: "slice"}}
 	c := &activities.Conditions{}
 	require.Nil(t, c.Of(noon), "no round yet")
 	require.Nil(t, c.Orphans(noon))

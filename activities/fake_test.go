@@ -58,8 +58,6 @@ type messages struct {
 	views   []fleet.View
 	holds   []fleet.HoldRequest
 	reports []fleet.PeeringReport
-	told    []string // who got differences
-	rows    map[string]fleet.Differences
 	fails   map[string]error
 }
 
@@ -84,33 +82,12 @@ func (m *messages) Report(_ context.Context, provider string, r fleet.PeeringRep
 	return m.fails[provider]
 }
 
-func (m *messages) GroupDiffers(_ context.Context, group string, d fleet.Differences) error {
-	return m.differs("group/"+group, d)
-}
-
-func (m *messages) ProviderDiffers(_ context.Context, provider string, d fleet.Differences) error {
-	return m.differs("provider/"+provider, d)
-}
-
-func (m *messages) differs(name string, d fleet.Differences) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.told = append(m.told, name)
-	if m.rows == nil {
-		m.rows = map[string]fleet.Differences{}
-	}
-	m.rows[name] = d
-	return m.fails[name]
-}
-
-// entities are what the entities have published. Only ensured changes while activities run.
+// entities are what the entities have published.
 type entities struct {
-	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
 	before    fleet.ProviderSnapshot
 	err       error
 	mu        sync.Mutex
-	ensured   []string
 	// asked are the providers that were read, by Provider, in order, and last what was read.
 	asked []string
 	last  map[string]fleet.ProviderSnapshot
@@ -128,12 +105,6 @@ func running(ids ...string) *entities {
 		e.providers = append(e.providers, fleet.ProviderSnapshot{ID: id})
 	}
 	return e
-}
-
-func (e *entities) Groups(context.Context) ([]fleet.Snapshot, error) { return e.groups, e.err }
-
-func (e *entities) Providers(context.Context) ([]fleet.ProviderSnapshot, error) {
-	return e.providers, e.err
 }
 
 func (e *entities) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
@@ -170,13 +141,6 @@ func (e *entities) Status(_ context.Context, id string) (fleet.ProviderSnapshot,
 
 func (e *entities) Before(context.Context, string) (fleet.ProviderSnapshot, error) {
 	return e.before, e.err
-}
-
-func (e *entities) Ensure(_ context.Context, provider string) (bool, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.ensured = append(e.ensured, provider)
-	return true, e.err
 }
 
 // flows are the workflows that exist, by id; one that is not there is closed.
@@ -235,19 +199,8 @@ type world struct {
 	verb  func(ctx context.Context) error
 	after func() // called when the verb has ended
 
-	seen    backend.Observation // what Observe returns, with the error observe
-	observe error
 	answers []string // the credentials files that Identify answers to
 	mu      sync.Mutex
-	asked   fleet.Provider // by Observe
-	calls   []string       // of Cordon
-}
-
-func (w *world) Observe(_ context.Context, p fleet.Provider) (backend.Observation, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = p
-	return w.seen, w.observe
 }
 
 func (w *world) Identify(_ context.Context, c fleet.Credentials) (string, error) {
@@ -255,13 +208,6 @@ func (w *world) Identify(_ context.Context, c fleet.Credentials) (string, error)
 		return c.KubeconfigFile, nil
 	}
 	return "", backend.ErrUnreachable
-}
-
-func (w *world) Cordon(_ context.Context, at fleet.Attempt, cordoned bool) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls = append(w.calls, map[bool]string{true: "cordon ", false: "uncordon "}[cordoned]+at.ObjectName())
-	return nil
 }
 
 func (w *world) List(ctx context.Context, group string) ([]fleet.Found, error) {

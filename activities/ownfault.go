@@ -56,7 +56,7 @@ func (a *Activities) ownFault(ctx context.Context, provider string, silent bool)
 	case a.own.here.ask(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
 		return standsHere
 	case silent && a.own.isolated.ask(ctx, a.now, othersBound, func(ctx context.Context) bool {
-		answers, others, err := a.witness(ctx, []string{provider})
+		answers, others, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
 		return err == nil && others && !answers
 	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // then providers are given up, as their nodes are
 		return standsIsolated

@@ -56,7 +56,6 @@ func TestListsHeartbeat(t *testing.T) {
 		"provider": func(a *activities.Activities) (any, any) {
 			return a.Inspect, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 		},
-		"comparison": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // some wait for a second
@@ -110,7 +109,6 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 		"Inspect": func(a *activities.Activities) (any, any) {
 			return a.Inspect, activities.Task{Kind: fleet.CommandRecover, Group: "a"}
 		},
-		"Compare": func(a *activities.Activities) (any, any) { return a.Compare, activities.Round{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
 // Every use of a client in the code has its rights in the table, and nothing is in the table that the code does not
@@ -20,6 +21,7 @@ import (
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
+		"../worker/observer":          needsOfHub,
 		"../activities/backend/nodes": needsOfNodes, "../activities/backend/microvm": needsOfMachines} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
@@ -40,7 +42,7 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 }
 
 func needed(where ...string) []right {
-	return neededOf([]map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfLease, needsOfEvents,
+	return neededOf([]map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfHub, needsOfLease, needsOfEvents,
 		needsOfRenewal, needsOfNodes}, where...)
 }
 
@@ -117,7 +119,7 @@ func TestWorkerRightsForMachines(t *testing.T) {
 		granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
 	require.Equal(t, neededOf(uses, "machines"),
 		granted(t, "machines", one[rbacv1.Role](t, o, "machines", "lender-worker").Rules))
-	require.Len(t, all[rbacv1.ClusterRole](o), 1)
+	require.Len(t, all[rbacv1.ClusterRole](o), 2)
 	for _, role := range all[rbacv1.Role](o) {
 		require.NotEqual(t, "liqo-system", role.Namespace)
 	}
@@ -154,6 +156,23 @@ func TestMarketRights(t *testing.T) {
 	}
 }
 
+// The hub's Lease and ConfigMap are the worker's, in kube-system, with or without a market. The worker and the server may
+// read who this cluster is.
+func TestHubRights(t *testing.T) {
+	for _, set := range []string{"market.enabled=true", "market.enabled=false"} {
+		o := render(t, "plaintext", "--set", set)
+		own := namespace + ".liqo-autoscaler.hub"
+		require.Equal(t, needed("hub"), granted(t, "hub", one[rbacv1.Role](t, o, observer.Namespace, own).Rules))
+		require.Equal(t, []right{{where: "uid", verb: "get", resource: "/namespaces", name: "kube-system"}},
+			granted(t, "uid", one[rbacv1.ClusterRole](t, o, "", "liqo-autoscaler-hub").Rules))
+		var names []string
+		for _, s := range one[rbacv1.ClusterRoleBinding](t, o, "", "liqo-autoscaler-hub").Subjects {
+			names = append(names, s.Name)
+		}
+		require.Equal(t, []string{"liqo-autoscaler-worker", "liqo-autoscaler-grpcserver"}, names)
+	}
+}
+
 // Each role is bound to the worker, but the market's reader to the server; discovery has no rights and no token.
 func TestBindings(t *testing.T) {
 	for _, set := range valueSets {
@@ -180,7 +199,7 @@ func TestBindings(t *testing.T) {
 			binding := one[rbacv1.ClusterRoleBinding](t, o, "", account)
 			require.Equal(t, []rbacv1.Subject{subject}, binding.Subjects)
 			require.Equal(t, one[rbacv1.ClusterRole](t, o, "", account).Name, binding.RoleRef.Name)
-			require.Len(t, all[rbacv1.ClusterRoleBinding](o), 1)
+			require.Len(t, all[rbacv1.ClusterRoleBinding](o), 2)
 		})
 	}
 }

@@ -1,6 +1,9 @@
 package deploy_test
 
-import "github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+import (
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+)
 
 // A right is one verb on one resource in one place.
 type right struct {
@@ -63,7 +66,7 @@ const (
 	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
 )
 
-// needsOfMarket are the rights on the ConfigMap and the Lease of the market, which is written by the worker and read by
+// needsOfMarket are the rights on the ConfigMap of the market, which is written by the worker and read by
 // the server.
 var needsOfMarket = map[string][]right{
 	"configmap.go Load c.Client.CoreV1().ConfigMaps(c.Namespace).Get": {
@@ -77,10 +80,22 @@ var needsOfMarket = map[string][]right{
 
 // needsOfLease is what client-go's leaderelection does.
 var needsOfLease = map[string][]right{"leaderelection": {
-	{where: "writer", verb: "create", resource: "coordination.k8s.io/leases"},
-	{where: "writer", verb: "get", resource: "coordination.k8s.io/leases", name: marketName},
-	{where: "writer", verb: "update", resource: "coordination.k8s.io/leases", name: marketName},
+	{where: "hub", verb: "create", resource: "coordination.k8s.io/leases"},
+	{where: "hub", verb: "get", resource: "coordination.k8s.io/leases", name: hubName},
+	{where: "hub", verb: "update", resource: "coordination.k8s.io/leases", name: hubName},
 }}
+
+// hubName is the name of the default hub's Lease and ConfigMap.
+var hubName = observer.Name("default")
+
+// needsOfHub are the rights on the ConfigMap in which the observer keeps what it knows.
+var needsOfHub = map[string][]right{
+	"configmap.go Load maps.Get":    {{where: "hub", verb: "get", resource: "/configmaps", name: hubName}},
+	"configmap.go Load maps.Update": {{where: "hub", verb: "update", resource: "/configmaps", name: hubName}},
+	"configmap.go Save maps.Create": on("hub", "create", "/configmaps"),
+	"configmap.go Save maps.Update": {{where: "hub", verb: "update", resource: "/configmaps", name: hubName}},
+	"round.go round o.Backend.List": nil, // the backend's own
+}
 
 // needsOfEvents is what client-go's recorder does for worker/events.
 var needsOfEvents = map[string][]right{

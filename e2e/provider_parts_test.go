@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
 // tenantDeleted: the provider's people delete our Tenant. Its node is lost and its pod moves elsewhere, no Tenant is
@@ -107,21 +109,27 @@ func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	return r, sab
 }
 
-// lookedAt waits until a round of the comparison has looked at all providers that have nodes: the round before learns of
-// them. Of one that nobody has looked at yet the silence counts from the first round on.
+// lookedAt waits until two rounds of the observer have looked at all providers that have nodes. Of one that nobody has
+// looked at yet the silence counts from the first round on.
 func (r *run) lookedAt(ctx context.Context) {
-	query := `WorkflowType="Compare" AND ExecutionStatus="Completed" AND StartTime>"` +
-		time.Now().UTC().Format(time.RFC3339) + `"`
+	first := int64(-1)
 	r.until(ctx, "the provider is looked at", 3*time.Minute, func(ctx context.Context) error {
-		rounds := 0
-		out, err := r.s.cli(ctx, "workflow", "count", "--query", query)
-		if err == nil {
-			_, err = fmt.Sscanf(out, "Total: %d", &rounds)
+		saved, err := r.s.consumer.kube.CoreV1().ConfigMaps(observer.Namespace).Get(ctx, observer.Name(hub),
+			metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-		if err == nil && rounds < 2 {
-			err = fmt.Errorf("rounds: %d", rounds)
+		var last struct{ Round fleet.RoundID }
+		if err := json.Unmarshal([]byte(saved.Data["observer.json"]), &last); err != nil {
+			return err
 		}
-		return err
+		if first < 0 {
+			first = last.Round.Number
+		}
+		if rounds := last.Round.Number - first; rounds < 2 {
+			return fmt.Errorf("rounds: %d", rounds)
+		}
+		return nil
 	})
 }
 

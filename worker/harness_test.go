@@ -31,6 +31,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -87,10 +88,6 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = s.Stop() }()
 	devServer = s.FrontendHostPort()
-	if err := withoutComparison(context.Background(), s.Client()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	return m.Run()
 }
 
@@ -109,24 +106,19 @@ func (s *scene) shortRuns() *scene {
 	s.t.Cleanup(func() { _ = server.Stop() })
 	s.temporal = server.Client()
 	s.groups = flow.NewGroups(s.temporal, s.hub, s.queue)
-	require.NoError(s.t, withoutComparison(s.ctx, s.temporal))
 	return s
 }
 
-// withoutComparison pauses the default hub's comparison: what the minute's comparison would repair must be repaired by
-// what a test names. A scene that needs comparisons has a hub of its own, see newHubScene.
-func withoutComparison(ctx context.Context, t client.Client) error {
-	if err := flow.NewSingle(t, "", "none", false).EnsureSchedule(ctx, t.ScheduleClient()); err != nil {
-		return err
-	}
-	return t.ScheduleClient().GetHandle(ctx, workflows.CompareID).Pause(ctx, client.SchedulePauseOptions{})
-}
+// neverLeads keeps a worker from leading its hub, and so from observing: what a round would repair must be repaired by what a
+// test names. A scene that needs rounds has a hub of its own, see newHubScene.
+func neverLeads(ctx context.Context, _ func(context.Context)) { <-ctx.Done() }
 
 func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
 
 // scene is one test's fleet: a world with providers, their offers, a worker and a node group.
 type scene struct {
 	t         testing.TB
+	observer  *observer.Observer // of a scene with a hub of its own
 	ctx       context.Context
 	dir       string
 	world     *sim.World
@@ -155,7 +147,7 @@ func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	return newSceneOf(t, newID(), "", n, change...)
 }
 
-// newHubScene makes a scene with a hub of its own, and so with comparisons of its own.
+// newHubScene makes a scene with a hub of its own, whose worker observes.
 func newHubScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	id := newID()
@@ -220,7 +212,7 @@ func options(t client.Client, world *sim.World, queue, offers string) (worker.Op
 	return worker.Options{
 		Temporal: t, TaskQueue: queue, Backend: b, Catalog: discovery.Resolve(source, b,
 			discovery.Options{KeepFailure: time.Second}),
-		StopTimeout: time.Second, Logger: slog.New(slog.DiscardHandler), SearchAttributes: true,
+		StopTimeout: time.Second, Logger: slog.New(slog.DiscardHandler), SearchAttributes: true, Lead: neverLeads,
 	}, err
 }
 
@@ -229,7 +221,12 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
-	o.Hub = s.hub
+	if o.Hub = s.hub; s.hub != "" {
+		s.observer = &observer.Observer{Memory: observer.File(s.world.Path() + ".observer")}
+		o.Lead, o.Observer = s.world.Lead, s.observer
+		o.Cluster, err = s.world.UID()
+		require.NoError(s.t, err)
+	}
 	for _, c := range change {
 		c(&o)
 	}

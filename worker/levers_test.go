@@ -20,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 // levers are the commands of the temporal CLI in docs/operations.md, each with whether a test has run it.
@@ -169,29 +170,39 @@ func (s *scene) failedOutOfReach() (name string) {
 	return name
 }
 
-// What is left when undo is cancelled is found by the comparison, which is paused until then.
+// What is left when undo is cancelled is found by the observer, which is paused until then.
 func cancelUndo(t *testing.T, l *levers) {
 	s := newHubScene(t, 1).work()
-	compare := []string{"compare", s.hub.ID(workflows.CompareID), "undo/", s.hub.ID("undo/")}
-	l.pull(s, `temporal schedule toggle --schedule-id compare --pause --reason "..."`, compare...)
-	paused := func() bool {
-		d, err := s.temporal.ScheduleClient().GetHandle(s.ctx, s.hub.ID(workflows.CompareID)).Describe(s.ctx)
-		require.NoError(t, err)
-		return d.Schedule.State.Paused
+	of := []string{"hub", s.hub.ID(workflows.HubID), "undo/", s.hub.ID("undo/")}
+	l.pull(s, "temporal workflow signal -w hub --name pause-observer --input true", of...)
+	hub := flow.NewHub(s.temporal, s.hub, s.queue)
+	isPaused := func(want bool) {
+		t.Helper()
+		testkit.Until(t, waitLimit, "the hub publishes it", func() error {
+			state, err := hub.State(s.ctx)
+			if err == nil && state.ObserverPaused != want {
+				err = fmt.Errorf("paused: %v", state.ObserverPaused)
+			}
+			return err
+		})
 	}
-	require.True(t, paused())
+	isPaused(true)
 	name := s.failedOutOfReach()
 	undo := workflows.UndoID(name, 1)
 	cancelled := s.run(s.hub.ID(undo))
 	l.pull(s, "temporal workflow cancel -w undo/<instance>-<attempt>",
-		append(compare, "<instance>-<attempt>", name+"-1")...)
+		append(of, "<instance>-<attempt>", name+"-1")...)
 	s.isStatus(undo, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
 	s.knobs(0, sim.Knobs{})
 	s.release(name)
-	l.pull(s, `temporal schedule toggle --schedule-id compare --unpause --reason "..."`, compare...)
-	require.False(t, paused())
+	for range 3 {
+		s.observe()
+	}
+	require.Error(t, s.gone(), "a paused observer leaves everything as it is")
+	l.pull(s, "temporal workflow signal -w hub --name pause-observer --input false", of...)
+	isPaused(false)
 	testkit.Until(t, 2*waitLimit, "what is left is undone", func() error { // two rounds must show it
-		l.pull(s, "temporal schedule trigger --schedule-id compare", compare...)
+		s.observe()
 		return s.gone()
 	})
 	require.NotEqual(t, cancelled, s.run(s.hub.ID(undo)))

@@ -227,7 +227,7 @@ func TestOpenLookDoesNotForbidContinueAsNew(t *testing.T) {
 	round := int64(0)
 	require.Eventually(t, func() bool {
 		round++
-		d := fleet.Differences{Round: round, Began: time.Now().Add(-time.Hour)}
+		d := fleet.Differences{Round: fleet.RoundID{Number: round}}
 		return messages.GroupDiffers(s.ctx, s.spec.ID, d) == nil && s.run(id) != first
 	}, waitLimit, waitTick, "it continues as new")
 	require.Eventually(t, func() bool {

@@ -1,7 +1,7 @@
 package worker_test
 
 import (
-	"errors"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,7 +17,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -86,10 +85,6 @@ func TestLostDatabase(t *testing.T) {
 	after := s.configure()
 	require.True(t, fleet.EpochBefore(before.Epoch, after.Epoch), "%s after %s", after.Epoch, before.Epoch)
 	require.False(t, after.Paused)
-	testkit.Until(t, waitLimit, "the schedule of the comparison is there", func() error {
-		_, err := s.temporal.ScheduleClient().GetHandle(s.ctx, workflows.CompareID).Describe(s.ctx)
-		return err
-	})
 	require.NoError(t, s.world.RemovePod(s.ctx, fleet.ObjectName(drained, 1), app.Name))
 	rest := s.until("what was drained is gone, and what counts is Ready", func(snap fleet.Snapshot) bool {
 		for _, i := range snap.Instances {
@@ -132,30 +127,25 @@ func (s *scene) uid(instance string) string {
 	return ""
 }
 
-// The schedule of the comparison is gone while the worker runs: it is made again, and groups take its rounds although
-// the ones before had higher numbers.
-func TestComparisonGoesOnWithANewSchedule(t *testing.T) {
+// A new leader's rounds are taken although those before had higher numbers.
+func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	t.Parallel()
-	s := newHubScene(t, 1).work(func(o *worker.Options) { o.EnsureEvery(200 * time.Millisecond) })
+	s := newHubScene(t, 1).work()
 	require.NoError(t, s.temporal.SignalWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "",
-		workflows.SignalDifferences, fleet.Differences{Round: 100_000, Began: time.Now()}))
-	schedule := s.temporal.ScheduleClient().GetHandle(s.ctx, s.hub.ID(workflows.CompareID))
-	before, err := schedule.Describe(s.ctx)
-	require.NoError(t, err)
-	require.NoError(t, schedule.Delete(s.ctx))
-	testkit.Until(t, waitLimit, "another schedule is there", func() error {
-		now, err := schedule.Describe(s.ctx)
-		if err == nil && !now.Info.CreatedAt.After(before.Info.CreatedAt) {
-			err = errors.New("it is the one before")
-		}
-		return err
-	})
+		workflows.SignalDifferences, fleet.Differences{Round: fleet.RoundID{Term: 7, Number: 100_000}}))
+	s.until("the group publishes the term", func(snap fleet.Snapshot) bool { return snap.Term == 7 })
+	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)
+	defer cancel()
+	require.ErrorContains(t, s.observer.RoundNow(ctx), "higher term")
+	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // it leaves the lead to others for a minute
+	defer cancel()
+	require.NoError(t, s.observer.RoundNow(again))
 	name := s.failedOutOfReach()
 	require.NoError(t, s.temporal.CancelWorkflow(s.ctx, s.hub.ID(workflows.UndoID(name, 1)), ""))
 	s.isStatus(workflows.UndoID(name, 1), enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
 	s.knobs(0, sim.Knobs{})
 	for range 2 {
-		s.compare()
+		s.observe()
 	}
 	s.counts("what nobody undoes is found", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
 	s.release(name)
@@ -202,7 +192,7 @@ func TestClosedHistoriesAreLost(t *testing.T) {
 	s.release(failed)
 	s.counts("the attempt is rolled back", func(c sim.Counts) bool { return c.Slices == 1 && c.RemoteSlices == 1 })
 	for range 2 {
-		s.compare()
+		s.observe()
 	}
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
@@ -118,7 +117,7 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 		before, err := entities.Before(s.ctx, s.providers[0])
 		return err == nil && !before.Cordoned.IsZero()
 	}, waitLimit, waitTick)
-	s.compare()
+	s.observe()
 	s.provider(0, "is still cordoned", func(p fleet.ProviderSnapshot) bool { return !p.Cordoned.IsZero() })
 	s.provider(0, "keeps its policy", func(p fleet.ProviderSnapshot) bool {
 		return p.Phase == fleet.Lingering && p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever &&
@@ -139,7 +138,7 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	// A slice alone does not say what was booked: two rounds in a row show that nobody knows it. A group that begins in
 	// the second of the booking begins once more first, because a name of its own epoch is new to it.
 	testkit.Until(t, waitLimit, "the scale-out is stopped", func() error {
-		s.compare()
+		s.observe()
 		if is := s.status(workflows.ScaleOutID(name)); is != enums.WORKFLOW_EXECUTION_STATUS_FAILED {
 			return fmt.Errorf("scale-out/%s: %s", name, is)
 		}
@@ -221,8 +220,8 @@ func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
 	require.Empty(t, s.configure().Instances)
 	s.provider(0, "still held",
 		func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Established && len(p.Holds) == 1 })
-	s.compare()
-	s.compare()
+	s.observe()
+	s.observe()
 	s.empty()
 	s.provider(0, "not held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 0 })
 }
@@ -312,16 +311,10 @@ func TestCancelledDrainHasNotGivenUp(t *testing.T) {
 	s.counts("the node is there with its pod", func(c sim.Counts) bool { return c.Nodes == 1 && c.Pods == 1 })
 }
 
-// compare has one round of the comparison run, and waits for its end.
-func (s *scene) compare() {
+// observe has one round of the observer run, and waits for its end.
+func (s *scene) observe() {
 	s.t.Helper()
-	schedule := s.temporal.ScheduleClient().GetHandle(s.ctx, s.hub.ID(workflows.CompareID))
-	before, err := schedule.Describe(s.ctx)
-	require.NoError(s.t, err)
-	require.NoError(s.t, schedule.Trigger(s.ctx,
-		client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}))
-	require.Eventually(s.t, func() bool {
-		now, err := schedule.Describe(s.ctx)
-		return err == nil && now.Info.NumActions > before.Info.NumActions && len(now.Info.RunningWorkflows) == 0
-	}, waitLimit, waitTick, "a round of the comparison ends")
+	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)
+	defer cancel()
+	require.NoError(s.t, s.observer.RoundNow(ctx))
 }

@@ -13,8 +13,7 @@ import (
 func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
 	act := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
-			activities.NameDeliver: a.Deliver, activities.NameInspect: a.Inspect, activities.NameCompare: a.Compare,
-			activities.NameObserve: a.Observe, activities.NameWitness: a.Witness, activities.NameSweep: a.Sweep,
+			activities.NameDeliver: a.Deliver, activities.NameInspect: a.Inspect,
 		},
 		workflows.LaneDrivers: {
 			activities.NameDiscover: a.Discover, activities.NameSelect: a.Select, activities.NameReport: a.Report,
@@ -35,7 +34,7 @@ func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane) {
 	flows := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
 			workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
-			workflows.TypeCompare: workflows.Compare,
+			workflows.TypeHub: workflows.RunHub,
 		},
 		workflows.LaneDrivers: {
 			workflows.TypeScaleOut: workflows.ScaleOut, workflows.TypeScaleIn: workflows.ScaleIn,

@@ -93,8 +93,8 @@ func TestStandbyOfARemovedGroup(t *testing.T) {
 		running, err := s.groups.Running(s.ctx)
 		return err == nil && len(running) == 0
 	}, waitLimit, waitTick, "the group is closed")
-	s.compare()
-	s.compare()
+	s.observe()
+	s.observe()
 	s.empty()
 }
 

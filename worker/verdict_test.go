@@ -39,16 +39,15 @@ func (s *scene) standing(n int) fleet.Standing {
 	return p.Standing
 }
 
-// rounds has rounds of the comparison run until the condition holds.
+// rounds has rounds of the observer run until the condition holds.
 func (s *scene) rounds(what string, holds func() bool) {
 	s.t.Helper()
-	for range 12 {
-		if holds() {
-			return
+	require.Eventually(s.t, func() bool {
+		if !holds() {
+			s.observe()
 		}
-		s.compare()
-	}
-	require.True(s.t, holds(), "%s; %s", what, s)
+		return holds()
+	}, waitLimit, waitTick, "%s; %s", what, s)
 }
 
 // A provider dies with four of twelve instances on it: they are lost and no longer count, others take their places
@@ -58,7 +57,7 @@ func TestProviderThatDiesLosesItsInstances(t *testing.T) {
 	s := newHubScene(t, 4, unready(2*time.Second)).work()
 	s.grow(12)
 	require.Len(t, s.on(0, s.allIn(fleet.Ready, 12)), 4)
-	s.compare() // from here on the rounds know whom to look at
+	s.observe() // from here on the rounds know whom to look at
 
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	s.until("their Nodes are not ready", func(snap fleet.Snapshot) bool {
@@ -114,7 +113,7 @@ func TestConsumerThatIsCutLosesNothing(t *testing.T) {
 	s := newHubScene(t, 2, unready(patience)).work()
 	s.grow(6)
 	s.allIn(fleet.Ready, 6)
-	s.compare()
+	s.observe()
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	s.knobs(1, sim.Knobs{Unreachable: true})
 	s.until("no Node is ready", func(snap fleet.Snapshot) bool { return countNotReady(snap) == 6 })
@@ -122,7 +121,7 @@ func TestConsumerThatIsCutLosesNothing(t *testing.T) {
 	s.rounds("isolated for long", func() bool {
 		return s.standing(0).Condition() == fleet.ConditionConsumerIsolated && time.Since(cut) > 2*patience
 	})
-	s.compare()
+	s.observe()
 	snap := s.snapshot()
 	require.Equal(t, 6, snap.Target)
 	require.Equal(t, 6, countNotReady(snap))
@@ -139,11 +138,11 @@ func TestProviderWithoutHoldsIsAWitness(t *testing.T) {
 	s := newHubScene(t, 2, unready(time.Second)).work()
 	s.grow(4)
 	require.Len(t, s.on(0, s.allIn(fleet.Ready, 4)), 4)
-	s.compare()
+	s.observe()
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	s.until("no Node is ready", func(snap fleet.Snapshot) bool { return countNotReady(snap) == 4 })
 	s.rounds("a third, rounded up, is lost at once", func() bool { return s.snapshot().Target == 2 })
-	s.compare()
+	s.observe()
 	require.Equal(t, 2, s.snapshot().Target, "and no more within a minute")
 }
 
@@ -153,10 +152,10 @@ func TestRefusedCredentialsLoseNothing(t *testing.T) {
 	s := newHubScene(t, 2, unready(time.Second)).work()
 	s.grow(2)
 	require.Len(t, s.on(0, s.allIn(fleet.Ready, 2)), 2)
-	s.compare()
+	s.observe()
 	s.knobs(0, sim.Knobs{Unauthorized: true})
 	s.rounds("it is said", func() bool { return s.standing(0).Condition() == fleet.ConditionCredentialsRefused })
-	s.compare()
+	s.observe()
 	require.Equal(t, 2, countReady(s.snapshot()))
 	s.grow(1)
 	require.Len(t, s.on(1, s.allIn(fleet.Ready, 3)), 1, "nothing new is held")
@@ -181,7 +180,7 @@ func TestTenantsAreFollowed(t *testing.T) {
 			return node.Spec.Unschedulable == want && ours == want
 		}
 	}
-	s.compare()
+	s.observe()
 	require.NoError(t, s.world.Close(s.ctx, s.providers[0], fleet.RefusingCordoned))
 	s.rounds("cordoned", cordoned(true))
 	require.Equal(t, 4, s.snapshot().Target)

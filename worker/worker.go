@@ -17,9 +17,11 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -55,15 +57,20 @@ type Options struct {
 
 	// ProbeURL is asked whether anybody outside answers when the only provider does not; "" asks nobody.
 	ProbeURL string
-	// Conditions, if any, hears of what is wrong with providers.
-	Conditions *activities.Conditions
+	// Cluster is the UID of the consumer cluster, for which the worker claims the hub. "" claims nothing.
+	Cluster string
+	// Lead calls work while this process holds the hub's Lease, again and again until ctx ends. nil: this worker leads.
+	Lead func(ctx context.Context, work func(ctx context.Context))
+	// Observer, if any, is run with this worker's means while it leads; the caller sets Memory, Conditions and Every.
+	Observer *observer.Observer
+	// Publish, if any, publishes the market while this worker leads, until ctx ends.
+	Publish func(ctx context.Context, entities market.Entities, observed market.Observed)
 	// Differing, if any, counts the Nodes that are not as Cluster Autoscaler was told.
 	Differing *nodewatch.Differing
 	// Events, if any, records what steps do as Kubernetes Events.
 	Events activities.EventRecorder
 
-	onFatal     func(error)   // told once, when the SDK stops the worker for good
-	ensureEvery time.Duration // how often the schedule is made if it is not there; 0 means as often as it begins a round
+	onFatal func(error) // told once, when the SDK stops the worker for good
 }
 
 // Sizes of the lanes' workers. A small Temporal is the bottleneck in a burst, not the worker: few slots for drivers
@@ -79,25 +86,32 @@ const (
 	starting = 4
 )
 
-// lanes makes the workers of all lanes, not yet started.
-func lanes(o Options) []worker.Worker {
-	queue := o.Hub.TaskQueue(o.TaskQueue)
-	slots := o.Slots
-	if slots <= 0 {
-		slots = makingSlots
-	}
-	a := &activities.Activities{
-		Catalog: o.Catalog, Backend: o.Backend, Messages: flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue),
-		Entities:  flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue),
+// steps makes the activities of all lanes.
+func steps(o Options, messages *flow.Messages, entities *flow.Entities) *activities.Activities {
+	slots := o.slots()
+	return &activities.Activities{
+		Catalog: o.Catalog, Backend: o.Backend, Messages: messages, Entities: entities,
 		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, o.SearchAttributes),
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
 		Starting:  semaphore.NewWeighted(starting),
-		Probe:     probe(o.ProbeURL), Conditions: o.Conditions, Events: o.Events,
+		Probe:     probe(o.ProbeURL), Events: o.Events,
 	}
-	var all []worker.Worker
+}
+
+// slots is how many nodes and peerings the worker makes at the same time.
+func (o Options) slots() int {
+	if o.Slots <= 0 {
+		return makingSlots
+	}
+	return o.Slots
+}
+
+// lanes makes the workers of all lanes, not yet started.
+func lanes(o Options, a *activities.Activities) (all []worker.Worker) {
+	queue := o.Hub.TaskQueue(o.TaskQueue)
 	for _, lane := range workflows.Lanes {
-		w := worker.New(o.Temporal, lane.Queue(queue), laneOptions(o, lane, slots))
+		w := worker.New(o.Temporal, lane.Queue(queue), laneOptions(o, lane, o.slots()))
 		register(w, lane, a)
 		all = append(all, w)
 	}
@@ -156,8 +170,8 @@ func pollers() worker.PollerBehavior {
 }
 
 // Run runs a worker for each lane until the context ends, and fails when Temporal will have one no longer, as when its
-// namespace is deleted. It makes the schedule of the comparison, unless that is there, also when it goes meanwhile:
-// Temporal may lose its data while this worker runs, and nothing else would notice.
+// namespace is deleted, or the hub belongs to another cluster. While it leads the hub it runs the observer, and
+// publishes the market.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -169,37 +183,32 @@ func Run(parent context.Context, o Options) error {
 			return fmt.Errorf("start worker: %w", err)
 		}
 	}
+	if err := claim(ctx, o, logger); err != nil {
+		return err
+	}
+	messages := flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)
+	entities := flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue)
+	a := steps(o, messages, entities)
 	var ending sync.WaitGroup
 	defer ending.Wait()
-	for _, w := range lanes(o) {
+	for _, w := range lanes(o, a) {
 		if err := try(ctx, logger, w.Start); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
 		defer ending.Go(w.Stop) // at once: each may take StopTimeout, when Temporal does not answer
-	}
-	single := flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, false)
-	ensure := func() error { return single.EnsureSchedule(ctx, o.Temporal.ScheduleClient()) }
-	if err := try(ctx, logger, ensure); err != nil {
-		return fmt.Errorf("start worker: %w", err)
 	}
 	if o.Started != nil {
 		o.Started()
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() {
-		for wait.For(ctx, cmp.Or(o.ensureEvery, workflows.CompareEvery)) {
-			if err := ensure(); err != nil && ctx.Err() == nil {
-				logger.Warn("the schedule of the comparison may be missing; trying again", "error", err)
-			}
-		}
-	})
+	watching.Go(func() { observe(ctx, o, a, messages, entities, logger) })
 	if versioned(o.Version) {
 		watching.Go(func() { watchVersion(ctx, o.Temporal.WorkerDeploymentClient(), o.Version, logger) })
 	}
 	watching.Go(func() {
 		nodewatch.Run(ctx, nodewatch.Options{Watcher: o.Backend, Logger: logger, Differing: o.Differing, Events: o.Events,
-			Groups: factsTo{flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)}})
+			Groups: factsTo{messages}})
 	})
 	<-ctx.Done()
 	if parent.Err() == nil {

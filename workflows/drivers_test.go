@@ -133,7 +133,8 @@ func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
 		},
 		"the comparison finds a name that was not given yet": func(l *fleet.Ledger, _ fleet.Position, second fleet.Found,
 			now time.Time) {
-			l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: 1, Began: now, Found: []fleet.Found{second}}}, now)
+			l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Number: 1},
+				Found: []fleet.Found{second}}}, now)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,8 @@ var forPeople = map[string]string{
 	SignalRetry: "For operators: sets the stuck instances of this node group free. It needs no argument.",
 	SignalCordon: "For operators: true keeps new nodes off this provider, false allows them again. " +
 		"The command is liqo-autoscaler cordon provider ID.",
+	SignalPauseObserver: "For operators: true stops the observer, which then leaves everything as it is; false lets it " +
+		"go on. The command is liqo-autoscaler pause observer.",
 	string(fleet.Pause): "For operators: a paused node group starts nothing new. " +
 		"The command is liqo-autoscaler pause group ID.",
 }

@@ -19,7 +19,7 @@ var registered = map[string]any{
 	workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
 	workflows.TypePeering: workflows.Peering, workflows.TypeUnpeering: workflows.Unpeering,
 	workflows.TypeScaleOut: workflows.ScaleOut, workflows.TypeScaleIn: workflows.ScaleIn,
-	workflows.TypeUndo: workflows.Undo, workflows.TypeCompare: workflows.Compare,
+	workflows.TypeUndo: workflows.Undo, workflows.TypeHub: workflows.RunHub,
 }
 
 // Histories that a Temporal dev server recorded must replay with today's code: workflows that run survive the change of

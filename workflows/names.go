@@ -20,7 +20,6 @@ const (
 	TypeScaleOut  = "ScaleOut"
 	TypeScaleIn   = "ScaleIn"
 	TypeUndo      = "Undo"
-	TypeCompare   = "Compare"
 
 	SignalViews       = "views"       // to a node group: []fleet.View, from drivers
 	SignalFacts       = "facts"       // to a node group: []fleet.Fact, from watching nodes
@@ -28,7 +27,7 @@ const (
 	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers, undos, the sweep and the peering
 	SignalReport      = "report"      // to a provider: fleet.PeeringReport
 	SignalCordon      = "cordon"      // to a provider, by an operator: true to cordon it, false to uncordon it
-	SignalDifferences = "differences" // to both: fleet.Differences, from the comparison
+	SignalDifferences = "differences" // to both: fleet.Differences, from the observer
 	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
 	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider
 
@@ -80,9 +79,6 @@ func UndoID(instance string, attempt int) string {
 	return fmt.Sprintf("undo/%s-%d", instance, attempt)
 }
 
-// CompareID is the id of the schedule that compares what exists with what is booked, and of its runs' prefix.
-const CompareID = "compare"
-
 // TaskQueue is the default name of task queues, see Hub.TaskQueue.
 const TaskQueue = "liqo-autoscaler"
 
@@ -128,7 +124,7 @@ type Lane string
 
 // The lanes.
 const (
-	LaneEntities Lane = ""          // node groups, providers, their commands, recovery and comparison
+	LaneEntities Lane = ""          // node groups, providers, the hub, and the entities' commands and recovery
 	LaneDrivers  Lane = "-drivers"  // the other workflows with their short activities
 	LaneMaking   Lane = "-making"   // establish and join
 	LaneRemoving Lane = "-removing" // drain, return, remove a peering

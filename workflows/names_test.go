@@ -1,21 +1,15 @@
 package workflows
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	sdkactivity "go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
@@ -71,126 +65,5 @@ func TestDaysArePublishedWhenOneIsOver(t *testing.T) {
 		g.ledger.CostDays = append(g.ledger.CostDays, money.CostDay{Date: day})
 		require.True(t, publishes(), day)
 		require.False(t, publishes(), day)
-	}
-}
-
-// Two rounds are judged together when one follows the other, and not with too much time, or a failed round, between
-// them.
-func TestRoundsInARow(t *testing.T) {
-	for age, follows := range map[time.Duration]bool{time.Minute: true, roundAge: true, roundAge + time.Second: false} {
-		var suite testsuite.WorkflowTestSuite
-		env := suite.NewTestWorkflowEnvironment()
-		began := env.Now().Add(-age)
-		env.SetLastCompletionResult(activities.Round{Number: 7, Began: began, Outlook: comparison.Outlook{At: began}})
-		var in activities.Round
-		env.RegisterActivityWithOptions(func(_ context.Context, r activities.Round) (activities.Round, error) {
-			in = r
-			return r, nil
-		}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
-		env.ExecuteWorkflow(Compare)
-		require.NoError(t, env.GetWorkflowError())
-		require.Equal(t, follows, in.Number == 8, age)
-		require.Greater(t, in.Number, int64(7), age)
-		require.Equal(t, follows, in.Before != nil, age)
-	}
-}
-
-// A schedule that somebody has made anew counts from anew: its rounds come after all that entities have heard of, and
-// one after the other.
-func TestRoundsOfANewScheduleAreLaterOnes(t *testing.T) {
-	var last activities.Round
-	rounds := func(n int) (numbers []int64) {
-		for range n {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			if env.SetStartTime(last.Began.Add(time.Minute)); last.Number > 0 {
-				env.SetLastCompletionResult(last)
-			}
-			env.RegisterActivityWithOptions(func(_ context.Context, r activities.Round) (activities.Round, error) {
-				last, numbers = r, append(numbers, r.Number)
-				return r, nil
-			}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
-			env.ExecuteWorkflow(Compare)
-			require.NoError(t, env.GetWorkflowError())
-		}
-		return numbers
-	}
-	last.Began = time.Now()
-	before := rounds(3)
-	last.Number = 0
-	after := rounds(2)
-	require.Greater(t, after[0], before[2]+1)
-	require.Equal(t, after[0]+1, after[1])
-}
-
-// A round that could not compare fails, so that the next one knows that it is not the one after it.
-func TestRoundThatFails(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterActivityWithOptions(func(context.Context, activities.Round) (activities.Round, error) {
-		return activities.Round{}, temporal.NewNonRetryableApplicationError("no list", "", nil)
-	}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
-	env.ExecuteWorkflow(Compare)
-	require.ErrorContains(t, env.GetWorkflowError(), "no list")
-}
-
-// When instances are lost before the next minute, another round follows in time: its result counts, if it has one.
-func TestAnotherRoundWhenItIsDue(t *testing.T) {
-	for name, second := range map[string]error{"done": nil, "failed": errors.New("no list")} {
-		var suite testsuite.WorkflowTestSuite
-		env := suite.NewTestWorkflowEnvironment()
-		began := env.Now()
-		var rounds []activities.Round
-		env.RegisterActivityWithOptions(func(_ context.Context, r activities.Round) (activities.Round, error) {
-			r.Outlook.At, r.Due = r.Began, r.Began.Add(20*time.Second) // due again and again
-			if len(rounds) > 0 && second != nil {
-				return r, second
-			}
-			rounds = append(rounds, r)
-			return r, nil
-		}, sdkactivity.RegisterOptions{Name: activities.NameCompare})
-		env.SetWorkflowRunTimeout(CompareBound)
-		env.ExecuteWorkflow(Compare)
-		var out activities.Round
-		require.NoError(t, env.GetWorkflowResult(&out), name)
-		require.Equal(t, rounds[len(rounds)-1].Number, out.Number, name)
-		if second != nil {
-			require.Len(t, rounds, 1, name)
-			continue
-		}
-		require.Len(t, rounds, 2, "one is enough")
-		require.Equal(t, rounds[0].Number+1, rounds[1].Number)
-		require.Equal(t, rounds[0].Outlook.At.UTC(), rounds[1].Before.At.UTC())
-		require.WithinDuration(t, began.Add(20*time.Second), rounds[1].Began, time.Second)
-	}
-}
-
-// This cluster is cut off when no provider answers, and nothing else does; whoever cannot look takes it for cut off.
-func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
-	for name, c := range map[string]struct {
-		access  fleet.Access
-		answers bool
-		err     error
-		want    bool
-	}{
-		"nothing answers":                {fleet.AccessSilent, false, nil, true},
-		"something answers":              {fleet.AccessSilent, true, nil, false},
-		"nobody can say":                 {fleet.AccessSilent, true, errors.New("no worker"), true},
-		"the provider answers":           {fleet.AccessGranted, false, nil, false},
-		"the provider answers and is no": {fleet.AccessRefused, false, nil, false},
-	} {
-		var suite testsuite.WorkflowTestSuite
-		env := suite.NewTestWorkflowEnvironment()
-		env.RegisterActivityWithOptions(func(context.Context, fleet.Provider) (comparison.Evidence, error) {
-			return comparison.Evidence{Access: c.access}, nil
-		}, sdkactivity.RegisterOptions{Name: activities.NameObserve})
-		env.RegisterActivityWithOptions(func(context.Context, []string) (bool, error) { return c.answers, c.err },
-			sdkactivity.RegisterOptions{Name: activities.NameWitness})
-		env.ExecuteWorkflow(func(ctx workflow.Context) (bool, error) {
-			return observe(ctx, []fleet.Provider{{ID: "milan"}}).Isolated, nil
-		})
-		var got bool
-		require.NoError(t, env.GetWorkflowResult(&got))
-		require.Equal(t, c.want, got, name)
 	}
 }

@@ -20,10 +20,6 @@ const (
 	shortTimeout = 5 * time.Second
 	// passTimeout bounds one pass of establishing or removing: see activities.PassBound.
 	passTimeout = 15 * time.Second
-	// lookTimeout bounds a look at one provider, which is tried again in the next round only.
-	lookTimeout = 10 * time.Second
-	// sweepTimeout bounds a look for what is left on many providers.
-	sweepTimeout = 20 * time.Second
 	// listTimeout bounds lists of everything that exists.
 	listTimeout = 30 * time.Second
 	// joinTimeout bounds one run of Join; it goes on in the next one.
@@ -55,14 +51,6 @@ func local(ctx workflow.Context) workflow.Context {
 // list are the options of an activity that lists what exists.
 func list(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, listTimeout, heartbeatTimeout, retry(time.Second, time.Minute))
-}
-
-// once are the options of an activity that looks at one or more providers, and is not tried again.
-func once(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		Summary: summary, StartToCloseTimeout: timeout, ScheduleToCloseTimeout: timeout,
-		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
-	})
 }
 
 // making and removing are the options of an activity that works in short passes: a pass that has not reached its end

@@ -95,7 +95,7 @@ func TestProviderOfNoUseCloses(t *testing.T) {
 	for n, after := range []time.Duration{fleet.CloseAfter - time.Hour, fleet.CloseAfter + time.Hour} {
 		env.RegisterDelayedCallback(func() {
 			require.False(t, env.IsWorkflowCompleted())
-			env.SignalWorkflow(SignalDifferences, fleet.Differences{Round: int64(n + 1)})
+			env.SignalWorkflow(SignalDifferences, fleet.Differences{Round: fleet.RoundID{Number: int64(n + 1)}})
 		}, after)
 	}
 	env.ExecuteWorkflow(Provider, EntityInput{Name: "milan"})

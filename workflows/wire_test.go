@@ -11,7 +11,6 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
@@ -33,14 +32,14 @@ var onTheWire = map[string]any{
 	"HoldRequest": fleet.HoldRequest{}, "PeeringReport": fleet.PeeringReport{}, "Differences": fleet.Differences{},
 	"Order": fleet.Order{}, "Answer": fleet.Answer{},
 	// activities
-	"Task": activities.Task{}, "Result": fleet.Result{}, "Round": activities.Round{},
+	"Task": activities.Task{}, "Result": fleet.Result{},
 	"ReportInput":   activities.ReportInput{},
 	"DiscoverInput": activities.DiscoverInput{}, "DiscoverOutput": activities.DiscoverOutput{},
 	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
-	"Provider": fleet.Provider{}, "Evidence": comparison.Evidence{}, "Outlook": comparison.Outlook{},
+	"Provider": fleet.Provider{}, "HubState": workflows.HubState{},
 	"Found": fleet.Found{},
-	"Beat":  activities.Beat{}, "SweepInput": activities.SweepInput{}, "Sweep": comparison.Sweep{},
+	"Beat":  activities.Beat{},
 	// what our objects carry
 	"Booking": fleet.Booking{},
 	// parts of many of these, so that a field of theirs changes one record

@@ -31,8 +31,9 @@ import (
 var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
 	"explain instance std-1-1", "explain group std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
-	"doctor --no-cluster", "pause group std", "resume group std", "cordon provider milan", "uncordon provider milan",
-	"temporal setup",
+	"doctor --no-cluster", "pause group std", "resume group std", "pause observer",
+	"cordon provider milan", "uncordon provider milan",
+	"temporal setup", "temporal adopt-hub --kubeconfig KUBECONFIG",
 }
 
 // notHere are the others: worker and grpcserver wait for Temporal before they believe it, and are in make e2e

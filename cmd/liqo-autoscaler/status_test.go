@@ -423,9 +423,11 @@ func (s *stage) watch() func() []fleet.Phase {
 
 // What cannot be read is the error, and what can is printed all the same.
 func TestPauseNeedsAGroup(t *testing.T) {
-	for _, args := range [][]string{{}, {"standard"}, {"provider", "milan"}, {"group"}, {"group", "a", "b"}} {
+	for _, args := range [][]string{{}, {"standard"}, {"provider", "milan"}, {"group"}, {"group", "a", "b"},
+		{"observer", "a"}} {
 		_, _, err := command(t.Context(), append([]string{"pause"}, args...)...)
-		require.EqualError(t, err, "want `group` and the id of a node group, as in \"liqo-autoscaler pause group standard\"")
+		require.EqualError(t, err,
+			"want `group` and the id of a node group, or `observer`, as in \"liqo-autoscaler pause group standard\"")
 	}
 }
 

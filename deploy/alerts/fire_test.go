@@ -32,10 +32,12 @@ var healthy = map[string][]string{
 	"temporal_activity_schedule_to_start_latency_seconds_bucket": {
 		making + `le="1"} 0+6x3000`, making + `le="60"} 0+6x3000`,
 		making + `le="+Inf"} 0+6x3000`},
-	"liqo_autoscaler_instances_failed":           {`{namespace="la", group="large", code="NoCapacity"} 0x3000`},
-	"liqo_autoscaler_instances_stuck":            {`{namespace="la", group="large"} 0x3000`},
-	"liqo_autoscaler_instances_not_ready":        {`{namespace="la", group="large"} 0x3000`},
-	"liqo_autoscaler_nodes_different":            {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_instances_failed":    {`{namespace="la", group="large", code="NoCapacity"} 0x3000`},
+	"liqo_autoscaler_instances_stuck":     {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_nodes_different":     {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_observer_last_round_timestamp_seconds": {`{namespace="la", pod="worker-1"} 0x3000`,
+		`{namespace="la", pod="worker-2"} 0+60x3000`},
 	"liqo_autoscaler_group_dirty":                {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_group_unavailable":          {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_snapshot_age_seconds":       {`{namespace="la", group="large"} 2x3000`},
@@ -87,6 +89,9 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_instances_stuck": {`{namespace="la", group="large"} 3x3000`}}, 30, "3 instances of node group large"},
 	"LiqoAutoscalerInstancesNotReady": {map[string][]string{
 		"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
+	"LiqoAutoscalerObserverStopped": {map[string][]string{ // of two workers the one that led has stopped
+		"liqo_autoscaler_observer_last_round_timestamp_seconds": {`{namespace="la", pod="worker-1"} 0x3000`,
+			`{namespace="la", pod="worker-2"} 0+60x5 300x3000`}}, 13, "no dead provider is noticed"},
 	"LiqoAutoscalerNodesDiffer": {map[string][]string{
 		"liqo_autoscaler_nodes_different": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
 	"LiqoAutoscalerGroupDirty": {map[string][]string{

@@ -4,26 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
 )
 
 // document is the key of the ConfigMap.
 const document = "market.json"
 
-// ConfigMap is a Store in the consumer cluster. The Lease of its writer has the same name.
+// ConfigMap is a Store in the consumer cluster.
 type ConfigMap struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
 }
 
-// ConfigMapName is the name of a hub's ConfigMap and Lease.
+// ConfigMapName is the name of a hub's ConfigMap.
 func ConfigMapName(hub string) string { return "liqo-autoscaler-market-" + hub }
 
 // Load implements Store.
@@ -58,9 +55,4 @@ func (c ConfigMap) Save(ctx context.Context, m Market) error {
 		_, err = maps.Create(ctx, object, metav1.CreateOptions{})
 	}
 	return err
-}
-
-// Lead calls run while this process holds the Lease, until ctx ends, and returns when run has.
-func (c ConfigMap) Lead(ctx context.Context, log *slog.Logger, run func(ctx context.Context)) {
-	lead.Run(ctx, c.Client, c.Namespace, c.Name, log, run)
 }

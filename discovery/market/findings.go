@@ -11,9 +11,23 @@ import (
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
+	// Observer is how the rounds of the worker that leads go.
+	Observer *Rounds `json:"observer,omitempty"`
 	// MoreNodes and MoreLeft are how many were left out.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
+}
+
+// Rounds is how the rounds of the observer go, by the clock of the worker that leads.
+type Rounds struct {
+	// Complete is when the last complete round began; zero when there was none.
+	Complete time.Time `json:"complete,omitzero"`
+	// Failed is why the last round failed; "" when it was complete.
+	Failed string `json:"failed,omitempty"`
+	// Unread is how many node groups and providers the last round could not read.
+	Unread int `json:"unread,omitempty"`
+	// Paused: an operator has paused the observer.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Left is what is ours on a provider and has no counterpart here.
@@ -38,7 +52,7 @@ func (f Findings) Of(groups []string) Findings {
 	if len(groups) == 0 {
 		return f
 	}
-	of := Findings{Left: f.Left, MoreLeft: f.MoreLeft}
+	of := Findings{Left: f.Left, MoreLeft: f.MoreLeft, Observer: f.Observer}
 	for _, n := range f.Nodes {
 		if slices.Contains(groups, n.Group) {
 			of.Nodes = append(of.Nodes, n)
@@ -59,6 +73,9 @@ const (
 func (f Findings) cut() Findings {
 	f.Nodes, f.MoreNodes = first(f.Nodes)
 	f.Left, f.MoreLeft = first(f.Left)
+	if f.Observer != nil {
+		f.Observer.Failed = brief(f.Observer.Failed)
+	}
 	for n := range f.Nodes {
 		f.Nodes[n].Differs = brief(f.Nodes[n].Differs)
 	}

@@ -38,7 +38,7 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	ml := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "ml", Shape: amounts("8", "32Gi", "pods", "110",
 		"nvidia.com/gpu", "1")}}
 	now := time.Now()
-	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return []fleet.GroupSpec{ml}, nil }, now)
+	m, err := newMarket(offers, []fleet.GroupSpec{ml}, now)
 	require.NoError(t, err)
 	require.NotZero(t, m.Dropped)
 	room := 0

@@ -110,22 +110,18 @@ func (o Offer) price() float64 {
 	return choice.Price(ordinary, fleet.Offer{Price: o.Price, Prices: o.Prices})
 }
 
-// newMarket orders the offers by price. Of more than fit it keeps those that the groups need, and then the cheapest;
-// groups are asked for only then.
-func newMarket(offers []Offer, groups func() ([]fleet.GroupSpec, error), now time.Time) (Market, error) {
+// newMarket orders the offers by price. Of more than fit it keeps those that the groups need, and then the cheapest.
+func newMarket(offers []Offer, groups []fleet.GroupSpec, now time.Time) (Market, error) {
 	byPrice := func(a, b Offer) int {
 		return cmp.Or(cmp.Compare(a.price(), b.price()), cmp.Compare(a.Provider, b.Provider))
 	}
 	slices.SortFunc(offers, byPrice)
 	n, err := fitting(offers)
 	if err == nil && n < len(offers) {
-		var specs []fleet.GroupSpec
-		if specs, err = groups(); err == nil {
-			needed := bestOffers(offers, specs, now)
-			slices.SortStableFunc(offers, func(a, b Offer) int { return cmp.Compare(needed[b.Provider], needed[a.Provider]) })
-			n, err = fitting(offers)
-			slices.SortFunc(offers[:n], byPrice)
-		}
+		needed := bestOffers(offers, groups, now)
+		slices.SortStableFunc(offers, func(a, b Offer) int { return cmp.Compare(needed[b.Provider], needed[a.Provider]) })
+		n, err = fitting(offers)
+		slices.SortFunc(offers[:n], byPrice)
 	}
 	if err != nil {
 		return Market{}, err

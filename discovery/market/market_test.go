@@ -40,6 +40,10 @@ type world struct {
 	none   bool
 
 	far time.Duration // what reading a provider takes
+
+	active     map[string]bool // the providers that have something of ours
+	unobserved bool            // no round has read anything yet
+	read       []string
 }
 
 // written is how often the market was written.
@@ -83,16 +87,33 @@ func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.read = append(w.read, id)
 	if s, ok := w.states[id]; ok {
 		return s, nil
 	}
 	return fleet.ProviderSnapshot{}, fleet.ErrNotRunning
 }
 
-func (w *world) Groups(context.Context) ([]fleet.Snapshot, error) {
+// Remembered is what the observer has read a moment ago, of all providers.
+func (w *world) Remembered(id string) (fleet.ProviderSnapshot, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.groups, nil
+	return w.states[id], time.Second
+}
+
+func (w *world) Active(id string) (active, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.active[id], !w.unobserved
+}
+
+func (w *world) Specs() (specs []fleet.GroupSpec) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.groups {
+		specs = append(specs, *g.Spec)
+	}
+	return specs
 }
 
 func (w *world) Load(context.Context) (market.Market, error) {
@@ -113,7 +134,7 @@ func (w *world) Save(_ context.Context, m market.Market) error {
 }
 
 func (w *world) publisher() market.Publisher {
-	return market.Publisher{Catalog: w, Entities: w, Store: w, Logger: slog.New(slog.DiscardHandler)}
+	return market.Publisher{Catalog: w, Entities: w, Observed: w, Store: w, Logger: slog.New(slog.DiscardHandler)}
 }
 
 func list(cpu, memory string) corev1.ResourceList {
@@ -559,30 +580,26 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// One worker at a time publishes, and another takes over.
-func TestOneWorkerPublishes(t *testing.T) {
-	store := market.ConfigMap{Client: fake.NewClientset(), Namespace: "ns", Name: market.ConfigMapName("hub")}
-	log := slog.New(slog.DiscardHandler)
-	leads := make(chan int, 2)
-	stop, ended := [2]context.CancelFunc{}, make(chan int, 2)
-	for n := range 2 {
-		ctx, cancel := context.WithCancel(t.Context())
-		stop[n] = cancel
-		go func() {
-			store.Lead(ctx, log, func(ctx context.Context) {
-				leads <- n
-				<-ctx.Done()
-			})
-			ended <- n
-		}()
-	}
-	first := <-leads
-	require.Empty(t, leads)
-	stop[first]()
-	require.Equal(t, first, <-ended)
-	require.Equal(t, 1-first, <-leads)
-	stop[1-first]()
-	<-ended
-	_, err := store.Client.CoordinationV1().Leases("ns").Get(t.Context(), store.Name, metav1.GetOptions{})
-	require.NoError(t, err)
+// Only the providers with something of ours are read for a publication; of the others what was last read counts. Before
+// the observer has read anything, nothing is published.
+func TestOnlyActiveProvidersAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 100 {
+			id := fmt.Sprint("p", n)
+			w.offers = append(w.offers, fleet.Offer{Name: id, Provider: id, Lendable: list("8", "8Gi"), Price: 9})
+		}
+		w.active, w.unobserved = map[string]bool{"p7": true}, true
+		w.states["p8"] = fleet.ProviderSnapshot{ID: "p8", Holds: []string{"lca-a-t0-1-1"}}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go w.publisher().Run(ctx)
+		time.Sleep(10 * time.Second) // of the bubble
+		require.Zero(t, w.written())
+		w.set(func() { w.unobserved = false })
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 1, w.written())
+		require.ElementsMatch(t, []string{"p7", "p8"}, w.read)
+		require.Len(t, w.market.Offers, 101)
+	})
 }

@@ -25,16 +25,26 @@ const (
 	readAtOnce = 16
 )
 
-// Entities is what a Publisher must know of the holds.
+// Entities is what a Publisher must know of the holds: a provider read anew, or as it was last read, and how long ago.
 type Entities interface {
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
-	Groups(ctx context.Context) ([]fleet.Snapshot, error)
+	Remembered(id string) (fleet.ProviderSnapshot, time.Duration)
 }
 
-// Publisher writes the market of one hub. Only one may run at a time, see Lead.
+// Observed is what the observer has last read.
+type Observed interface {
+	// Active reports whether a provider has holds, or something of ours, or was chosen a moment ago; known is false before
+	// the first round.
+	Active(provider string) (active, known bool)
+	// Specs are those of the node groups.
+	Specs() []fleet.GroupSpec
+}
+
+// Publisher writes the market of one hub. Only one may run at a time: it runs in the process that leads the hub.
 type Publisher struct {
 	Catalog  discovery.Catalog
 	Entities Entities
+	Observed Observed
 	Store    Store
 	Logger   *slog.Logger
 	// Findings returns what is published with the offers. A nil Findings publishes nothing of it.
@@ -61,6 +71,9 @@ func (p Publisher) Run(ctx context.Context) {
 func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
+	if _, known := p.Observed.Active(""); !known { // what holds have taken would be offered once more
+		return last, nil
+	}
 	now, err := p.look(ctx)
 	if err != nil {
 		return last, err
@@ -69,11 +82,7 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 		if semantic.DeepEqual(last.Offers, now.Offers) && reflect.DeepEqual(last.Findings, now.Findings) {
 			return last, nil
 		}
-		groups, err := p.groups(ctx)
-		if err != nil {
-			return last, err
-		}
-		if !differ(last, now, groups) {
+		if !differ(last, now, p.Observed.Specs()) {
 			return last, nil
 		}
 	}
@@ -83,6 +92,8 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	return now, nil
 }
 
+// look reads the offers, and the holds of the providers that have any. Of the others what was last read counts: the
+// observer reads them in turn.
 func (p Publisher) look(ctx context.Context) (Market, error) {
 	found, _, err := p.Catalog.Offers(ctx)
 	if err != nil {
@@ -93,9 +104,12 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 	reading.SetLimit(readAtOnce)
 	for n, o := range found {
 		reading.Go(func() error {
-			state, err := p.Entities.Provider(each, o.Provider)
-			if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
-				return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
+			state, _ := p.Entities.Remembered(o.Provider)
+			if active, _ := p.Observed.Active(o.Provider); active || len(state.Holds)+len(state.Standby) > 0 {
+				var err error
+				if state, err = p.Entities.Provider(each, o.Provider); err != nil && !errors.Is(err, fleet.ErrNotRunning) {
+					return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
+				}
 			}
 			offers[n] = offerOf(o, state)
 			return nil
@@ -104,20 +118,9 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 	if err := reading.Wait(); err != nil {
 		return Market{}, err
 	}
-	m, err := newMarket(offers, func() ([]fleet.GroupSpec, error) { return p.groups(ctx) }, time.Now())
+	m, err := newMarket(offers, p.Observed.Specs(), time.Now())
 	if err == nil && p.Findings != nil {
 		m.Findings = p.Findings().cut()
 	}
 	return m, err
-}
-
-// groups are those that run.
-func (p Publisher) groups(ctx context.Context) (specs []fleet.GroupSpec, err error) {
-	groups, err := p.Entities.Groups(ctx)
-	for _, g := range groups {
-		if g.Spec != nil {
-			specs = append(specs, *g.Spec)
-		}
-	}
-	return specs, err
 }

@@ -32,7 +32,7 @@ type counts struct {
 var pinnedTypes = []string{workflows.TypeScaleOut, workflows.TypePeering}
 
 // lasting may run although everything is empty.
-var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeCompare}
+var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
 // harmless are the causes for which Temporal fails a workflow task that was done well.
 var harmless = []enums.WorkflowTaskFailedCause{
@@ -84,9 +84,7 @@ func (s *stack) add(c *counts, w *workflow.WorkflowExecutionInfo) error {
 	case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
 		c.terminated[kind]++
 	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		if kind != workflows.TypeCompare { // the next round follows
-			c.wrong = append(c.wrong, fmt.Sprintf("%s (run %s) is %s", id, run, status))
-		}
+		c.wrong = append(c.wrong, fmt.Sprintf("%s (run %s) is %s", id, run, status))
 	}
 	by := map[string]bool{}
 	events := s.temporal.GetWorkflowHistory(s.t.Context(), id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -19,22 +19,23 @@ const (
 	EmptyGrace = 5 * time.Minute
 	// maxOrphans is how many orphans one round undoes.
 	maxOrphans = 5
-	// roundLasts is how old a round may be whose verdicts are carried out.
-	roundLasts = 2 * time.Minute
 )
 
-// compared judges one round's rows by the present state. Instances that changed since the lists began are left alone,
-// and an orphan counts when two rounds in a row show it.
+// compared judges one round's rows by the present state. Instances that changed since the round read the group are left
+// alone, and an orphan counts when two rounds in a row show it.
 func (l *Ledger) compared(d Differences, now time.Time) {
-	if d.Round <= l.Round.Last {
+	if !l.takes(d) {
 		return
 	}
 	var before []string // what the round just before this one found without a booking
-	if d.Round == l.Round.Last+1 {
+	if d.Round.Follows(l.Round.Last) {
 		before = l.Round.Unbooked
 	}
+	if d.Round.Term != l.Round.Last.Term {
+		l.newTerm()
+	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
-	turn := int(d.Round*maxOrphans) % max(len(d.Found), 1) // those that cannot be undone yet hold no other up
+	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // those that cannot be undone yet hold no other up
 	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
 	if !l.believes(d, now) {
 		return
@@ -44,7 +45,7 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		found[f.Attempt.ObjectName()] = f
 	}
 	for _, e := range l.Entries {
-		if e.Phase != Ready || e.Since.After(d.Began) {
+		if e.Phase != Ready || e.Changed > d.Revision {
 			continue
 		}
 		f, differs := found[ObjectName(e.Name, e.Attempt)]
@@ -56,6 +57,19 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		}
 	}
 	l.sentenced(d, now)
+}
+
+// takes reports whether the round is later than the last one, and has read the group in its present epoch.
+func (l *Ledger) takes(d Differences) bool {
+	return d.Round.After(l.Round.Last) && (d.Epoch == "" || d.Epoch == l.Epoch)
+}
+
+// newTerm forgets what another observer has seen, and publishes the term.
+func (l *Ledger) newTerm() {
+	for _, e := range l.Entries {
+		e.Missing, e.NodeMissing = 0, nil
+	}
+	l.changed()
 }
 
 // unbooked notes what has no booking, and acts on what had none before either. When a name shows that history went back
@@ -136,7 +150,7 @@ func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	}
 	e.Driver = e.Driver.ended()
 	e.becomes(f, now)
-	l.changed()
+	l.changed(e)
 	l.moved(e, from, "found", nil)
 }
 
@@ -215,12 +229,9 @@ func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 
 // sentenced gives up what a round has sentenced, if that still holds.
 func (l *Ledger) sentenced(d Differences, now time.Time) {
-	if now.Sub(d.Began) > roundLasts {
-		return
-	}
 	for _, v := range d.Lost {
 		e := l.Find(v.Instance)
-		if e == nil || e.Phase != Ready || e.Attempt != v.Attempt || e.Since.After(d.Began) {
+		if e == nil || e.Phase != Ready || e.Attempt != v.Attempt || e.Changed > d.Revision {
 			continue
 		}
 		if v.Silent && (l.Spec == nil || !l.Spec.Budgets.WithDefaults().Unready.Over(e.NotReadySince, now)) {

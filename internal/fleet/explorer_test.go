@@ -97,14 +97,20 @@ type over struct {
 	at    time.Time
 }
 
-// roundUnderWay is the round under way: its lists first, and later what the entities publish.
+// roundUnderWay is the round under way: what it has read of the entities, and which groups it could not read.
 type roundUnderWay struct {
-	number  int64
-	next    time.Time
-	began   time.Time
-	found   []fleet.Found
-	peers   []fleet.Provider
-	pending bool
+	id        fleet.RoundID
+	next      time.Time
+	groups    []fleet.Snapshot
+	providers []publishedProvider
+	unread    map[string]bool
+	pending   bool
+}
+
+// publishedProvider is what the entity of cluster n has published.
+type publishedProvider struct {
+	n int
+	fleet.ProviderSnapshot
 }
 
 func lendable(n int) corev1.ResourceList {
@@ -242,60 +248,75 @@ func (x *explorer) someTask() bool {
 
 func (x *explorer) pass(d time.Duration) { x.now = x.now.Add(d) }
 
-// compare is one half of a round: what exists is listed first, and what is published read later.
+// compare is one half of a round: what the entities publish is read first, and what exists listed later. Another leader
+// may take over at any time: it goes on with a higher term.
 func (x *explorer) compare() {
 	c := &x.round
 	switch {
 	case !c.pending && !x.now.Before(c.next):
-		c.found, c.peers = x.list(func(fleet.Attempt) bool { return true }), nil
-		for _, p := range x.clusters {
-			if p.peered {
-				c.peers = append(c.peers, fleet.Provider{ID: p.id})
-			}
+		if c.id.Number++; x.trouble(3) {
+			c.id.Number++ // the round before failed
+		} else if x.trouble(10) {
+			c.id = fleet.RoundID{Term: c.id.Term + 1, Number: 1}
 		}
-		if c.number++; x.trouble(3) {
-			c.number++ // the round before failed
-		}
-		c.pending, c.began, c.next = true, x.now, x.now.Add(time.Minute)
+		x.readBooked()
+		c.pending, c.next = true, x.now.Add(time.Minute)
 	case c.pending:
 		c.pending = false
 		x.compareBooked()
 	}
 }
 
-func (x *explorer) compareBooked() {
-	var ids []string
-	for _, p := range x.round.peers {
-		ids = append(ids, p.ID)
+// readBooked reads what the entities publish. One that does not answer is not judged in this round, and nothing of it.
+func (x *explorer) readBooked() {
+	c := &x.round
+	c.groups, c.providers, c.unread = nil, nil, map[string]bool{}
+	for _, s := range x.servers {
+		r := x.runs["nodegroup/"+s.spec.ID]
+		if x.trouble(8) {
+			c.unread[s.spec.ID] = true
+		} else if r != nil && r.status == running && r.memo != nil {
+			c.groups = append(c.groups, r.memo.(fleet.Snapshot))
+		}
 	}
-	for _, f := range x.round.found {
+	for n, p := range x.clusters {
+		if r := x.runs["provider/"+p.id]; r != nil && r.status == running && r.memo != nil && !x.trouble(8) {
+			c.providers = append(c.providers, publishedProvider{n, r.memo.(fleet.ProviderSnapshot)})
+		}
+	}
+}
+
+func (x *explorer) compareBooked() {
+	c := &x.round
+	found, peers := x.list(func(fleet.Attempt) bool { return true }), []fleet.Provider(nil)
+	var ids []string
+	for _, p := range x.clusters {
+		if p.peered {
+			peers = append(peers, fleet.Provider{ID: p.id})
+			ids = append(ids, p.id)
+		}
+	}
+	for _, f := range found {
 		ids = append(ids, f.Attempt.Provider.ID)
 	}
 	for _, id := range ids {
 		x.start("provider/"+id, true, x.newProvider(id))
 	}
-	var groups []fleet.Snapshot
-	for _, s := range x.servers {
-		if r := x.runs["nodegroup/"+s.spec.ID]; r != nil && r.status == running && r.memo != nil {
-			groups = append(groups, r.memo.(fleet.Snapshot))
-		}
-	}
-	for _, g := range groups {
-		d := comparison.GroupDiffers(g, x.round.found)
-		d.Round, d.Began = x.round.number, x.round.began
+	for _, g := range c.groups {
+		d := comparison.GroupDiffers(g, found)
+		d.Round, d.Epoch, d.Revision = c.id, g.Epoch, g.Revision
 		x.signal("nodegroup/"+g.Group, d)
 	}
-	for n, c := range x.clusters {
-		if r := x.runs["provider/"+c.id]; r != nil && r.status == running && r.memo != nil {
-			d := comparison.ProviderDiffers(r.memo.(fleet.ProviderSnapshot), groups, x.round.found, x.round.peers)
-			d.Round, d.Began = x.round.number, x.round.began
-			// Each network breaks for five rounds of fifteen.
-			broken := !x.calm && (int(x.round.number)/5+n)%3 == 0
-			if published := r.memo.(fleet.ProviderSnapshot).Standing; published.Network != broken {
-				d.Standing = &fleet.Standing{Network: broken, Message: "broken"}
-			}
-			x.signal(r.id, d)
+	for _, p := range c.providers {
+		unread := func(group string) bool { return c.unread[group] }
+		d := comparison.ProviderDiffers(p.ProviderSnapshot, c.groups, unread, found, peers)
+		d.Round, d.Revision = c.id, p.Revision
+		// Each network breaks for five rounds of fifteen.
+		broken := !x.calm && (int(c.id.Number)/5+p.n)%3 == 0
+		if p.Standing.Network != broken {
+			d.Standing = &fleet.Standing{Network: broken, Message: "broken"}
 		}
+		x.signal("provider/"+p.ID, d)
 	}
 }
 

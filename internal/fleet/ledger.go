@@ -67,6 +67,9 @@ type Ledger struct {
 type Entry struct {
 	Instance
 	Driver DriverRef `json:"driver,omitzero"`
+	// Changed is the ledger's revision with which the entry last changed: a round that has read an older revision does not
+	// judge it.
+	Changed int64 `json:"changed,omitempty"`
 	// Undone is the newest attempt whose undo was asked for.
 	Undone int `json:"undone,omitempty"`
 	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
@@ -103,7 +106,7 @@ type ReleasedInstance struct {
 
 // Comparison is what a ledger remembers of the last round.
 type Comparison struct {
-	Last int64 `json:"last,omitempty"`
+	Last RoundID `json:"last,omitzero"`
 	// Unbooked are the object names that the last round found without a booking.
 	Unbooked []string `json:"unbooked,omitempty"`
 	// EmptySince is since when lists show nothing at all of Ready instances.
@@ -208,12 +211,17 @@ func (l *Ledger) add(i Instance) *Entry {
 	e := &Entry{Instance: i}
 	l.Entries = append(l.Entries, e)
 	l.index[e.Name] = e
-	l.changed()
+	l.changed(e)
 	return e
 }
 
-// changed publishes the ledger anew.
-func (l *Ledger) changed() { l.Revision++ }
+// changed publishes the ledger anew. These entries have changed.
+func (l *Ledger) changed(entries ...*Entry) {
+	l.Revision++
+	for _, e := range entries {
+		e.Changed = l.Revision
+	}
+}
 
 // apply moves an instance by the table. An event that means nothing is no change.
 func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
@@ -222,7 +230,7 @@ func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	if m.Ignored {
 		return
 	}
-	l.changed()
+	l.changed(e)
 	if e.Phase != from || e.Stuck != wasStuck {
 		l.moved(e, from, ev.Kind, ev.Failure)
 	}

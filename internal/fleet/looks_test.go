@@ -66,27 +66,25 @@ func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
 	require.Equal(t, 2, l.Target())
 }
 
-// Lost is what a round has sentenced if it is still as the round saw it, and the round is not old.
+// Lost is what a round has sentenced if it is still as the round saw it, which it is not when it has changed since.
 func TestSentences(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for name, c := range map[string]struct {
-		entry         func(*fleet.Entry)
-		verdict       func(*fleet.Loss)
-		age, notReady time.Duration
-		silent, bare  bool // bare: the group is not configured
-		lost          bool
+		entry        func(*fleet.Entry)
+		verdict      func(*fleet.Loss)
+		notReady     time.Duration
+		silent, bare bool // bare: the group is not configured
+		lost         bool
 	}{
-		"as the round saw it":       {lost: true},
-		"as old as may be":          {age: 2 * time.Minute, lost: true},
-		"too old":                   {age: 2*time.Minute + 1},
-		"it is another":             {verdict: func(v *fleet.Loss) { v.Instance = "a-t0-7" }},
-		"it is another attempt":     {verdict: func(v *fleet.Loss) { v.Attempt = 2 }},
-		"it is given back":          {entry: func(e *fleet.Entry) { e.Phase = fleet.Draining }},
-		"it has become Ready since": {entry: func(e *fleet.Entry) { e.Since = now.Add(1) }},
-		"silent for long":           {silent: true, notReady: 5 * time.Minute, lost: true},
-		"silent, and not for long":  {silent: true, notReady: 5*time.Minute - 1},
-		"silent, and ready again":   {silent: true},
-		"nobody says how long":      {silent: true, notReady: time.Hour, bare: true},
+		"as the round saw it":      {lost: true},
+		"it is another":            {verdict: func(v *fleet.Loss) { v.Instance = "a-t0-7" }},
+		"it is another attempt":    {verdict: func(v *fleet.Loss) { v.Attempt = 2 }},
+		"it is given back":         {entry: func(e *fleet.Entry) { e.Phase = fleet.Draining }},
+		"it has changed since":     {entry: func(e *fleet.Entry) { e.Changed++ }},
+		"silent for long":          {silent: true, notReady: 5 * time.Minute, lost: true},
+		"silent, and not for long": {silent: true, notReady: 5*time.Minute - 1},
+		"silent, and ready again":  {silent: true},
+		"nobody says how long":     {silent: true, notReady: time.Hour, bare: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := recoveredLedger(t, 1, now)
@@ -98,6 +96,7 @@ func TestSentences(t *testing.T) {
 			if c.notReady > 0 {
 				e.NotReady, e.NotReadySince = true, now.Add(-c.notReady)
 			}
+			read := e.Changed
 			v := fleet.Loss{Instance: e.Name, Attempt: 1, Reason: "why", Silent: c.silent}
 			if c.entry != nil {
 				c.entry(e)
@@ -105,7 +104,7 @@ func TestSentences(t *testing.T) {
 			if c.verdict != nil {
 				c.verdict(&v)
 			}
-			d := &fleet.Differences{Round: 1, Began: now.Add(-c.age), Lost: []fleet.Loss{v}}
+			d := &fleet.Differences{Round: fleet.RoundID{Number: 1}, Epoch: l.Epoch, Revision: read, Lost: []fleet.Loss{v}}
 			l.Step(fleet.GroupInput{Differences: d}, now)
 			require.Equal(t, c.lost, e.Failure != nil)
 			if c.lost {

@@ -138,10 +138,28 @@ type Fact struct {
 	Confirms bool `json:"-"`
 }
 
-// Differences is what one round of the comparison found about one entity: rows that disagree with what it published.
+// RoundID names one round of the observer. Rounds of one leader have one term and are numbered; a later leader has a
+// higher term.
+type RoundID struct {
+	Term   int64 `json:"term"`
+	Number int64 `json:"number"`
+}
+
+// After reports whether the round is a later one.
+func (r RoundID) After(o RoundID) bool {
+	return r.Term > o.Term || r.Term == o.Term && r.Number > o.Number
+}
+
+// Follows reports whether the round is the next one of the same leader.
+func (r RoundID) Follows(o RoundID) bool { return r.Term == o.Term && r.Number == o.Number+1 }
+
+// Differences is what one round of the observer found about one entity: rows that disagree with what it published.
 type Differences struct {
-	Round int64     `json:"round"`
-	Began time.Time `json:"began"` // when the lists began
+	Round RoundID `json:"round"`
+	// Epoch and Revision are those of the entity's snapshot that the round has read; a provider has no epoch. What has
+	// changed since is not judged.
+	Epoch    string `json:"epoch,omitempty"`
+	Revision int64  `json:"revision"`
 	// Empty says that the list shows nothing at all.
 	Empty bool `json:"empty,omitempty"`
 	// Found are attempts with objects that are not as published; Missing are published Ready instances without objects.

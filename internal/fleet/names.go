@@ -77,6 +77,22 @@ func InstanceOfKey(key string) string {
 	return key
 }
 
+// GroupOfKey is the node group of a hold's key, an ObjectName or a StandbyKey; "" when it is neither.
+func GroupOfKey(key string) string {
+	if name, standby := strings.CutPrefix(key, standbyPrefix); standby {
+		group, _, _ := strings.Cut(name, "/")
+		return group
+	}
+	name := InstanceOfKey(key)
+	for range 2 { // the number, and the epoch
+		cut := strings.LastIndexByte(name, '-')
+		if name = name[:max(cut, 0)]; name == "" {
+			return ""
+		}
+	}
+	return name
+}
+
 // AttemptOfKey is the attempt of a hold's key; 0 when there is none.
 func AttemptOfKey(key string) int {
 	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:])

@@ -231,7 +231,7 @@ func (l *Ledger) giveBack(e *Entry, trace string) {
 	if !e.Leaving || e.Stuck != "" {
 		e.GiveBack()
 		e.Trace = trace
-		l.changed()
+		l.changed(e)
 	}
 }
 

@@ -12,13 +12,15 @@ const CloseAfter = 24 * time.Hour
 
 // ProviderSnapshot is what a provider publishes in its memo.
 type ProviderSnapshot struct {
-	ID       string       `json:"id"`
-	Revision int64        `json:"revision"`
-	Phase    PeeringPhase `json:"phase"`
-	Run      int          `json:"run,omitempty"`
-	Since    time.Time    `json:"since"`
-	Offer    *Offer       `json:"offer,omitempty"`
-	Failure  *Failure     `json:"failure,omitempty"`
+	ID       string `json:"id"`
+	Revision int64  `json:"revision"`
+	// Term is that of the observer whose rounds the provider has last taken.
+	Term    int64        `json:"term,omitempty"`
+	Phase   PeeringPhase `json:"phase"`
+	Run     int          `json:"run,omitempty"`
+	Since   time.Time    `json:"since"`
+	Offer   *Offer       `json:"offer,omitempty"`
+	Failure *Failure     `json:"failure,omitempty"`
 	// Refusing is the provider's no, while it is in force.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 	// Free is what the offer has left; nil without an offer.

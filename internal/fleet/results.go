@@ -122,7 +122,7 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 		l.undo(e, told, e.AttemptRef())
 		e.enter(Pending, now)
 	}
-	l.changed()
+	l.changed(e)
 	l.moved(e, from, "replaced", nil)
 }
 

@@ -76,7 +76,7 @@ func TestLostNodesAllGoAtOnce(t *testing.T) {
 	round := int64(0)
 	lose := func(names []string) {
 		round++
-		d := fleet.Differences{Round: round, Began: now}
+		d := fleet.Differences{Round: fleet.RoundID{Number: round}, Revision: l.Revision}
 		for _, name := range names {
 			d.Lost = append(d.Lost, fleet.Loss{Instance: name, Attempt: 1, Reason: "its provider is gone"})
 		}

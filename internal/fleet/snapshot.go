@@ -16,6 +16,8 @@ type Snapshot struct {
 	Epoch string `json:"epoch"`
 	// Revision rises with each change within an epoch.
 	Revision int64 `json:"revision"`
+	// Term is that of the observer whose rounds the group has last taken.
+	Term int64 `json:"term,omitempty"`
 	// Target is the number of instances that count (I1).
 	Target int `json:"target"`
 	Min    int `json:"min"`
@@ -128,8 +130,8 @@ func (l *Ledger) Receipt(now time.Time) Receipt {
 // Snapshot is what the group publishes.
 func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
-		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Target: l.Target(), Paused: l.Paused, Spec: l.Spec,
-		Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
+		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Term: l.Round.Last.Term, Target: l.Target(), Paused: l.Paused,
+		Spec: l.Spec, Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
 		Cost: l.cost(), At: now,
 	}
 	if l.Spec != nil {

@@ -64,7 +64,7 @@ func (l *Ledger) retry() {
 		switch {
 		case e.Stuck != "":
 			e.Stuck = ""
-			l.changed()
+			l.changed(e)
 		case e.Driver.Kind == ScaleIn:
 			l.order(e, Order{Retry: true})
 		}
@@ -169,7 +169,7 @@ func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
 	l.Starts++
 	e.Driver = DriverRef{Kind: kind, Generation: Generation{Epoch: l.Epoch, Count: l.Starts}, LastSeen: now}
 	l.begins(e)
-	l.changed()
+	l.changed(e)
 }
 
 // begins asks for the start of an instance's driver.

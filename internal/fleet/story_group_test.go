@@ -70,7 +70,11 @@ func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
 	case "result":
 		in.Result = g.result(w)
 	case "round":
-		d := fleet.Differences{Round: int64(g.number(w.first(), 0)), Began: now.Add(-time.Second), Empty: w.has("empty")}
+		d := fleet.Differences{Round: fleet.RoundID{Number: int64(g.number(w.first(), 0))}, Revision: g.l.Revision,
+			Empty: w.has("empty")}
+		if w.has("early") { // it has read the group before its last change
+			d.Revision--
+		}
 		d.Found = g.objects(w.pairs["found"])
 		if missing := w.pairs["missing"]; missing != "" {
 			d.Missing = []string{g.long(missing)}

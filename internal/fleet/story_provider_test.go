@@ -48,7 +48,8 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	case "result":
 		in.Result = s.result(w, now)
 	case "round":
-		d := fleet.Differences{Round: int64(s.number(w.first(), 0)), Began: now.Add(-time.Second), Remains: w.has("remains")}
+		d := fleet.Differences{Round: fleet.RoundID{Number: int64(s.number(w.first(), 0))}, Revision: s.p.Revision,
+			Remains: w.has("remains")}
 		if key := w.pairs["unheld"]; key != "" {
 			d.Unheld = []string{s.long(key)}
 		}

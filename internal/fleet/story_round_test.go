@@ -77,7 +77,7 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 	published := slices.SortedFunc(maps.Values(r.providers),
 		func(a, b fleet.ProviderSnapshot) int { return strings.Compare(a.ID, b.ID) })
 	groups := []fleet.Snapshot{r.l.Snapshot(now)}
-	j := comparison.Judge(r.outlook, seen, groups, published)
+	j := comparison.Judge(r.outlook, seen, groups, published, func(string) bool { return false })
 	r.outlook = j.Now
 	for _, f := range j.Cordons(groups, r.exists()) {
 		r.cordoned[f.Attempt.ObjectName()] = !f.Cordoned
@@ -97,11 +97,21 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 			out = append(out, "provider "+p.ID+" "+text)
 		}
 	}
-	began := now
-	if w.has("late") {
+	d := fleet.Differences{Round: fleet.RoundID{Term: 1, Number: number}, Epoch: groups[0].Epoch,
+		Revision: groups[0].Revision, Lost: j.Losses["a"]}
+	if w.has("late") { // the Node was ready again meanwhile, and is not any more
 		now = now.Add(3 * time.Minute)
+		for _, row := range groups[0].Instances {
+			if !row.NotReady {
+				continue
+			}
+			for _, kind := range []fleet.EventKind{fleet.Registered, fleet.NotReady} {
+				fact := fleet.Fact{Instance: row.Name, Attempt: row.Attempt, Kind: kind}
+				r.l.Step(fleet.GroupInput{Facts: []fleet.Fact{fact}}, now)
+			}
+		}
 	}
-	r.l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: number, Began: began, Lost: j.Losses["a"]}}, now)
+	r.l.Step(fleet.GroupInput{Differences: &d}, now)
 	return r.follows(out, now)
 }
 

@@ -94,7 +94,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		e.Driver.Sent.Paused = false // it may have gone on by an earlier grant
 		e.Driver.ResendAt = now.Add(AskAfter[0])
 	}
-	l.changed()
+	l.changed(e)
 	if e.Phase != from || e.Attempt != attempt || e.Stuck != "" {
 		l.moved(e, from, "view", v.Failure)
 	}
@@ -132,7 +132,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 		from := e.Phase
 		e.Driver = e.Driver.ended()
 		e.enter(Released, now)
-		l.changed()
+		l.changed(e)
 		l.moved(e, from, "view", nil)
 		return
 	case e.Phase.Shrinking(): // what it made is the scale-in's to take back
@@ -146,7 +146,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	if v.Attempt > e.Attempt && e.Phase != Ready {
 		e.Attempt, e.Offer = v.Attempt, v.Offer
 	}
-	l.changed()
+	l.changed(e)
 	l.beginsAgain(e)
 }
 

@@ -49,3 +49,48 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 		both.Wait()
 	})
 }
+
+// Work that returns by itself lets another process lead, and this one does not compete for a minute.
+func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		began := make(chan string, 10)
+		var both sync.WaitGroup
+		both.Go(func() {
+			lead.Run(ctx, client, "ns", "lease", log, func(context.Context) { began <- "first" })
+		})
+		require.Equal(t, "first", <-began)
+		both.Go(func() {
+			lead.Run(ctx, client, "ns", "lease", log, func(ctx context.Context) {
+				began <- "second"
+				<-ctx.Done()
+			})
+		})
+		<-time.After(30 * time.Second)
+		require.Equal(t, "second", <-began)
+		<-time.After(5 * time.Minute)
+		require.Empty(t, began)
+		stop()
+		both.Wait()
+	})
+}
+
+// Without another process it leads again after a minute.
+func TestWorkThatReturnsIsCalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		began := make(chan time.Time, 10)
+		var running sync.WaitGroup
+		running.Go(func() {
+			lead.Run(ctx, fake.NewClientset(), "ns", "lease", slog.New(slog.DiscardHandler),
+				func(context.Context) { began <- time.Now() })
+		})
+		first, second := <-began, <-began
+		require.GreaterOrEqual(t, second.Sub(first), time.Minute)
+		require.Less(t, second.Sub(first), 90*time.Second)
+		stop()
+		running.Wait()
+	})
+}

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -34,6 +35,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -45,6 +47,7 @@ const (
 	envBuild     = "CRASH_BUILD"    // of a versioned worker; unset: without versioning
 	envTemporal  = "CRASH_TEMPORAL"
 	envNamespace = "CRASH_NAMESPACE"
+	envRounds    = "CRASH_ROUNDS" // how often the observer begins a round
 	envWorld     = "CRASH_WORLD"
 	envOffers    = "CRASH_OFFERS"
 	envGroups    = "CRASH_GROUPS"
@@ -106,9 +109,11 @@ func child(ctx context.Context) error {
 	if build := os.Getenv(envBuild); build != "" {
 		version = sdkworker.WorkerDeploymentVersion{DeploymentName: deployment, BuildID: build}
 	}
+	every, _ := time.ParseDuration(os.Getenv(envRounds)) // none: a minute
 	return worker.Run(ctx, worker.Options{Temporal: t, Namespace: os.Getenv(envNamespace), Backend: b,
-		SearchAttributes: true,
-		Catalog:          discovery.Resolve(offers, b, discovery.Options{}), Version: version})
+		SearchAttributes: true, Lead: world.Lead,
+		Observer: &observer.Observer{Memory: observer.File(os.Getenv(envWorld) + ".observer"), Every: every},
+		Catalog:  discovery.Resolve(offers, b, discovery.Options{}), Version: version})
 }
 
 func serve(ctx context.Context, t client.Client) error {

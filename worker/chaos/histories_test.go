@@ -19,7 +19,7 @@ import (
 )
 
 // lasting may run although everything is empty: entities, and a round of the comparison.
-var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeCompare}
+var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
 // failing may fail: peerings when providers do, and drivers that are stopped.
 var failing = []string{workflows.TypePeering, workflows.TypeUnpeering, workflows.TypeScaleOut, workflows.TypeScaleIn}
@@ -108,10 +108,9 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 	}
 	for _, w := range all {
 		id, run, kind := w.GetExecution().GetWorkflowId(), w.GetExecution().GetRunId(), w.GetType().GetName()
-		round := kind == workflows.TypeCompare // one that found no worker, or no Temporal, leaves it to the next
 		switch status := w.GetStatus(); {
-		case status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !round && !slices.Contains(failing, kind),
-			status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT && !round:
+		case status == enums.WORKFLOW_EXECUTION_STATUS_FAILED && !slices.Contains(failing, kind),
+			status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
 			violate("%s (run %s) is %s", id, run, status)
 		case status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 			continued++

@@ -30,7 +30,7 @@ const (
 	busy   = 14 * time.Second
 	asleep = 4 * time.Second
 	starts = time.Minute
-	rounds = 5 * time.Second // of the comparison
+	rounds = 5 * time.Second // between the observer's rounds
 	// warm is the hour after which sizes are taken for the first time. Workers are upgraded in the first half, so that the
 	// last ones get as old as they can.
 	warm = 2
@@ -114,7 +114,6 @@ func newSoak(ctx context.Context, t *testing.T, seed uint64, days *calendar) *so
 	startAll(t, st.servers...)
 	s.run = &run{t: t, s: st}
 	s.work(ctx)
-	s.comparesOften(ctx)
 	s.run = runOn(ctx, t, seed, st)
 	s.m.groups["blue"].least = 3
 	s.m.hours = true
@@ -133,7 +132,7 @@ func (s *soak) work(ctx context.Context) (before []*process) {
 	s.s.workers = nil
 	for n := range 2 {
 		s.s.workers = append(s.s.workers, s.s.child(roleWorker, fmt.Sprintf("%s-worker%d", build, n), s.temporal,
-			envCalendar+"="+s.days.String(), envBuild+"="+build))
+			envCalendar+"="+s.days.String(), envBuild+"="+build, envRounds+"="+rounds.String()))
 	}
 	startAll(s.t, s.s.workers...)
 	handle := s.s.api.WorkerDeploymentClient().GetHandle(deployment)
@@ -153,19 +152,6 @@ func (s *soak) work(ctx context.Context) (before []*process) {
 		return err
 	}), "%s becomes the current one", build)
 	return before
-}
-
-// comparesOften has the schedule, which lives by the real time, start some rounds in each hour.
-func (s *soak) comparesOften(ctx context.Context) {
-	s.t.Helper()
-	compare := s.s.api.ScheduleClient().GetHandle(ctx, workflows.CompareID)
-	require.NoError(s.t, until(ctx, restLimit, func() error {
-		return compare.Update(ctx, client.ScheduleUpdateOptions{
-			DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-				in.Description.Schedule.Spec = &client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: rounds}}}
-				return &client.ScheduleUpdate{Schedule: &in.Description.Schedule}, nil
-			}})
-	}), "a worker has made the schedule")
 }
 
 // hour is one hour of the day: changes of the config, perhaps an upgrade, and then trouble.

@@ -113,7 +113,7 @@ func TestEntitiesOfAHub(t *testing.T) {
 	providers, err := entities.Providers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []fleet.ProviderSnapshot{{ID: "milan"}}, providers)
-	names, err = entities.Running(t.Context())
+	names, err = entities.ProviderNames(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"milan"}, names)
 
@@ -124,7 +124,7 @@ func TestEntitiesOfAHub(t *testing.T) {
 	for _, list := range []func() error{
 		func() error { _, err := entities.Providers(t.Context()); return err },
 		func() error { _, err := entities.Groups(t.Context()); return err },
-		func() error { _, err := entities.Running(t.Context()); return err },
+		func() error { _, err := entities.ProviderNames(t.Context()); return err },
 	} {
 		require.ErrorIs(t, list(), fleet.ErrUnavailable)
 	}
@@ -166,6 +166,7 @@ func TestMessagesReachTheirEntity(t *testing.T) {
 	m := NewMessages(n, "", "")
 	view, fact := fleet.View{Instance: "a-t0-1"}, fleet.Fact{Instance: "a-t0-1"}
 	request, report := fleet.HoldRequest{Key: "lca-a-t0-1-1"}, fleet.PeeringReport{Run: 2}
+	differs := fleet.Differences{Round: fleet.RoundID{Term: 1, Number: 3}}
 	for _, c := range []struct {
 		send func() error
 		want call
@@ -176,10 +177,10 @@ func TestMessagesReachTheirEntity(t *testing.T) {
 			call{verb: workflows.SignalFacts, id: "nodegroup/a", args: []any{[]fleet.Fact{fact}}}},
 		{func() error { return m.Report(t.Context(), "milan", report) },
 			call{verb: workflows.SignalReport, id: "provider/milan", args: []any{report}}},
-		{func() error { return m.GroupDiffers(t.Context(), "a", fleet.Differences{Round: 3}) },
-			call{verb: workflows.SignalDifferences, id: "nodegroup/a", args: []any{fleet.Differences{Round: 3}}}},
-		{func() error { return m.ProviderDiffers(t.Context(), "milan", fleet.Differences{Round: 3}) },
-			call{verb: workflows.SignalDifferences, id: "provider/milan", args: []any{fleet.Differences{Round: 3}}}},
+		{func() error { return m.GroupDiffers(t.Context(), "a", differs) },
+			call{verb: workflows.SignalDifferences, id: "nodegroup/a", args: []any{differs}}},
+		{func() error { return m.ProviderDiffers(t.Context(), "milan", differs) },
+			call{verb: workflows.SignalDifferences, id: "provider/milan", args: []any{differs}}},
 		{func() error { return m.Holds(t.Context(), "milan", request) },
 			call{verb: workflows.SignalHolds, id: "provider/milan", args: []any{[]fleet.HoldRequest{request},
 				workflows.TypeProvider, workflows.EntityInput{Name: "milan", Rules: workflows.CurrentRules}}}},
@@ -230,34 +231,4 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 	require.NotErrorIs(t, err, fleet.ErrOutcomeUnknown)
 	b.now = func() time.Time { return at }
 	require.Equal(t, at.Add(defaultDeadline-fleet.GiveUpBefore), b.newOperation(t.Context()).GiveUpAt)
-}
-
-// schedules makes one schedule, or fails.
-type schedules struct {
-	client.ScheduleClient
-	err  error
-	made client.ScheduleOptions
-}
-
-func (s *schedules) Create(_ context.Context, o client.ScheduleOptions) (client.ScheduleHandle, error) {
-	s.made = o
-	return nil, s.err
-}
-
-// A round that is missed is not made up for, and none begins while another is under way.
-func TestEnsureSchedule(t *testing.T) {
-	s := &schedules{}
-	single := NewSingle(nil, "east", "", false)
-	require.NoError(t, single.EnsureSchedule(t.Context(), s))
-	require.Equal(t, "east/compare", s.made.ID)
-	require.Equal(t, []client.ScheduleIntervalSpec{{Every: time.Minute}}, s.made.Spec.Intervals)
-	require.Equal(t, enums.SCHEDULE_OVERLAP_POLICY_SKIP, s.made.Overlap)
-	require.Equal(t, time.Minute, s.made.CatchupWindow)
-	action := s.made.Action.(*client.ScheduleWorkflowAction)
-	require.Equal(t, "liqo-autoscaler-east", action.TaskQueue)
-	require.Less(t, action.WorkflowRunTimeout, time.Minute)
-	s.err = temporal.ErrScheduleAlreadyRunning
-	require.NoError(t, single.EnsureSchedule(t.Context(), s), "it is there")
-	s.err = errors.New("no answer")
-	require.ErrorContains(t, single.EnsureSchedule(t.Context(), s), "make schedule east/compare")
 }

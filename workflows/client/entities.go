@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -43,32 +44,40 @@ func NewEntities(t Temporal, hub workflows.Hub, taskQueue string) *Entities {
 // Provider returns a provider as it published last, at most a moment old. Errors: fleet.ErrUnavailable, with
 // fleet.ErrNotRunning when it does not run.
 func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
-	e.mu.Lock()
-	r := e.recent[id]
-	if r == nil {
-		r = &recent{}
-		e.recent[id] = r
-	}
-	e.mu.Unlock()
+	r := e.of(id)
 	r.read.Lock()
 	defer r.read.Unlock()
 	if e.now().Sub(r.at) < recentFor {
 		return r.state, r.err
 	}
-	began := e.now()
 	state, err := e.Status(ctx, id)
 	if ctx.Err() == nil {
 		r.state, r.err, r.at = state, err, e.now()
 	}
-	if err == nil || errors.Is(err, fleet.ErrNotRunning) {
-		e.mu.Lock()
-		r.last, r.lastAt = state, began
-		e.mu.Unlock()
-	}
 	return state, err
 }
 
-// Remembered is a provider as Provider has last read it in this process, and how long ago; an age of more than
+// of is what is known of a provider.
+func (e *Entities) of(id string) *recent {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.recent[id]
+	if r == nil {
+		r = &recent{}
+		e.recent[id] = r
+	}
+	return r
+}
+
+// remember keeps the last answer of a provider.
+func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time) {
+	r := e.of(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.last, r.lastAt = s, asked
+}
+
+// Remembered is a provider as it was last read in this process, and how long ago; an age of more than
 // a year when nobody has. It reads nothing.
 func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
@@ -82,7 +91,11 @@ func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Dur
 
 // Status is Provider, read anew.
 func (e *Entities) Status(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
+	began := e.now()
 	_, err = e.read(ctx, e.provider(provider), &s)
+	if err == nil || errors.Is(err, fleet.ErrNotRunning) {
+		e.remember(provider, s, began)
+	}
 	return s, err
 }
 
@@ -113,31 +126,50 @@ func (e *Entities) Before(ctx context.Context, provider string) (s fleet.Provide
 // beforePage is how many of a provider's earlier runs are looked at, the newest first. Their memos come too.
 const beforePage = 10
 
-// Groups returns every group that runs, each as it published last; those that have published nothing are left out.
-func (e *Entities) Groups(ctx context.Context) ([]fleet.Snapshot, error) {
-	return readAll[fleet.Snapshot](ctx, &e.base, workflows.TypeNodeGroup, e.group(""))
+// Group returns a node group as it published last. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning when it does
+// not run, with a fleet.RefusedNotInitialised before it has recovered.
+func (e *Entities) Group(ctx context.Context, name string) (s fleet.Snapshot, err error) {
+	_, err = e.read(ctx, e.group(name), &s)
+	return s, err
 }
 
-// Providers returns every provider that runs, likewise.
-func (e *Entities) Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error) {
-	return readAll[fleet.ProviderSnapshot](ctx, &e.base, workflows.TypeProvider, e.provider(""))
+// GroupNames lists the node groups that run, sorted, and ProviderNames the providers. Temporal's index lags behind, and
+// may lack some for ever: they add names, and nothing is absent because they do not list it.
+func (e *Entities) GroupNames(ctx context.Context) ([]string, error) {
+	return e.running(ctx, workflows.TypeNodeGroup, e.group(""))
 }
 
-// Running lists the ids of the providers that run, sorted.
-func (e *Entities) Running(ctx context.Context) ([]string, error) {
+// ProviderNames is GroupNames for providers.
+func (e *Entities) ProviderNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeProvider, e.provider(""))
 }
 
-func readAll[T any](ctx context.Context, b *base, workflowType, prefix string) (out []T, err error) {
-	names, err := b.running(ctx, workflowType, prefix)
+// Groups returns every group that Temporal's index lists, each as it published last, in the order of their names; those
+// that have published nothing are left out. It is for people.
+func (e *Entities) Groups(ctx context.Context) ([]fleet.Snapshot, error) {
+	return readAll(ctx, e.GroupNames, e.Group)
+}
+
+// Providers is Groups for providers.
+func (e *Entities) Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error) {
+	return readAll(ctx, e.ProviderNames, e.Status)
+}
+
+// readAtOnce is how many entities are read at once.
+const readAtOnce = 32
+
+func readAll[T any](ctx context.Context, list func(context.Context) ([]string, error),
+	read func(context.Context, string) (T, error)) (out []T, err error) {
+	names, err := list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		var s T
-		switch _, err := b.read(ctx, prefix+name, &s); {
+	all, failed := make([]T, len(names)), make([]error, len(names))
+	wait.ForAll(names, readAtOnce, func(n int, name string) { all[n], failed[n] = read(ctx, name) })
+	for n, err := range failed {
+		switch {
 		case err == nil:
-			out = append(out, s)
+			out = append(out, all[n])
 		case errors.Is(err, fleet.ErrNotRunning), fleet.IsRefused(err, fleet.RefusedNotInitialised):
 		default:
 			return nil, err

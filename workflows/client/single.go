@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -114,26 +113,4 @@ func (s *Single) unlessGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// EnsureSchedule makes the schedule that compares what exists with what is booked, unless it is there. Idempotent.
-func (s *Single) EnsureSchedule(ctx context.Context, schedules client.ScheduleClient) error {
-	id := s.hub.ID(workflows.CompareID)
-	_, err := schedules.Create(ctx, client.ScheduleOptions{
-		ID:      id,
-		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: workflows.CompareEvery}}},
-		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP,
-		Action: &client.ScheduleWorkflowAction{
-			ID: id, Workflow: workflows.TypeCompare, TaskQueue: s.taskQueue, WorkflowRunTimeout: workflows.CompareBound,
-			WorkflowTaskTimeout: workflows.WorkflowTaskTimeout,
-		},
-		CatchupWindow: workflows.CompareEvery,
-	})
-	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("make schedule %s: %w", id, err)
-	}
-	return nil
 }

@@ -135,6 +135,7 @@ type devParts struct {
 	settings               config.Config
 	backend                *sim.Backend
 	offers                 discovery.Catalog
+	cluster                parts.Consumer
 }
 
 // openDev reads the files and opens the simulated world.
@@ -156,6 +157,7 @@ func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
 	if err != nil {
 		return p, err
 	}
+	p.cluster = parts.Simulated(world, workflows.Hub(p.settings.Hub))
 	p.backend = sim.New(world, sim.Options{Hub: p.settings.Hub})
 	offers := &simulated{Source: source, world: world, known: map[string]bool{}}
 	p.offers = discovery.Resolve(offers, p.backend, discovery.Options{})
@@ -186,22 +188,24 @@ func serveDev(
 	}
 	transport := grpcserver.ServeOptions{StopGrace: time.Second} // plaintext, see loopbackOrPlaintext
 	seen.ObserveServer(server, &transport)
+	seen.Rounds.Memory = p.cluster.Memory
 	polls, waits := seen.ObserveWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.Serve(run) })
 	g.Go(func() error { offered.Run(run); return nil })
-	g.Go(func() error {
-		entities := flow.NewEntities(t, hub, c.TaskQueue)
-		parts.Publish(run, market.Publisher{Catalog: p.offers, Entities: entities, Store: store, Logger: logger}, seen)
-		return nil
-	})
 	working := make(chan struct{})
 	g.Go(func() error {
+		uid, err := p.cluster.UID(run)
+		if err != nil {
+			return err
+		}
 		return worker.Run(run, worker.Options{
 			Temporal: t, Namespace: target.Namespace, Hub: hub, TaskQueue: c.TaskQueue, Backend: p.backend,
 			Catalog: p.offers, Logger: logger, StopTimeout: 2 * time.Second,
 			Started: func() { polls(); close(working) }, SearchAttributes: f.searchAttributes, Waiting: waits,
-			Conditions: seen.Conditions, Differing: seen.Differing,
+			Differing: seen.Differing, Cluster: uid, Lead: p.cluster.Lead,
+			Publish:  parts.Publish(store, p.offers, seen, logger),
+			Observer: seen.Rounds,
 		})
 	})
 	g.Go(func() error {

@@ -101,6 +101,12 @@ var broken = map[doctor.ID]struct {
 	}, "milan: "},
 	"no-market": {func(s *setup) { s.in.Market, s.in.MarketNote = nil, "nobody has published it" },
 		"nobody has published it"},
+	"observer-stopped": {func(s *setup) {
+		s.in.Market.Findings.Observer = &market.Rounds{Complete: s.in.Now.Add(-6 * time.Minute), Failed: "list objects: no"}
+	}, "the last complete round was 6m0s ago: list objects: no"},
+	"observer-paused": {func(s *setup) {
+		s.in.Market.Findings.Observer = &market.Rounds{Complete: s.in.Now, Paused: true}
+	}, "an operator has paused it"},
 	"no-offers": {func(s *setup) { s.in.Market = &market.Market{} }, "nobody offers anything"},
 	"provider-condition": {func(s *setup) {
 		s.in.Temporal.Providers[0].Refusing = &fleet.ProviderRefusal{

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
@@ -69,6 +70,7 @@ func (r *Report) offers(in Installation) {
 		return
 	}
 	r.examined("%d offers", len(in.Market.Offers))
+	in.observer(r)
 	if len(in.Market.Offers) == 0 {
 		r.add("no-offers", "market", "nobody offers anything")
 		return
@@ -94,4 +96,26 @@ func why(d choice.Decision) string {
 		}
 	}
 	return strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
+}
+
+// observerBound is how old the last complete round may be.
+const observerBound = 5 * time.Minute
+
+// observer examines the rounds of the observer, as the worker that leads has published them.
+func (in Installation) observer(r *Report) {
+	o := in.Market.Findings.Observer
+	switch {
+	case o == nil:
+	case o.Paused:
+		r.add("observer-paused", "observer", "an operator has paused it: nothing is healed, and no dead provider is noticed")
+	case in.Now.Sub(o.Complete) > observerBound:
+		since := "no round was complete since its worker began"
+		if !o.Complete.IsZero() {
+			since = "the last complete round was " + in.Now.Sub(o.Complete).Round(time.Second).String() + " ago"
+		}
+		if o.Failed != "" {
+			since += ": " + o.Failed
+		}
+		r.add("observer-stopped", "observer", "%s; nothing is healed, and no dead provider is noticed", since)
+	}
 }

@@ -64,6 +64,9 @@ var known = map[ID]illness{
 	"temporal-attributes":  {Warning, "liqo-autoscaler temporal setup"},
 	"temporal-no-worker": {Error,
 		"start a worker with the hub of the node groups' file; see docs/operations.md on hubs"},
+	"observer-stopped": {Error,
+		"the workers' logs say why rounds fail; with a Temporal that is far away, see docs/temporal.md"},
+	"observer-paused": {Warning, "liqo-autoscaler resume observer"},
 
 	"no-groups": {Error,
 		"see that Cluster Autoscaler runs and reaches the gRPC server, which configures the groups"},

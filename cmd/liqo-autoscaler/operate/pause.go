@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -15,33 +16,49 @@ import (
 // NewPause makes the command pause.
 func NewPause(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, true, &cobra.Command{
-		Use:   "pause group ID",
-		Short: "Stop a node group from starting instances",
+		Use:   "pause group ID | observer",
+		Short: "Stop a node group from starting instances, or stop the observer",
 		Long: `Stop a node group from starting instances until it is resumed, also across restarts. Instances without a grant fail at
 once; instances with a grant continue, and so does scale-in. Cluster Autoscaler is told that the group cannot grow, and
-uses others. Pausing a paused group changes nothing.`,
-		Example: "  liqo-autoscaler pause group standard",
+uses others. Pausing a paused group changes nothing.
+
+With observer, stop the observer, which then leaves everything as it is: nothing is healed, no leftovers are removed,
+and no dead provider is noticed, until it is resumed.`,
+		Example: "  liqo-autoscaler pause group standard\n  liqo-autoscaler pause observer",
 	})
 }
 
 // NewResume makes the command resume.
 func NewResume(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, false, &cobra.Command{
-		Use:     "resume group ID",
-		Short:   "Resume a paused node group",
-		Long:    `Resume a paused node group. Resuming a group that is not paused changes nothing.`,
-		Example: "  liqo-autoscaler resume group standard",
+		Use:     "resume group ID | observer",
+		Short:   "Resume a paused node group, or the observer",
+		Long:    `Resume a paused node group, or the observer. Resuming what is not paused changes nothing.`,
+		Example: "  liqo-autoscaler resume group standard\n  liqo-autoscaler resume observer",
 	})
 }
 
 func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 2 || args[0] != "group" {
-			return fmt.Errorf("want `group` and the id of a node group, as in %q", cmd.Example[2:])
+		group, observer := len(args) == 2 && args[0] == "group", len(args) == 1 && args[0] == "observer"
+		if !group && !observer {
+			return fmt.Errorf("want `group` and the id of a node group, or `observer`, as in %q",
+				strings.Split(cmd.Example, "\n")[0][2:])
 		}
 		return nil
 	}
 	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
+		state := "not paused"
+		if paused {
+			state = "paused"
+		}
+		if args[0] == "observer" {
+			if err := flow.NewHub(t, c.Hub, c.TaskQueue).PauseObserver(ctx, paused); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(out, "the observer of hub %s is %s\n", c.Hub.Name(), state)
+			return err
+		}
 		groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 		if _, err := groups.Pause(ctx, args[1], paused); err != nil {
 			return groups.Unknown(ctx, args[1], err)
@@ -49,10 +66,6 @@ func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Com
 		now, err := groups.Snapshot(ctx, args[1])
 		if err != nil {
 			return err
-		}
-		state := "not paused"
-		if now.Paused {
-			state = "paused"
 		}
 		_, err = fmt.Fprintf(out, "node group %s is %s, target size %d\n", args[1], state, now.Target)
 		return err

@@ -77,7 +77,7 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 	var unread error
 	if err := c.Run(ctx, func(t client.Client) (err error) {
 		providers := flow.NewEntities(t, c.Hub, c.TaskQueue)
-		names, err := providers.Running(ctx)
+		names, err := providers.ProviderNames(ctx)
 		if err == nil {
 			states, unread = connect.ReadAll(names, true,
 				func(name string) (fleet.ProviderSnapshot, error) { return providers.Status(ctx, name) })

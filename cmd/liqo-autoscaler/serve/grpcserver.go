@@ -26,7 +26,7 @@ func NewGRPCServer(c *connect.Common) *cobra.Command {
 	var path, listen string
 	var secure parts.ServerTLS
 	var observe serve.ObserveFlags
-	var offered parts.MarketFlags
+	var markets parts.MarketFlags
 	cmd := &cobra.Command{
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
@@ -56,7 +56,7 @@ invalid version is logged, and the previous one stays in force.`,
 				return err
 			}
 			defer t.Close()
-			offered, err := offered.Reader(cfg.Hub, logger)
+			offered, err := markets.Reader(cfg.Hub, logger)
 			if err != nil {
 				return err
 			}
@@ -85,6 +85,9 @@ invalid version is logged, and the previous one stays in force.`,
 			g.Go(func() error { return seen.Serve(ctx) })
 			g.Go(func() error { offered.Run(ctx); return nil })
 			g.Go(func() error { return temporal.Await(ctx, t, logger) })
+			g.Go(func() error {
+				return markets.OwnsHub(ctx, flow.NewHub(t, workflows.Hub(cfg.Hub), c.TaskQueue), logger)
+			})
 			g.Go(func() error { return grpcserver.Serve(ctx, listener, server, transport) })
 			return g.Wait()
 		},
@@ -92,7 +95,7 @@ invalid version is logged, and the previous one stays in force.`,
 	cmd.Flags().StringVar(&path, "config", "", "YAML file with the node groups (required)")
 	cmd.Flags().StringVar(&listen, "listen", ":8086", "address to serve on")
 	secure.Register(cmd)
-	offered.Register(cmd)
+	markets.Register(cmd)
 	observe.Register(cmd, "")
 	_ = cmd.MarkFlagRequired("config")
 	return cmd

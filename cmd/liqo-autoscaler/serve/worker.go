@@ -3,17 +3,18 @@ package serve
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
+	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
-	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
 type workerFlags struct {
@@ -23,6 +24,7 @@ type workerFlags struct {
 	observe            serve.ObserveFlags
 	searchAttributes   bool
 	slots, driverSlots int
+	observeEvery       time.Duration
 	version            parts.DeploymentVersion
 }
 
@@ -45,6 +47,8 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
 		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
 			"Cluster Autoscaler")
+	cmd.Flags().DurationVar(&f.observeEvery, "observe-every", observer.Every,
+		"how often what exists is compared with what is booked, and each provider in use is looked at")
 	f.version.Register(cmd)
 	f.market.RegisterStore(cmd)
 	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
@@ -53,16 +57,31 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	return cmd
 }
 
+// check checks what needs nothing but the flags, before any cluster is asked.
+func (f workerFlags) check() (sdkworker.WorkerDeploymentVersion, error) {
+	version, err := f.version.Of()
+	if err != nil {
+		return version, err
+	}
+	return version, f.Sources.Check()
+}
+
+// runFor runs the worker for its cluster, once that says who it is.
+func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err error) {
+	if o.Cluster, err = cluster.UID(ctx); err != nil {
+		return err
+	}
+	o.Lead = cluster.Lead
+	return worker.Run(ctx, o)
+}
+
 func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	logger, err := c.Logger(os.Stderr)
 	if err != nil {
 		return err
 	}
-	version, err := f.version.Of()
+	version, err := f.check()
 	if err != nil {
-		return err
-	}
-	if err := f.Sources.Check(); err != nil { // before the clusters are asked: the check needs nothing but the flags
 		return err
 	}
 	b, consumer, err := f.Backend(c.Hub)
@@ -75,6 +94,10 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	}
 	shared := discovery.Share(offers)
 	store, shown, err := f.market.Publishes(ctx, c.Hub, consumer)
+	if err != nil {
+		return err
+	}
+	cluster, err := f.ConsumerOf(c.Hub, consumer, logger)
 	if err != nil {
 		return err
 	}
@@ -92,6 +115,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return err
 	}
 	defer t.Close()
+	seen.Rounds.Memory, seen.Rounds.Every = cluster.Memory, f.observeEvery
 	polls, waits := seen.ObserveWorker(t)
 	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",
 		f.Sources.SecretsNamespace,
@@ -101,20 +125,16 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	g.Go(func() error { return offers.Watch(ctx) })
 	g.Go(func() error { warn(ctx); return nil })
 	g.Go(func() error {
-		entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
-		publisher := market.Publisher{Catalog: shared.Within(0), Entities: entities, Store: store, Logger: logger}
-		parts.Publish(ctx, publisher, seen)
-		return nil
-	})
-	g.Go(func() error {
 		if err := temporal.Await(ctx, t, logger); err != nil || ctx.Err() != nil {
 			return err
 		}
-		return worker.Run(ctx, worker.Options{
+		return runFor(ctx, cluster, worker.Options{
 			Temporal: t, Namespace: temporal.Namespace, Hub: c.Hub, TaskQueue: c.TaskQueue, Backend: b,
 			Catalog: shared.Within(discovery.Recent), Logger: logger, Started: polls,
 			SearchAttributes: f.searchAttributes, Waiting: waits, Slots: f.slots, DriverSlots: f.driverSlots,
-			ProbeURL: f.probeURL, Conditions: seen.Conditions, Differing: seen.Differing, Events: shown, Version: version,
+			ProbeURL: f.probeURL, Differing: seen.Differing, Events: shown, Version: version,
+			Publish:  parts.Publish(store, shared.Within(0), seen, logger),
+			Observer: seen.Rounds,
 		})
 	})
 	return g.Wait()

@@ -80,6 +80,7 @@ func (s Status) sections(style output.Style) []section {
 			}
 			return []string{r.Provider, string(r.Kind), style.Age(r.Since), until, style.Cut(r.Reason)}
 		})},
+		{[]string{"OBSERVER", "LAST ROUND", "UNREAD", "WHY"}, s.observer(style)},
 		{[]string{"DIFFERENT NODE", "GROUP", "HOW"}, andMore(s.Findings.MoreNodes,
 			output.Rows(s.Findings.Nodes, func(n market.DifferentNode) []string {
 				return []string{n.Node, n.Group, style.Cut(n.Differs)}
@@ -89,6 +90,22 @@ func (s Status) sections(style output.Style) []section {
 				return []string{l.Provider, style.Age(l.Since), style.Cut(l.Object), style.Cut(l.KeptBecause)}
 			}))},
 	}
+}
+
+// observer is the row of how the observer's rounds go.
+func (s Status) observer(style output.Style) [][]string {
+	o := s.Findings.Observer
+	if o == nil {
+		return nil
+	}
+	state := "running"
+	switch {
+	case o.Paused:
+		state = "paused"
+	case o.Failed != "":
+		state = "failing"
+	}
+	return [][]string{{state, style.Age(o.Complete), strconv.Itoa(o.Unread), style.Cut(o.Failed)}}
 }
 
 // groupConditions are the rows of all groups' conditions.

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// compare is the comparison's round of each minute, as far as it judges providers: what is on one that is silent is lost
+// compare is the observer's round of each minute, as far as it judges providers: what is on one that is silent is lost
 // after budgets.unready. w.groups.mu is held.
 func (w *world) compare() {
 	if w.now().Sub(w.outlook.At) < time.Minute {
@@ -34,7 +34,7 @@ func (w *world) compare() {
 	for _, id := range slices.Sorted(maps.Keys(w.groups.by)) {
 		snapshots = append(snapshots, w.groups.by[id].Snapshot(w.now()))
 	}
-	j := comparison.Judge(w.outlook, seen, snapshots, providers)
+	j := comparison.Judge(w.outlook, seen, snapshots, providers, func(string) bool { return false })
 	w.outlook = j.Now
 	for _, p := range providers {
 		p.Standing = w.standing[p.ID]
@@ -43,7 +43,8 @@ func (w *world) compare() {
 		}
 	}
 	for id, lost := range j.Losses {
-		w.groups.by[id].Step(fleet.GroupInput{Differences: &fleet.Differences{Round: w.round, Began: w.now(), Lost: lost}},
-			w.now())
+		l := w.groups.by[id]
+		d := fleet.Differences{Round: fleet.RoundID{Term: 1, Number: w.round}, Revision: l.Revision, Lost: lost}
+		l.Step(fleet.GroupInput{Differences: &d}, w.now())
 	}
 }

@@ -51,9 +51,10 @@ func agrees(v fleet.InstanceView, f fleet.Found) bool {
 }
 
 // ProviderDiffers holds one provider's holds against what exists and against what the groups book. Peers are the
-// providers with one of our peerings.
-func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, found []fleet.Found,
-	peers []fleet.Provider) fleet.Differences {
+// providers with one of our peerings. unread reports whether a group could not be read: nothing is said of its holds,
+// because an unread group looks like one without instances.
+func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, unread func(group string) bool,
+	found []fleet.Found, peers []fleet.Provider) fleet.Differences {
 	peered := slices.ContainsFunc(peers, func(peer fleet.Provider) bool { return peer.ID == p.ID })
 	d := fleet.Differences{Remains: p.Phase == fleet.Absent && peered, Unpeered: lacksPeering(p, peered)}
 	exists := map[string]bool{}
@@ -67,13 +68,19 @@ func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, found []
 			d.Unheld = append(d.Unheld, name)
 		}
 	}
-	needed := neededOf(p.ID, groups)
+	d.Unused = unusedOf(p, exists, neededOf(p.ID, groups), unread)
+	return d
+}
+
+// unusedOf are the holds that have no objects and that no group needs, but for those of groups that could not be read.
+func unusedOf(p fleet.ProviderSnapshot, exists, needed map[string]bool, unread func(string) bool) (unused []string) {
 	for _, key := range slices.Concat(p.Holds, slices.Sorted(maps.Keys(p.Standby))) {
-		if !exists[key] && !needed[key] && !needed[fleet.InstanceOfKey(key)] && len(d.Unused) < maxRows {
-			d.Unused = append(d.Unused, key)
+		used := exists[key] || needed[key] || needed[fleet.InstanceOfKey(key)]
+		if !used && !unread(fleet.GroupOfKey(key)) && len(unused) < maxRows {
+			unused = append(unused, key)
 		}
 	}
-	return d
+	return unused
 }
 
 // neededOf are the keys that a provider's Ready instances and the groups' standbys hold, and the names of the instances

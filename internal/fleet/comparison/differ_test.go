@@ -16,10 +16,10 @@ func TestProviderDiffersByStandbys(t *testing.T) {
 		kept: fleet.HoldGranted, other: fleet.HoldGranted, gone: fleet.HoldGranted}}
 	groups := []fleet.Snapshot{{Group: "g", Standby: []fleet.Standby{{Provider: "milan", Key: kept},
 		{Provider: "turin", Key: other}}}}
-	d := comparison.ProviderDiffers(p, groups, nil, []fleet.Provider{{ID: "milan"}})
+	d := comparison.ProviderDiffers(p, groups, nobody, nil, []fleet.Provider{{ID: "milan"}})
 	require.Equal(t, []string{other, gone}, d.Unused)
 	require.False(t, d.Unpeered)
-	d = comparison.ProviderDiffers(p, groups, nil, nil)
+	d = comparison.ProviderDiffers(p, groups, nobody, nil, nil)
 	require.True(t, d.Unpeered)
 	require.Equal(t, 3, d.Rows())
 }
@@ -41,7 +41,7 @@ func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
 	}
 	require.Len(t, comparison.GroupDiffers(lost, found).Missing, most)
 	require.Len(t, comparison.GroupDiffers(strays, found).Found, most)
-	d := comparison.ProviderDiffers(p, nil, found, []fleet.Provider{{ID: "milan"}})
+	d := comparison.ProviderDiffers(p, nil, nobody, found, []fleet.Provider{{ID: "milan"}})
 	require.Len(t, d.Unheld, most)
 	require.Len(t, d.Unused, most)
 }
@@ -140,7 +140,7 @@ func TestProviderDiffers(t *testing.T) {
 		if c.held {
 			p.Holds = []string{key}
 		}
-		d := comparison.ProviderDiffers(p, []fleet.Snapshot{{Group: "a", Instances: c.rows}}, c.found, milan)
+		d := comparison.ProviderDiffers(p, []fleet.Snapshot{{Group: "a", Instances: c.rows}}, nobody, c.found, milan)
 		require.Equal(t, map[bool][]string{true: {key}}[c.unheld], d.Unheld, name)
 		require.Equal(t, map[bool][]string{true: {key}}[c.unused], d.Unused, name)
 	}
@@ -156,11 +156,25 @@ func TestPeeringsThatDiffer(t *testing.T) {
 				if peered {
 					peers = append(peers, fleet.Provider{ID: "milan"})
 				}
-				d := comparison.ProviderDiffers(fleet.ProviderSnapshot{ID: "milan", Phase: row.Phase, Standby: held}, nil, nil,
+				d := comparison.ProviderDiffers(fleet.ProviderSnapshot{ID: "milan", Phase: row.Phase, Standby: held},
+					nil, nobody, nil,
 					peers)
 				require.Equal(t, peered && row.Phase == fleet.Absent, d.Remains, row.Phase)
 				require.Equal(t, !peered && row.Phase == fleet.Established && held != nil, d.Unpeered, row.Phase)
 			}
 		}
+	}
+}
+
+// A group that a round could not read looks like a group without instances: nothing is said of its holds.
+func TestHoldsOfAnUnreadGroupAreNotUnused(t *testing.T) {
+	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"lca-a-b-t0-1-1", "lca-a-t0-1-1"},
+		Standby: map[string]fleet.HoldState{"standby/a-b/t0-1": fleet.HoldGranted}}
+	for unread, unused := range map[string][]string{
+		"a-b": {"lca-a-t0-1-1"}, "a": {"lca-a-b-t0-1-1", "standby/a-b/t0-1"},
+		"none": {"lca-a-b-t0-1-1", "lca-a-t0-1-1", "standby/a-b/t0-1"},
+	} {
+		d := comparison.ProviderDiffers(p, nil, func(group string) bool { return group == unread }, nil, nil)
+		require.Equal(t, unused, d.Unused)
 	}
 }

@@ -31,6 +31,9 @@ type Evidence struct {
 	Fault fleet.Fault `json:"fault,omitzero"`
 	// Message is the provider's words, or our own.
 	Message string `json:"message,omitempty"`
+	// Stale: the provider's entity could not be read in this round, or there was no time for a look. The evidence is that
+	// of an earlier round, and nothing is judged by it.
+	Stale bool `json:"stale,omitempty"`
 	// Since is when the first of the rounds began that have seen this access and tenancy in a row; of a provider that has
 	// fallen silent, when the last round began that it answered.
 	Since time.Time `json:"since,omitzero"`
@@ -47,6 +50,8 @@ type Outlook struct {
 	IsolatedUntil time.Time `json:"isolatedUntil,omitzero"`
 	// Sentenced is when groups were last told that instances are lost.
 	Sentenced time.Time `json:"sentenced,omitzero"`
+	// Lost are these instances. A group refuses a loss while its Node is not unready for long enough, by its own clock.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // Of is the evidence of a provider; the zero Evidence when the round did not look at it.
@@ -64,17 +69,46 @@ func (o Outlook) Answered() bool {
 	return slices.ContainsFunc(o.Evidence, Evidence.answered)
 }
 
+// Compare orders evidence by provider.
+func (e Evidence) Compare(o Evidence) int { return cmp.Compare(e.Provider, o.Provider) }
+
 func (e Evidence) answered() bool {
 	return e.Access == fleet.AccessGranted || e.Access == fleet.AccessRefused
 }
+
+// granted reports whether this round has seen that the provider lets us in.
+func (e Evidence) granted() bool { return e.Access == fleet.AccessGranted && !e.Stale }
 
 // Silent reports whether any provider did not answer.
 func (o Outlook) Silent() bool {
 	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool { return e.Access == fleet.AccessSilent })
 }
 
-// After takes over from the round before what lasts. A zero last is none: nothing has lasted then.
-func (o Outlook) After(last Outlook) Outlook {
+// Later is the outlook with all its times moved by d.
+func (o Outlook) Later(d time.Duration) Outlook {
+	o.Evidence = slices.Clone(o.Evidence)
+	move := func(times ...*time.Time) {
+		for _, t := range times {
+			if !t.IsZero() {
+				*t = t.Add(d)
+			}
+		}
+	}
+	move(&o.At, &o.IsolatedSince, &o.IsolatedUntil, &o.Sentenced)
+	for n := range o.Evidence {
+		e := &o.Evidence[n]
+		e.HeardAt = slices.Clone(e.HeardAt)
+		move(&e.Broken, &e.Since)
+		for i := range e.HeardAt {
+			move(&e.HeardAt[i])
+		}
+	}
+	return o
+}
+
+// After takes over from the round before what lasts. A zero last is none: nothing has lasted then. The evidence of the
+// providers that unread names stays as it was.
+func (o Outlook) After(last Outlook, unread func(provider string) bool) Outlook {
 	o.Evidence = slices.Clone(o.Evidence)
 	for n := range o.Evidence {
 		e := &o.Evidence[n]
@@ -88,7 +122,14 @@ func (o Outlook) After(last Outlook) Outlook {
 		}
 		e.network(before, o.At)
 	}
-	o.IsolatedSince, o.IsolatedUntil, o.Sentenced = last.IsolatedSince, last.IsolatedUntil, last.Sentenced
+	for _, e := range last.Evidence {
+		if unread(e.Provider) {
+			e.Stale = true
+			o.Evidence = append(o.Evidence, e)
+		}
+	}
+	o.IsolatedSince, o.IsolatedUntil = last.IsolatedSince, last.IsolatedUntil
+	o.Sentenced, o.Lost = last.Sentenced, last.Lost
 	if o.Isolated {
 		if o.IsolatedUntil = o.At; !last.Isolated {
 			o.IsolatedSince = o.At
@@ -144,7 +185,7 @@ func (o Outlook) network(provider string) (s fleet.Standing, known bool) {
 func (o Outlook) standing(provider string, last Outlook) (s fleet.Standing, known bool) {
 	e, before := o.Of(provider), last.Of(provider)
 	switch {
-	case e.Access == "":
+	case e.Access == "" || e.Stale:
 		return fleet.Standing{}, false
 	case e.Access == fleet.AccessGranted && e.Tenant == "":
 		return o.network(provider)

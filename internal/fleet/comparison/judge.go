@@ -2,7 +2,6 @@ package comparison
 
 import (
 	"slices"
-	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
@@ -13,16 +12,18 @@ type Judgement struct {
 	Now Outlook
 	// Losses are the instances that are lost, by group.
 	Losses map[string][]fleet.Loss
-	// Due is when another round is worth while before the next one, because instances are lost then; zero for none.
-	Due time.Time
+	// Soon: the next round should come soon, because instances may be lost by it.
+	Soon bool
 
 	last      Outlook
 	providers map[string]fleet.ProviderSnapshot
 }
 
-// Judge judges by the evidence of this round and the one before; a zero last is none. A Tenant counts only while the
-// peering stands: one that is being made or removed has none.
-func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.ProviderSnapshot) Judgement {
+// Judge judges by the evidence of this round and the one before; a zero last is none. groups and providers are those
+// that the round has read; unread reports which providers it has not, or has had no time to look at. A Tenant counts
+// only while the peering stands: one that is being made or removed has none.
+func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.ProviderSnapshot,
+	unread func(provider string) bool) Judgement {
 	j := Judgement{last: last, providers: map[string]fleet.ProviderSnapshot{}}
 	for _, p := range providers {
 		j.providers[p.ID] = p
@@ -36,11 +37,17 @@ func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.Provide
 			e.Tenant = ""
 		}
 	}
-	j.Now = now.After(last)
+	j.Now = now.After(last, unread)
 	if j.Losses = losses(groups, last, j.Now); len(j.Losses) > 0 {
-		j.Now.Sentenced = j.Now.At
+		j.Now.Sentenced, j.Now.Lost = j.Now.At, nil
+		for _, all := range j.Losses {
+			for _, l := range all {
+				j.Now.Lost = append(j.Now.Lost, l.Instance)
+			}
+		}
+		slices.Sort(j.Now.Lost)
 	}
-	j.Due = lossDue(groups, j.Now)
+	j.Soon = losesSoon(groups, j.Now)
 	return j
 }
 
@@ -64,9 +71,8 @@ func (j Judgement) Conditions(providers []fleet.ProviderSnapshot) map[string]str
 	return out
 }
 
-// Watched are the providers that the next round looks at: those with holds, and those with something wrong.
-func (j Judgement) Watched(providers []fleet.ProviderSnapshot, found []fleet.Found,
-	peers []fleet.Provider) (out []fleet.Provider) {
+// Watched are the providers that a round looks at: those with holds, and those with something wrong.
+func Watched(providers []fleet.ProviderSnapshot, found []fleet.Found, peers []fleet.Provider) (out []fleet.Provider) {
 	known := map[string]fleet.Credentials{}
 	for _, f := range found {
 		known[f.Attempt.Provider.ID] = f.Attempt.Provider.Credentials
@@ -75,7 +81,7 @@ func (j Judgement) Watched(providers []fleet.ProviderSnapshot, found []fleet.Fou
 		known[p.ID] = p.Credentials
 	}
 	for _, p := range providers {
-		if s, _ := j.Standing(p); len(p.Holds)+len(p.Standby) == 0 && s.Good() {
+		if len(p.Holds)+len(p.Standby) == 0 && p.Standing.Good() {
 			continue
 		}
 		looked := fleet.Provider{ID: p.ID, Credentials: known[p.ID]}
@@ -100,7 +106,7 @@ func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []
 	}
 	for _, f := range found {
 		id := f.Attempt.Provider.ID
-		if !settled[f.Attempt.ObjectName()] || !f.Node || j.Now.Of(id).Access != fleet.AccessGranted {
+		if !settled[f.Attempt.ObjectName()] || !f.Node || !j.Now.Of(id).granted() {
 			continue
 		}
 		if s, _ := j.Standing(j.providers[id]); (s.Tenant == fleet.RefusingCordoned) != f.Cordoned {

@@ -30,14 +30,14 @@ func TestFaultsOfOurOwn(t *testing.T) {
 			Provider: "milan", Access: fleet.AccessGranted, Fault: f}}}
 	}
 	divided := fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: "by color"}
-	j := comparison.Judge(comparison.Outlook{}, seen(now, divided), nil, nil)
+	j := comparison.Judge(comparison.Outlook{}, seen(now, divided), nil, nil, nobody)
 	standing, changed := j.Standing(p.Snapshot(now))
 	require.True(t, changed, "the first round that sees it tells it")
 	require.Equal(t, fleet.ConditionNamespaceDivided, standing.Condition())
 	require.True(t, standing.Closes())
 	require.Contains(t, fleet.Conditions, standing.Condition())
 
-	j = comparison.Judge(j.Now, seen(now.Add(time.Minute), fleet.Fault{}), nil, nil)
+	j = comparison.Judge(j.Now, seen(now.Add(time.Minute), fleet.Fault{}), nil, nil, nobody)
 	standing, changed = j.Standing(p.Snapshot(now))
 	require.True(t, changed)
 	require.True(t, standing.Good())
@@ -57,15 +57,15 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 		return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{
 			Provider: "milan", Access: fleet.AccessGranted, Tenant: fleet.RefusingRemoved}}}
 	}
-	first := comparison.Judge(comparison.Outlook{}, removed(now), groups, providers)
+	first := comparison.Judge(comparison.Outlook{}, removed(now), groups, providers, nobody)
 	require.Empty(t, first.Losses, "one round is none")
-	second := comparison.Judge(first.Now, removed(now.Add(time.Minute)), groups, providers)
+	second := comparison.Judge(first.Now, removed(now.Add(time.Minute)), groups, providers, nobody)
 	require.Len(t, second.Losses["a"], 1)
 	require.Equal(t, "a-t0-3", second.Losses["a"][0].Instance)
 }
 
 // A provider that is silent in as many rounds as budgets.unready has minutes is silent for long enough, though the last
-// of them begins a moment too early. A Node's own time is exact.
+// of them begins a moment too early. For how long its Node is not ready the group judges, by its own clock.
 func TestRoundsAreNotExact(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
@@ -80,16 +80,16 @@ func TestRoundsAreNotExact(t *testing.T) {
 	}{
 		"a moment too early":              {time.Minute - 2*time.Millisecond, -time.Minute, 1},
 		"by hand, much too early":         {40 * time.Second, -time.Minute, 0},
-		"the Node has a second to go yet": {time.Minute, time.Second, 0},
+		"the Node has a second to go yet": {time.Minute, time.Second, 1},
 	} {
 		silent := func(at time.Time) comparison.Outlook {
 			return comparison.Outlook{At: at,
 				Evidence: []comparison.Evidence{{Provider: "milan", Access: fleet.AccessSilent}}}
 		}
 		rows := groups(start.Add(c.notReady))
-		first := comparison.Judge(comparison.Outlook{}, silent(start), rows, nil)
+		first := comparison.Judge(comparison.Outlook{}, silent(start), rows, nil, nobody)
 		require.Empty(t, first.Losses, name)
-		second := comparison.Judge(first.Now, silent(start.Add(c.after)), rows, nil)
+		second := comparison.Judge(first.Now, silent(start.Add(c.after)), rows, nil, nobody)
 		require.Len(t, second.Losses["a"], c.lost, name)
 	}
 }
@@ -118,11 +118,11 @@ func TestARoundIsTakenOverOnce(t *testing.T) {
 		"dead":     {network(now, "", "1", "1"), network(now.Add(time.Minute), "", "1", "2")},
 		"silenced": {saw(now, fleet.AccessGranted), saw(now.Add(time.Minute), fleet.AccessSilent)},
 	} {
-		last := rounds[0].After(comparison.Outlook{})
+		last := rounds[0].After(comparison.Outlook{}, nobody)
 		seen := rounds[1].Evidence[0]
-		once := rounds[1].After(last)
+		once := rounds[1].After(last, nobody)
 		require.Equal(t, seen, rounds[1].Evidence[0], name)
-		require.Equal(t, once, once.After(last), name)
+		require.Equal(t, once, once.After(last, nobody), name)
 	}
 }
 
@@ -136,9 +136,9 @@ func TestAnEndThatMeasuresNothing(t *testing.T) {
 			seen.Evidence[0].Heard, seen.Evidence[0].Quiet = []string{"12:00", ""}, quiet
 			return seen
 		}
-		last := at(0).After(comparison.Outlook{})
-		require.Zero(t, at(c.ok).After(last).Of("milan").Broken)
-		require.Equal(t, now, at(c.broken).After(last).Of("milan").Broken)
+		last := at(0).After(comparison.Outlook{}, nobody)
+		require.Zero(t, at(c.ok).After(last, nobody).Of("milan").Broken)
+		require.Equal(t, now, at(c.broken).After(last, nobody).Of("milan").Broken)
 	}
 }
 
@@ -159,7 +159,8 @@ func TestStandingThatIsOpen(t *testing.T) {
 		"cordoned once":     {saw(now.Add(-time.Minute), fleet.AccessGranted), cordoned},
 		"refused once more": {saw(now.Add(-time.Minute), fleet.AccessSilent), saw(now, fleet.AccessRefused)},
 	} {
-		j := comparison.Judge(c.last.After(comparison.Outlook{}), c.seen, nil, []fleet.ProviderSnapshot{published})
+		j := comparison.Judge(c.last.After(comparison.Outlook{}, nobody), c.seen, nil,
+			[]fleet.ProviderSnapshot{published}, nobody)
 		s, changed := j.Standing(published)
 		require.False(t, changed, name)
 		require.Equal(t, published.Standing, s, name)
@@ -171,9 +172,9 @@ func TestStandingOfAnIsolatedCluster(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	isolated := saw(now, fleet.AccessSilent)
 	isolated.Isolated = true
-	first := comparison.Judge(comparison.Outlook{}, isolated, nil, nil)
+	first := comparison.Judge(comparison.Outlook{}, isolated, nil, nil, nobody)
 	isolated.At = now.Add(time.Minute)
-	j := comparison.Judge(first.Now, isolated, nil, nil)
+	j := comparison.Judge(first.Now, isolated, nil, nil, nobody)
 	s, changed := j.Standing(fleet.ProviderSnapshot{ID: "milan"})
 	require.True(t, changed)
 	require.Equal(t, fleet.Standing{Access: fleet.AccessIsolated, Since: now,
@@ -188,7 +189,8 @@ func TestTenantCountsWhileThePeeringStands(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
 		seen := saw(now, fleet.AccessGranted)
 		seen.Evidence[0].Tenant = fleet.RefusingRemoved
-		j := comparison.Judge(comparison.Outlook{}, seen, nil, []fleet.ProviderSnapshot{{ID: "milan", Phase: row.Phase}})
+		j := comparison.Judge(comparison.Outlook{}, seen, nil,
+			[]fleet.ProviderSnapshot{{ID: "milan", Phase: row.Phase}}, nobody)
 		stands := row.Phase == fleet.Established || row.Phase == fleet.Lingering || row.Phase == fleet.Refusing
 		require.Equal(t, map[bool]fleet.RefusingKind{true: fleet.RefusingRemoved}[stands], j.Now.Of("milan").Tenant,
 			row.Phase)
@@ -199,7 +201,6 @@ func TestTenantCountsWhileThePeeringStands(t *testing.T) {
 // Watched is who has holds, or something wrong, if anybody knows how to reach it: by its offer, its peering, or its
 // nodes.
 func TestWatchedProviders(t *testing.T) {
-	now := time.Unix(2_000_000, 0)
 	file := func(name string) fleet.Credentials { return fleet.Credentials{KubeconfigFile: name} }
 	network := &fleet.Network{Mode: fleet.NetworkNone}
 	standby := map[string]fleet.HoldState{"standby": fleet.HoldGranted}
@@ -235,8 +236,7 @@ func TestWatchedProviders(t *testing.T) {
 			want = []fleet.Provider{*c.want}
 		}
 		providers := []fleet.ProviderSnapshot{c.p}
-		j := comparison.Judge(comparison.Outlook{}, comparison.Outlook{At: now}, nil, providers)
-		require.Equal(t, want, j.Watched(providers, found, peers), name)
+		require.Equal(t, want, comparison.Watched(providers, found, peers), name)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestCordonedNodes(t *testing.T) {
 		at := fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 1, Provider: fleet.Provider{ID: "milan"}}
 		seen, last := saw(now, c.access), saw(now.Add(-time.Minute), c.access)
 		seen.Evidence[0].Tenant, last.Evidence[0].Tenant = c.tenant, c.tenant
-		j := comparison.Judge(last, seen, groups, providers)
+		j := comparison.Judge(last, seen, groups, providers, nobody)
 		found := []fleet.Found{{Attempt: at, Node: c.node, Cordoned: c.is}}
 		require.Equal(t, c.want, len(j.Cordons(groups, found)) == 1, name)
 	}
@@ -286,13 +286,12 @@ func TestWhoIsLostFirst(t *testing.T) {
 		return o
 	}
 	lost := func(absent ...string) fleet.Loss {
-		first := comparison.Judge(comparison.Outlook{}, seen(start, absent...), groups, nil)
-		second := comparison.Judge(first.Now, seen(start.Add(time.Minute), absent...), groups, nil)
+		first := comparison.Judge(comparison.Outlook{}, seen(start, absent...), groups, nil, nobody)
+		second := comparison.Judge(first.Now, seen(start.Add(time.Minute), absent...), groups, nil, nobody)
 		require.Len(t, second.Losses["a"], 1)
 		require.Equal(t, start.Add(time.Minute), second.Now.Sentenced)
-		third := comparison.Judge(second.Now, seen(start.Add(90*time.Second), absent...), groups, nil)
-		require.Empty(t, third.Losses, "not within the same minute")
-		require.Equal(t, start.Add(time.Minute), third.Now.Sentenced)
+		third := comparison.Judge(second.Now, seen(start.Add(90*time.Second), absent...), groups, nil, nobody)
+		require.Equal(t, second.Losses, third.Losses, "within the same minute only what the group has refused")
 		return second.Losses["a"][0]
 	}
 	require.Equal(t, fleet.Loss{Instance: "a-t0-2", Attempt: 1, Silent: true,
@@ -305,16 +304,7 @@ func TestWhoIsLostFirst(t *testing.T) {
 		Reason: "its Node is not ready and the network " +
 			"with provider rome does not work, for longer than budgets.unready: Error"}, lost())
 	groups[0].Spec = nil
-	first := comparison.Judge(comparison.Outlook{}, seen(start), groups, nil)
-	require.Empty(t, comparison.Judge(first.Now, seen(start.Add(time.Minute)), groups, nil).Losses, "it is not configured")
-}
-
-// Of times at which as many are lost the first one is due.
-func TestTheFirstTimeIsDue(t *testing.T) {
-	now := time.Unix(2_000_000, 0)
-	last := saw(now.Add(-time.Minute), fleet.AccessSilent)
-	last.Evidence[0].Since = now.Add(-time.Hour)
-	j := comparison.Judge(last, saw(now, fleet.AccessSilent),
-		silentGroup(now.Add(-40*time.Second), now.Add(-44*time.Second), now.Add(-44*time.Second)), nil)
-	require.Equal(t, now.Add(16*time.Second), j.Due)
+	first := comparison.Judge(comparison.Outlook{}, seen(start), groups, nil, nobody)
+	require.Empty(t, comparison.Judge(first.Now, seen(start.Add(time.Minute)), groups, nil, nobody).Losses,
+		"it is not configured")
 }

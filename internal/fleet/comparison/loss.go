@@ -9,23 +9,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Rounds begin a minute apart, more or less, or by hand sooner.
+// Rounds begin a minute apart, more or less, or sooner.
 const (
 	// sentenceEvery is how often instances may be sentenced.
 	sentenceEvery = 55 * time.Second
 	// early is by how much a round may come too early for what the rounds before have seen: else a silence of a minute
 	// would be over with the second round or with the third, by a millisecond.
 	early = 5 * time.Second
-	// apart and soon are after which times of a round another one may come for what will be lost: what two rounds in a row
-	// show must have lasted, and both must end within a minute.
-	apart = 10 * time.Second
-	soon  = 28 * time.Second
 )
 
 // losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
 // and the Tenants that are closed first. At most a third, rounded up, of all instances is lost a minute.
 func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss {
-	if now.At.Sub(now.Sentenced) < sentenceEvery {
+	again := now.At.Sub(now.Sentenced) < sentenceEvery // then only what the groups have refused
+	if again && !allStay(groups, now.Lost) {
 		return nil
 	}
 	type candidate struct {
@@ -39,6 +36,9 @@ func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss 
 		for _, row := range g.Instances {
 			if row.Counts {
 				total++
+			}
+			if again && !slices.Contains(now.Lost, row.Name) {
+				continue
 			}
 			if v := lossOf(g, row, last, now); v != nil {
 				all = append(all, candidate{Loss: *v, group: g.Group, since: row.NotReadySince})
@@ -58,43 +58,40 @@ func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss 
 	return out
 }
 
-// lossDue is when most is lost within soon, should what this round has seen last; zero when nothing is. The round after
-// this one may be as much as a minute later.
-func lossDue(groups []fleet.Snapshot, now Outlook) (due time.Time) {
-	times := []time.Time{now.Sentenced.Add(sentenceEvery)}
+// allStay reports whether none of these instances is lost: their groups have refused that. An instance that is not
+// found may be lost, or its group was not read.
+func allStay(groups []fleet.Snapshot, names []string) bool {
+	stays := map[string]bool{}
 	for _, g := range groups {
-		if g.Spec == nil {
-			continue
-		}
-		unready := g.Spec.Budgets.WithDefaults().Unready.ZeroIsNever()
 		for _, row := range g.Instances {
-			times = append(times, row.NotReadySince.Add(unready))
+			stays[row.Name] = isSettled(row)
 		}
 	}
-	slices.SortFunc(times, time.Time.Compare)
-	most := 0
-	for _, t := range slices.Compact(times) {
-		if !t.After(now.At) || t.Sub(now.At) > soon {
-			continue
-		}
-		later, lost := now, 0
-		later.At = now.At.Add(max(t.Sub(now.At), apart))
-		for _, l := range losses(groups, now, later) {
-			lost += len(l)
-		}
-		if lost > most {
-			most, due = lost, later.At
+	return !slices.ContainsFunc(names, func(name string) bool { return !stays[name] })
+}
+
+// losesSoon reports whether an instance may be lost by the next rounds: its Node is not ready, and its provider or the
+// network does not answer.
+func losesSoon(groups []fleet.Snapshot, now Outlook) bool {
+	for _, g := range groups {
+		for _, row := range g.Instances {
+			e := now.Of(row.Provider)
+			silent := e.Access == fleet.AccessSilent && !now.Isolated || !e.Broken.IsZero() && !e.Here
+			if isSettled(row) && row.NotReady && silent {
+				return true
+			}
 		}
 	}
-	return due
+	return false
 }
 
 // lossOf judges one row; nil when the instance stays.
 func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.Loss {
-	if !isSettled(row) || g.Spec == nil {
+	e := now.Of(row.Provider)
+	if !isSettled(row) || g.Spec == nil || e.Stale {
 		return nil
 	}
-	e, loss := now.Of(row.Provider), &fleet.Loss{Instance: row.Name, Attempt: row.Attempt}
+	loss := &fleet.Loss{Instance: row.Name, Attempt: row.Attempt}
 	if e.Access == fleet.AccessGranted && last.Of(row.Provider).Access == fleet.AccessGranted {
 		loss.Reason = takenBack(row, last.Of(row.Provider), e)
 	}
@@ -136,9 +133,10 @@ func (e Evidence) tookBack() bool {
 	return e.Tenant == fleet.RefusingDrained || e.Tenant == fleet.RefusingRemoved
 }
 
-// silentTooLong reports whether the Node is not ready, and its provider does not answer, both for budgets.unready. What
-// a provider was silent while this cluster was isolated does not count, until that has lasted for budgets.isolated. No
-// silence lasts but over two rounds in a row.
+// silentTooLong reports whether the Node is not ready, and its provider has not answered for budgets.unready. The group
+// itself judges for how long the Node is not ready: that is a time of another clock. What a provider was silent while
+// this cluster was isolated does not count, until that has lasted for budgets.isolated. No silence lasts but over two
+// rounds in a row.
 func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
 	since, at := e.Since, now.At.Add(early)
 	switch {
@@ -147,12 +145,11 @@ func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outl
 	case !now.Isolated && now.IsolatedUntil.After(since):
 		since = now.IsolatedUntil
 	}
-	return row.NotReady && b.Unready.Over(row.NotReadySince, now.At) && b.Unready.Over(since, at)
+	return row.NotReady && b.Unready.Over(since, at)
 }
 
-// cutTooLong reports whether the Node is not ready, and the network with its provider does not work, both for
-// budgets.unready, and not for want of our own gateway.
+// cutTooLong reports whether the Node is not ready, and the network with its provider has not worked for
+// budgets.unready, and not for want of our own gateway. For how long the Node is not ready the group itself judges.
 func cutTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
-	return row.NotReady && !e.Here && b.Unready.Over(row.NotReadySince, now.At) &&
-		b.Unready.Over(e.Broken, now.At.Add(early))
+	return row.NotReady && !e.Here && b.Unready.Over(e.Broken, now.At.Add(early))
 }

@@ -32,58 +32,117 @@ func saw(at time.Time, access fleet.Access) comparison.Outlook {
 func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(time.Second))
-	answered := comparison.Judge(comparison.Outlook{}, saw(start, fleet.AccessGranted), groups, nil)
-	first := comparison.Judge(answered.Now, saw(start.Add(62*time.Second), fleet.AccessSilent), groups, nil)
+	answered := comparison.Judge(comparison.Outlook{}, saw(start, fleet.AccessGranted), groups, nil, nobody)
+	first := comparison.Judge(answered.Now, saw(start.Add(62*time.Second), fleet.AccessSilent), groups, nil, nobody)
 	require.Equal(t, start, first.Now.Of("milan").Since)
 	require.Empty(t, first.Losses)
-	second := comparison.Judge(first.Now, saw(start.Add(70*time.Second), fleet.AccessSilent), groups, nil)
+	second := comparison.Judge(first.Now, saw(start.Add(70*time.Second), fleet.AccessSilent), groups, nil, nobody)
 	require.Len(t, second.Losses["a"], 1)
 	require.Equal(t, start, second.Now.Of("milan").Since)
 }
 
-// A round says when another one is worth while: when most instances are lost before the next minute's, should what it
-// saw last. Then they are.
-func TestAnotherRoundWhenInstancesAreLostSoon(t *testing.T) {
+// nobody is unread.
+func nobody(string) bool { return false }
+
+// The next round comes soon while an instance may be lost: its Node is not ready, and its provider or the network does
+// not answer.
+func TestTheNextRoundComesSoonWhileInstancesMayBeLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
-	const silent = fleet.AccessSilent
-	seconds := func(before ...time.Duration) (out []time.Duration) {
-		for _, n := range before {
-			out = append(out, n*time.Second)
-		}
-		return out
-	}
+	granted := saw(now, fleet.AccessGranted)
 	for name, c := range map[string]struct {
-		notReady  []time.Duration // before now
-		access    fleet.Access
-		sentenced time.Duration // before now
-		due       time.Duration // after now; zero for none
-		lost      int
+		change func(*comparison.Outlook, *fleet.InstanceView)
+		soon   bool
 	}{
-		"all at once":                    {seconds(40), silent, time.Hour, 20 * time.Second, 1},
-		"as early as any":                {seconds(59), silent, time.Hour, 10 * time.Second, 1},
-		"as late as may be":              {seconds(32), silent, time.Hour, 28 * time.Second, 1},
-		"the next minute's is soon":      {seconds(31), silent, time.Hour, 0, 0},
-		"this round lost it":             {seconds(60), silent, time.Hour, 0, 0},
-		"it answers":                     {seconds(40), fleet.AccessGranted, time.Hour, 0, 0},
-		"a third, when a third is ready": {seconds(44, 42, 40, 0), silent, time.Hour, 18 * time.Second, 2},
-		"a minute after the last third":  {seconds(120), silent, 45 * time.Second, 10 * time.Second, 1},
+		"silent":                  {func(*comparison.Outlook, *fleet.InstanceView) {}, true},
+		"its Node is ready":       {func(_ *comparison.Outlook, v *fleet.InstanceView) { v.NotReady = false }, false},
+		"it is on its way out":    {func(_ *comparison.Outlook, v *fleet.InstanceView) { v.Counts = false }, false},
+		"it answers":              {func(o *comparison.Outlook, _ *fleet.InstanceView) { *o = granted }, false},
+		"nobody answers":          {func(o *comparison.Outlook, _ *fleet.InstanceView) { o.Isolated = true }, false},
+		"the network is broken":   {func(o *comparison.Outlook, _ *fleet.InstanceView) { *o = cut(now, false) }, true},
+		"our gateway is at fault": {func(o *comparison.Outlook, _ *fleet.InstanceView) { *o = cut(now, true) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var since []time.Time
-			for _, before := range c.notReady {
-				since = append(since, now.Add(-before))
-			}
-			groups := silentGroup(since...)
-			last := saw(now.Add(-time.Minute), c.access)
-			last.Evidence[0].Since, last.Sentenced = now.Add(-time.Hour), now.Add(-c.sentenced)
-			j := comparison.Judge(last, saw(now, c.access), groups, nil)
-			if c.due == 0 {
-				require.Zero(t, j.Due)
-				return
-			}
-			require.Empty(t, j.Losses)
-			require.Equal(t, now.Add(c.due), j.Due)
-			require.Len(t, comparison.Judge(j.Now, saw(j.Due, c.access), groups, nil).Losses["a"], c.lost)
+			groups, seen := silentGroup(now), saw(now, fleet.AccessSilent)
+			c.change(&seen, &groups[0].Instances[0])
+			require.Equal(t, c.soon, comparison.Judge(comparison.Outlook{}, seen, groups, nil, nobody).Soon)
 		})
 	}
+}
+
+func cut(at time.Time, here bool) comparison.Outlook {
+	o := saw(at, fleet.AccessGranted)
+	o.Evidence[0].Network, o.Evidence[0].Here = "Error", here
+	return o
+}
+
+// A loss that the group has refused, because by its own clock the Node is not unready for long enough, does not put the
+// next one off; one that took place, or may have, does.
+func TestARefusedLossPutsNothingOff(t *testing.T) {
+	start := time.Unix(2_000_000, 0)
+	for name, c := range map[string]struct {
+		change func([]fleet.Snapshot) []fleet.Snapshot
+		lost   int
+	}{
+		"refused": {func(g []fleet.Snapshot) []fleet.Snapshot { return g }, 1},
+		"lost": {func(g []fleet.Snapshot) []fleet.Snapshot {
+			g[0].Instances[0].Counts, g[0].Instances[0].Phase = false, fleet.Draining
+			return g
+		}, 0},
+		"not read": {func(g []fleet.Snapshot) []fleet.Snapshot {
+			other := silentGroup(start)
+			other[0].Group, other[0].Instances[0].Name = "b", "b-t0-1"
+			return other
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := comparison.Judge(comparison.Outlook{}, saw(start, fleet.AccessSilent), silentGroup(start), nil, nobody).Now
+			at := func(after time.Duration) comparison.Outlook { return saw(start.Add(after), fleet.AccessSilent) }
+			first := comparison.Judge(last, at(time.Minute), silentGroup(start, start, start), nil, nobody)
+			require.Len(t, first.Losses["a"], 1)
+			next := comparison.Judge(first.Now, at(80*time.Second), c.change(silentGroup(start, start, start)), nil, nobody)
+			require.Len(t, next.Losses["a"], c.lost)
+			require.Empty(t, next.Losses["b"])
+		})
+	}
+}
+
+// A provider that a round could not read keeps its evidence: its silence does not begin anew, and no instance is lost by
+// evidence of an earlier round.
+func TestEvidenceOfAnUnreadProviderStays(t *testing.T) {
+	start := time.Unix(2_000_000, 0)
+	unread := func(string) bool { return true }
+	var last comparison.Outlook
+	for n := range 6 {
+		at := start.Add(time.Duration(n) * time.Minute)
+		if n%3 == 2 {
+			j := comparison.Judge(last, comparison.Outlook{At: at}, silentGroup(start), nil, unread)
+			require.Empty(t, j.Losses)
+			_, changed := j.Standing(fleet.ProviderSnapshot{ID: "milan"})
+			require.False(t, changed)
+			last = j.Now
+		} else {
+			last = comparison.Judge(last, saw(at, fleet.AccessSilent), silentGroup(start), nil, nobody).Now
+		}
+		require.Equal(t, start, last.Of("milan").Since, n)
+	}
+	require.Empty(t, comparison.Judge(last, comparison.Outlook{At: start}, nil, nil, nobody).Now.Evidence)
+}
+
+// Evidence that another process has saved is read as ages: all its times move with the reader's clock.
+func TestLater(t *testing.T) {
+	at := time.Unix(2_000_000, 0)
+	all := func(at time.Time) comparison.Outlook {
+		return comparison.Outlook{At: at, IsolatedSince: at, IsolatedUntil: at, Sentenced: at,
+			Evidence: []comparison.Evidence{{Since: at, Broken: at, HeardAt: []time.Time{at}}, {}}}
+	}
+	first := all(at)
+	require.Equal(t, all(at.Add(time.Hour)), first.Later(time.Hour))
+	require.Equal(t, all(at), first)
+	require.Zero(t, comparison.Outlook{}.Later(time.Hour).At)
+	sweep := func(at time.Time) comparison.Sweep {
+		return comparison.Sweep{At: at, EmptySince: &at, Next: "p", Orphans: []fleet.Orphan{{Since: at}}}
+	}
+	before := sweep(at)
+	require.Equal(t, sweep(at.Add(time.Hour)), before.Later(time.Hour))
+	require.Equal(t, sweep(at), before)
 }

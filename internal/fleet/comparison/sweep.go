@@ -37,6 +37,22 @@ type Sweep struct {
 	Orphans    []fleet.Orphan `json:"orphans,omitempty"`
 }
 
+// Later is the sweep with all its times moved by d.
+func (s Sweep) Later(d time.Duration) Sweep {
+	if !s.At.IsZero() {
+		s.At = s.At.Add(d)
+	}
+	if s.EmptySince != nil {
+		at := s.EmptySince.Add(d)
+		s.EmptySince = &at
+	}
+	s.Orphans = slices.Clone(s.Orphans)
+	for n := range s.Orphans {
+		s.Orphans[n].Since = s.Orphans[n].Since.Add(d)
+	}
+	return s
+}
+
 // Swept are the providers that a sweep asks, and what it knows of the hub. It was all read successfully.
 type Swept struct {
 	At        time.Time

@@ -17,6 +17,8 @@ type Hold struct {
 	Shape corev1.ResourceList `json:"shape,omitempty"`
 	State fleet.HoldState     `json:"state"`
 	Since time.Time           `json:"since"` // when it entered State
+	// Changed is the provider's revision with which the hold last changed.
+	Changed int64 `json:"changed,omitempty"`
 	// Failure says why it was refused.
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Budget bounds the making of a peering that it waits for, NetworkBudget that of its network.
@@ -128,9 +130,10 @@ func (p *State) set(h Hold) {
 	if h.State != fleet.HoldWaiting {
 		h.Trace = ""
 	}
+	p.Revision++
+	h.Changed = p.Revision
 	old := p.Holds[h.Key]
 	p.Holds[h.Key] = h
-	p.Revision++
 	switch {
 	case !old.live() && h.live():
 		subtract(p.free, h.Shape)

@@ -34,10 +34,10 @@ type State struct {
 	Failures   int            `json:"failures,omitempty"` // in a row; lengthens CoolOff
 	Recovering bool           `json:"recovering,omitempty"`
 	Commands   fleet.Commands `json:"commands"`
-	// Round is the last comparison; Unused the holds that it found without objects and bookings.
-	Round  int64    `json:"round,omitempty"`
-	Unheld []string `json:"unheld,omitempty"`
-	Unused []string `json:"unused,omitempty"`
+	// Round is the observer's last one; Unused the holds that it found without objects and bookings.
+	Round  fleet.RoundID `json:"round,omitzero"`
+	Unheld []string      `json:"unheld,omitempty"`
+	Unused []string      `json:"unused,omitempty"`
 	// Remains: the last comparison found one of our peerings that this entity does not know.
 	Remains bool `json:"remains,omitempty"`
 	// Unpeered: it found none where standbys need one.
@@ -144,7 +144,8 @@ func (p *State) lacksRoom(message string, now time.Time) {
 // Snapshot is what the provider publishes.
 func (p *State) Snapshot(now time.Time) fleet.ProviderSnapshot {
 	s := fleet.ProviderSnapshot{
-		ID: p.ID, Revision: p.Revision, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer, Failure: p.Failure,
+		ID: p.ID, Revision: p.Revision, Term: p.Round.Term, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer,
+		Failure:  p.Failure,
 		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.nodeHolds(), Standby: p.standbys(),
 		Standing: p.Standing, Cordoned: p.Cordoned, At: now,
 	}

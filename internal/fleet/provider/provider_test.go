@@ -77,7 +77,7 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 
 			p.Step(provider.Input{Cordon: &off}, t0)
 			for round := range int64(2) { // slices without a hold: it lists what exists again
-				p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"lca-a-t0-2-1"}}}, t0)
+				p.Step(provider.Input{Differences: seen(round+1, "lca-a-t0-2-1")}, t0)
 			}
 			require.True(t, p.Recovering)
 			recovered(t, p, true)
@@ -86,13 +86,18 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 	}
 }
 
+// seen is a round that has found these keys without holds.
+func seen(round int64, unheld ...string) *fleet.Differences {
+	return &fleet.Differences{Round: fleet.RoundID{Number: round}, Unheld: unheld}
+}
+
 // A life that was found to have no cordon to take over does not look again.
 func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
 	p := provider.New("milan", t0)
 	p.Step(provider.Input{}, t0)
 	recovered(t, p, false)
 	for round := range int64(2) {
-		p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unheld: []string{"lca-a-t0-2-1"}}}, t0)
+		p.Step(provider.Input{Differences: seen(round+1, "lca-a-t0-2-1")}, t0)
 	}
 	require.True(t, p.Recovering)
 	recovered(t, p, true)
@@ -110,7 +115,9 @@ func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 		recovered(t, p, false)
 		p.Phase, p.Since = fleet.Established, t0
 		for round := range int64(2) {
-			p.Step(provider.Input{Differences: &fleet.Differences{Round: round + 1, Unpeered: true}}, t0.Add(after))
+			d := seen(round + 1)
+			d.Unpeered = true
+			p.Step(provider.Input{Differences: d}, t0.Add(after))
 		}
 		require.Equal(t, want, p.Phase, after)
 	}
@@ -125,7 +132,7 @@ func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
 			p.Phase, p.Since = row.Phase, t0
 			p.Holds["lca-a-t0-1-1"] = provider.Hold{Key: "lca-a-t0-1-1", State: fleet.HoldGranted}
 			for round, unpeered := range seen {
-				d := &fleet.Differences{Round: int64(round + 1), Unpeered: unpeered}
+				d := &fleet.Differences{Round: fleet.RoundID{Number: int64(round + 1)}, Unpeered: unpeered}
 				p.Step(provider.Input{Differences: d}, t0.Add(10*time.Minute))
 			}
 			repairs := slices.ContainsFunc(p.Transitions(), func(m provider.Transition) bool {

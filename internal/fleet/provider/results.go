@@ -90,11 +90,14 @@ func (p *State) rebuild(found []fleet.Found, now time.Time) {
 // Absent that its removal failed, so what exists is listed again; holds that nobody uses are released; the peering of a
 // standby that is gone is repaired.
 func (p *State) compared(d fleet.Differences, now time.Time) {
-	if d.Round <= p.Round {
+	if !d.Round.After(p.Round) {
 		return
 	}
-	if d.Round == p.Round+1 {
+	if d.Round.Follows(p.Round) {
 		p.seenTwice(d, now)
+	}
+	if d.Round.Term != p.Round.Term {
+		p.Revision++ // publishes the term
 	}
 	if d.Standing != nil {
 		p.Standing = *d.Standing
@@ -117,7 +120,7 @@ func (p *State) repairStandby(d fleet.Differences, now time.Time) {
 // seenTwice acts on what this round and the one before it show.
 func (p *State) seenTwice(d fleet.Differences, now time.Time) {
 	for _, key := range d.Unused {
-		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Since.Before(d.Began) {
+		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Changed <= d.Revision {
 			p.release(key, now)
 			p.answer(p.Holds[key]) // a driver that its group has forgotten may still wait
 		}

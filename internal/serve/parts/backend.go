@@ -44,10 +44,7 @@ func (f *BackendFlags) Register(cmd *cobra.Command) {
 func (f BackendFlags) Backend(hub workflows.Hub) (backend.Backend, *rest.Config, error) {
 	switch f.Kind {
 	case "sim":
-		if f.world == "" {
-			return nil, nil, fmt.Errorf("--backend sim needs --world")
-		}
-		w, err := sim.Open(f.world)
+		w, err := f.openWorld()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -77,6 +74,14 @@ func (f BackendFlags) Backend(hub workflows.Hub) (backend.Backend, *rest.Config,
 	default:
 		return nil, nil, f.CheckKind()
 	}
+}
+
+// openWorld opens the simulated world.
+func (f BackendFlags) openWorld() (*sim.World, error) {
+	if f.world == "" {
+		return nil, fmt.Errorf("--backend sim needs --world")
+	}
+	return sim.Open(f.world)
 }
 
 // tenantRights are nil when the worker has its rights in tenant namespaces anyway.

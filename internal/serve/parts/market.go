@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
@@ -112,16 +113,15 @@ func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	return store, events.New(ctx, client, about), nil
 }
 
-// Publish writes the market, and what the worker has found, until ctx ends; in a cluster only while this process holds
-// the Lease.
-func Publish(ctx context.Context, p market.Publisher, seen *Observer) {
-	p.Findings = seen.findings
-	switch store := p.Store.(type) {
-	case nil:
-	case market.ConfigMap:
-		store.Lead(ctx, p.Logger, p.Run)
-	default:
-		p.Run(ctx)
+// Publish returns what publishes the market, with what the worker has found; nil without a store.
+func Publish(store market.Store, offers discovery.Catalog, seen *Observer,
+	log *slog.Logger) func(context.Context, market.Entities, market.Observed) {
+	if store == nil {
+		return nil
+	}
+	return func(ctx context.Context, entities market.Entities, observed market.Observed) {
+		market.Publisher{Catalog: offers, Entities: entities, Observed: observed, Store: store, Logger: log,
+			Findings: seen.findings}.Run(ctx)
 	}
 }
 

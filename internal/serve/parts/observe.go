@@ -17,13 +17,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 // Observer shows how a process of a hub is, and what its client of Temporal does.
 type Observer struct {
 	*serve.Observer
-	Conditions *activities.Conditions // of a worker, as Differing
+	Conditions *activities.Conditions // of a worker, as Differing and Rounds
+	Rounds     *observer.Observer
 	Differing  *nodewatch.Differing
 	log        *slog.Logger
 	traces     *trace.TracerProvider // nil: none
@@ -73,8 +75,9 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		interceptors = append(interceptors, measure)
 		o.Conditions = &activities.Conditions{}
 		o.Differing = &nodewatch.Differing{}
+		o.Rounds = &observer.Observer{Conditions: o.Conditions}
 		if err := errors.Join(metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
-			metrics.NewDiffering(o.Registry, o.Differing.Of)); err != nil {
+			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewRounds(o.Registry, o.Rounds.Progress)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +89,12 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 
 // findings returns what a worker publishes for people in addition to the offers.
 func (o *Observer) findings() market.Findings {
-	found := market.Findings{Nodes: o.Differing.Nodes()}
+	p := o.Rounds.Progress()
+	found := market.Findings{Nodes: o.Differing.Nodes(), Observer: &market.Rounds{Failed: p.Failed, Unread: p.Unread,
+		Paused: p.Paused}}
+	if !p.Complete.IsZero() {
+		found.Observer.Complete = p.Complete.UTC().Round(0)
+	}
 	for _, left := range o.Conditions.Orphans(time.Now()) {
 		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, Object: left.Object,
 			Since: left.Since.UTC(), KeptBecause: left.KeptBecause})

@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// witnessBound is how long the others may take to answer.
+const witnessBound = 7 * time.Second
+
+// askAtOnce bounds the providers that are asked at once.
+const askAtOnce = 50
+
+// Witness tells a cluster that is cut off from providers that are dead.
+type Witness struct {
+	Backend backend.Backend
+	Catalog Catalog
+	// Probe succeeds when something outside answers that is no provider; nil means that there is no such thing.
+	Probe func(ctx context.Context) error
+}
+
+// Answers reports whether anybody but the providers named can be reached from here: another provider that is offered or
+// peered with, or, when the one named is the only one, the probe. others reports whether there is anybody to ask.
+func (w Witness) Answers(ctx context.Context, silent []string) (answers, others bool, err error) {
+	peers, err := w.Backend.Peers(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, catalogBound)
+	offers, _, err := w.Catalog.Offers(bounded)
+	cancel()
+	if err != nil {
+		slog.WarnContext(ctx, "offers cannot be read; their providers are not asked whether they answer", "error", err)
+	}
+	for _, o := range offers {
+		peers = append(peers, fleet.Provider{ID: o.Provider, Credentials: o.Credentials})
+	}
+	peers = slices.DeleteFunc(peers, func(p fleet.Provider) bool { return slices.Contains(silent, p.ID) })
+	if len(peers) == 0 {
+		probe := len(silent) == 1 && w.Probe != nil
+		return probe && w.Probe(ctx) == nil, probe, nil
+	}
+	return w.anyAnswers(ctx, peers), true, nil
+}
+
+// anyAnswers asks all at once.
+func (w Witness) anyAnswers(ctx context.Context, providers []fleet.Provider) bool {
+	bounded, cancel := context.WithTimeout(ctx, witnessBound)
+	defer cancel()
+	var answers atomic.Bool
+	wait.ForAll(providers, askAtOnce, func(_ int, p fleet.Provider) {
+		if _, err := w.Backend.Identify(bounded, p.Credentials); err == nil {
+			answers.Store(true)
+			cancel()
+		}
+	})
+	return answers.Load()
+}

@@ -1,0 +1,51 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// newAdoptHub makes the command temporal adopt-hub.
+func newAdoptHub(c *connect.Common) *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "adopt-hub",
+		Short: "Give a hub to this cluster, which has been rebuilt",
+		Long: `Give a hub to this cluster. A hub belongs to the cluster whose worker first used it, known by the UID of its
+namespace kube-system; processes of another cluster end before they change anything. A cluster that has been rebuilt has
+another UID: this command gives the hub to it. First make sure that no process of the former cluster runs: each
+cluster would take the nodes of the other one for lost.`,
+		Example: "  liqo-autoscaler temporal adopt-hub --hub edge --kubeconfig consumer.kubeconfig",
+		Args:    cobra.NoArgs,
+	}
+	serve.RegisterKubeconfig(cmd, &kubeconfig)
+	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, _ []string) error {
+		access, err := serve.Personal(kubeconfig)
+		if err != nil {
+			return err
+		}
+		kube, err := kubernetes.NewForConfig(access)
+		if err != nil {
+			return fmt.Errorf("open consumer cluster: %w", err)
+		}
+		uid, err := parts.ClusterUID(ctx, kube)
+		if err != nil {
+			return err
+		}
+		if err := flow.NewHub(t, c.Hub, c.TaskQueue).Adopt(ctx, uid); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "hub %s belongs to the cluster with UID %s\n", c.Hub.Name(), uid)
+		return err
+	})
+}

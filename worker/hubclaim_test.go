@@ -1,0 +1,89 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// A worker of another cluster, such as one with the wrong kubeconfig, ends before it takes a task, and changes nothing.
+// A cluster that has been rebuilt is given the hub by a command.
+func TestAHubBelongsToOneCluster(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1).work()
+	s.grow(1)
+	s.allIn(fleet.Ready, 1)
+	s.observe()
+	s.observe()
+	before := s.snapshot()
+	uid, err := s.world.UID()
+	require.NoError(t, err)
+
+	other := newHubScene(t, 1)
+	o, err := options(other.temporal, other.world, s.queue, other.dir+"/offers.yaml")
+	require.NoError(t, err)
+	o.Hub, o.Cluster = s.hub, "another"
+	err = worker.Run(s.ctx, o)
+	require.ErrorIs(t, err, flow.ErrOtherCluster)
+	require.ErrorContains(t, err, "belongs to the cluster with UID "+uid+", and this is another")
+	s.observe()
+	require.Equal(t, before.Revision, s.snapshot().Revision)
+
+	hub := flow.NewHub(s.temporal, s.hub, s.queue)
+	require.ErrorIs(t, hub.Check(s.ctx, "another"), flow.ErrOtherCluster)
+	require.NoError(t, hub.Check(s.ctx, uid))
+	require.NoError(t, hub.PauseObserver(s.ctx, true))
+	require.NoError(t, hub.Adopt(s.ctx, uid), "it has it")
+	require.NoError(t, hub.PauseObserver(s.ctx, false))
+}
+
+// A worker whose hub is given to another cluster while it runs ends with that.
+func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1)
+	o, err := options(s.temporal, s.world, s.queue, s.dir+"/offers.yaml")
+	require.NoError(t, err)
+	o.Hub, o.Cluster, o.Lead = s.hub, "first", s.world.Lead
+	o.Observer = &observer.Observer{Every: time.Second}
+	ctx, cancel := context.WithTimeout(s.ctx, 2*waitLimit)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx, o) }()
+	hub := flow.NewHub(s.temporal, s.hub, s.queue)
+	testkit.Until(t, waitLimit, "the hub is claimed", func() error {
+		_, err := hub.State(ctx)
+		return err
+	})
+	require.NoError(t, hub.Adopt(ctx, "second"))
+	state, err := hub.State(ctx)
+	require.NoError(t, err)
+	require.Equal(t, workflows.HubState{Cluster: "second"}, state)
+	require.ErrorIs(t, <-ended, flow.ErrOtherCluster)
+}
+
+// A claim that is lost, as with Temporal's database or by hand, is made again by the next round.
+func TestHubIsClaimedAgain(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1).work()
+	s.observe()
+	hub := flow.NewHub(s.temporal, s.hub, s.queue)
+	before, err := hub.State(s.ctx)
+	require.NoError(t, err)
+	require.NoError(t, hub.PauseObserver(s.ctx, true))
+	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.HubID), "", "test"))
+	_, err = hub.State(s.ctx)
+	require.ErrorIs(t, err, fleet.ErrNotRunning)
+	s.observe()
+	after, err := hub.State(s.ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, after, "and the observer is not paused")
+}

@@ -1,0 +1,90 @@
+package observer
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Namespace is where a hub's Lease and ConfigMap are: in every cluster the same one, so that two releases with one hub
+// have one leader.
+const Namespace = metav1.NamespaceSystem
+
+// Name is the name of a hub's Lease and ConfigMap.
+func Name(hub string) string { return "liqo-autoscaler-hub-" + hub }
+
+// ConfigMap is a Memory in the consumer cluster.
+type ConfigMap struct {
+	Client kubernetes.Interface
+	Name   string
+}
+
+const (
+	memoryKey = "observer.json"
+	// annotationReader is changed by who reads the document: the API server then says what time it is.
+	annotationReader = "liqo-autoscaler.io/read-by"
+)
+
+// Load implements Memory. The age is the difference of two times of the API server: when the document was written, and
+// when this process, by a write of its own, has read it (metadata.managedFields).
+func (c ConfigMap) Load(ctx context.Context) (document []byte, age time.Duration, err error) {
+	maps := c.Client.CoreV1().ConfigMaps(Namespace)
+	found, err := maps.Get(ctx, c.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, -1, nil
+	}
+	if err != nil {
+		return nil, 0, c.failed("read", err)
+	}
+	written := lastChange(found)
+	if found.Annotations == nil {
+		found.Annotations = map[string]string{}
+	}
+	found.Annotations[annotationReader] = rand.Text()
+	read, err := maps.Update(ctx, found, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, 0, c.failed("mark as read", err)
+	}
+	if written.IsZero() {
+		return []byte(found.Data[memoryKey]), -1, nil
+	}
+	return []byte(found.Data[memoryKey]), lastChange(read).Sub(written), nil
+}
+
+// lastChange is when the API server last took a change of the object, by its clock.
+func lastChange(object *corev1.ConfigMap) (last time.Time) {
+	for _, f := range object.ManagedFields {
+		if f.Time != nil && f.Time.After(last) {
+			last = f.Time.Time
+		}
+	}
+	return last
+}
+
+// Save implements Memory.
+func (c ConfigMap) Save(ctx context.Context, document []byte) error {
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: c.Name,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "liqo-autoscaler"}},
+		Data: map[string]string{memoryKey: string(document)},
+	}
+	maps := c.Client.CoreV1().ConfigMaps(Namespace)
+	_, err := maps.Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, object, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return c.failed("write", err)
+	}
+	return nil
+}
+
+func (c ConfigMap) failed(verb string, err error) error {
+	return fmt.Errorf("%s ConfigMap %s/%s: %w", verb, Namespace, c.Name, err)
+}

@@ -1,0 +1,35 @@
+package observer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// File is a Memory on one machine.
+type File string
+
+// Load implements Memory.
+func (f File) Load(context.Context) ([]byte, time.Duration, error) {
+	info, err := os.Stat(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, -1, nil
+	}
+	document, err := os.ReadFile(string(f))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read what the observer knew: %w", err)
+	}
+	return document, max(time.Since(info.ModTime()), 0), nil
+}
+
+// Save implements Memory. A reader sees the old document or the new one.
+func (f File) Save(_ context.Context, document []byte) error {
+	temporary := string(f) + ".new"
+	if err := os.WriteFile(temporary, document, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, string(f))
+}

@@ -1,0 +1,105 @@
+package observer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// Bounds of the looks at providers.
+const (
+	looksAtOnce = 256
+	// lookBound is how long a look at a provider may take; one that has not answered by then is silent. looksBound is for
+	// all of them: at a provider that it leaves no time for nobody has looked.
+	lookBound  = 7 * time.Second
+	looksBound = 20 * time.Second
+	maxMessage = 300 // characters of what a provider says
+)
+
+// look looks at these providers, those last that did not answer the last time. unseen are those that there was no time
+// for.
+func (o *Observer) look(ctx context.Context, last comparison.Outlook, watched []fleet.Provider,
+	offers []fleet.Offer) (out comparison.Outlook, unseen map[string]bool) {
+	out, unseen = comparison.Outlook{At: time.Now()}, map[string]bool{}
+	silentLast := func(p fleet.Provider) int {
+		if last.Of(p.ID).Access == fleet.AccessSilent {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(watched, func(a, b fleet.Provider) int { return silentLast(a) - silentLast(b) })
+	all, cancel := context.WithTimeout(ctx, looksBound)
+	defer cancel()
+	var mu sync.Mutex
+	wait.ForAll(watched, looksAtOnce, func(_ int, p fleet.Provider) {
+		e, looked := o.lookAt(all, withOffer(p, offers))
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Provider = p.ID; looked {
+			out.Evidence = append(out.Evidence, e)
+		} else {
+			unseen[p.ID] = true
+		}
+	})
+	slices.SortFunc(out.Evidence, comparison.Evidence.Compare)
+	out.Isolated = o.isolated(ctx, out)
+	return out, unseen
+}
+
+// lookAt looks at one provider. That it does not answer, or refuses our credentials, is evidence, too; what only our
+// own side is to blame for is none, and its message says so. looked is false when the round had no time.
+func (o *Observer) lookAt(ctx context.Context, p fleet.Provider) (e comparison.Evidence, looked bool) {
+	bounded, cancel := context.WithTimeout(ctx, lookBound)
+	defer cancel()
+	seen, err := o.Backend.Observe(bounded, p)
+	e = comparison.Evidence{Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network, Here: seen.NetworkHere,
+		Heard: seen.Heard, Quiet: seen.Quiet, Fault: seen.Fault, Message: shorten.To(seen.Message, maxMessage)}
+	switch {
+	case err == nil:
+		e.Access = fleet.AccessGranted
+		return e, true
+	case ctx.Err() != nil:
+		return comparison.Evidence{}, false
+	case errors.Is(err, backend.ErrCredentials):
+		e.Access = fleet.AccessRefused
+	case errors.Is(err, backend.ErrUnreachable):
+		e.Access = fleet.AccessSilent
+	default:
+		o.Logger.Warn("provider cannot be checked", "provider", p.ID, "error", err)
+	}
+	e.Message = shorten.To(err.Error(), maxMessage)
+	return e, true
+}
+
+// isolated reports whether this cluster is rather cut off than all silent providers dead: none of those that were
+// looked at answers, and nobody else does.
+func (o *Observer) isolated(ctx context.Context, seen comparison.Outlook) bool {
+	if !seen.Silent() || seen.Answered() {
+		return false
+	}
+	var silent []string
+	for _, e := range seen.Evidence {
+		silent = append(silent, e.Provider)
+	}
+	answers, err := o.Witness(ctx, silent)
+	return err != nil || !answers
+}
+
+// withOffer is the provider with the credentials that its offer names now: those that the peering was made with may
+// have been replaced.
+func withOffer(p fleet.Provider, offers []fleet.Offer) fleet.Provider {
+	for n := range offers {
+		if offers[n].Provider == p.ID {
+			p.Credentials = offers[n].Credentials
+		}
+	}
+	return p
+}

@@ -1,0 +1,227 @@
+package observer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+)
+
+// What a look sees twice in a row becomes the provider's standing; what only our own side is to blame for does not.
+func TestWhatALookSees(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen backend.Observation
+		err  error
+		want *fleet.Standing
+	}{
+		"well": {},
+		"closed": {seen: backend.Observation{Tenant: fleet.RefusingDrained, Message: "words"},
+			want: &fleet.Standing{Tenant: fleet.RefusingDrained, Message: "words"}},
+		"long words": {seen: backend.Observation{Tenant: fleet.RefusingDrained, Message: strings.Repeat("x", 1<<20)},
+			want: &fleet.Standing{Tenant: fleet.RefusingDrained, Message: strings.Repeat("x", 299) + "…"}},
+		"no answer": {err: fmt.Errorf("milan: %w", backend.ErrUnreachable),
+			want: &fleet.Standing{Access: fleet.AccessSilent, Message: "milan: provider unreachable"}},
+		"hangs": {err: errHang,
+			want: &fleet.Standing{Access: fleet.AccessSilent, Message: "hangs: provider unreachable"}},
+		"401": {err: fmt.Errorf("%w: %w", backend.ErrUnreachable, backend.ErrCredentials),
+			want: &fleet.Standing{Access: fleet.AccessRefused, Message: "provider unreachable: credentials refused"}},
+		"403": {err: fmt.Errorf("%w: %w", backend.ErrDenied, backend.ErrCredentials),
+			want: &fleet.Standing{Access: fleet.AccessRefused, Message: "denied by the provider: credentials refused"}},
+		"our own side":      {err: errors.New("no answer of our own API server")},
+		"wrong credentials": {err: fmt.Errorf("another cluster: %w", backend.ErrInvalid)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
+			h.found, h.others = []fleet.Found{whole(attempt("a-t0-1"))}, true
+			h.seen["milan"], h.silent["milan"] = c.seen, c.err
+			require.NoError(t, h.rounds(t, 2))
+			got := h.rows["provider/milan"].Standing
+			if got != nil {
+				got.Since = time.Time{}
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// This cluster is cut off when no provider answers, and nothing else does; who cannot ask takes it for cut off.
+func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		others  bool
+		witness error
+		want    fleet.Access
+	}{
+		"somebody answers": {others: true, want: fleet.AccessSilent},
+		"nobody answers":   {want: fleet.AccessIsolated},
+		"cannot ask":       {others: true, witness: errors.New("no answer"), want: fleet.AccessIsolated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
+			h.others, h.silent["milan"] = c.others, backend.ErrUnreachable
+			if c.witness != nil {
+				h.fails["witness"] = c.witness
+			}
+			require.NoError(t, h.rounds(t, 2))
+			require.Equal(t, c.want, h.rows["provider/milan"].Standing.Access)
+		})
+	}
+}
+
+// unready is a hub whose provider is dead from now on: the Node of its instance is not ready, and a minute of that loses
+// it.
+func unready() *hub {
+	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
+	dead := row("a-t0-1", fleet.Ready)
+	dead.NotReady = true
+	h := newHub().with([]fleet.InstanceView{dead}, "lca-a-t0-1-1")
+	h.groups["a"].Spec.Budgets.Unready = &minute
+	found := whole(attempt("a-t0-1"))
+	found.Ready = false
+	h.found, h.others, h.silent["milan"] = []fleet.Found{found}, true, errHang
+	return h
+}
+
+// lostAfter runs the observer until it tells the group that the instance is lost, and returns how long that took.
+func lostAfter(t *testing.T, h *hub, run func(t *testing.T, o *observer.Observer, until func() bool)) (d time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		run(t, h.observer(), func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			d = time.Since(began)
+			return len(h.rows["group/a"].Lost) > 0 || d > time.Hour
+		})
+	})
+	return d
+}
+
+// A dead provider's instance is lost within budgets.unready and two minutes, by rounds that come sooner than each minute.
+func TestADeadProviderIsNoticed(t *testing.T) {
+	d := lostAfter(t, unready(), func(t *testing.T, o *observer.Observer, until func() bool) {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); o.Run(ctx) }()
+		for !until() {
+			time.Sleep(time.Second) // of the bubble
+		}
+		stop()
+		<-done
+	})
+	require.GreaterOrEqual(t, d, 55*time.Second)
+	require.LessOrEqual(t, d, 3*time.Minute)
+}
+
+// A dead provider is found, too, when no leader lives for more than half a minute, because each goes on with the evidence
+// of the one before it; not by evidence that is old.
+func TestADeadProviderIsNoticedByLeadersThatLiveShortly(t *testing.T) {
+	for between, found := range map[time.Duration]bool{10 * time.Second: true, 5 * time.Minute: false} {
+		memory := observer.File(t.TempDir() + "/memory")
+		h := unready()
+		d := lostAfter(t, h, func(t *testing.T, o *observer.Observer, until func() bool) {
+			for !until() {
+				o = h.observer()
+				o.Memory = aged{memory, &saved}
+				ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+				o.Run(ctx)
+				stop()
+				time.Sleep(between)
+			}
+		})
+		require.Equal(t, found, d < 5*time.Minute, "%s: %s", between, d)
+	}
+}
+
+// saved is when the memory was last saved: a file's time is not that of the bubble.
+var saved time.Time
+
+type aged struct {
+	observer.File
+	at *time.Time
+}
+
+func (a aged) Save(ctx context.Context, document []byte) error {
+	*a.at = time.Now()
+	return a.File.Save(ctx, document)
+}
+
+func (a aged) Load(ctx context.Context) ([]byte, time.Duration, error) {
+	document, age, err := a.File.Load(ctx)
+	if age >= 0 {
+		age = time.Since(*a.at)
+	}
+	return document, age, err
+}
+
+// A new leader's term is above every term that it reads, and a leader that reads a higher one stops.
+func TestTerms(t *testing.T) {
+	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)})
+	g := h.groups["a"]
+	g.Term = 41
+	h.groups["a"] = g
+	synctest.Test(t, func(t *testing.T) {
+		o := h.observer()
+		leads(t, o, func(next func() error) {
+			require.Equal(t, fleet.RoundID{Term: 42, Number: 1}, h.rows["group/a"].Round)
+			h.between(func() {
+				g.Term = 43
+				h.groups["a"] = g
+			})
+			require.ErrorContains(t, next(), "higher term")
+			require.Empty(t, h.told)
+			synctest.Wait()
+			require.False(t, o.Progress().Leads)
+		})
+	})
+}
+
+// A leader without a complete round for two minutes gives up, so that another worker may try.
+func TestALeaderThatCanDoNothingGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		h.fails["list"] = errors.New("no answer")
+		began := time.Now()
+		h.observer().Run(t.Context())
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Minute)
+		require.LessOrEqual(t, time.Since(began), 4*time.Minute)
+		require.Empty(t, h.told)
+	})
+}
+
+// A round that was frozen tells nobody: what it has read is old.
+func TestAFrozenRoundTellsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
+		leads(t, h.observer(), func(next func() error) {
+			h.between(func() { h.slow = 5 * time.Minute })
+			require.Error(t, next())
+			require.Empty(t, h.told)
+		})
+	})
+}
+
+// What a leader cannot read of the last one's memory it does without.
+func TestAMemoryThatCannotBeRead(t *testing.T) {
+	path := t.TempDir() + "/memory"
+	noError(t, os.WriteFile(path, []byte("{"), 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)})
+		o := h.observer()
+		o.Memory = observer.File(path)
+		leads(t, o, func(func() error) { require.NotEmpty(t, h.told) })
+	})
+	document, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(document), `"term":1`)
+}

@@ -1,0 +1,84 @@
+package observer
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
+)
+
+// Memory keeps one document for the next leader.
+type Memory interface {
+	// Load returns the document, and how long ago it was saved, by one clock; no document and a negative age when there
+	// is none.
+	Load(ctx context.Context) (document []byte, age time.Duration, err error)
+	Save(ctx context.Context, document []byte) error
+}
+
+// remembersFor is how old the evidence of another leader may be. Leaders that each live for a few minutes find a dead
+// provider only because they go on with what the one before them has seen.
+const remembersFor = 3 * time.Minute
+
+// sweepRemembersFor is the same for the sweeps, which are five minutes apart.
+const sweepRemembersFor = 3 * comparison.SweepEvery
+
+// state is what one round leaves to the next.
+type state struct {
+	Round    fleet.RoundID      `json:"round"`
+	Outlook  comparison.Outlook `json:"outlook,omitzero"`
+	Sweep    comparison.Sweep   `json:"sweep,omitzero"`
+	Differed []string           `json:"differed,omitempty"`
+	// Groups and Providers are the names that the next round reads, Offered where the rotation of the others goes on.
+	Groups    []string `json:"groups,omitempty"`
+	Providers []string `json:"providers,omitempty"`
+	Offered   string   `json:"offered,omitempty"`
+	// At is when the state was saved, by the clock of who saved it: all times in it are ages before it.
+	At time.Time `json:"at,omitzero"`
+
+	first bool // no round of this leader has read anything yet
+	soon  bool // the next round is to come soon
+}
+
+// begin is the state of a new leader: what the last one has saved, as far as that counts.
+func (o *Observer) begin(ctx context.Context) state {
+	o.progress.lead()
+	s := state{first: true}
+	if o.Memory == nil {
+		return s
+	}
+	document, age, err := o.Memory.Load(ctx)
+	if err == nil && len(document) > 0 {
+		err = json.Unmarshal(document, &s)
+	}
+	if err != nil {
+		o.Logger.Warn("what the last observer knew cannot be read; this one begins without it", "error", err)
+		return state{first: true}
+	}
+	s.first, s.Round.Number = true, 0
+	if age < 0 || age > remembersFor {
+		s.Outlook = comparison.Outlook{}
+	}
+	if age < 0 || age > sweepRemembersFor {
+		s.Sweep = comparison.Sweep{Next: s.Sweep.Next}
+	}
+	moved := time.Since(s.At) - age
+	s.Outlook, s.Sweep = s.Outlook.Later(moved), s.Sweep.Later(moved)
+	return s
+}
+
+// save keeps what a round knows. A document that cannot be written makes the next leader begin without it.
+func (o *Observer) save(ctx context.Context, s state) {
+	if o.Memory == nil {
+		return
+	}
+	s.At = time.Now()
+	document, err := json.Marshal(s)
+	if err == nil {
+		err = o.Memory.Save(ctx, document)
+	}
+	if err != nil && ctx.Err() == nil {
+		o.Logger.Warn("what the observer knows cannot be saved for the next one", "error", err)
+	}
+}

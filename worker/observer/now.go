@@ -1,0 +1,160 @@
+package observer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// RoundNow has a round run that begins after this call, and returns its error. It waits until this process leads, and
+// until ctx ends. It is for tests and for people who do not wait a minute.
+func (o *Observer) RoundNow(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case o.requests() <- done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (o *Observer) requests() chan chan error {
+	o.asking.Do(func() { o.asked = make(chan chan error) })
+	return o.asked
+}
+
+// wait waits for the next round: until its time, or until somebody asks for one. false: ctx has ended.
+func (o *Observer) wait(ctx context.Context, next time.Time) bool {
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case done := <-o.requests():
+		o.progress.expect(done)
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// answer tells who has asked for the round that has ended.
+func (o *Observer) answer(err error) {
+	for _, done := range o.progress.expected() {
+		done <- err
+	}
+}
+
+// Progress is what the observer of this process has done.
+type Progress struct {
+	// Leads: this process runs the rounds.
+	Leads bool
+	// Complete is when the last complete round of this process began; zero when there was none. Took is how long that
+	// round took.
+	Complete time.Time
+	Took     time.Duration
+	// Failed is why the last round failed; "" when it was complete.
+	Failed string
+	// Unread is how many entities the last round could not read.
+	Unread int
+	// Paused: an operator has paused the observer.
+	Paused bool
+}
+
+// progress is what other goroutines may know of the rounds.
+type progress struct {
+	mu      sync.Mutex
+	now     Progress
+	waiting []chan error
+	active  map[string]bool
+	specs   []fleet.GroupSpec
+}
+
+// Progress reports how the rounds go.
+func (o *Observer) Progress() Progress {
+	o.progress.mu.Lock()
+	defer o.progress.mu.Unlock()
+	return o.progress.now
+}
+
+// Active reports whether the provider had holds, or something of ours, in the last round; known is false before the
+// first one.
+func (o *Observer) Active(provider string) (active, known bool) {
+	o.progress.mu.Lock()
+	defer o.progress.mu.Unlock()
+	return o.progress.active[provider], o.progress.active != nil
+}
+
+// Specs are the specs of the node groups that the last round has read.
+func (o *Observer) Specs() []fleet.GroupSpec {
+	o.progress.mu.Lock()
+	defer o.progress.mu.Unlock()
+	return o.progress.specs
+}
+
+// read notes what a round has read.
+func (p *progress) read(b booked) {
+	var specs []fleet.GroupSpec
+	active := map[string]bool{}
+	for _, provider := range b.providers {
+		if !idle(provider) {
+			active[provider.ID] = true
+		}
+	}
+	for _, g := range b.groups {
+		if g.Spec != nil {
+			specs = append(specs, *g.Spec)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active, p.specs, p.now.Unread = active, specs, len(b.unread)
+}
+
+func (p *progress) lead() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Leads = true
+}
+
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Leads, p.active = false, nil
+}
+
+func (p *progress) paused(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Paused = is
+}
+
+func (p *progress) round(err error, began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now.Failed = ""; err != nil {
+		p.now.Failed = err.Error()
+		return
+	}
+	p.now.Complete, p.now.Took = began, time.Since(began)
+}
+
+func (p *progress) expect(done chan error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = append(p.waiting, done)
+}
+
+func (p *progress) expected() []chan error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.waiting
+	p.waiting = nil
+	return all
+}

@@ -1,0 +1,130 @@
+package observer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// Times of the rounds.
+const (
+	// Every is how often a round begins, and soonAfter how soon one follows that has seen what may lose an instance.
+	Every     = time.Minute
+	soonAfter = 20 * time.Second
+	// roundBound ends a round: what it has read is then too old to judge by.
+	roundBound = 50 * time.Second
+	// giveUpAfter is how long a leader may be without a complete round before it lets another process try.
+	giveUpAfter = 2 * time.Minute
+)
+
+// Entities reads and starts the entities of the hub, by id, without a worker.
+type Entities interface {
+	Group(ctx context.Context, name string) (fleet.Snapshot, error)
+	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
+	// GroupNames and ProviderNames list those that run, from an index that may lack some.
+	GroupNames(ctx context.Context) ([]string, error)
+	ProviderNames(ctx context.Context) ([]string, error)
+	// Ensure starts a provider's entity when it does not run.
+	Ensure(ctx context.Context, provider string) (started bool, err error)
+}
+
+// Messages tells entities. Errors: fleet.ErrNotRunning when a group or a provider does not run.
+type Messages interface {
+	GroupDiffers(ctx context.Context, group string, d fleet.Differences) error
+	ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error
+	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
+}
+
+// Backend is what the observer needs of a backend.Backend.
+type Backend interface {
+	List(ctx context.Context, group string) ([]fleet.Found, error)
+	Peers(ctx context.Context) ([]fleet.Provider, error)
+	Observe(ctx context.Context, provider fleet.Provider) (backend.Observation, error)
+	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
+}
+
+// Catalog lists the offers.
+type Catalog interface {
+	Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error)
+}
+
+// Observer runs the rounds of one hub. At most one process runs them at a time, see Run.
+type Observer struct {
+	Entities Entities
+	Messages Messages
+	Backend  Backend
+	Catalog  Catalog
+	// Witness reports whether anybody but the silent providers can be reached from here.
+	Witness func(ctx context.Context, silent []string) (bool, error)
+	// Hub reads, before each round, whether this process may still work for the hub, and whether an operator has paused
+	// the observer. nil: it may, and nobody has.
+	Hub func(ctx context.Context) (workflows.HubState, error)
+	// Memory keeps what the rounds know for the next leader. nil keeps nothing.
+	Memory Memory
+	// Conditions, if any, hears of what is wrong with providers. Events, if any, records what is removed.
+	Conditions *activities.Conditions
+	Events     activities.EventRecorder
+	Logger     *slog.Logger
+	// Every is how often a round begins; 0 means Every, the constant.
+	Every time.Duration
+
+	asked    chan chan error // by RoundNow
+	asking   sync.Once
+	progress progress
+	hears    told.Once
+}
+
+// errSuperseded says that another observer has a higher term.
+var errSuperseded = errors.New("another process has observed with a higher term")
+
+// Run runs rounds until ctx ends, until another process has taken over, or until no round was complete for
+// giveUpAfter. Its caller holds the hub's Lease meanwhile, and gives it up when Run returns.
+func (o *Observer) Run(ctx context.Context) {
+	s := o.begin(ctx)
+	defer o.progress.end()
+	complete := time.Now()
+	for ctx.Err() == nil {
+		began := time.Now()
+		next, err := o.round(ctx, s)
+		o.progress.round(err, began)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			s, complete = next, began
+			o.save(ctx, s)
+		case errors.Is(err, errSuperseded), time.Since(complete) > giveUpAfter:
+			o.Logger.Warn("the observer gives up; another worker may take over", "error", err)
+			o.answer(err)
+			return
+		}
+		if o.hears.IsNew(err) {
+			o.Logger.Warn("a round of the observer failed; the next one begins anew", "error", err)
+		}
+		o.answer(err)
+		if !o.wait(ctx, began.Add(o.pause(s))) {
+			return
+		}
+	}
+}
+
+// pause is how long after the beginning of a round the next one begins.
+func (o *Observer) pause(s state) time.Duration {
+	every := o.Every
+	if every == 0 {
+		every = Every
+	}
+	if s.soon {
+		return min(every, soonAfter)
+	}
+	return every
+}

@@ -1,0 +1,129 @@
+package observer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// Bounds of what a round reads.
+const (
+	readAtOnce = 32
+	// readBound is for one entity, readingBound for all of them. What is not read by then is not judged in this round.
+	readBound    = 5 * time.Second
+	readingBound = 20 * time.Second
+	// rotation is how many offered providers a round reads that have nothing of ours: they are read in turn.
+	rotation = 20
+	// listedEvery is in how many rounds Temporal's index adds names.
+	listedEvery = 5
+)
+
+// booked is what a round has read of the entities.
+type booked struct {
+	groups    []fleet.Snapshot
+	providers []fleet.ProviderSnapshot
+	// unread are the ids, as in Temporal, of entities that did not answer. absent are those that do not run.
+	unread, absent map[string]bool
+	term           int64 // the highest one that an entity has published
+}
+
+func groupID(name string) string    { return "group/" + name }
+func providerID(name string) string { return "provider/" + name }
+
+func (b *booked) unreadGroup(name string) bool    { return b.unread[groupID(name)] }
+func (b *booked) unreadProvider(name string) bool { return b.unread[providerID(name)] }
+func (b *booked) sawProvider(name string) bool {
+	return slices.ContainsFunc(b.providers, func(p fleet.ProviderSnapshot) bool { return p.ID == name })
+}
+
+// read reads the entities whose names are known: providers first, and then the groups, also those that only a hold
+// names. A hold is booked by its group before the provider has it, so no hold is read without its booking.
+func (o *Observer) read(ctx context.Context, s *state, offers []fleet.Offer) booked {
+	ctx, cancel := context.WithTimeout(ctx, readingBound)
+	defer cancel()
+	b := booked{unread: map[string]bool{}, absent: map[string]bool{}}
+	if s.first || s.Round.Number%listedEvery == 0 {
+		o.addListed(ctx, s)
+	}
+	s.Providers = merged(s.Providers, s.rotated(offers))
+	b.providers = readEach(ctx, &b, s.Providers, providerID, o.Entities.Status)
+	for _, p := range b.providers {
+		b.term = max(b.term, p.Term)
+		for _, key := range p.Holds {
+			s.Groups = append(s.Groups, fleet.GroupOfKey(key))
+		}
+		for key := range p.Standby {
+			s.Groups = append(s.Groups, fleet.GroupOfKey(key))
+		}
+	}
+	s.Groups = merged(s.Groups, nil)
+	b.groups = readEach(ctx, &b, s.Groups, groupID, o.Entities.Group)
+	for _, g := range b.groups {
+		b.term = max(b.term, g.Term)
+	}
+	return b
+}
+
+// addListed adds the names that Temporal's index has.
+func (o *Observer) addListed(ctx context.Context, s *state) {
+	ctx, cancel := context.WithTimeout(ctx, readBound)
+	defer cancel()
+	groups, err := o.Entities.GroupNames(ctx)
+	providers, errProviders := o.Entities.ProviderNames(ctx)
+	if err = cmp.Or(err, errProviders); err != nil {
+		o.Logger.Info("Temporal's index cannot be listed; the observer goes on with the names that it knows", "error", err)
+	}
+	s.Groups, s.Providers = merged(s.Groups, groups), merged(s.Providers, providers)
+}
+
+// rotated are the next offered providers in turn.
+func (s *state) rotated(offers []fleet.Offer) (next []string) {
+	var all []string
+	for _, o := range offers {
+		all = append(all, o.Provider)
+	}
+	all = merged(all, nil)
+	first, _ := slices.BinarySearch(all, s.Offered)
+	for n := range min(len(all), rotation) {
+		next = append(next, all[(first+n)%len(all)])
+	}
+	if s.Offered = ""; len(all) > 0 {
+		s.Offered = all[(first+len(next))%len(all)]
+	}
+	return next
+}
+
+// merged are the names of both lists, sorted, each once.
+func merged(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
+}
+
+// readEach reads the entities of these names, many at once.
+func readEach[T any](ctx context.Context, b *booked, names []string, id func(string) string,
+	read func(context.Context, string) (T, error)) (all []T) {
+	var mu sync.Mutex
+	wait.ForAll(names, readAtOnce, func(_ int, name string) {
+		bounded, cancel := context.WithTimeout(ctx, readBound)
+		defer cancel()
+		one, err := read(bounded, name)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			all = append(all, one)
+		case errors.Is(err, fleet.ErrNotRunning):
+			b.absent[id(name)] = true
+		default:
+			b.unread[id(name)] = true
+		}
+	})
+	return all
+}

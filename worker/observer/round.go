@@ -1,0 +1,217 @@
+package observer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// toldToAll is how many complete rounds of a new leader every entity hears of: they publish its term, and end what the
+// entities remember of other leaders' rounds.
+const toldToAll = 2
+
+// cordonsAtOnce bounds the Nodes that are cordoned at once, and startsAtOnce the entities that are started.
+const (
+	cordonsAtOnce = 16
+	startsAtOnce  = 4
+)
+
+// world is what a round has listed.
+type world struct {
+	found []fleet.Found
+	peers []fleet.Provider
+}
+
+// round is one round after the state of the last one. A round that fails leaves no state.
+func (o *Observer) round(ctx context.Context, s state) (state, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, roundBound)
+	defer cancel()
+	if paused, err := o.mayObserve(ctx); paused || err != nil {
+		return s, err
+	}
+	offers, _, err := o.Catalog.Offers(ctx)
+	if err != nil {
+		o.Logger.Info("offers cannot be read; the round goes on without them", "error", err)
+	}
+	b := o.read(ctx, &s, offers)
+	if err := s.numbered(b); err != nil {
+		return s, err
+	}
+	o.progress.read(b)
+	var w world
+	if w.found, err = o.Backend.List(ctx, ""); err != nil {
+		return s, fmt.Errorf("list objects: %w", err)
+	}
+	if w.peers, err = o.Backend.Peers(ctx); err != nil {
+		return s, fmt.Errorf("list peerings: %w", err)
+	}
+	s.remember(b, w)
+	o.ensure(ctx, b, w)
+	seen, unseen := o.look(ctx, s.Outlook, comparison.Watched(b.providers, w.found, w.peers), offers)
+	unread := func(p string) bool { return unseen[p] || b.unreadProvider(p) }
+	j := comparison.Judge(s.Outlook, seen, b.groups, b.providers, unread)
+	o.cordon(ctx, j.Cordons(b.groups, w.found))
+	if err := ctx.Err(); err != nil {
+		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
+	}
+	s.Differed = o.tell(ctx, s, b, w, j)
+	s.Outlook, s.soon = j.Now, j.Soon
+	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
+	o.Conditions.Set(j.Conditions(b.providers), s.Sweep.Orphans, time.Now())
+	return s, nil
+}
+
+// mayObserve reports whether an operator has paused the observer; an error when this cluster has lost the hub.
+func (o *Observer) mayObserve(ctx context.Context) (paused bool, err error) {
+	if o.Hub == nil {
+		return false, nil
+	}
+	hub, err := o.Hub(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read the hub: %w", err)
+	}
+	o.progress.paused(hub.ObserverPaused)
+	return hub.ObserverPaused, nil
+}
+
+// numbered gives the round its id. The first reading of a leader shows which terms there have been.
+func (s *state) numbered(b booked) error {
+	switch {
+	case s.first:
+		s.Round = fleet.RoundID{Term: max(s.Round.Term, b.term) + 1}
+	case b.term > s.Round.Term:
+		return errSuperseded
+	}
+	s.first = false
+	s.Round.Number++
+	return nil
+}
+
+// remember keeps the names that the next round reads: of what exists, of what is booked, and of what could not be read.
+func (s *state) remember(b booked, w world) {
+	groups, providers := []string{}, []string{}
+	for _, f := range w.found {
+		groups, providers = append(groups, f.Attempt.Group), append(providers, f.Attempt.Provider.ID)
+	}
+	for _, p := range w.peers {
+		providers = append(providers, p.ID)
+	}
+	for _, g := range b.groups {
+		groups = append(groups, g.Group)
+		for _, row := range g.Instances {
+			providers = append(providers, row.Provider)
+		}
+		for _, h := range g.Standby {
+			providers = append(providers, h.Provider)
+		}
+	}
+	for _, p := range b.providers {
+		if !idle(p) {
+			providers = append(providers, p.ID)
+		}
+	}
+	for _, name := range s.Groups {
+		if b.unreadGroup(name) {
+			groups = append(groups, name)
+		}
+	}
+	for _, name := range s.Providers {
+		if b.unreadProvider(name) {
+			providers = append(providers, name)
+		}
+	}
+	s.Groups, s.Providers = merged(groups, nil), merged(providers, nil)
+}
+
+// idle reports whether nothing is known of a provider that a round must judge.
+func idle(p fleet.ProviderSnapshot) bool {
+	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() && p.Standing.Good()
+}
+
+// ensure has a provider entity for each of our peerings and slices: one that somebody terminated, or that Temporal
+// lost, would leave its peering for ever. One provider that cannot be started holds up no other.
+func (o *Observer) ensure(ctx context.Context, b booked, w world) {
+	var missing []string
+	for _, p := range w.peers {
+		missing = append(missing, p.ID)
+	}
+	for _, f := range w.found {
+		missing = append(missing, f.Attempt.Provider.ID) // "" of objects that do not say it
+	}
+	known := func(id string) bool { return b.sawProvider(id) || b.unreadProvider(id) }
+	missing = slices.DeleteFunc(merged(missing, nil), known)
+	wait.ForAll(missing, startsAtOnce, func(_ int, id string) {
+		switch started, err := o.Entities.Ensure(ctx, id); {
+		case err != nil:
+			o.Logger.Warn("provider entity cannot be started for a peering that exists", "provider", id, "error", err)
+		case started:
+			o.Logger.Info("provider entity started for a peering that exists", "provider", id)
+		}
+	})
+}
+
+// cordon cordons these Nodes, or uncordons them; what fails the next round tries again.
+func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
+	wait.ForAll(found, cordonsAtOnce, func(_ int, f fleet.Found) {
+		if err := o.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
+			o.Logger.Warn("node cannot be cordoned or uncordoned; the next round tries again", "node",
+				f.Attempt.ObjectName(), "error", err)
+		}
+	})
+}
+
+// tell tells each entity that differs, or did in the last round, and in the first rounds of a leader all of them. It
+// returns the ids of those that differ, or could not be told that all is well.
+func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j comparison.Judgement) (differed []string) {
+	var mu sync.Mutex
+	tell := func(id string, d fleet.Differences, must bool, send func(fleet.Differences) error) {
+		d.Round = s.Round
+		if d.Rows() == 0 && !must && s.Round.Number > toldToAll && !slices.Contains(s.Differed, id) {
+			return
+		}
+		err := send(d)
+		if errors.Is(err, fleet.ErrNotRunning) {
+			return
+		}
+		if err != nil {
+			o.Logger.Warn("a difference cannot be delivered; the next round tries again", "entity", id, "error", err)
+		}
+		if err != nil || d.Rows() > 0 {
+			mu.Lock()
+			defer mu.Unlock()
+			differed = append(differed, id)
+		}
+	}
+	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
+		d := comparison.GroupDiffers(g, w.found)
+		d.Epoch, d.Revision, d.Lost = g.Epoch, g.Revision, j.Losses[g.Group]
+		tell(groupID(g.Group), d, false, func(d fleet.Differences) error { return o.Messages.GroupDiffers(ctx, g.Group, d) })
+	})
+	wait.ForAll(b.providers, readAtOnce, func(_ int, p fleet.ProviderSnapshot) {
+		d := comparison.ProviderDiffers(p, b.groups, b.unreadGroup, w.found, w.peers)
+		d.Revision = p.Revision
+		if standing, changed := j.Standing(p); changed {
+			d.Standing = &standing
+		}
+		tell(providerID(p.ID), d, mayClose(p), func(d fleet.Differences) error {
+			return o.Messages.ProviderDiffers(ctx, p.ID, d)
+		})
+	})
+	slices.Sort(differed)
+	return differed
+}
+
+// mayClose reports whether a provider's entity, which runs no timer, may be of no use any longer. It judges by its own
+// clock whether it is: this only keeps the signals few.
+func mayClose(p fleet.ProviderSnapshot) bool {
+	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() &&
+		time.Since(p.Since) > fleet.CloseAfter
+}

@@ -1,0 +1,116 @@
+package observer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// sweepAtOnce bounds the providers that one sweep asks at once.
+const sweepAtOnce = 20
+
+// sweep looks, when one is due, for what providers have of ours and nothing here stands for, and removes what
+// comparison.Sweep allows: slices itself, and what is left of a peering through the provider's entity, which alone
+// removes peerings. A provider whose entity could not be read is not asked. The first round does not sweep, so that
+// what exists has been adopted by then.
+func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Time, b *booked, w world,
+	offers []fleet.Offer) comparison.Sweep {
+	sweeper, ok := o.Backend.(backend.Leftovers)
+	if last.At.IsZero() {
+		last.At = now
+	}
+	if !ok || now.Sub(last.At) < comparison.SweepEvery || len(offers) == 0 {
+		return last
+	}
+	asked, next := last.Asks(offers, w.peers)
+	o.readAsked(ctx, b, asked)
+	asked = slices.DeleteFunc(asked, func(p fleet.Provider) bool { return b.unreadProvider(p.ID) })
+	of := comparison.Swept{At: now, Groups: b.groups, Providers: b.providers, Found: w.found, Offers: offers}
+	swept := last.After(of, asked, next, o.leftovers(ctx, sweeper, asked, offers))
+	o.remove(ctx, sweeper, offers, &swept, asked)
+	return swept
+}
+
+// readAsked reads the entities of the providers that are asked and that the round has not read.
+func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provider) {
+	var names []string
+	for _, p := range asked {
+		if !b.sawProvider(p.ID) && !b.unreadProvider(p.ID) && !b.absent[providerID(p.ID)] {
+			names = append(names, p.ID)
+		}
+	}
+	b.providers = append(b.providers, readEach(ctx, b, names, providerID, o.Entities.Status)...)
+}
+
+// leftovers asks the providers, all at once; one that does not answer has nothing.
+func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, asked []fleet.Provider,
+	offers []fleet.Offer) []fleet.Orphan {
+	bounded, cancel := context.WithTimeout(ctx, lookBound)
+	defer cancel()
+	var mu sync.Mutex
+	var all []fleet.Orphan
+	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
+		left, err := sweeper.Leftovers(bounded, withOffer(p, offers))
+		if err != nil {
+			o.Logger.Info("provider cannot be asked for what is left there", "provider", p.ID, "error",
+				shorten.To(err.Error(), maxMessage))
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, left...)
+	})
+	slices.SortFunc(all, fleet.Orphan.Compare)
+	return all
+}
+
+// remove removes what the sweep allows, on all providers at once.
+func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer,
+	now *comparison.Sweep, asked []fleet.Provider) {
+	bounded, cancel := context.WithTimeout(ctx, lookBound)
+	defer cancel()
+	var mu sync.Mutex
+	done := func(left fleet.Orphan, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		o.removed(now, left, err)
+	}
+	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // what is removed is taken out of now meanwhile
+	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
+		slicesLeft, peering := before.Removable(p.ID)
+		for _, left := range slicesLeft {
+			done(left, sweeper.RemoveLeftover(bounded, left))
+		}
+		if peering != nil {
+			n := slices.IndexFunc(offers, func(offer fleet.Offer) bool { return offer.Provider == p.ID })
+			request := fleet.HoldRequest{Kind: fleet.HoldLeftover, Offer: &offers[n]}
+			done(*peering, o.Messages.Holds(bounded, p.ID, request))
+		}
+	})
+}
+
+// removed says what became of an orphan that was to be removed.
+func (o *Observer) removed(sweep *comparison.Sweep, left fleet.Orphan, err error) {
+	provider := left.Attempt.Provider.ID
+	if err != nil {
+		o.Logger.Warn("what is left on a provider cannot be removed; the next sweep tries again", "provider", provider,
+			"what", left.Object, "error", err)
+		return
+	}
+	o.Logger.Info("what was left on a provider is being removed", "provider", provider, "what", left.Object)
+	if o.Events != nil {
+		text := shorten.To("provider "+provider+": "+left.Object+" had no counterpart here for ten minutes", maxMessage)
+		o.Events.Record(activities.Event{Reason: activities.ReasonLeftoverRemoved, Message: text})
+	}
+	if !left.OfPeering() { // a peering's entity may be busy: it is told again until nothing is left
+		sweep.Forget(left)
+	}
+}

@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
+)
+
+// ErrOtherCluster says that the hub belongs to another cluster.
+var ErrOtherCluster = errors.New("choose another hub, or adopt this one with: liqo-autoscaler temporal adopt-hub")
+
+// Hub reads and claims the hub of this installation.
+type Hub struct{ base }
+
+// NewHub makes the Hub; the task queue is named as Hub.TaskQueue has it.
+func NewHub(t Temporal, hub workflows.Hub, taskQueue string) *Hub {
+	return &Hub{newBase(t, hub, taskQueue)}
+}
+
+func (h *Hub) id() string { return h.hub.ID(workflows.HubID) }
+
+// State reads what the hub publishes. Needs no worker. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning when
+// nobody has claimed the hub.
+func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
+	memo, err := h.memo(ctx, h.id())
+	if err != nil {
+		return s, err
+	}
+	payload, ok := memo[workflows.MemoHub]
+	if !ok {
+		return s, fmt.Errorf("%s has no state: %w", h.id(), fleet.ErrUnavailable)
+	}
+	return s, decodeOf(h.id(), payload, &s)
+}
+
+// Claim claims the hub for a cluster, unless that has been done. Idempotent. Needs no worker. Errors: ErrOtherCluster
+// when it belongs to another cluster, fleet.ErrUnavailable.
+func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, error) {
+	s, err := h.State(ctx)
+	if errors.Is(err, fleet.ErrNotRunning) {
+		if err = h.start(ctx, cluster); err == nil {
+			s, err = h.State(ctx)
+		}
+	}
+	if err == nil {
+		err = h.belongs(s, cluster)
+	}
+	return s, err
+}
+
+// start starts the workflow of a hub that nobody has claimed. Of many who start it at once one succeeds, and the others
+// read what that one says.
+func (h *Hub) start(ctx context.Context, cluster string) error {
+	options := h.entity(h.id(), "hub of cluster "+cluster)
+	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	s := workflows.HubState{Cluster: cluster}
+	options.Memo = map[string]any{workflows.MemoHub: s}
+	_, err := h.temporal.ExecuteWorkflow(whole{ctx}, *options, workflows.TypeHub, s)
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &started) {
+		return nil
+	}
+	return h.fromTemporal(h.id(), err)
+}
+
+// belongs is why a process of this cluster must not work for the hub; nil when it may.
+func (h *Hub) belongs(s workflows.HubState, cluster string) error {
+	if s.Cluster == cluster {
+		return nil
+	}
+	return fmt.Errorf("hub %s belongs to the cluster with UID %s, and this is %s: %w", h.hub.Name(), s.Cluster, cluster,
+		ErrOtherCluster)
+}
+
+// Check reports whether a process of this cluster may work for the hub: also when nobody has claimed it. Needs no
+// worker. Errors: ErrOtherCluster, fleet.ErrUnavailable.
+func (h *Hub) Check(ctx context.Context, cluster string) error {
+	s, err := h.State(ctx)
+	switch {
+	case errors.Is(err, fleet.ErrNotRunning):
+		return nil
+	case err != nil:
+		return err
+	}
+	return h.belongs(s, cluster)
+}
+
+// Adopt gives the hub to a cluster, whoever had it: for a cluster that has been rebuilt. The processes of the former
+// cluster must not run any longer. Idempotent. Error: fleet.ErrUnavailable.
+func (h *Hub) Adopt(ctx context.Context, cluster string) error {
+	s, err := h.State(ctx)
+	switch {
+	case err == nil && s.Cluster == cluster:
+		return nil
+	case err == nil:
+		why := "an operator gave the hub to the cluster with UID " + cluster
+		if err := h.temporal.TerminateWorkflow(ctx, h.id(), "", why); err != nil {
+			return h.fromTemporal(h.id(), err)
+		}
+	case !errors.Is(err, fleet.ErrNotRunning):
+		return err
+	}
+	_, err = h.Claim(ctx, cluster)
+	return err
+}
+
+// PauseObserver stops the observer, or lets it go on, and waits until the hub publishes that, or until ctx ends.
+// Idempotent. Needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
+func (h *Hub) PauseObserver(ctx context.Context, on bool) error {
+	if err := h.signal(ctx, h.id(), workflows.SignalPauseObserver, on); err != nil {
+		return err
+	}
+	for {
+		s, err := h.State(ctx)
+		if err == nil && s.ObserverPaused == on {
+			return nil
+		}
+		select {
+		case <-time.After(retryInterval):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err, fleet.ErrOutcomeUnknown)
+		}
+	}
+}
