@@ -104,6 +104,26 @@ func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
 	require.True(t, p.Snapshot(t0).Cordoned.IsZero())
 }
 
+// A hold that two rounds found unused is released, unless it has changed since the second one read the provider.
+func TestUnusedHoldsAreReleased(t *testing.T) {
+	for changed, want := range map[bool]fleet.HoldState{false: fleet.HoldReleased, true: fleet.HoldGranted} {
+		p := provider.New("milan", t0)
+		recovered(t, p, false)
+		p.Phase = fleet.Established
+		p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: "lca-a-t0-1-1",
+			Offer: &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(2)}}}}, t0)
+		for round := range int64(2) {
+			d := fleet.Differences{Round: fleet.RoundID{Number: round + 1}, Revision: p.Revision,
+				Unused: []string{"lca-a-t0-1-1"}}
+			if changed {
+				d.Revision = p.Holds["lca-a-t0-1-1"].Changed - 1
+			}
+			p.Step(provider.Input{Differences: &d}, t0)
+		}
+		require.Equal(t, want, p.Holds["lca-a-t0-1-1"].State)
+	}
+}
+
 // A standby's peering that two rounds found gone is made again, but not within ten minutes after it was made.
 func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 	for after, want := range map[time.Duration]fleet.PeeringPhase{
