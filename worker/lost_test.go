@@ -131,6 +131,7 @@ func (s *scene) uid(instance string) string {
 func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
+	s.observe()
 	require.NoError(t, s.temporal.SignalWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "",
 		workflows.SignalDifferences, fleet.Differences{Round: fleet.RoundID{Term: 7, Number: 100_000}}))
 	s.until("the group publishes the term", func(snap fleet.Snapshot) bool { return snap.Term == 7 })

@@ -331,7 +331,8 @@ func (s *stage) relabel(node string) {
 			return err
 		})
 	}
-	require.Empty(s.t, s.status("--group", "one", "--market-file", published).Findings)
+	require.Empty(s.t, s.status("--group", "one", "--market-file", published).Findings.Nodes)
+	require.Regexp(s.t, `(?m)^OBSERVER +LAST ROUND +UNREAD +WHY\nrunning +\d+s +0 `, s.cli("status", "--market-file", published))
 }
 
 // An instance that is on its way for long: status says what it waits for.
