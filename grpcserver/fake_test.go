@@ -110,7 +110,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 		g := f.groups[spec.ID]
 		if g == nil {
 			g = &fakeGroup{ledger: fleet.NewLedger(spec.ID, time.Now())}
-			g.ledger.Epoch = "t" + strconv.Itoa(f.lives[spec.ID])
+			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // nothing is waited for
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}

@@ -429,6 +429,26 @@ func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 	require.Equal(t, []string{"gpu"}, retired(s))
 }
 
+// The index may show a group late, also minutes after the server has begun: it is served then.
+func TestRemovedGroupThatTheIndexShowsLate(t *testing.T) {
+	f := newFake()
+	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
+	require.NoError(t, c.increase("gpu", 2))
+	var late *fakeGroup
+	f.set(func(f *fakeGroups) {
+		late = f.groups["gpu"]
+		delete(f.groups, "gpu")
+	})
+	again, s, _ := reloading(t, f, spec("cpu", 0, 5))
+	require.Empty(t, retired(s))
+	f.set(func(f *fakeGroups) { f.groups["gpu"] = late })
+	require.NoError(t, again.refresh())
+	require.Empty(t, retired(s), "it looks each minute")
+	s.foundAt.Store(time.Now().Add(-findAgain).UnixNano())
+	require.NoError(t, again.refresh())
+	requireRetired(t, again, "gpu", 2)
+}
+
 // When it cannot be told which groups run, the configured ones are served all the same; but limits cannot be kept.
 func TestUnknownWhichGroupsRun(t *testing.T) {
 	f := newFake()

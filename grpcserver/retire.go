@@ -72,11 +72,14 @@ func (g *group) isGone() bool {
 // findTimeout bounds the look for retired groups, so that a Refresh has time left for the others.
 const findTimeout = 2 * time.Second
 
+// findAgain is how often the list of the groups that run is read again: Temporal's index may show a group late.
+const findAgain = time.Minute
+
 // findRetired serves the groups that run with instances or standbys and were removed from the config while no server
-// looked. Once done it is not repeated until the config changes: only a server removes groups from then on. Until it
-// succeeds CA misses those groups and leaves their nodes alone, so a failure is no reason to serve nothing.
+// looked. It looks at once after a change of the config, and each minute. Until it finds such a group CA misses it and
+// leaves its nodes alone, so a failure is no reason to serve nothing.
 func (s *Server) findRetired(ctx context.Context) {
-	if s.found.Load() {
+	if s.found.Load() && time.Since(time.Unix(0, s.foundAt.Load())) < findAgain {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
@@ -87,6 +90,7 @@ func (s *Server) findRetired(ctx context.Context) {
 		s.log.Warn("node groups that are no longer configured cannot be listed yet", "error", err)
 		return
 	}
+	s.foundAt.Store(time.Now().UnixNano())
 	s.found.Store(true)
 }
 

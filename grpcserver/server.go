@@ -65,6 +65,7 @@ type Server struct {
 	log       *slog.Logger
 	roster    atomic.Pointer[roster]    // what is served now; never nil
 	found     atomic.Bool               // groups that run but are not configured have been looked for, see findRetired
+	foundAt   atomic.Int64              // when they were last looked for, in unix nanoseconds
 	growing   *semaphore.Weighted       // only who holds it may grow a group while limits bind all
 	unlimited atomic.Int64              // groups that grow without it: there were no limits when they began
 	madeAt    time.Time                 // see loading

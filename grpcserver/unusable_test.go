@@ -194,7 +194,7 @@ func TestGroupThatWentBackBeginsAnew(t *testing.T) {
 		booking := &fleet.Booking{Spec: spec("cpu", 0, 5).InstanceSpec, BookedAt: time.Now()}
 		f.set(func(f *fakeGroups) {
 			l := fleet.NewLedger("cpu", time.Now())
-			l.Epoch = "t0"
+			l.Epoch, l.Began = "t0", time.Time{}
 			f.groups["cpu"] = &fakeGroup{ledger: l, exists: []fleet.Found{{
 				Attempt: fleet.Attempt{Group: "cpu", Instance: "cpu-t0-1", Number: 1}, Booking: booking,
 				Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"slices"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -30,9 +29,8 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
 		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID}}
 	s.found = activities.DiscoverOutput{}
-	// Without it an instance would outlast its time while nobody can tell what is offered.
-	options := workflow.WithScheduleToCloseTimeout(short(ctx, "discover offers for "+i.Name),
-		max(i.Deadline().Sub(workflow.Now(ctx)), time.Second))
+	// Without a bound an instance would outlast its time while nobody can tell what is offered.
+	options := shortFor(ctx, "discover offers for "+i.Name, i.Deadline().Sub(workflow.Now(ctx)))
 	return run(options, activities.NameDiscover, in, &s.found)
 }
 

@@ -38,8 +38,23 @@ func run(options workflow.Context, name string, in, out any) error {
 
 // short are the options of an activity that asks Temporal, or the catalog.
 func short(ctx workflow.Context, summary string) workflow.Context {
-	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, 10*time.Second))
+	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, shortAgain))
 }
+
+// shortFor is short for an activity that is tried for so long and not longer. It bounds the attempts and not the time: a
+// worker judges a ScheduleToClose timeout by its own clock against Temporal's (SDK 1.50, internal/activity.go:486), so
+// one whose clock is ahead would do nothing at all.
+func shortFor(ctx workflow.Context, summary string, most time.Duration) workflow.Context {
+	again := retry(200*time.Millisecond, shortAgain)
+	again.MaximumAttempts = quickTries + int32(max(most, 0)/shortAgain)
+	return persistent(ctx, summary, shortTimeout, 0, again)
+}
+
+// shortAgain is the longest pause between two attempts of a short activity, after quickTries with shorter ones.
+const (
+	shortAgain = 10 * time.Second
+	quickTries = 6
+)
 
 // local are those of one that does so within the workflow's task.
 func local(ctx workflow.Context) workflow.Context {

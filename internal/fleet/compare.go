@@ -78,7 +78,8 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	undone := 0
 	for _, f := range found {
 		if l.wentBack(f) {
-			l.beginAnew(now)
+			booked, _, _ := ParseInstanceName(l.Group, f.Attempt.Instance)
+			l.beginAnew(booked, now)
 			return
 		}
 		if l.books(f) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
@@ -16,9 +15,11 @@ import (
 // It is the state of the workflow nodegroup/<group>: operations book, Step takes everything else that can happen, and
 // both leave in Commands what is to be done outside.
 type Ledger struct {
-	Group   string `json:"group"`
-	Epoch   string `json:"epoch"`
-	NextSeq int    `json:"nextSeq"`
+	Group string `json:"group"`
+	Epoch string `json:"epoch"`
+	// Began is when the epoch began. Its name is later after a clock that was ahead.
+	Began   time.Time `json:"began,omitzero"`
+	NextSeq int       `json:"nextSeq"`
 	// LastBooked is the second in the newest name; empty before the epoch's first.
 	LastBooked string `json:"lastBooked,omitempty"`
 	// Starts counts the drivers started in this epoch, see Generation.
@@ -153,7 +154,7 @@ type Transition struct {
 
 // NewLedger is a group that has not been configured, and first lists what exists.
 func NewLedger(group string, now time.Time) *Ledger {
-	l := &Ledger{Group: group, Epoch: NewEpoch(now), Recovering: true}
+	l := &Ledger{Group: group, Epoch: NewEpoch(now), Began: now, Recovering: true}
 	l.Commands.Add(Command{Kind: CommandRecover})
 	return l.Restore()
 }
@@ -181,14 +182,13 @@ func (l *Ledger) Target() (n int) {
 	return n
 }
 
-// epochOver is when the second is over that the epoch is named after. Nothing is booked before, so a group that is
+// epochOver is when the second is over in which the epoch began. Nothing is booked before, so a group that is
 // terminated and started again at once does not use the same names in its next life (I2).
 func (l *Ledger) epochOver() time.Time {
-	seconds, err := strconv.ParseInt(l.Epoch, 36, 64)
-	if err != nil {
+	if l.Began.IsZero() {
 		return time.Time{}
 	}
-	return time.Unix(seconds+1, 0)
+	return l.Began.Truncate(time.Second).Add(time.Second)
 }
 
 // newest is the second in the newest name, or that of the epoch.
@@ -279,11 +279,14 @@ func (l *Ledger) wasReleased(name string) bool {
 }
 
 // beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The
-// epoch is a new one.
-func (l *Ledger) beginAnew(now time.Time) {
+// epoch is a new one, later than the ledger's and than the one that somebody has seen, whatever the clock says: a group
+// whose clock was ahead would otherwise begin anew again and again until the clock has caught up.
+func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh := NewLedger(l.Group, now)
-	if !EpochBefore(l.Epoch, fresh.Epoch) { // within the second of its own epoch, or after one that was ahead
-		fresh.Epoch = NewEpoch(l.epochOver())
+	for _, earlier := range []string{l.Epoch, seen} {
+		if !EpochBefore(earlier, fresh.Epoch) { // within its second, or after one that was ahead
+			fresh.Epoch = nextEpoch(earlier)
+		}
 	}
 	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice = l.Spec, l.Paused, l.log, l.Notice
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices

@@ -44,6 +44,15 @@ func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.
 // booking is part of an instance's name. Ids of operations: workflows/client/operation.go.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
+// nextEpoch is the second after an epoch's; the epoch itself when it is none.
+func nextEpoch(epoch string) string {
+	seconds, err := strconv.ParseInt(epoch, 36, 64)
+	if err != nil {
+		return epoch
+	}
+	return strconv.FormatInt(seconds+1, 36)
+}
+
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
 func EpochBefore(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0 }
 

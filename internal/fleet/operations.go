@@ -109,7 +109,7 @@ func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	known, err := l.Check(verb, r, now)
 	if l.Behind(r.Seen) && !l.Recovering {
-		l.beginAnew(now)
+		l.beginAnew(r.Seen.Epoch, now)
 	}
 	if err != nil || known {
 		return err

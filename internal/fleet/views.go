@@ -9,7 +9,7 @@ import (
 // unknown or released, is answered with stop.
 func (l *Ledger) take(v View, now time.Time) {
 	if !l.Recovering && l.ahead(v.Generation) {
-		l.beginAnew(now)
+		l.beginAnew(v.Generation.Epoch, now)
 	}
 	e := l.Find(v.Instance)
 	switch {

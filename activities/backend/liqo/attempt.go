@@ -61,14 +61,15 @@ func (a *attempt) virtualNode(ctx context.Context) (*offloadingv1beta1.VirtualNo
 }
 
 // node finds this attempt's Node; NotFound when there is none, or when the one of that name is not ours. Liqo up to 1.1
-// makes the Node first and labels it afterwards, so it is also known by the virtual node it comes from.
+// makes the Node first and labels it afterwards, so it is also known by the virtual node it comes from, and by the
+// instance id, which nobody can take off.
 func (a *attempt) node(ctx context.Context, from *offloadingv1beta1.VirtualNode) (*corev1.Node, error) {
 	var found corev1.Node
 	if err := a.local.Get(ctx, client.ObjectKey{Name: a.name()}, &found); err != nil {
 		return nil, err
 	}
-	if a.mine(&found) || from != nil && found.Labels[consts.RemoteClusterID] == a.Provider.ID &&
-		found.Labels[consts.TypeLabel] == consts.TypeNode {
+	if a.mine(&found) || from != nil && (found.Spec.ProviderID == a.InstanceID() ||
+		found.Labels[consts.RemoteClusterID] == a.Provider.ID && found.Labels[consts.TypeLabel] == consts.TypeNode) {
 		return &found, nil
 	}
 	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), a.name())

@@ -20,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // List finds the attempts of this hub by the labels of their slices and virtual nodes on the consumer, and the
@@ -53,10 +54,41 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 			return nil, fmt.Errorf("list attempts: %w", err)
 		}
 	}
+	if err := b.findNodes(ctx, self, found); err != nil {
+		return nil, err
+	}
 	if err := b.findCredentials(ctx, self, found); err != nil {
 		return nil, err
 	}
 	return found.sorted(), nil
+}
+
+// readNodesAtOnce bounds the Nodes that List reads by name at once.
+const readNodesAtOnce = 16
+
+// findNodes reads by name the Nodes of marked virtual nodes that no list has shown. Anybody may take our label or our
+// annotations off a Node: it exists all the same, and its pods run.
+func (b *Backend) findNodes(ctx context.Context, self identity, found findings) error {
+	var missing []*fleet.Found
+	for _, entry := range found {
+		if entry.Virtual && entry.Marked && !entry.Node {
+			missing = append(missing, entry)
+		}
+	}
+	failed := make([]error, len(missing))
+	wait.ForAll(missing, readNodesAtOnce, func(n int, entry *fleet.Found) {
+		a := b.attempt(entry.Attempt)
+		a.self = self
+		node, err := a.node(ctx, &offloadingv1beta1.VirtualNode{})
+		if err == nil {
+			nodes.Describe(entry, node)
+		}
+		failed[n] = client.IgnoreNotFound(err)
+	})
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("list attempts: %w", err)
+	}
+	return nil
 }
 
 // findCredentials completes attempts that have no virtual node yet, or no longer: over their peering.

@@ -52,8 +52,10 @@ func (a *attempt) restamp(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case node.DeletionTimestamp != nil || node.Spec.ProviderID == a.InstanceID():
+	case node.DeletionTimestamp != nil:
 		return nil
+	case node.Spec.ProviderID == a.InstanceID():
+		return a.restoreTags(ctx, node)
 	case node.Spec.ProviderID != "":
 		return taken(node)
 	}
@@ -61,6 +63,20 @@ func (a *attempt) restamp(ctx context.Context) error {
 		return say(backend.ErrNotYet, "%s", lacks)
 	}
 	return a.stampOnce(ctx, node)
+}
+
+// restoreTags puts back what somebody has taken off the Node: the label by which it is found, and the annotations that
+// say whose it is.
+func (a *attempt) restoreTags(ctx context.Context, node *corev1.Node) error {
+	if a.mine(node) && node.Labels[backend.LabelGroup] == a.Group {
+		return nil
+	}
+	err := nodes.MergePatch(ctx, a.local, node, map[string]any{"metadata": map[string]any{
+		"uid": node.UID, "labels": map[string]any{backend.LabelGroup: a.Group}, "annotations": a.labels()}})
+	if err != nil {
+		return fmt.Errorf("put back our label and annotations: %w", client.IgnoreNotFound(err))
+	}
+	return nil
 }
 
 // promised is what the virtual kubelet makes of its virtual node.
