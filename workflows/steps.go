@@ -41,9 +41,9 @@ func short(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, shortAgain))
 }
 
-// shortFor is short for an activity that is tried for so long and not longer. It bounds the attempts and not the time: a
-// worker judges a ScheduleToClose timeout by its own clock against Temporal's (SDK 1.50, internal/activity.go:486), so
-// one whose clock is ahead would do nothing at all.
+// shortFor is short for an activity that is tried for so long and not longer. It bounds the attempts and not the time:
+// a worker judges a ScheduleToClose timeout by its own clock against Temporal's (SDK 1.50, internal/activity.go:486),
+// so one whose clock is ahead would do nothing at all.
 func shortFor(ctx workflow.Context, summary string, most time.Duration) workflow.Context {
 	again := retry(200*time.Millisecond, shortAgain)
 	again.MaximumAttempts = quickTries + int32(max(most, 0)/shortAgain)
