@@ -58,7 +58,7 @@ func (s *stack) chartAccounts(ctx context.Context) {
 		"--set", "temporal.address=" + s.temporal, "--set", "tls.existingSecret=unused",
 		"--set", "offerSecrets.enabled=" + strconv.FormatBool(s.offerSecrets),
 		"--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/worker-rbac.yaml",
-		"--show-only", "templates/worker-policy.yaml"}
+		"--show-only", "templates/worker-policy.yaml", "--show-only", "templates/hub-rbac.yaml"}
 	if s.offerServer != nil {
 		args = append(args, "--set",
 			"offerServer.enabled=true,offerServer.url=https://offers,offerServer.token.secretName=unused")

@@ -106,8 +106,12 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 		reading.Go(func() error {
 			state, _ := p.Entities.Remembered(o.Provider)
 			if active, _ := p.Observed.Active(o.Provider); active || len(state.Holds)+len(state.Standby) > 0 {
-				var err error
-				if state, err = p.Entities.Provider(each, o.Provider); err != nil && !errors.Is(err, fleet.ErrNotRunning) {
+				now, err := p.Entities.Provider(each, o.Provider)
+				switch {
+				case err == nil, errors.Is(err, fleet.ErrNotRunning):
+					state = now
+				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // it has just begun: what was last read counts
+				default:
 					return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
 				}
 			}
