@@ -13,12 +13,14 @@ import (
 // How soon a pass of a step comes again: one that has not reached its end, and one that has found no place.
 
 // How long a step waits for its next pass, at most: one that somebody waits for, one that takes something back, and one
-// that has been at that for hundreds of seconds.
+// that has been at that for minutes, and for an hour. Each pass is billed, and so are its heartbeats.
 const (
 	soonAgain   = time.Second
 	laterAgain  = 5 * time.Second
 	seldomAgain = 30 * time.Second
 	seldomAfter = 50 // passes
+	hardlyAgain = 3 * time.Minute
+	hardlyAfter = 150
 )
 
 // again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while.
@@ -30,8 +32,12 @@ func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration)
 }
 
 func againAfter(passes int32, most time.Duration) time.Duration {
-	if most > soonAgain && passes > seldomAfter {
-		most = seldomAgain
+	switch {
+	case most <= soonAgain:
+	case passes > hardlyAfter:
+		return hardlyAgain
+	case passes > seldomAfter:
+		return seldomAgain
 	}
 	return min(200*time.Millisecond<<min(passes-1, 8), most)
 }

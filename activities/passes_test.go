@@ -314,7 +314,9 @@ func TestWhenAStepComesAgain(t *testing.T) {
 		{6, time.Second, 5 * time.Second},
 		{50, time.Second, 5 * time.Second},
 		{51, time.Second, 30 * time.Second},
-		{1 << 30, time.Second, 30 * time.Second},
+		{150, time.Second, 30 * time.Second},
+		{151, time.Second, 3 * time.Minute},
+		{1 << 30, time.Second, 3 * time.Minute},
 	} {
 		require.Equal(t, c.soon, activities.AgainAfter(c.passes, activities.SoonAgain), "after pass %d", c.passes)
 		require.Equal(t, c.later, activities.AgainAfter(c.passes, activities.LaterAgain), "after pass %d", c.passes)
