@@ -89,6 +89,7 @@ func installs(t *testing.T, c *cluster, set string) {
 	if set == "plaintext" {
 		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
 		showsEvents(t, c, account)
+		leadsHub(t, c, account, nameOf(set)+"-grpcserver", "default")
 	}
 	t.Run("policies", func(t *testing.T) { workerDenies(t, c, e) })
 	if set == "certmanager" { // nothing runs here, and the account has its rights

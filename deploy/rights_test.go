@@ -227,6 +227,7 @@ var needs = map[string][]right{
 	"remoteslice.go removeRemote DeleteThis":           on("tenant", "delete", slice),
 
 	"restamp.go retag MergePatch":       on("cluster", "patch", virtual),
+	"restamp.go restoreTags MergePatch": on("cluster", "patch", "/nodes"),
 	"restamp.go isStamped a.local.List": on("cluster", "list", "/nodes"),
 	"stamp.go stamp a.local.Get":        on("cluster", "get", "/nodes"),
 	"stamp.go stamp MergePatch":         on("cluster", "patch", "/nodes"),

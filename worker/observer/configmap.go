@@ -29,10 +29,13 @@ const (
 	memoryKey = "observer.json"
 	// annotationReader is changed by who reads the document: the API server then says what time it is.
 	annotationReader = "liqo-autoscaler.io/read-by"
+	// Those who write, as managers of fields: the API server keeps the time of each one's last change.
+	managerObserver = "liqo-autoscaler-observer"
+	managerReader   = "liqo-autoscaler-reader"
 )
 
-// Load implements Memory. The age is the difference of two times of the API server: when the document was written, and
-// when this process, by a write of its own, has read it (metadata.managedFields).
+// Load implements Memory. The age is the difference of two times of the API server (metadata.managedFields): when an
+// observer wrote the document, and when this process, by a write of its own, has read it.
 func (c ConfigMap) Load(ctx context.Context) (document []byte, age time.Duration, err error) {
 	maps := c.Client.CoreV1().ConfigMaps(Namespace)
 	found, err := maps.Get(ctx, c.Name, metav1.GetOptions{})
@@ -42,25 +45,25 @@ func (c ConfigMap) Load(ctx context.Context) (document []byte, age time.Duration
 	if err != nil {
 		return nil, 0, c.failed("read", err)
 	}
-	written := lastChange(found)
+	written := lastChange(found, managerObserver)
 	if found.Annotations == nil {
 		found.Annotations = map[string]string{}
 	}
 	found.Annotations[annotationReader] = rand.Text()
-	read, err := maps.Update(ctx, found, metav1.UpdateOptions{})
+	read, err := maps.Update(ctx, found, metav1.UpdateOptions{FieldManager: managerReader})
 	if err != nil {
 		return nil, 0, c.failed("mark as read", err)
 	}
 	if written.IsZero() {
 		return []byte(found.Data[memoryKey]), -1, nil
 	}
-	return []byte(found.Data[memoryKey]), lastChange(read).Sub(written), nil
+	return []byte(found.Data[memoryKey]), lastChange(read, managerReader).Sub(written), nil
 }
 
-// lastChange is when the API server last took a change of the object, by its clock.
-func lastChange(object *corev1.ConfigMap) (last time.Time) {
+// lastChange is when the API server last took a change by this manager, by its clock.
+func lastChange(object *corev1.ConfigMap, manager string) (last time.Time) {
 	for _, f := range object.ManagedFields {
-		if f.Time != nil && f.Time.After(last) {
+		if f.Manager == manager && f.Time != nil && f.Time.After(last) {
 			last = f.Time.Time
 		}
 	}
@@ -75,9 +78,9 @@ func (c ConfigMap) Save(ctx context.Context, document []byte) error {
 		Data: map[string]string{memoryKey: string(document)},
 	}
 	maps := c.Client.CoreV1().ConfigMaps(Namespace)
-	_, err := maps.Update(ctx, object, metav1.UpdateOptions{})
+	_, err := maps.Update(ctx, object, metav1.UpdateOptions{FieldManager: managerObserver})
 	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, object, metav1.CreateOptions{})
+		_, err = maps.Create(ctx, object, metav1.CreateOptions{FieldManager: managerObserver})
 	}
 	if err != nil {
 		return c.failed("write", err)

@@ -1,0 +1,60 @@
+package deploy_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+)
+
+// leadsHub: with the worker's rights a real API server grants the hub's Lease, keeps what the observer knows, and tells
+// how old that is. With the server's it says who the cluster is.
+func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
+	as := func(account string) kubernetes.Interface {
+		config := rest.CopyConfig(c.config)
+		config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		return client
+	}
+	memory := observer.ConfigMap{Client: as(account), Name: observer.Name(hub)}
+	document, age, err := memory.Load(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, document)
+	require.Negative(t, age)
+	for _, text := range []string{"one", "two"} {
+		require.NoError(t, memory.Save(t.Context(), []byte(text)))
+		saved := time.Now()
+		testkit.Until(t, time.Minute, "it is three seconds old, however often it is read", func() error {
+			document, age, err := memory.Load(t.Context())
+			if err == nil && string(document) != text || age < 0 || age > time.Since(saved)+2*time.Second {
+				t.Fatalf("%q, %s old", document, age)
+			}
+			if err == nil && age < 3*time.Second {
+				err = fmt.Errorf("%s old", age)
+			}
+			return err
+		})
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	led := false
+	lead.Run(ctx, as(account), observer.Namespace, observer.Name(hub), slog.New(slog.DiscardHandler),
+		func(context.Context) { led = true; stop() })
+	require.True(t, led)
+	for _, who := range []string{account, server} {
+		uid, err := parts.ClusterUID(t.Context(), as(who))
+		require.NoError(t, err)
+		require.NotEmpty(t, uid)
+	}
+}
