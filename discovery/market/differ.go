@@ -24,7 +24,8 @@ var semantic = conversion.EqualitiesOrDie(func(a, b resource.Quantity) bool { re
 // less than a node of any group, and takes no place from a group: every other change would be a write. Cluster
 // Autoscaler backs off from a group that has fewer places than it was told of, so a place that is lost is published.
 func differ(old, now Market, groups []fleet.GroupSpec) bool {
-	if now.Dropped != old.Dropped || !reflect.DeepEqual(old.Findings, now.Findings) {
+	if now.Dropped != old.Dropped || !slices.Equal(old.Groups, now.Groups) ||
+		!reflect.DeepEqual(old.Findings, now.Findings) {
 		return true
 	}
 	return !slices.EqualFunc(old.Offers, now.Offers, func(a, b Offer) bool {

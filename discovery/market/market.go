@@ -36,7 +36,8 @@ type Market struct {
 	Offers []Offer   `json:"offers"`
 	// Dropped is how many offers were left out.
 	Dropped int `json:"dropped,omitempty"`
-	// Findings are for people.
+	// Groups are the node groups that the observer has read, and Findings are for people.
+	Groups   []string `json:"groups,omitempty"`
 	Findings Findings `json:"findings,omitzero"`
 }
 
@@ -141,6 +142,16 @@ func fitting(offers []Offer) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// Providers are those with nodes.
+func (m Market) Providers() (ids []string) {
+	for _, o := range m.Offers {
+		if o.Nodes > 0 || o.Peered {
+			ids = append(ids, o.Provider)
+		}
+	}
+	return ids
 }
 
 // Candidates are the offers as a node group chooses among them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -79,7 +80,8 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 		return last, err
 	}
 	if !last.At.IsZero() && now.At.Sub(last.At) < writeEvery {
-		if semantic.DeepEqual(last.Offers, now.Offers) && reflect.DeepEqual(last.Findings, now.Findings) {
+		if semantic.DeepEqual(last.Offers, now.Offers) && reflect.DeepEqual(last.Findings, now.Findings) &&
+			slices.Equal(last.Groups, now.Groups) {
 			return last, nil
 		}
 		if !differ(last, now, p.Observed.Specs()) {
@@ -123,6 +125,10 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 		return Market{}, err
 	}
 	m, err := newMarket(offers, p.Observed.Specs(), time.Now())
+	for _, g := range p.Observed.Specs() {
+		m.Groups = append(m.Groups, g.ID)
+	}
+	slices.Sort(m.Groups)
 	if err == nil && p.Findings != nil {
 		m.Findings = p.Findings().cut()
 	}

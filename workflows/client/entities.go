@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,26 +145,29 @@ func (e *Entities) ProviderNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeProvider, e.provider(""))
 }
 
-// Groups returns every group that Temporal's index lists, each as it published last, in the order of their names; those
-// that have published nothing are left out. It is for people.
-func (e *Entities) Groups(ctx context.Context) ([]fleet.Snapshot, error) {
-	return readAll(ctx, e.GroupNames, e.Group)
+// Groups returns every group that Temporal's index lists, and those named, each as it published last, in the order of
+// their names; those that do not run, or have published nothing, are left out. It is for people.
+func (e *Entities) Groups(ctx context.Context, more ...string) ([]fleet.Snapshot, error) {
+	return readAll(ctx, e.GroupNames, more, e.Group)
 }
 
 // Providers is Groups for providers.
-func (e *Entities) Providers(ctx context.Context) ([]fleet.ProviderSnapshot, error) {
-	return readAll(ctx, e.ProviderNames, e.Status)
+func (e *Entities) Providers(ctx context.Context, more ...string) ([]fleet.ProviderSnapshot, error) {
+	return readAll(ctx, e.ProviderNames, more, e.Status)
 }
 
 // readAtOnce is how many entities are read at once.
 const readAtOnce = 32
 
-func readAll[T any](ctx context.Context, list func(context.Context) ([]string, error),
+func readAll[T any](ctx context.Context, list func(context.Context) ([]string, error), more []string,
 	read func(context.Context, string) (T, error)) (out []T, err error) {
 	names, err := list(ctx)
 	if err != nil {
 		return nil, err
 	}
+	names = append(names, more...)
+	slices.Sort(names)
+	names = slices.Compact(names)
 	all, failed := make([]T, len(names)), make([]error, len(names))
 	wait.ForAll(names, readAtOnce, func(n int, name string) { all[n], failed[n] = read(ctx, name) })
 	for n, err := range failed {

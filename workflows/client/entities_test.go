@@ -260,3 +260,15 @@ func TestRemembered(t *testing.T) {
 	}
 	require.Equal(t, 2, c.count())
 }
+
+// What Temporal's index has lost is read all the same, when it is named.
+func TestEntitiesThatTheIndexHasLost(t *testing.T) {
+	n := &namespace{
+		pages: [][]string{{"nodegroup/a"}},
+		published: map[string]*common.Payload{"nodegroup/a": packed(t, fleet.Snapshot{Group: "a"}),
+			"nodegroup/b": packed(t, fleet.Snapshot{Group: "b"})},
+	}
+	groups, err := NewEntities(n, "", "").Groups(t.Context(), "b", "a")
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Snapshot{{Group: "a"}, {Group: "b"}}, groups)
+}

@@ -33,11 +33,15 @@ func (f statusFlags) check() error {
 // read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
 func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities,
 	m *market.Market) (show.Status, error) {
-	snapshots, err := f.snapshots(ctx, groups)
+	var known market.Market // what Temporal's index has lost is read all the same
+	if m != nil {
+		known = *m
+	}
+	snapshots, err := f.snapshots(ctx, groups, known.Groups...)
 	if len(snapshots) == 0 && err != nil {
 		return show.Status{}, err
 	}
-	providers, unread := entities.Providers(ctx)
+	providers, unread := entities.Providers(ctx, known.Providers()...)
 	status := show.StatusOf(snapshots...).With(providers)
 	status.Refusing = show.RefusingOf(providers)
 	if m != nil {
@@ -48,10 +52,15 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 }
 
 // snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.
-func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups) ([]fleet.Snapshot, error) {
+func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ...string) ([]fleet.Snapshot, error) {
 	names, err := f.names(ctx, groups)
 	if err != nil {
 		return nil, err
+	}
+	if len(f.groups) == 0 {
+		names = append(names, more...)
+		slices.Sort(names)
+		names = slices.Compact(names)
 	}
 	return connect.ReadAll(names, len(f.groups) == 0,
 		func(name string) (fleet.Snapshot, error) {
