@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Conditions is what the last round of the comparison that this worker has run found wrong with providers. The zero
+// Conditions is what the last round of the observer that this worker has run found wrong with providers. The zero
 // value is ready for use, and nil remembers nothing.
 type Conditions struct {
 	mu sync.Mutex

@@ -115,7 +115,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 }
 
 // tellNoRoom tells the provider's entity of a pass that lacked room on this cluster, unless that is published: seconds
-// after the pod could not be placed, while the rounds of the comparison are a minute apart.
+// after the pod could not be placed, while the rounds of the observer are a minute apart.
 func (a *Activities) tellNoRoom(ctx context.Context, provider, lacks string) {
 	s, err := a.Entities.Provider(ctx, provider)
 	if err == nil && s.Standing.Fault == "" {

@@ -50,7 +50,7 @@
 // group does, and what it finds after a recovery or a driver's loss sets the phase (fleet/results.go). A view has the
 // generation of its driver (epoch, count of starts) and a sequence: a driver of an older generation is told to stop.
 // Only the group starts undo: on the view that names the next attempt or on a last one, and for what a recovery, a
-// replaced driver or the comparison finds left behind.
+// replaced driver or the observer finds left behind.
 //
 // Commands. What an entity wants done outside is part of its state until its result has come (fleet.Commands), so
 // nothing is lost at continue-as-new, and every command may run twice. A batch answers for each target by itself.
@@ -65,7 +65,7 @@
 // A timeout of Temporal's (steps.go) is never an event: the activity runs again. Only a typed answer of the
 // activity's own code is the provider's no.
 //
-// What exists wins. The comparison lists what exists, then reads the memos, and signals each entity that differs. The
+// What exists wins. The observer reads the memos, then lists what exists, and signals each entity that differs. The
 // entity judges each row by its present state, and acts on what two rounds in a row show. A group that is behind what
 // its server, its drivers or its objects have seen begins anew from what exists, under a new epoch.
 //
@@ -74,7 +74,7 @@
 // Each workflow is in the file of its name. entity.go is the loop of both entities, with memo and continue-as-new;
 // nodegroup.go and provider.go receive, and make tasks of commands. drive.go executes driver.Driver for scaleout.go and
 // scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each, the first two another
-// one that reports; compare.go looks at the providers, then compares.
+// one that reports; hub.go is the claim of one cluster. What observes is no workflow, see worker/observer.
 //
 // names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go
 // what people read of an entity in the UI and the log; alarm.go the one timer of a workflow; reset.go how a run

@@ -169,7 +169,7 @@ func (l *Ledger) believes(d Differences, now time.Time) bool {
 // observed judges the instances of one look by what exists; a single look that shows nothing of any is not believed.
 func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Time) {
 	if empty {
-		return // the rounds of the comparison tell whether to believe that, see EmptyGrace
+		return // the rounds of the observer tell whether to believe that, see EmptyGrace
 	}
 	byName := map[string]Found{}
 	for _, f := range found {
@@ -211,7 +211,7 @@ func (l *Ledger) judge(e *Entry, f Found, now time.Time) {
 	}
 }
 
-// readiness applies what a comparison saw of a Ready instance's Node. A single look does not: a fact that came
+// readiness applies what a round saw of a Ready instance's Node. A single look does not: a fact that came
 // meanwhile is newer.
 func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 	switch {

@@ -11,7 +11,7 @@
 // of a provider's peering; instance.go moves an instance by the first.
 //
 // A node group: ledger.go is its state, step.go takes what happens, operations.go what Cluster Autoscaler asks;
-// views.go what drivers tell, results.go what became of commands, compare.go what the comparison, looks and watchers
+// views.go what drivers tell, results.go what became of commands, compare.go what the observer, looks and watchers
 // find, standby.go which peerings are kept ready, pause.go what a pause fails, memory.go what is remembered of choices
 // and failures, meter.go what nodes cost, snapshot.go what it publishes.
 //

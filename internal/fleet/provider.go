@@ -32,7 +32,7 @@ type ProviderSnapshot struct {
 	Waiting []string `json:"waiting,omitempty"`
 	// Standby says by key what became of the standbys' holds.
 	Standby map[string]HoldState `json:"standby,omitempty"`
-	// Standing is what the comparison has found wrong with the provider.
+	// Standing is what the observer has found wrong with the provider.
 	Standing Standing `json:"standing,omitzero"`
 	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
 	Cordoned time.Time `json:"cordoned,omitzero"`

@@ -10,7 +10,7 @@ import (
 // A group keeps peerings ready where it has no node, so that the next node there needs a slice only. Each is a hold of
 // size zero at the provider, which makes the peering and lets nothing remove it (I11). The group has the providers
 // looked at now and then, and decides by what it is told; nothing of it must be remembered: a group that begins anew
-// books again, where a peering exists before elsewhere, and the comparison releases the holds that no group lists.
+// books again, where a peering exists before elsewhere, and the observer releases the holds that no group lists.
 
 // Times of standby peerings.
 const (

@@ -169,7 +169,7 @@ func (l *Ledger) beginsAgain(e *Entry) {
 }
 
 // stopUnknown answers the driver of an instance that the group does not know. What its attempt may have made is left to
-// the comparison, which adopts what is finished: a driver that was reset does not know how far it came.
+// the observer, which adopts what is finished: a driver that was reset does not know how far it came.
 func (l *Ledger) stopUnknown(v View) {
 	if v.End == EndNone {
 		l.stop(v)

@@ -11,17 +11,17 @@ import (
 
 var descCondition = prometheus.NewDesc(registry.Namespace+"_provider_condition",
 	"1 while the provider has the condition: new nodes go elsewhere, except with NoRoomForGateway. CredentialsRefused "+
-		"and ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the comparison.",
+		"and ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "condition"}, nil)
 
 var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
 	"Objects of this cluster on the provider that have no counterpart here, by kind: slices and peerings, which are "+
 		"removed after ten minutes, and foreign ones, made by another cluster with this one's Liqo id, which are not. "+
-		"Exported by the worker that ran the last round of the comparison.",
+		"Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
 // NewConditions registers the metrics of what is wrong with providers, "" for nothing, and of what is left there: as
-// the last round of the comparison has it that this worker has run; nil when others have run the last ones. Known
+// the last round of the observer has it that this worker has run; nil when others have run the last ones. Known
 // conditions that do not hold are exported as 0; of a provider that has nothing left there is no series.
 func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {

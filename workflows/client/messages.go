@@ -37,7 +37,7 @@ func (m *Messages) View(ctx context.Context, group string, v fleet.View) error {
 }
 
 // Fact tells a group what somebody who watches nodes saw. One that only confirms is not sent: the view of the scale-out
-// said so, and where a watcher that began anew missed something else, the comparison tells. Errors:
+// said so, and where a watcher that began anew missed something else, the observer tells. Errors:
 // fleet.ErrNotRunning when nobody runs the group.
 func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	if f.Confirms {
@@ -64,7 +64,7 @@ func (m *Messages) Report(ctx context.Context, provider string, r fleet.PeeringR
 	return m.signal(ctx, m.provider(provider), workflows.SignalReport, r)
 }
 
-// GroupDiffers tells a group what a round of the comparison found. Errors: fleet.ErrNotRunning.
+// GroupDiffers tells a group what a round of the observer found. Errors: fleet.ErrNotRunning.
 func (m *Messages) GroupDiffers(ctx context.Context, group string, d fleet.Differences) error {
 	return m.signal(ctx, m.group(group), workflows.SignalDifferences, d)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Condition is what is wrong with a provider, as the comparison has found it.
+// Condition is what is wrong with a provider, as the observer has found it.
 type Condition struct {
 	Provider string    `json:"provider"`
 	Name     string    `json:"name"`

@@ -59,7 +59,7 @@ type Offer struct {
 	Cordoned *time.Time `json:"cordoned,omitempty"`
 	// Failure is why the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
-	// Condition is what the comparison has found wrong with the provider.
+	// Condition is what the observer has found wrong with the provider.
 	Condition *Condition `json:"condition,omitempty"`
 }
 

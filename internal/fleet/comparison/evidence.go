@@ -39,7 +39,7 @@ type Evidence struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Outlook is what a round of the comparison has seen of all providers that it looked at.
+// Outlook is what a round of the observer has seen of all providers that it looked at.
 type Outlook struct {
 	At       time.Time  `json:"at"`
 	Evidence []Evidence `json:"evidence,omitempty"`

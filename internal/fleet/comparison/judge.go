@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Judgement is what a round of the comparison makes of the evidence of its providers.
+// Judgement is what a round of the observer makes of the evidence of its providers.
 type Judgement struct {
 	// Now is what the round has seen, with what lasts from before.
 	Now Outlook

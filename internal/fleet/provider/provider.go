@@ -38,11 +38,11 @@ type State struct {
 	Round  fleet.RoundID `json:"round,omitzero"`
 	Unheld []string      `json:"unheld,omitempty"`
 	Unused []string      `json:"unused,omitempty"`
-	// Remains: the last comparison found one of our peerings that this entity does not know.
+	// Remains: the last round found one of our peerings that this entity does not know.
 	Remains bool `json:"remains,omitempty"`
 	// Unpeered: it found none where standbys need one.
 	Unpeered bool `json:"unpeered,omitempty"`
-	// Standing is what the comparison has found wrong with the provider.
+	// Standing is what the observer has found wrong with the provider.
 	Standing fleet.Standing `json:"standing,omitzero"`
 	// NetworkTried is when the network was last tried to repair; zero while nothing is wrong with it.
 	NetworkTried time.Time `json:"networkTried,omitzero"`

@@ -119,7 +119,7 @@ func (p *State) networkDue() time.Time {
 }
 
 // Over reports whether the workflow may close: nothing is held, peered, cordoned or remembered for a day. A round of
-// the comparison then has it look, and an acquire starts it anew.
+// the observer then has it look, and an acquire starts it anew.
 func (p *State) Over(now time.Time) bool {
 	return p.Phase == fleet.Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && !p.isCordoned() &&
 		now.Sub(p.Since) > fleet.CloseAfter
