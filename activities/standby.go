@@ -51,7 +51,8 @@ const (
 )
 
 // readUnknown reads the providers of offers that are not known, and that nobody has read for a while, into what is
-// remembered. A provider that does not answer, or is one too many, is judged by its offer: it decides when it is asked.
+// remembered. A provider that does not answer, or is one too many, is judged as it was last read, or by its offer
+// alone: the provider itself decides when the group asks it.
 func (a *Activities) readUnknown(ctx context.Context, offers []fleet.Offer, known map[string]fleet.ProviderSnapshot) {
 	var next []string
 	for _, o := range offers {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -40,9 +41,6 @@ func claim(ctx context.Context, o Options, logger *slog.Logger) error {
 	}
 	return nil
 }
-
-// restsFor is how long a worker that has given up the observer leaves the Lease to others.
-const restsFor = time.Minute
 
 // observe runs the observer, and publishes the market, whenever this process leads the hub.
 func observe(ctx context.Context, o Options, a *activities.Activities, messages *flow.Messages,
@@ -82,7 +80,7 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 		o.Lead(ctx, work)
 		return
 	}
-	for work(ctx); wait.For(ctx, restsFor); {
+	for work(ctx); wait.For(ctx, lead.Rest); {
 		work(ctx)
 	}
 }

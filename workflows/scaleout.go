@@ -29,7 +29,7 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
 		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID}}
 	s.found = activities.DiscoverOutput{}
-	// Without a bound an instance would outlast its time while nobody can tell what is offered.
+	// The bound ends an instance whose budget is used up while the offers cannot be read.
 	options := shortFor(ctx, "discover offers for "+i.Name, i.Deadline().Sub(workflow.Now(ctx)))
 	return run(options, activities.NameDiscover, in, &s.found)
 }

@@ -279,8 +279,8 @@ func (l *Ledger) wasReleased(name string) bool {
 }
 
 // beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The
-// epoch is a new one, later than the ledger's and than the one that somebody has seen, whatever the clock says: a group
-// whose clock was ahead would otherwise begin anew again and again until the clock has caught up.
+// new epoch is later than the ledger's epoch and than the epoch that the caller has seen, whatever the clock shows. A
+// clock that was ahead would otherwise make the group begin anew again and again.
 func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh := NewLedger(l.Group, now)
 	for _, earlier := range []string{l.Epoch, seen} {

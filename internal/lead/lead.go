@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// rest is how long a process whose work has returned by itself leaves the Lease to others.
-const rest = time.Minute
+// Rest is how long a process whose work has returned by itself leaves the lead to other processes.
+const Rest = time.Minute
 
 // Run calls work while this process holds the Lease, until ctx ends: work's own context ends when the Lease is lost,
 // 10 s after its last renewal at the latest. It returns when work has, and gives the Lease back only then: what work
@@ -66,7 +66,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 		led, resigned = false, false
 		<-working
 		if left {
-			wait.For(ctx, rest)
+			wait.For(ctx, Rest)
 		}
 	}
 }

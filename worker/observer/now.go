@@ -55,10 +55,8 @@ func (o *Observer) answer(err error) {
 type Progress struct {
 	// Leads: this process runs the rounds.
 	Leads bool
-	// Complete is when the last complete round of this process began; zero when there was none. Took is how long that
-	// round took.
+	// Complete is when the last complete round of this process began; zero when there was none.
 	Complete time.Time
-	Took     time.Duration
 	// Failed is why the last round failed; "" when it was complete.
 	Failed string
 	// Unread is how many entities the last round could not read.
@@ -142,7 +140,7 @@ func (p *progress) round(err error, began time.Time) {
 		p.now.Failed = err.Error()
 		return
 	}
-	p.now.Complete, p.now.Took = began, time.Since(began)
+	p.now.Complete = began
 }
 
 func (p *progress) expect(done chan error) {

@@ -52,17 +52,12 @@ type Backend interface {
 	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
 }
 
-// Catalog lists the offers.
-type Catalog interface {
-	Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error)
-}
-
 // Observer runs the rounds of one hub. At most one process runs them at a time, see Run.
 type Observer struct {
 	Entities Entities
 	Messages Messages
 	Backend  Backend
-	Catalog  Catalog
+	Catalog  discovery.Catalog
 	// Witness reports whether anybody but the silent providers can be reached from here.
 	Witness func(ctx context.Context, silent []string) (bool, error)
 	// Hub reads, before each round, whether this process may still work for the hub, and whether an operator has paused

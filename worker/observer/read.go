@@ -28,7 +28,7 @@ const (
 type booked struct {
 	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
-	// unread are the ids, as in Temporal, of entities that did not answer. absent are those that do not run.
+	// unread has the entities that did not answer, by groupID or providerID, and absent those that do not run.
 	unread, absent map[string]bool
 	term           int64 // the highest one that an entity has published
 }

@@ -112,7 +112,7 @@ func TestWhoIsTold(t *testing.T) {
 	})
 }
 
-// Who cannot be told that all is well is told in the next round; who has closed is not.
+// An entity that a signal did not reach gets the signal of the next round. An entity that has closed gets none.
 func TestWhoCannotBeTold(t *testing.T) {
 	for entity := range map[string]bool{"group/a": true, "provider/milan": true} {
 		for err, again := range map[error][]string{errors.New("no answer"): {entity}, fleet.ErrNotRunning: nil} {
@@ -157,7 +157,7 @@ func TestANewLeaderFindsEntitiesByTheirObjects(t *testing.T) {
 	require.ElementsMatch(t, []string{"group/a", "provider/milan"}, h.told)
 }
 
-// A list that fails says nothing: nobody is told, and the round fails.
+// A round whose list fails returns the error and signals no entity.
 func TestARoundWithoutAList(t *testing.T) {
 	for what, says := range map[string]string{"list": "list objects", "peers": "list peerings"} {
 		h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)})
@@ -213,7 +213,7 @@ func TestAProviderThatMayCloseIsWoken(t *testing.T) {
 	}
 }
 
-// A round tells groups what is lost and providers what is wrong, and has Nodes cordoned.
+// A round signals lost instances to groups and faults to providers, and cordons Nodes.
 func TestARoundJudges(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 	h.found = []fleet.Found{whole(attempt("a-t0-1"))}

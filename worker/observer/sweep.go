@@ -50,7 +50,7 @@ func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provi
 	b.providers = append(b.providers, readEach(ctx, b, names, providerID, o.Entities.Status)...)
 }
 
-// leftovers asks the providers, all at once; one that does not answer has nothing.
+// leftovers asks the providers concurrently. It returns no leftovers of a provider that does not answer.
 func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, asked []fleet.Provider,
 	offers []fleet.Offer) []fleet.Orphan {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)

@@ -78,8 +78,8 @@ func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time
 	r.last, r.lastAt = s, asked
 }
 
-// Remembered is a provider as it was last read in this process, and how long ago; an age of more than
-// a year when nobody has. It reads nothing.
+// Remembered returns a provider as this process last read it, and how long ago that was: more than a year when this
+// process never read it. Remembered asks nobody.
 func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

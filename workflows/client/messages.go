@@ -37,7 +37,7 @@ func (m *Messages) View(ctx context.Context, group string, v fleet.View) error {
 }
 
 // Fact tells a group what somebody who watches nodes saw. One that only confirms is not sent: the view of the scale-out
-// said so, and where a watcher that began anew missed something else, the observer tells. Errors:
+// said so. What a watcher missed while it restarted, the observer reports. Errors:
 // fleet.ErrNotRunning when nobody runs the group.
 func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	if f.Confirms {

@@ -17,7 +17,7 @@ func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 	if w.turn.Acquire(ctx, 1) != nil {
 		return nil, fmt.Errorf("lock world %s: %w", w.path, contextError(ctx))
 	}
-	f, err := w.flock(ctx)
+	f, err := flock(ctx, w.path+".lock", 2*time.Millisecond)
 	if err != nil {
 		w.turn.Release(1)
 		return nil, fmt.Errorf("lock world %s: %w", w.path, err)
@@ -28,8 +28,9 @@ func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 	}, nil
 }
 
-func (w *World) flock(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(w.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+// flock locks a file, which its holder's death or Close unlocks. It tries again and again until ctx ends.
+func flock(ctx context.Context, path string, every time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (w *World) flock(ctx context.Context) (*os.File, error) {
 		case err == nil:
 			return f, nil
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-		case !wait.For(ctx, 2*time.Millisecond):
+		case !wait.For(ctx, every):
 			err = contextError(ctx)
 		default:
 			continue

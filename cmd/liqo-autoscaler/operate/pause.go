@@ -48,15 +48,11 @@ func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Com
 		return nil
 	}
 	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
-		state := "not paused"
-		if paused {
-			state = "paused"
-		}
 		if args[0] == "observer" {
 			if err := flow.NewHub(t, c.Hub, c.TaskQueue).PauseObserver(ctx, paused); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(out, "the observer of hub %s is %s\n", c.Hub.Name(), state)
+			_, err := fmt.Fprintf(out, "the observer of hub %s is %s\n", c.Hub.Name(), pausedOrNot(paused))
 			return err
 		}
 		groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
@@ -67,7 +63,14 @@ func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Com
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "node group %s is %s, target size %d\n", args[1], state, now.Target)
+		_, err = fmt.Fprintf(out, "node group %s is %s, target size %d\n", args[1], pausedOrNot(now.Paused), now.Target)
 		return err
 	})
+}
+
+func pausedOrNot(paused bool) string {
+	if paused {
+		return "paused"
+	}
+	return "not paused"
 }
