@@ -37,8 +37,9 @@ type state struct {
 	// At is when the state was saved, by the clock of who saved it: all times in it are ages before it.
 	At time.Time `json:"at,omitzero"`
 
-	first bool // no round of this leader has read anything yet
-	soon  bool // the next round is to come soon
+	first    bool // no round of this leader has read anything yet
+	complete int  // the complete rounds of this leader
+	soon     bool // the next round is to come soon
 }
 
 // begin is the state of a new leader: what the last one has saved, as far as that counts.

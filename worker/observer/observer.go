@@ -102,6 +102,9 @@ func (o *Observer) Run(ctx context.Context) {
 			o.answer(err)
 			return
 		}
+		if err != nil {
+			s.Round.Number++ // the rounds before and after a failed one are not two in a row
+		}
 		if o.hears.IsNew(err) {
 			o.Logger.Warn("a round of the observer failed; the next one begins anew", "error", err)
 		}

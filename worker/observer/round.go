@@ -34,7 +34,8 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, roundBound)
 	defer cancel()
-	if paused, err := o.mayObserve(ctx); paused || err != nil {
+	paused, err := o.mayObserve(ctx)
+	if err != nil {
 		return s, err
 	}
 	offers, _, err := o.Catalog.Offers(ctx)
@@ -42,10 +43,12 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		o.Logger.Info("offers cannot be read; the round goes on without them", "error", err)
 	}
 	b := o.read(ctx, &s, offers)
+	if o.progress.read(b); paused { // the market goes on
+		return s, nil
+	}
 	if err := s.numbered(b); err != nil {
 		return s, err
 	}
-	o.progress.read(b)
 	var w world
 	if w.found, err = o.Backend.List(ctx, ""); err != nil {
 		return s, fmt.Errorf("list objects: %w", err)
@@ -62,6 +65,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	if err := ctx.Err(); err != nil {
 		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
 	}
+	s.complete++
 	s.Differed = o.tell(ctx, s, b, w, j)
 	s.Outlook, s.soon = j.Now, j.Soon
 	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
@@ -174,7 +178,7 @@ func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j compa
 	var mu sync.Mutex
 	tell := func(id string, d fleet.Differences, must bool, send func(fleet.Differences) error) {
 		d.Round = s.Round
-		if d.Rows() == 0 && !must && s.Round.Number > toldToAll && !slices.Contains(s.Differed, id) {
+		if d.Rows() == 0 && !must && s.complete > toldToAll && !slices.Contains(s.Differed, id) {
 			return
 		}
 		err := send(d)

@@ -157,6 +157,26 @@ func TestANewLeaderFindsEntitiesByTheirObjects(t *testing.T) {
 	require.ElementsMatch(t, []string{"group/a", "provider/milan"}, h.told)
 }
 
+// A round that fails breaks the row: the next round is not the second one in a row.
+func TestAFailedRoundBreaksTheRow(t *testing.T) {
+	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
+	h.found = []fleet.Found{whole(attempt("a-t0-1"))}
+	synctest.Test(t, func(t *testing.T) {
+		leads(t, h.observer(), func(next func() error) {
+			first := h.rows["group/a"].Round
+			h.between(func() { h.fails["list"] = errors.New("no answer") })
+			require.Error(t, next())
+			h.between(func() { delete(h.fails, "list") })
+			noError(t, next())
+			require.True(t, h.rows["group/a"].Round.After(first), "all are told of two complete rounds")
+			require.False(t, h.rows["group/a"].Round.Follows(first))
+			h.between(nil)
+			noError(t, next())
+			require.Empty(t, h.told)
+		})
+	})
+}
+
 // A round whose list fails returns the error and signals no entity.
 func TestARoundWithoutAList(t *testing.T) {
 	for what, says := range map[string]string{"list": "list objects", "peers": "list peerings"} {
@@ -264,6 +284,8 @@ func TestAPausedObserverDoesNothing(t *testing.T) {
 					require.Empty(t, h.told)
 					require.Empty(t, h.looked)
 					require.Equal(t, c.hub.ObserverPaused, o.Progress().Paused)
+					_, known := o.Active("milan")
+					require.Equal(t, c.err == nil, known, "the market goes on while the observer is paused")
 				})
 			})
 		})

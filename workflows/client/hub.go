@@ -55,8 +55,8 @@ func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, er
 	return s, err
 }
 
-// start starts the workflow of an unclaimed hub. When several processes start it at the same time, one succeeds. For the
-// others start returns no error: they read the claim that exists.
+// start starts the workflow of an unclaimed hub. When several processes start it at the same time, one succeeds. For
+// the others start returns no error: they read the claim that exists.
 func (h *Hub) start(ctx context.Context, cluster string) error {
 	options := h.entity(h.id(), "hub of cluster "+cluster)
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL

@@ -88,8 +88,8 @@ const (
 )
 
 // OwnsHub asks at once, and each minute until ctx ends, whether the hub belongs to the cluster of this process. It
-// fails when the hub belongs to another cluster. The server serves meanwhile: calls that arrive before the first answer are
-// carried out. Outside a cluster and without a kubeconfig OwnsHub does not know the cluster, and logs that once.
+// fails when the hub belongs to another cluster. The server serves meanwhile: calls that arrive before the first answer
+// are carried out. Outside a cluster and without a kubeconfig OwnsHub does not know the cluster, and logs that once.
 func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logger) error {
 	access, err := serve.Consumer(f.kubeconfig)
 	if err != nil {
