@@ -34,7 +34,7 @@ const (
 // that runs another spec or does not run. It is the one RPC that may fail for want of data; CA then ends the loop and
 // keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
-	if s.standby() {
+	if s.calledAt.Load() != 0 && s.standby() {
 		s.found.Store(false) // another replica may have served groups that were in the config meanwhile
 	}
 	s.calledAt.Store(time.Now().UnixNano())
@@ -176,11 +176,13 @@ func (s *Server) judge(g *group, err error, away bool) error {
 	return nil
 }
 
-// loading reports whether a group could not be read yet since the server began, for a reason that may pass: for a while
-// the server is not ready without it, or CA would take its nodes for somebody else's.
+// loading reports whether a group could not be read yet since the server began, for a reason that passes: Temporal does
+// not answer, or the group is just being started. The server is then not ready for at most loadFor: without the group, CA
+// would take its nodes for foreign ones, and back it off.
 func (s *Server) loading(g *group, err error) bool {
 	passes := errors.Is(err, fleet.ErrTemporal) || errors.Is(err, fleet.ErrOutcomeUnknown) ||
-		errors.Is(err, context.DeadlineExceeded)
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fleet.ErrNotRunning) ||
+		fleet.IsRefused(err, fleet.RefusedNotInitialised)
 	return passes && g.picture.Load() == nil && s.freshAt.Load() == nil && time.Since(s.madeAt) < loadFor
 }
 

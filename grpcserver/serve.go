@@ -60,7 +60,7 @@ func (o ServeOptions) largestRequest() int {
 }
 
 // Serve answers CA on the listener, which it closes, until ctx ends, and then stops within LameDuck and StopGrace. It
-// keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the view is fresh. It returns
+// keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the server is Ready. It returns
 // nil when ctx ended it.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
 	o.Credentials = cmp.Or(o.Credentials, insecure.NewCredentials())
@@ -83,13 +83,13 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	}
 	status := health.NewServer()
 	healthpb.RegisterHealthServer(server, status)
-	tell(status, s.Fresh())
+	tell(status, s.Ready() == nil)
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var background sync.WaitGroup
 	defer background.Wait()
-	background.Go(func() { s.KeepWarm(ctx, func() { tell(status, s.Fresh()) }) })
+	background.Go(func() { s.KeepWarm(ctx, func() { tell(status, s.Ready() == nil) }) })
 	background.Go(func() {
 		<-ctx.Done()
 		status.Shutdown() // load balancers look elsewhere first
@@ -106,9 +106,9 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 }
 
 // tell sets the health of the whole server and of CA's service.
-func tell(status *health.Server, fresh bool) {
+func tell(status *health.Server, ready bool) {
 	verdict := healthpb.HealthCheckResponse_NOT_SERVING
-	if fresh {
+	if ready {
 		verdict = healthpb.HealthCheckResponse_SERVING
 	}
 	status.SetServingStatus("", verdict)

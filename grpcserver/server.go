@@ -52,6 +52,9 @@ type Options struct {
 	// Reload, if any, is asked at each Refresh of CA: true with a new version of the config, false when nothing is new,
 	// an error as long as the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
+	// Polled, if any, reports whether a worker serves the node groups: why is nil while one does, and says what is missing
+	// otherwise. err says that this is not known.
+	Polled func(ctx context.Context) (why error, err error)
 	// Logger is where the server logs; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -72,7 +75,12 @@ type Server struct {
 	loaded    chan struct{}             // closed by the first good refresh
 	freshAt   atomic.Pointer[time.Time] // when the last good refresh began; nil before the first
 	triedAt   atomic.Pointer[time.Time] // when KeepWarm last came round, see Alive; nil before it runs
-	calledAt  atomic.Int64              // when CA last called Refresh here, or the start, in unix nanoseconds
+	calledAt  atomic.Int64              // when CA last called Refresh here, in unix nanoseconds; 0 when it never did
+	failing   atomic.Pointer[problem]   // why KeepWarm could not refresh the last time; nil when it could
+	unpolled  atomic.Pointer[problem]   // why no worker serves the groups; nil while one does, or nobody knows
+	polledAt  atomic.Pointer[time.Time] // when a worker was last seen
+
+	polled func(ctx context.Context) (why error, err error) // see Options
 
 	market  func() (market.Market, bool)
 	figures atomic.Pointer[map[string]figure] // see measure; nil without a market
@@ -94,8 +102,8 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("make grpc server: Groups is missing")
 	}
 	s := &Server{groups: o.Groups, log: cmp.Or(o.Logger, slog.Default()), growing: semaphore.NewWeighted(1),
-		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, market: o.Market}
-	s.calledAt.Store(time.Now().UnixNano())
+		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, market: o.Market,
+		polled: o.Polled}
 	all, err := s.termsOf(o.Specs)
 	if err != nil {
 		return nil, fmt.Errorf("make grpc server: %w", err)

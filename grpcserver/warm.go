@@ -17,7 +17,8 @@ const (
 	retryFirst     = 250 * time.Millisecond
 	retryMost      = 5 * time.Second
 	freshFor       = 60 * time.Second // see Fresh
-	// standbyAfter is how long CA has not called Refresh here when this server is a standby.
+	// standbyAfter is how long CA has not called Refresh here when this server is a standby. A server that CA has never
+	// called is one, too.
 	standbyAfter = 2 * time.Minute
 )
 
@@ -44,12 +45,17 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 			s.reread()
 		}
 		err := s.refreshInTime(ctx)
+		s.failing.Store(nil)
+		if err != nil {
+			s.failing.Store(&problem{err})
+		}
+		s.lookForWorkers(ctx)
 		s.beat()
 		if after != nil {
 			after()
 		}
 		next := refreshEvery
-		if err == nil && s.allUsable() {
+		if err == nil && s.allUsable() && s.unpolled.Load() == nil {
 			retry = retryFirst
 		} else {
 			next, retry = retry, min(2*retry, retryMost)
@@ -67,12 +73,6 @@ func (s *Server) standby() bool { return time.Since(time.Unix(0, s.calledAt.Load
 
 func (s *Server) allUsable() bool {
 	return !slices.ContainsFunc(s.roster.Load().list, func(g *group) bool { return g.unusable.Load() != nil })
-}
-
-// Fresh reports whether the last good refresh is less than a minute old.
-func (s *Server) Fresh() bool {
-	at := s.freshAt.Load()
-	return at != nil && time.Since(*at) < freshFor
 }
 
 // aliveFor is how long KeepWarm may take to come round: three times as long as it should.

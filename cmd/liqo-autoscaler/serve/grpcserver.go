@@ -65,6 +65,7 @@ invalid version is logged, and the previous one stays in force.`,
 			if err != nil {
 				return err
 			}
+			options.Polled = groups.Polled
 			server, err := grpcserver.New(options)
 			if err != nil {
 				return err

@@ -10,16 +10,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ObserveServer shows a gRPC server and has its RPCs measured: alive while its loop comes round, ready with a fresh
-// view.
+// ObserveServer shows a gRPC server and has its RPCs measured. The server is alive while its loop comes round.
 func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
 	o.Alive("refresh", func(context.Context) error { return s.Alive() })
-	o.ReadyWhen("node groups", func(context.Context) error {
-		if !s.Fresh() {
-			return errors.New("not all have been read within the last minute, see the log")
-		}
-		return nil
-	})
+	o.ReadyWhen("node groups", func(context.Context) error { return s.Ready() })
 	m := grpcserver.NewMetrics(s)
 	serve.Interceptors = append(serve.Interceptors, m.Interceptor())
 	o.Registry.MustRegister(m)

@@ -1,0 +1,61 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// unpolledFor is how long Temporal must report no worker before a server that has seen one is not ready. Temporal
+// itself remembers a worker for five minutes, but no longer when Temporal was restarted.
+const unpolledFor = time.Minute
+
+// Fresh reports whether the last good refresh is less than a minute old.
+func (s *Server) Fresh() bool {
+	at := s.freshAt.Load()
+	return at != nil && time.Since(*at) < freshFor
+}
+
+// Ready returns nil when the node groups were read within the last minute and a worker polls their task queue. Its error
+// says which of the two is missing. It answers from memory. Without a worker each scale-out would fail, and CA would
+// back its node groups off for minutes.
+func (s *Server) Ready() error {
+	if why := s.unpolled.Load(); why != nil { // a group that does not run yet cannot be read for the same reason
+		return why.error
+	}
+	if !s.Fresh() {
+		if why := s.failing.Load(); why != nil {
+			return fmt.Errorf("not all node groups were read within the last minute: %w", why.error)
+		}
+		return errors.New("not all node groups were read within the last minute")
+	}
+	return nil
+}
+
+// lookForWorkers updates whether a worker polls. An error of Temporal changes nothing: it is no sign that there is none.
+func (s *Server) lookForWorkers(ctx context.Context) {
+	if s.polled == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	why, err := s.polled(ctx)
+	if err != nil {
+		return
+	}
+	now := time.Now()
+	if why == nil {
+		if s.unpolled.Swap(nil) != nil {
+			s.log.Info("a worker polls the task queue")
+		}
+		s.polledAt.Store(&now)
+		return
+	}
+	if at := s.polledAt.Load(); at != nil && now.Sub(*at) < unpolledFor {
+		return
+	}
+	if s.unpolled.Swap(&problem{why}) == nil {
+		s.log.Warn("the server is not ready", "error", why)
+	}
+}

@@ -1,0 +1,80 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// A server is ready once its groups were read and a worker polls their task queue, and says which of the two is missing.
+// It stays ready while Temporal reports no worker for less than a minute, and while nobody knows.
+func TestWhenAServerIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var why, unknown error
+		f := newFake()
+		f.failing["cpu"] = fleet.Refuse(fleet.RefusedNotInitialised, "nodegroup/cpu has not recovered yet")
+		s, err := New(Options{Groups: f, Specs: specs("cpu"), Logger: quiet,
+			Polled: func(context.Context) (error, error) { return why, unknown }})
+		require.NoError(t, err)
+		require.ErrorContains(t, s.Ready(), "not all node groups")
+		none := errors.New("no worker polls task queue liqo-autoscaler")
+		why = none
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.KeepWarm(ctx, nil); close(done) }()
+		synctest.Wait()
+		require.Equal(t, none, s.Ready(), "the reason that comes first")
+
+		why = nil
+		pass(10 * time.Second)
+		require.ErrorContains(t, s.Ready(), "cpu has not recovered yet")
+		f.set(func(f *fakeGroups) { delete(f.failing, "cpu") })
+		pass(10 * time.Second)
+		require.NoError(t, s.Ready())
+
+		why = none
+		pass(50 * time.Second)
+		require.NoError(t, s.Ready())
+		pass(50 * time.Second)
+		require.Equal(t, none, s.Ready())
+		unknown, why = errors.New("Temporal is away"), nil
+		pass(30 * time.Second)
+		require.Equal(t, none, s.Ready(), "nobody knows better")
+		unknown = nil
+		pass(10 * time.Second)
+		require.NoError(t, s.Ready())
+		cancel()
+		<-done
+	})
+}
+
+// A server that Cluster Autoscaler has never called reads the config by itself: a change-over in the middle of a loop
+// must find the groups with which the loop has begun.
+func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		all := specs("cpu")
+		changed := false
+		s, err := New(Options{Groups: f, Specs: all, Logger: quiet, Reload: func() (Settings, bool, error) {
+			defer func() { changed = false }()
+			return Settings{Specs: specs("cpu", "derived")}, changed, nil
+		}})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.KeepWarm(ctx, nil); close(done) }()
+		synctest.Wait()
+		require.Nil(t, s.roster.Load().byID["derived"])
+		changed = true // the market has come
+		pass(refreshEvery + time.Second)
+		require.NotNil(t, s.roster.Load().byID["derived"])
+		cancel()
+		<-done
+	})
+}

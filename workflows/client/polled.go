@@ -1,0 +1,22 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+)
+
+// Polled reports whether a worker polls the task queue of the groups; why is nil when one does. Temporal remembers a
+// poller for five minutes.
+func (g *Groups) Polled(ctx context.Context) (why, err error) {
+	queue, err := g.temporal.DescribeTaskQueue(ctx, g.taskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return nil, g.fromTemporal("task queue "+g.taskQueue, err)
+	}
+	if len(queue.GetPollers()) == 0 {
+		return fmt.Errorf("no worker polls task queue %s: start a worker of this hub, and give the server and the worker "+
+			"the same --task-queue", g.taskQueue), nil
+	}
+	return nil, nil
+}
