@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // Whoever finds a workflow by its id finds the same hub's others by theirs.
@@ -49,21 +48,5 @@ func TestScaleInHasNoEnd(t *testing.T) {
 		var got time.Duration
 		require.NoError(t, env.GetWorkflowResult(&got))
 		require.Equal(t, want, got, kind)
-	}
-}
-
-// What seldom changes is published when it has changed, the first day with costs too.
-func TestDaysArePublishedWhenOneIsOver(t *testing.T) {
-	g := &nodeGroup{ledger: fleet.NewLedger("standard", time.Now())}
-	publishes := func() bool {
-		memo, _ := g.snapshot(time.Now())
-		_, has := memo[MemoDays]
-		return has
-	}
-	require.False(t, publishes())
-	for _, day := range []string{"2026-11-10", "2026-11-11"} {
-		g.ledger.CostDays = append(g.ledger.CostDays, money.CostDay{Date: day})
-		require.True(t, publishes(), day)
-		require.False(t, publishes(), day)
 	}
 }

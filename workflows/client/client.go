@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -39,6 +40,7 @@ type Temporal interface {
 	DescribeWorkflowExecution(ctx context.Context, workflowID,
 		runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 	DescribeWorkflow(ctx context.Context, workflowID, runID string) (*client.WorkflowExecutionDescription, error)
+	QueryWorkflow(ctx context.Context, workflowID, runID, query string, args ...any) (converter.EncodedValue, error)
 	DescribeTaskQueue(ctx context.Context, queue string,
 		kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error)
 	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool,
@@ -91,7 +93,10 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	}
 	var notFound *serviceerror.NotFound
 	var notReady *serviceerror.WorkflowNotReady
+	gone := deletedNamespace(err)
 	switch {
+	case gone != nil:
+		return fmt.Errorf("%s: %w", workflowID, gone)
 	case errors.As(err, &notFound):
 		return fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	case errors.As(err, &notReady):
@@ -99,6 +104,26 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w: %w", workflowID, fleet.ErrOutcomeUnknown, err)
 	}
+}
+
+// noNamespace says that Temporal answers, and has no such namespace any longer. It is a fleet.ErrTemporal, because no
+// entity can be read, and a fleet.ErrUnavailable: nothing was changed.
+type noNamespace struct{ name string }
+
+func (n noNamespace) Error() string {
+	return "Temporal answers, and has no namespace " + n.name + ": it was deleted; create it again with liqo-autoscaler " +
+		"temporal setup, and the node groups are rebuilt from the objects that exist"
+}
+
+func (noNamespace) Is(target error) bool { return target == fleet.ErrTemporal || target == fleet.ErrUnavailable }
+
+// deletedNamespace is what an error of Temporal says of its namespace; nil when it says nothing of it.
+func deletedNamespace(err error) error {
+	var missing *serviceerror.NamespaceNotFound
+	if errors.As(err, &missing) {
+		return noNamespace{missing.Namespace}
+	}
+	return nil
 }
 
 // read decodes an entity's snapshot into out, and returns the memo that it was in. Needs no worker. All its errors are
@@ -130,6 +155,9 @@ func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return nil, fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	if gone := deletedNamespace(err); gone != nil {
+		return nil, fmt.Errorf("describe %s: %w", workflowID, gone)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("describe %s: %w: %w: %w", workflowID, fleet.ErrTemporal, fleet.ErrUnavailable, err)

@@ -64,10 +64,22 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 	return s, nil
 }
 
-// Costs reads the group's state and the costs of its days that are over, oldest first, as Snapshot does.
+// Costs reads the group's state as Snapshot does, and the costs of its days that are over, oldest first. The days need a
+// worker; without one the error is fleet.ErrUnavailable, and the state is returned all the same.
 func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []money.CostDay, err error) {
-	err = g.readWith(ctx, group, &s, workflows.MemoDays, &days)
-	return s, days, err
+	if s, err = g.Snapshot(ctx, group); err != nil {
+		return s, nil, err
+	}
+	id := g.group(group)
+	value, err := g.temporal.QueryWorkflow(whole{ctx}, id, "", workflows.QueryDays)
+	if err == nil {
+		err = value.Get(&days)
+	}
+	if err != nil {
+		return s, nil, fmt.Errorf("read the costs of past days of %s, which needs a worker: %w: %w", id,
+			fleet.ErrUnavailable, err)
+	}
+	return s, days, nil
 }
 
 // Running lists the groups of this hub that run, sorted. What started or ended a moment ago may be missed: Temporal
@@ -112,18 +124,12 @@ const named = 20
 
 // Choices reads the group's last decisions, oldest first, as Snapshot does.
 func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Choice, err error) {
-	err = g.readWith(ctx, group, &fleet.Snapshot{}, workflows.MemoChoices, &choices)
-	return choices, err
-}
-
-// readWith reads the group's state, and what is published with it under a memo key, if there is such a thing.
-func (g *Groups) readWith(ctx context.Context, group string, s *fleet.Snapshot, key string, out any) error {
 	id := g.group(group)
-	memo, err := g.read(ctx, id, s)
-	if payload := memo[key]; err == nil && payload != nil {
-		err = decodeOf(id, payload, out)
+	memo, err := g.read(ctx, id, &fleet.Snapshot{})
+	if payload := memo[workflows.MemoChoices]; err == nil && payload != nil {
+		err = decodeOf(id, payload, &choices)
 	}
-	return err
+	return choices, err
 }
 
 // do sends one operation. A refusal because the caller gave up, while the caller is still there, means that the clocks

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -53,38 +54,60 @@ func TestUnknownGroupIsToldWhichRun(t *testing.T) {
 	}
 }
 
-// What a group publishes beside its state is read with it; one that has published none yet has none.
-func TestCostsAndChoices(t *testing.T) {
-	days, choices := []money.CostDay{{Date: "2026-11-20"}}, []fleet.Choice{{Instance: "a-t0-1", Provider: "milan"}}
+// costly is a group whose query for past days is answered.
+type costly struct {
+	described
+	days    []money.CostDay
+	queried error
+}
+
+func (c costly) QueryWorkflow(_ context.Context, id, run, query string, _ ...any) (converter.EncodedValue, error) {
+	if id != "nodegroup/a" || run != "" || query != workflows.QueryDays {
+		return nil, fmt.Errorf("unexpected query %s of %s %s", query, id, run)
+	}
+	value, err := converter.GetDefaultDataConverter().ToPayloads(c.days)
+	return client.NewValue(value), errors.Join(err, c.queried)
+}
+
+// The costs of past days are queried from the group, which needs a worker. Without one the state is read all the same.
+func TestCosts(t *testing.T) {
+	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
+	c := costly{described: described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}}
+	for _, c.days = range [][]money.CostDay{nil, {{Date: "2026-11-20"}}} {
+		s, days, err := NewGroups(c, "", "").Costs(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, "a", s.Group)
+		require.Equal(t, c.days, days)
+	}
+	c.queried = errors.New("no poller seen")
+	s, days, err := NewGroups(c, "", "").Costs(t.Context(), "a")
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
+	require.ErrorContains(t, err, "needs a worker")
+	require.Equal(t, "a", s.Group)
+	require.Empty(t, days)
+	c.err = errors.New("no answer")
+	_, _, err = NewGroups(c, "", "").Costs(t.Context(), "a")
+	require.ErrorIs(t, err, fleet.ErrTemporal)
+}
+
+// What a group has decided is read with its state; a group that has published no decision has none.
+func TestChoices(t *testing.T) {
+	choices := []fleet.Choice{{Instance: "a-t0-1", Provider: "milan"}}
 	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
 	d := described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}
-	read := func() (fleet.Snapshot, []money.CostDay, []fleet.Choice, error) {
-		s, days, err := NewGroups(d, "", "").Costs(t.Context(), "a")
-		choices, other := NewGroups(d, "", "").Choices(t.Context(), "a")
-		require.Equal(t, err, other)
-		return s, days, choices, err
-	}
-	s, gotDays, gotChoices, err := read()
+	got, err := NewGroups(d, "", "").Choices(t.Context(), "a")
 	require.NoError(t, err)
-	require.Equal(t, "a", s.Group)
-	require.Empty(t, gotDays)
-	require.Empty(t, gotChoices)
-	memo[workflows.MemoDays], memo[workflows.MemoChoices] = packed(t, days), packed(t, choices)
-	_, gotDays, gotChoices, err = read()
+	require.Empty(t, got)
+	memo[workflows.MemoChoices] = packed(t, choices)
+	got, err = NewGroups(d, "", "").Choices(t.Context(), "a")
 	require.NoError(t, err)
-	require.Equal(t, days, gotDays)
-	require.Equal(t, choices, gotChoices)
-	d.err = errors.New("no answer")
-	_, gotDays, gotChoices, err = read()
-	require.ErrorIs(t, err, fleet.ErrUnavailable)
-	require.Empty(t, gotDays)
-	require.Empty(t, gotChoices)
-
-	d.err, memo[workflows.MemoDays], memo[workflows.MemoChoices] = nil, &common.Payload{}, &common.Payload{}
-	_, _, err = NewGroups(d, "", "").Costs(t.Context(), "a")
-	require.ErrorContains(t, err, "decode the memo of nodegroup/a")
+	require.Equal(t, choices, got)
+	memo[workflows.MemoChoices] = &common.Payload{}
 	_, err = NewGroups(d, "", "").Choices(t.Context(), "a")
 	require.ErrorContains(t, err, "decode the memo of nodegroup/a")
+	d.err = errors.New("no answer")
+	_, err = NewGroups(d, "", "").Choices(t.Context(), "a")
+	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
 // A group that finds an operation expired has told its clock. The same operation is sent once more, for as long as its

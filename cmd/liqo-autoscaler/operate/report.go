@@ -28,8 +28,8 @@ func NewReport(c *connect.Common) *cobra.Command {
 		Short: "Show what the nodes have cost, by day, node group and provider",
 		Long: `Show what the nodes have cost: sums by node group and provider as text, or each day's as CSV. A node costs what
 its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin at midnight UTC. A
-group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal, but no
-worker and no cluster.`,
+group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal and a
+worker, but no cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
