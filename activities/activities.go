@@ -56,6 +56,15 @@ type Entities interface {
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 	// Before is what the provider's last life has published, which ended: zero when Temporal lists none, any more.
 	Before(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
+	// Group is a node group, read anew. fleet.ErrNotRunning when it does not run.
+	Group(ctx context.Context, name string) (fleet.Snapshot, error)
+}
+
+// Records reads what the observer has saved of entities, outside of Temporal: it outlives them. Both verbs are false, or
+// zero, for what was never saved.
+type Records interface {
+	Group(ctx context.Context, name string) (r fleet.GroupRecord, known bool, err error)
+	Cordoned(ctx context.Context, provider string) (bool, error)
 }
 
 // Workflows starts, tells and looks at single workflows.
@@ -83,10 +92,12 @@ type Status struct {
 
 // Activities are the steps with what they need.
 type Activities struct {
-	Catalog   Catalog
-	Backend   backend.Backend
-	Messages  Messages
-	Entities  Entities
+	Catalog  Catalog
+	Backend  backend.Backend
+	Messages Messages
+	Entities Entities
+	// Records may be nil: then nothing was saved.
+	Records   Records
 	Workflows Workflows
 	// Making and Removing bound how much one provider may have under way in this worker; nil means no bound.
 	Making, Removing *Limiter

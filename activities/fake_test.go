@@ -93,6 +93,31 @@ type entities struct {
 	last  map[string]fleet.ProviderSnapshot
 	// justStarted: what Provider remembers is from before they were started.
 	justStarted bool
+	groups      []fleet.Snapshot
+}
+
+func (e *entities) Group(_ context.Context, name string) (fleet.Snapshot, error) {
+	n := slices.IndexFunc(e.groups, func(g fleet.Snapshot) bool { return g.Group == name })
+	if n < 0 {
+		return fleet.Snapshot{}, fmt.Errorf("nodegroup/%s %w: %w", name, fleet.ErrNotRunning, fleet.ErrUnavailable)
+	}
+	return e.groups[n], e.err
+}
+
+// records are what the observer has saved.
+type records struct {
+	groups   map[string]fleet.GroupRecord
+	cordoned []string
+	err      error
+}
+
+func (r records) Group(_ context.Context, name string) (fleet.GroupRecord, bool, error) {
+	one, known := r.groups[name]
+	return one, known, r.err
+}
+
+func (r records) Cordoned(_ context.Context, provider string) (bool, error) {
+	return slices.Contains(r.cordoned, provider), r.err
 }
 
 // running are entities of providers that have started no run: no run of one is over. It is milan's when none is named.

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error
 			err = a.recoverProvider(ctx, t.Provider, &r)
 		}
 	case t.Kind == fleet.CommandRecover:
+		r.Paused = a.pausedBefore(ctx, t.Group)
 		r.Found, err = a.Backend.List(ctx, t.Group)
 	case t.Kind == fleet.CommandInspect:
 		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)
@@ -198,11 +200,15 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 		r.LingerSeconds, r.Unpeer = offer.LingerSeconds, offer.Unpeer
 	}
 	before, err := a.Entities.Before(ctx, id)
-	if err != nil {
+	if r.Cordoned = !before.Cordoned.IsZero(); r.Cordoned || before.ID != "" {
+		return nil
+	}
+	saved, errSaved := a.cordonedBefore(ctx, id)
+	if err = errors.Join(err, errSaved); err != nil && !saved {
 		activity.GetLogger(ctx).Warn("what the provider knew before cannot be read; if it was cordoned, cordon it again",
 			"provider", id, "error", err)
 	}
-	r.Cordoned = !before.Cordoned.IsZero()
+	r.Cordoned = saved
 	return nil
 }
 

@@ -95,8 +95,16 @@ func steps(o Options, messages *flow.Messages, entities *flow.Entities) *activit
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
 		Starting:  semaphore.NewWeighted(starting),
-		Probe:     probe(o.ProbeURL), Events: o.Events,
+		Probe:     probe(o.ProbeURL), Events: o.Events, Records: o.records(),
 	}
+}
+
+// records reads what the observer saves; nil when it saves nothing.
+func (o Options) records() activities.Records {
+	if o.Observer == nil || o.Observer.Memory == nil {
+		return nil
+	}
+	return &observer.Records{Memory: o.Observer.Memory}
 }
 
 // slots is how many nodes and peerings the worker makes at the same time.
@@ -235,7 +243,7 @@ func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 		if err == nil {
 			return nil
 		}
-		logger.Warn("Temporal does not answer; trying again", "error", err)
+		logger.Warn("the worker cannot start yet; trying again", "error", err)
 		if !wait.For(ctx, 2*time.Second) {
 			return err
 		}

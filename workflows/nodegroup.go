@@ -9,6 +9,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // NodeGroup owns one group's Ledger for ever. Its update handlers only book; its loop has the drivers started that do
@@ -34,6 +35,12 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 			return err
 		}
 	}
+	err := workflow.SetQueryHandlerWithOptions(ctx, QueryDays, func() ([]money.CostDay, error) {
+		return g.ledger.CostDays, nil
+	}, workflow.QueryHandlerOptions{Description: description(QueryDays)})
+	if err != nil {
+		return err
+	}
 	return e.run()
 }
 
@@ -42,8 +49,7 @@ type nodeGroup struct {
 	entity                           *entity
 	ledger                           *fleet.Ledger
 	views, facts, differences, retry workflow.ReceiveChannel
-	lastDay                          string       // of those that this run has published
-	lastChoice                       fleet.Choice // likewise
+	lastChoice                       fleet.Choice // of those that this run has published
 }
 
 // handle registers one operation as an update. Its validator refuses without a trace in the history, and its handler
@@ -107,13 +113,7 @@ func (g *nodeGroup) state() any                  { return g.ledger }
 // snapshot has with the group's own what this run has not published yet of what seldom changes.
 func (g *nodeGroup) snapshot(now time.Time) (map[string]any, string) {
 	s := g.ledger.Snapshot(now)
-	memo, day := map[string]any{MemoSnapshot: s}, ""
-	if n := len(g.ledger.CostDays); n > 0 {
-		day = g.ledger.CostDays[n-1].Date
-	}
-	if day != g.lastDay {
-		g.lastDay, memo[MemoDays] = day, g.ledger.CostDays
-	}
+	memo := map[string]any{MemoSnapshot: s}
 	if n := len(g.ledger.Choices); n > 0 && g.ledger.Choices[n-1] != g.lastChoice {
 		g.lastChoice, memo[MemoChoices] = g.ledger.Choices[n-1], g.ledger.Choices
 	}

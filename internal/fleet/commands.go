@@ -61,6 +61,9 @@ type Result struct {
 	Peering       *Provider    `json:"peering,omitempty"`
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
+	// Paused, of a group's Recover, is whether the group was paused when the observer last saved it; nil when the observer
+	// has saved nothing of it.
+	Paused *bool `json:"paused,omitempty"`
 	// Cordoned: the provider was when its last life ended.
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Refusing answers Ask; nil: it no longer refuses.

@@ -27,6 +27,10 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	if !l.takes(d) {
 		return
 	}
+	if l.Behind(d.Seen) {
+		l.revert(d.Seen, now)
+		return
+	}
 	var before []string // what the round just before this one found without a booking
 	if d.Round.Follows(l.Round.Last) {
 		before = l.Round.Unbooked

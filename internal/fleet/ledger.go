@@ -32,6 +32,12 @@ type Ledger struct {
 	Paused bool                     `json:"paused,omitempty"`
 	// Recovering: what exists is being listed; nothing is booked or driven before.
 	Recovering bool `json:"recovering,omitempty"`
+	// Inherits: nobody has paused or resumed the group in this life. The recovery then takes over what the observer has
+	// saved of an earlier life.
+	Inherits bool `json:"inherits,omitempty"`
+	// Reverted is the newest epoch whose history was reverted, as by a restored backup. A driver of it, or of one before,
+	// goes on only if its objects exist: the instance may have been released in what was lost.
+	Reverted string `json:"reverted,omitempty"`
 	// Waiting are views that came meanwhile, or before the group was configured.
 	Waiting []View   `json:"waiting,omitempty"`
 	Entries []*Entry `json:"entries,omitempty"` // oldest first
@@ -154,7 +160,7 @@ type Transition struct {
 
 // NewLedger is a group that has not been configured, and first lists what exists.
 func NewLedger(group string, now time.Time) *Ledger {
-	l := &Ledger{Group: group, Epoch: NewEpoch(now), Began: now, Recovering: true}
+	l := &Ledger{Group: group, Epoch: NewEpoch(now), Began: now, Recovering: true, Inherits: true}
 	l.Commands.Add(Command{Kind: CommandRecover})
 	return l.Restore()
 }
@@ -289,8 +295,20 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 		}
 	}
 	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice = l.Spec, l.Paused, l.log, l.Notice
+	fresh.Inherits, fresh.Reverted = l.Inherits, l.Reverted
 	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
 	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})
 	*l = *fresh
+}
+
+// revert begins anew because somebody has seen more of this group than it knows. What the ledger knows is of the past:
+// CA may have deleted each of its instances since, and an operator may have paused or resumed the group.
+func (l *Ledger) revert(seen Position, now time.Time) {
+	past := l.Epoch
+	if EpochBefore(past, seen.Epoch) {
+		past = seen.Epoch
+	}
+	l.beginAnew(seen.Epoch, now)
+	l.Reverted, l.Inherits = past, true
 }

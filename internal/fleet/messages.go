@@ -160,6 +160,8 @@ type Differences struct {
 	// changed since is not judged.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision"`
+	// Seen, for a group, is the newest position that an observer has ever saved of it; the zero value when none was saved.
+	Seen Position `json:"seen,omitzero"`
 	// Empty says that the list shows nothing at all.
 	Empty bool `json:"empty,omitempty"`
 	// Found are attempts with objects that are not as published; Missing are published Ready instances without objects.

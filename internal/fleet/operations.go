@@ -109,7 +109,7 @@ func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	known, err := l.Check(verb, r, now)
 	if l.Behind(r.Seen) && !l.Recovering {
-		l.beginAnew(r.Seen.Epoch, now)
+		l.revert(r.Seen, now)
 	}
 	if err != nil || known {
 		return err
@@ -125,8 +125,7 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 
 // Behind reports whether somebody has seen more of this group than it knows: its history went back.
 func (l *Ledger) Behind(seen Position) bool {
-	known := Position{Epoch: l.Epoch, Revision: l.Revision}
-	return known.Before(seen) || seen.Epoch == l.Epoch && seen.Booked > l.NextSeq
+	return Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}.Behind(seen)
 }
 
 // admit says whether the operation may run now: a *Refusal when its caller has given up or the group has no spec yet.

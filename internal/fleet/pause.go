@@ -9,6 +9,7 @@ func (l *Ledger) checkPause(Request, time.Time) error { return nil }
 
 // pause puts the operator's word in force. Idempotent.
 func (l *Ledger) pause(r Request, _ time.Time) {
+	l.Inherits = false
 	if l.Paused == r.Paused {
 		return
 	}
@@ -21,6 +22,16 @@ func (l *Ledger) pause(r Request, _ time.Time) {
 	for _, e := range l.Entries {
 		e.Driver.Sent.Paused = false
 	}
+}
+
+// inherit takes over whether the group was paused when the observer last read it, unless an operator has paused or
+// resumed it in this life. nil: the observer has saved nothing of the group.
+func (l *Ledger) inherit(paused *bool) {
+	if l.Inherits && paused != nil && l.Paused != *paused {
+		l.Paused = *paused
+		l.Revision++
+	}
+	l.Inherits = false
 }
 
 // isHalted reports whether the pause concerns the instance, as far as its group knows: no provider has granted it.

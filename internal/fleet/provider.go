@@ -34,6 +34,8 @@ type ProviderSnapshot struct {
 	Standby map[string]HoldState `json:"standby,omitempty"`
 	// Standing is what the observer has found wrong with the provider.
 	Standing Standing `json:"standing,omitzero"`
+	// Recovering: the entity is listing what exists. Whether it is cordoned is not known before.
+	Recovering bool `json:"recovering,omitempty"`
 	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
 	Cordoned time.Time `json:"cordoned,omitzero"`
 	At       time.Time `json:"at"`

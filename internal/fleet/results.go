@@ -15,6 +15,7 @@ func (l *Ledger) result(r Result, now time.Time) {
 	switch cmd.Kind {
 	case CommandRecover:
 		l.recovered(r.Found, now)
+		l.inherit(r.Paused)
 	case CommandStart:
 		l.started(*cmd, r, now)
 	case CommandOrder:

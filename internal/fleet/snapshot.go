@@ -27,9 +27,11 @@ type Snapshot struct {
 	// Spec is the one in force; nil until the group is configured.
 	Spec *GroupSpec `json:"spec,omitempty"`
 	// Booked is how many instances were ever booked in this epoch.
-	Booked    int            `json:"booked,omitempty"`
-	Paused    bool           `json:"paused,omitempty"`
-	Instances []InstanceView `json:"instances,omitempty"` // in the order of their booking
+	Booked int  `json:"booked,omitempty"`
+	Paused bool `json:"paused,omitempty"`
+	// Recovering: the group is listing what exists, and refuses operations meanwhile.
+	Recovering bool           `json:"recovering,omitempty"`
+	Instances  []InstanceView `json:"instances,omitempty"` // in the order of their booking
 	// Standby are the peerings that the group keeps ready.
 	Standby []Standby `json:"standby,omitempty"`
 	// Condition is what is wrong with the group as a whole; empty when nothing is.
@@ -102,6 +104,13 @@ type Position struct {
 	Booked int `json:"booked,omitempty"`
 }
 
+// GroupRecord is what the observer saves of a group, so that it outlives the group's history.
+type GroupRecord struct {
+	// Position is the newest one that a round has read.
+	Position
+	Paused bool `json:"paused,omitempty"`
+}
+
 // Receipt is what an operation returns to its caller: the position that the group has reached with it, and the time of
 // the group's clock. The snapshot that the group publishes in the same workflow task has that position or a later one.
 type Receipt struct {
@@ -122,6 +131,12 @@ func (p Position) Before(o Position) bool {
 	return EpochBefore(p.Epoch, o.Epoch) || p.Epoch == o.Epoch && p.Revision < o.Revision
 }
 
+// Behind reports whether p is behind what somebody has seen of the same group: its history was reverted. A history that
+// was reverted may have overtaken the revision since, but not the number of names that the epoch has given.
+func (p Position) Behind(seen Position) bool {
+	return p.Before(seen) || seen.Epoch == p.Epoch && seen.Booked > p.Booked
+}
+
 // Receipt is what the operation returns that has just run.
 func (l *Ledger) Receipt(now time.Time) Receipt {
 	return Receipt{Position: Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}, At: now}
@@ -132,7 +147,7 @@ func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Term: l.Round.Last.Term, Target: l.Target(), Paused: l.Paused,
 		Spec: l.Spec, Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
-		Cost: l.cost(), At: now,
+		Cost: l.cost(), Recovering: l.Recovering, At: now,
 	}
 	if l.Spec != nil {
 		s.Min, s.Max, s.SpecHash = l.Spec.Min, l.Spec.Max, l.Spec.Hash()

@@ -24,6 +24,8 @@ const (
 	Stopped = "Stopped"
 	// Busy: the worker had all the places of the provider taken; the step waits for one.
 	Busy = activities.TypeBusy
+	// Unconfirmed: the instance's group has not confirmed yet that it still wants the node.
+	Unconfirmed = activities.TypeUnconfirmed
 )
 
 // MaxProviders bounds the providers that are told apart; further ones are counted together as OtherProviders.
@@ -108,7 +110,7 @@ func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteA
 
 func (s *Steps) count(step, code, provider string, took time.Duration) {
 	s.duration.WithLabelValues(step, code).Observe(took.Seconds())
-	if code == OK || code == Stopped || code == Busy {
+	if code == OK || code == Stopped || code == Busy || code == Unconfirmed {
 		return
 	}
 	s.failures.WithLabelValues(step, code).Inc()
@@ -156,7 +158,7 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 
 // known is the code itself, or Internal for one that nobody has heard of.
 func known(code string) string {
-	if code == Busy {
+	if code == Busy || code == Unconfirmed {
 		return code
 	}
 	return string(fleet.Code(code).Row().Code)

@@ -60,6 +60,18 @@ func (c ConfigMap) Load(ctx context.Context) (document []byte, age time.Duration
 	return []byte(found.Data[memoryKey]), lastChange(read, managerReader).Sub(written), nil
 }
 
+// Read implements Memory.
+func (c ConfigMap) Read(ctx context.Context) ([]byte, error) {
+	found, err := c.Client.CoreV1().ConfigMaps(Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.failed("read", err)
+	}
+	return []byte(found.Data[memoryKey]), nil
+}
+
 // lastChange is when the API server last took a change by this manager, by its clock.
 func lastChange(object *corev1.ConfigMap, manager string) (last time.Time) {
 	for _, f := range object.ManagedFields {

@@ -25,6 +25,12 @@ func (f File) Load(context.Context) ([]byte, time.Duration, error) {
 	return document, max(time.Since(info.ModTime()), 0), nil
 }
 
+// Read implements Memory.
+func (f File) Read(ctx context.Context) ([]byte, error) {
+	document, _, err := f.Load(ctx)
+	return document, err
+}
+
 // Save implements Memory. A reader sees the old document or the new one.
 func (f File) Save(_ context.Context, document []byte) error {
 	temporary := string(f) + ".new"

@@ -14,6 +14,8 @@ type Memory interface {
 	// Load returns the document, and how long ago it was saved, by one clock; no document and a negative age when there
 	// is none.
 	Load(ctx context.Context) (document []byte, age time.Duration, err error)
+	// Read returns the document alone, and writes nothing; no document when there is none.
+	Read(ctx context.Context) (document []byte, err error)
 	Save(ctx context.Context, document []byte) error
 }
 
@@ -34,6 +36,10 @@ type state struct {
 	Groups    []string `json:"groups,omitempty"`
 	Providers []string `json:"providers,omitempty"`
 	Offered   string   `json:"offered,omitempty"`
+	// Records are what outlives the groups, by name, and Cordoned the providers that an operator has cordoned. They count
+	// at any age.
+	Records  map[string]record `json:"records,omitempty"`
+	Cordoned []string          `json:"cordoned,omitempty"`
 	// At is when the state was saved, by the clock of who saved it: all times in it are ages before it.
 	At time.Time `json:"at,omitzero"`
 

@@ -57,6 +57,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		return s, fmt.Errorf("list peerings: %w", err)
 	}
 	s.remember(b, w)
+	s.books(b, time.Now())
 	o.ensure(ctx, b, w)
 	seen, unseen := o.look(ctx, s.Outlook, comparison.Watched(b.providers, w.found, w.peers), offers)
 	unread := func(p string) bool { return unseen[p] || b.unreadProvider(p) }
@@ -197,7 +198,12 @@ func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j compa
 	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
 		d := comparison.GroupDiffers(g, w.found)
 		d.Epoch, d.Revision, d.Lost = g.Epoch, g.Revision, j.Losses[g.Group]
-		tell(groupID(g.Group), d, false, func(d fleet.Differences) error { return o.Messages.GroupDiffers(ctx, g.Group, d) })
+		saved := s.Records[g.Group].Position
+		reverted := g.Position().Behind(saved)
+		if reverted {
+			d.Seen = saved
+		}
+		tell(groupID(g.Group), d, reverted, func(d fleet.Differences) error { return o.Messages.GroupDiffers(ctx, g.Group, d) })
 	})
 	wait.ForAll(b.providers, readAtOnce, func(_ int, p fleet.ProviderSnapshot) {
 		d := comparison.ProviderDiffers(p, b.groups, b.unreadGroup, w.found, w.peers)

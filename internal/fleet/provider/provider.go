@@ -147,7 +147,7 @@ func (p *State) Snapshot(now time.Time) fleet.ProviderSnapshot {
 		ID: p.ID, Revision: p.Revision, Term: p.Round.Term, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer,
 		Failure:  p.Failure,
 		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.nodeHolds(), Standby: p.standbys(),
-		Standing: p.Standing, Cordoned: p.Cordoned, At: now,
+		Standing: p.Standing, Cordoned: p.Cordoned, Recovering: p.Recovering, At: now,
 	}
 	for _, key := range s.Holds {
 		if p.Holds[key].State == fleet.HoldWaiting {

@@ -38,6 +38,7 @@ func (p *State) startedRun(r fleet.Result, now time.Time) {
 // recovered rebuilds holds and phase from what exists; requests that came meanwhile stand.
 func (p *State) recovered(r fleet.Result, now time.Time) {
 	p.Recovering = false
+	p.Revision++
 	p.rebuild(r.Found, now)
 	p.recoverOffer(r)
 	p.inherit(r.Cordoned, now)
@@ -131,6 +132,7 @@ func (p *State) seenTwice(d fleet.Differences, now time.Time) {
 	})
 	if unknown && !p.Recovering {
 		p.Recovering = true
+		p.Revision++
 		p.Commands.Add(fleet.Command{Kind: fleet.CommandRecover})
 	}
 }

@@ -1,0 +1,98 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// confirmedFor is how long a driver may go without an order of its group before Join asks the group. It is longer than
+// a scale-out on an established peering takes, so such a scale-out asks nothing.
+const confirmedFor = 10 * time.Second
+
+// TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. It is no event, and blames
+// nobody. The group stops the driver of an instance that it does not know.
+const TypeUnconfirmed = "Unconfirmed"
+
+// unconfirmedAgain is how long Join waits until it asks its group once more.
+const unconfirmedAgain = 2 * time.Second
+
+// stillBooked returns nil when the instance's group books it, or has sent the driver something within confirmedFor.
+// A restored backup resumes scale-outs whose instances CA has deleted since, and an instance id is never used twice
+// (I2). So the group's answer is needed before anything is made: its published row, while the observer has not saved
+// more of the group than it knows. A group without such a row receives the driver's view, and answers it with a stop.
+func (a *Activities) stillBooked(ctx context.Context, in JoinInput) error {
+	at := in.Node.Attempt
+	// Both times are Temporal's.
+	if in.Confirmed.IsZero() || activity.GetInfo(ctx).StartedTime.Sub(in.Confirmed) < confirmedFor {
+		return nil
+	}
+	s, err := a.Entities.Group(ctx, at.Group)
+	if err != nil {
+		return unconfirmed(fmt.Sprintf("node group %s cannot be read: %v", at.Group, err))
+	}
+	record, err := a.record(ctx, at.Group)
+	if err != nil {
+		return unconfirmed(err.Error())
+	}
+	if s.Position().Behind(record.Position) {
+		return unconfirmed(fmt.Sprintf("the history of node group %s was reverted; the next round of the observer has it "+
+			"rebuilt", at.Group))
+	}
+	if slices.ContainsFunc(s.Instances, func(row fleet.InstanceView) bool {
+		return row.Name == at.Instance && row.Phase.Growing() && row.State != fleet.StateDeleting
+	}) {
+		return nil
+	}
+	err = a.Messages.View(ctx, at.Group, in.View)
+	return unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
+		err).Error())
+}
+
+func unconfirmed(text string) error {
+	return temporal.NewApplicationErrorWithOptions(text, TypeUnconfirmed,
+		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedAgain})
+}
+
+// record is what the observer has saved of a group; the zero value when it has saved nothing.
+func (a *Activities) record(ctx context.Context, group string) (fleet.GroupRecord, error) {
+	if a.Records == nil {
+		return fleet.GroupRecord{}, nil
+	}
+	r, _, err := a.Records.Group(ctx, group)
+	if err != nil {
+		return r, fmt.Errorf("read what the observer has saved of node group %s: %w", group, err)
+	}
+	return r, nil
+}
+
+// pausedBefore is whether a group was paused when the observer last saved it; nil when that is not known.
+func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {
+	if a.Records == nil {
+		return nil
+	}
+	r, known, err := a.Records.Group(ctx, group)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("whether the node group was paused cannot be read; if it was, pause it again", "group",
+			group, "error", err)
+	}
+	if !known {
+		return nil
+	}
+	return &r.Paused
+}
+
+// cordonedBefore reports whether a provider was cordoned when the observer last saved it.
+func (a *Activities) cordonedBefore(ctx context.Context, provider string) (bool, error) {
+	if a.Records == nil {
+		return false, nil
+	}
+	return a.Records.Cordoned(ctx, provider)
+}

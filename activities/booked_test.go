@@ -1,0 +1,79 @@
+package activities_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// Join makes nothing for a driver that has not heard of its group for long, until the group confirms the instance. A
+// group that does not know the instance receives the view, which it answers with a stop.
+func TestJoinAsksItsGroupAfterAGap(t *testing.T) {
+	row := func(phase fleet.Phase, state fleet.State) fleet.Snapshot {
+		return fleet.Snapshot{Group: "a", Epoch: "t1", Revision: 7, Booked: 3,
+			Instances: []fleet.InstanceView{{Name: "a-t0-1", Phase: phase, State: state}}}
+	}
+	growing := row(fleet.Joining, fleet.StateCreating)
+	saved := func(p fleet.Position) records {
+		return records{groups: map[string]fleet.GroupRecord{"a": {Position: p}}}
+	}
+	for name, c := range map[string]struct {
+		heard   time.Duration // how long ago
+		group   fleet.Snapshot
+		records activities.Records
+		err     error
+		joins   bool
+		asks    bool // the group receives the view
+	}{
+		"heard a moment ago":       {heard: time.Second, joins: true},
+		"booked":                   {group: growing, joins: true},
+		"booked, nothing saved":    {group: growing, records: records{}, joins: true},
+		"deleted":                  {group: row(fleet.Joining, fleet.StateDeleting), asks: true},
+		"ready already":            {group: row(fleet.Ready, fleet.StateRunning), asks: true},
+		"not booked":               {group: fleet.Snapshot{Group: "a", Epoch: "t2"}, asks: true},
+		"the group does not run":   {},
+		"the group cannot be read": {group: growing, err: errors.New("no answer")},
+		"booked, as far as was saved": {group: growing, records: saved(fleet.Position{Epoch: "t1", Revision: 7, Booked: 3}),
+			joins: true},
+		"reverted, by the revision":  {group: growing, records: saved(fleet.Position{Epoch: "t1", Revision: 8})},
+		"reverted, by the epoch":     {group: growing, records: saved(fleet.Position{Epoch: "t2"})},
+		"reverted, by the names":     {group: growing, records: saved(fleet.Position{Epoch: "t1", Booked: 4})},
+		"the records cannot be read": {group: growing, records: records{err: errors.New("no answer")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, made := &messages{}, 0
+			e := &entities{err: c.err}
+			if c.group.Group != "" {
+				e.groups = append(e.groups, c.group)
+			}
+			a := &activities.Activities{Backend: &world{after: func() { made++ }}, Messages: m, Entities: e, Records: c.records}
+			in := joining()
+			if c.heard == 0 {
+				c.heard = time.Minute
+			}
+			in.Confirmed = time.Now().Add(-c.heard)
+			err := ended(t, a.Join, in)
+			if c.joins {
+				require.NoError(t, err)
+				require.Equal(t, 1, made)
+				return
+			}
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, err, &app)
+			require.Equal(t, activities.TypeUnconfirmed, app.Type())
+			require.False(t, app.NonRetryable())
+			require.Zero(t, made)
+			if c.asks {
+				require.Equal(t, []fleet.View{in.View}, m.views)
+			} else {
+				require.Empty(t, m.views)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// restored is a group whose history was restored from a backup in which one instance grew, and a view of its driver.
+// What the backup does not know: that CA has deleted the instance since.
+func restored(t *testing.T) (l *fleet.Ledger, settle func(time.Time) int, v fleet.View, now time.Time) {
+	t.Helper()
+	now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	l, settle = aheadLedger(t, now)
+	now = now.Add(time.Minute)
+	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 1,
+		Operation: fleet.Operation{ID: "1", GiveUpAt: now.Add(time.Minute)}}, now))
+	settle(now)
+	e := l.Entries[0]
+	v = fleet.View{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 3, Phase: fleet.Joining, Attempt: 1,
+		Offer: &fleet.Offer{Provider: "milan"}, SpecHash: e.SpecHash, BookedAt: e.BookedAt}
+	return l, settle, v, now
+}
+
+// ahead is a position that the group has not reached.
+func ahead(l *fleet.Ledger) fleet.Position {
+	return fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 10, Booked: l.NextSeq}
+}
+
+// After a restored backup, a driver of the restored history is stopped and its instance does not come back: CA may have
+// deleted the instance since, and an instance id is never used twice (I2).
+func TestDriverOfARestoredHistoryIsStopped(t *testing.T) {
+	for name, revert := range map[string]func(l *fleet.Ledger, now time.Time){
+		"noticed by the server": func(l *fleet.Ledger, now time.Time) {
+			require.Error(t, l.Operate(fleet.Grow, fleet.Request{Delta: 1, Seen: ahead(l),
+				Operation: fleet.Operation{ID: "2", GiveUpAt: now.Add(time.Minute)}}, now))
+		},
+		"noticed by the observer": func(l *fleet.Ledger, now time.Time) {
+			l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: 1}, Epoch: l.Epoch,
+				Revision: l.Revision, Seen: ahead(l)}}, now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, settle, v, now := restored(t)
+			before := l.Epoch
+			revert(l, now)
+			settle(now.Add(2 * time.Second))
+			settle(now.Add(4 * time.Second))
+			require.True(t, fleet.EpochBefore(before, l.Epoch))
+			l.Step(fleet.GroupInput{Views: []fleet.View{v}}, now.Add(5*time.Second))
+			require.Nil(t, l.Find(v.Instance))
+			require.Zero(t, l.Target())
+			require.Len(t, l.Commands.Open, 1)
+			require.True(t, l.Commands.Open[0].Order.Stop)
+		})
+	}
+}
+
+// A driver goes on when its group was only terminated: nobody has seen more of the group than it knows.
+func TestDriverOfATerminatedGroupGoesOn(t *testing.T) {
+	_, _, v, now := restored(t)
+	l, _ := aheadLedger(t, now.Add(time.Minute))
+	v.SpecHash = l.Spec.InstanceSpec.Hash()
+	l.Step(fleet.GroupInput{Views: []fleet.View{v}}, now.Add(2*time.Minute))
+	require.NotNil(t, l.Find(v.Instance))
+	require.Equal(t, 1, l.Target())
+}
+
+// A group that was terminated, or whose history was reverted, takes over whether it was paused from what the observer
+// has saved. A group that goes on keeps its own value.
+func TestPauseOutlivesTheGroup(t *testing.T) {
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	yes, no := true, false
+	recovered := func(l *fleet.Ledger, paused *bool, now time.Time) {
+		require.Equal(t, fleet.CommandRecover, l.Commands.Open[0].Kind)
+		l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone,
+			Paused: paused}}, now)
+	}
+	pause := func(l *fleet.Ledger, on bool) {
+		require.NoError(t, l.Operate(fleet.Pause, fleet.Request{Paused: on,
+			Operation: fleet.Operation{ID: "p", GiveUpAt: now.Add(time.Hour)}}, now))
+	}
+	for _, saved := range []*bool{nil, &no, &yes} {
+		l := fleet.NewLedger("standard", now)
+		recovered(l, saved, now.Add(2*time.Second))
+		require.Equal(t, saved == &yes, l.Paused, "terminated")
+	}
+	for _, saved := range []*bool{nil, &no, &yes} {
+		l, _ := aheadLedger(t, now)
+		pause(l, true)
+		l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: 1}, Epoch: l.Epoch,
+			Revision: l.Revision, Seen: ahead(l)}}, now)
+		recovered(l, saved, now.Add(2*time.Second))
+		require.Equal(t, saved != &no, l.Paused, "reverted")
+	}
+	l, _ := aheadLedger(t, now)
+	pause(l, true)
+	later := fleet.NewEpoch(now.Add(time.Hour))
+	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: "standard-" + later + "-1",
+		Generation: fleet.Generation{Epoch: later, Count: 1}}}}, now)
+	recovered(l, &no, now.Add(2*time.Second))
+	require.True(t, l.Paused, "began anew by a view")
+}

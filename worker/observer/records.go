@@ -1,0 +1,94 @@
+package observer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// forgottenAfter is how long a group may be absent before its record is removed.
+const forgottenAfter = 30 * 24 * time.Hour
+
+// record is what a round saves of a group.
+type record struct {
+	fleet.GroupRecord
+	At time.Time `json:"at"` // of the last round that read the group, by that worker's clock
+}
+
+// books updates the records by what a round has read. A position only rises, so that a group whose history was reverted
+// is noticed, also when all processes were restarted. The pause of a group that recovers is not known yet: the record
+// keeps the value that the recovery will take over.
+func (s *state) books(b booked, now time.Time) {
+	if s.Records == nil {
+		s.Records = map[string]record{}
+	}
+	for _, g := range b.groups {
+		r := s.Records[g.Group]
+		r.At = now
+		if !g.Position().Behind(r.Position) {
+			r.Position = g.Position()
+			if !g.Recovering {
+				r.Paused = g.Paused
+			}
+		}
+		s.Records[g.Group] = r
+	}
+	maps.DeleteFunc(s.Records, func(_ string, r record) bool { return now.Sub(r.At) > forgottenAfter })
+	cordoned := slices.DeleteFunc(slices.Clone(s.Cordoned), b.sawProvider)
+	for _, p := range b.providers {
+		if !p.Cordoned.IsZero() || p.Recovering && slices.Contains(s.Cordoned, p.ID) {
+			cordoned = append(cordoned, p.ID)
+		}
+	}
+	s.Cordoned = merged(cordoned, nil)
+}
+
+// recordsFor is how long Records serves what it has read.
+const recordsFor = 5 * time.Second
+
+// Records reads what the rounds have saved, in any worker. It implements activities.Records.
+type Records struct {
+	Memory Memory
+
+	mu    sync.Mutex
+	saved state
+	read  time.Time
+}
+
+// Group returns the record of a group; known is false when no round has saved one. It reads the document at most every
+// 5 s, and blocks meanwhile.
+func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupRecord, known bool, err error) {
+	s, err := r.state(ctx)
+	one, known := s.Records[name]
+	return one.GroupRecord, known, err
+}
+
+// Cordoned reports whether the provider was cordoned in the last round.
+func (r *Records) Cordoned(ctx context.Context, provider string) (bool, error) {
+	s, err := r.state(ctx)
+	return slices.Contains(s.Cordoned, provider), err
+}
+
+func (r *Records) state(ctx context.Context) (state, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.read.IsZero() && time.Since(r.read) < recordsFor {
+		return r.saved, nil
+	}
+	document, err := r.Memory.Read(ctx)
+	var s state
+	if err == nil && len(document) > 0 {
+		err = json.Unmarshal(document, &s)
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("read the records of the observer: %w", err)
+	}
+	r.saved, r.read = s, time.Now()
+	return s, nil
+}

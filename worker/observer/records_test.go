@@ -1,0 +1,103 @@
+package observer_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+)
+
+// A group whose history was reverted is told what the last leader has read of it, also when every process was restarted,
+// and again until it has begun anew.
+func TestRevertedGroupIsTold(t *testing.T) {
+	memory := observer.File(t.TempDir() + "/memory")
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub().with(nil)
+		at := func(epoch string, revision int64, booked int) {
+			g := h.groups["a"]
+			g.Epoch, g.Revision, g.Booked = epoch, revision, booked
+			h.groups["a"] = g
+		}
+		seen := fleet.Position{Epoch: "t0", Revision: 20, Booked: 5}
+		at("t0", 20, 5)
+		observe := func(play func(next func() error)) {
+			o := h.observer()
+			o.Memory = memory
+			leads(t, o, play)
+		}
+		observe(func(func() error) { require.Zero(t, h.rows["group/a"].Seen) })
+		h.between(func() { at("t0", 11, 3) })
+		time.Sleep(time.Hour) // the age of the record does not matter
+		observe(func(next func() error) {
+			for range 5 {
+				require.Equal(t, seen, h.rows["group/a"].Seen)
+				h.between(nil)
+				require.NoError(t, next())
+			}
+			h.between(func() { at("t1", 1, 0) })
+			require.NoError(t, next())
+			h.between(nil)
+			require.NoError(t, next())
+			require.NotContains(t, h.told, "group/a")
+		})
+	})
+}
+
+// A pause and a cordon outlive the entities that have them, until an operator takes them back.
+func TestRecordsOutliveEntities(t *testing.T) {
+	memory := observer.File(t.TempDir() + "/memory")
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub().with(nil)
+		saved := func() (paused, known, cordoned bool) {
+			r := &observer.Records{Memory: memory}
+			g, known, err := r.Group(t.Context(), "a")
+			require.NoError(t, err)
+			cordoned, err = r.Cordoned(t.Context(), "milan")
+			require.NoError(t, err)
+			return g.Paused, known, cordoned
+		}
+		set := func(paused, recovering bool, cordoned time.Time) func() {
+			return func() {
+				g, p := h.groups["a"], h.providers["milan"]
+				g.Paused, g.Recovering = paused, recovering
+				p.Cordoned, p.Recovering = cordoned, recovering
+				h.groups["a"], h.providers["milan"] = g, p
+			}
+		}
+		is := func(paused, known, cordoned bool) {
+			t.Helper()
+			p, k, c := saved()
+			require.Equal(t, []bool{paused, known, cordoned}, []bool{p, k, c})
+		}
+		// several are as many rounds as it takes until Temporal's index adds names.
+		several := func(next func() error) {
+			for range 5 {
+				require.NoError(t, next())
+			}
+		}
+		is(false, false, false)
+		set(true, false, time.Now())()
+		o := h.observer()
+		o.Memory = memory
+		leads(t, o, func(next func() error) {
+			is(true, true, true)
+			groups, providers := h.groups, h.providers
+			h.between(func() { h.groups, h.providers = nil, nil }) // terminated
+			several(next)
+			is(true, true, true)
+			h.between(func() { h.groups, h.providers = groups, providers })
+			h.between(set(false, true, time.Time{})) // started again, and recovering
+			several(next)
+			is(true, true, true)
+			h.between(set(true, false, time.Now()))
+			several(next)
+			h.between(set(false, false, time.Time{}))
+			several(next)
+			is(false, true, false)
+		})
+	})
+}
