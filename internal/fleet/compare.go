@@ -91,9 +91,8 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 		}
 		name := f.Attempt.ObjectName()
 		l.Round.Unbooked = append(l.Round.Unbooked, name)
-		if slices.Contains(before, name) && undone < maxOrphans {
+		if slices.Contains(before, name) && l.orphan(f, undone < maxOrphans, now) {
 			undone++
-			l.orphan(f, now)
 		}
 	}
 }
@@ -122,22 +121,26 @@ func (l *Ledger) books(f Found) bool {
 	}
 }
 
-// orphan adopts what is whole and can be read, and takes everything else back. The driver of an instance that is not
-// known may still be making it.
-func (l *Ledger) orphan(f Found, now time.Time) {
+// orphan adopts what is whole and can be read, and has everything else undone if it may. It reports whether an undo was
+// started. The driver of an instance that is not known may still be making it. Adoption has no bound: after a restored
+// backup CA must not buy again what exists.
+func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	name := f.Attempt.Instance
 	e := l.Find(name)
 	switch {
 	case f.adoptable() && e == nil && !l.wasReleased(name):
 		l.adopt(f, now)
-		return
+		return false
 	case f.adoptable() && e != nil && e.forgot(f):
 		l.remember(e, f, now)
-		return
+		return false
+	case !mayUndo:
+		return false
 	case e == nil:
 		l.Commands.Add(Command{Kind: CommandOrder, Driver: ScaleOut, Instance: name, Order: &Order{Stop: true}})
 	}
 	l.undoAttempt(f.Attempt)
+	return true
 }
 
 // forgot reports whether an instance without a node has one that nobody asked to undo: its history went back, and its

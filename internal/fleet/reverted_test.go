@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -103,4 +104,35 @@ func TestPauseOutlivesTheGroup(t *testing.T) {
 		Generation: fleet.Generation{Epoch: later, Count: 1}}}}, now)
 	recovered(l, &no, now.Add(2*time.Second))
 	require.True(t, l.Paused, "began anew by a view")
+}
+
+// A restored group adopts every finished node that exists in the second round, however many there are: otherwise CA buys
+// them again. Undos stay bounded to five a round.
+func TestRestoredGroupAdoptsAllInOneRound(t *testing.T) {
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	l, _ := aheadLedger(t, now)
+	now = now.Add(time.Minute)
+	var found fleet.Founds
+	for n := range 20 {
+		at := fleet.Attempt{Group: "standard", Number: 1, Provider: fleet.Provider{ID: "milan"},
+			Instance: fleet.InstanceName("standard", l.Epoch, 0) + strconv.Itoa(n)}
+		f := fleet.Found{Attempt: at, Slice: true, Virtual: true, Booking: &fleet.Booking{Spec: l.Spec.InstanceSpec}}
+		if n < 12 { // finished
+			f.Marked, f.Node, f.Stamped, f.Ready = true, true, true, true
+		}
+		found = append(found, f)
+	}
+	l.NextSeq = 1000
+	for number := range int64(2) {
+		l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: number + 1},
+			Epoch: l.Epoch, Revision: l.Revision, Found: found}}, now.Add(time.Duration(number)*time.Minute))
+	}
+	require.Equal(t, 12, l.Target())
+	undos := 0
+	for _, c := range l.Commands.Open {
+		if c.Kind == fleet.CommandUndo {
+			undos++
+		}
+	}
+	require.Equal(t, 5, undos)
 }
