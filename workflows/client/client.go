@@ -108,10 +108,12 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 
 // noNamespace says that Temporal answers, and has no such namespace any longer. It is a fleet.ErrTemporal, because no
 // entity can be read, and a fleet.ErrUnavailable: nothing was changed.
-type noNamespace struct{ name string }
+type noNamespace struct{ missing *serviceerror.NamespaceNotFound }
+
+func (n noNamespace) Unwrap() error { return n.missing }
 
 func (n noNamespace) Error() string {
-	return "Temporal answers, and has no namespace " + n.name + ": it was deleted; create it again with liqo-autoscaler " +
+	return "Temporal answers, and has no namespace " + n.missing.Namespace + ": it was deleted; create it again with liqo-autoscaler " +
 		"temporal setup, and the node groups are rebuilt from the objects that exist"
 }
 
@@ -121,7 +123,7 @@ func (noNamespace) Is(target error) bool { return target == fleet.ErrTemporal ||
 func deletedNamespace(err error) error {
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {
-		return noNamespace{missing.Namespace}
+		return noNamespace{missing}
 	}
 	return nil
 }
