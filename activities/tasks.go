@@ -50,6 +50,8 @@ type Start struct {
 	Peering *fleet.PeeringInput `json:"peering,omitempty"`
 	// Again: the id may be used again after the workflow completed, and not only after it failed.
 	Again bool `json:"again,omitempty"`
+	// Once: no workflow of this id may have run before, however it ended.
+	Once bool `json:"once,omitempty"`
 	// Bound ends the workflow, if it still runs then; 0 never does.
 	Bound time.Duration `json:"bound,omitempty"`
 	// Trace is the span that it goes on in, a W3C traceparent; "" begins a trace, where traces are made.

@@ -1,7 +1,6 @@
 package grpcserver
 
 import (
-
 	"context"
 	"slices"
 

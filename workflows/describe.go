@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
@@ -38,7 +40,7 @@ func describeGroup(s fleet.Snapshot) string {
 			why = string(i.Failure.Code) + ": " + i.Failure.Message
 		}
 		b.WriteString(fmt.Sprintf("| %s | %s | %s | %d | %s | %s |\n", i.Name, i.Phase, i.Provider, i.Attempt,
-			i.Since.UTC().Format("15:04:05"), why))
+			moment(i.Since), why))
 	}
 	return b.String()
 }
@@ -47,7 +49,7 @@ func describeGroup(s fleet.Snapshot) string {
 func describeProvider(p fleet.ProviderSnapshot) string {
 	var b strings.Builder
 	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase,
-		p.Since.UTC().Format("15:04:05"), len(p.Holds)))
+		moment(p.Since), len(p.Holds)))
 	if !p.Cordoned.IsZero() {
 		b.WriteString("\n**cordoned** by an operator: nothing new is made there\n")
 	}
@@ -69,6 +71,31 @@ func describeProvider(p fleet.ProviderSnapshot) string {
 	}
 	return b.String()
 }
+
+// describeDriver is the same for a scale-out or a scale-in: its step, provider and attempt, and why the last attempt
+// ended.
+func describeDriver(d *driver.Driver) string {
+	i := &d.Instance
+	var b strings.Builder
+	b.WriteString(fmt.Sprintf("instance **%s**: %s since %s", i.Name, i.Phase, moment(i.Since)))
+	if p := i.Provider(); p != "" {
+		b.WriteString(fmt.Sprintf(", attempt %d on provider **%s**", i.Attempt, p))
+	}
+	b.WriteString("\n")
+	if i.Stuck != "" {
+		b.WriteString("\n**stuck**: " + i.Stuck + "\n")
+	}
+	if f := i.Failure; f != nil {
+		b.WriteString(fmt.Sprintf("\nlast failure: %s: %s\n", f.Code, f.Message))
+	}
+	if len(i.Refused) > 0 {
+		b.WriteString("\nnot tried again: " + strings.Join(i.Refused[:min(len(i.Refused), describedRows)], ", ") + "\n")
+	}
+	return b.String()
+}
+
+// moment is a time as people read it in the Temporal UI. A node may live for weeks.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // logTransition writes the one line that each change of an instance's phase leaves.
 func logTransition(ctx workflow.Context, group string, t fleet.Transition) {

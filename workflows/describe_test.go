@@ -35,26 +35,26 @@ func TestDescriptionOfAGroup(t *testing.T) {
 
 | instance | phase | provider | attempt | since | why |
 |---|---|---|---|---|---|
-| a-t0-1 | Ready | milan | 1 | 11:00:00 |  |
-| a-t0-2 | Draining | turin | 2 | 11:00:00 | pod web does not end |
-| a-t0-3 | Failed |  | 0 | 11:00:00 | NoCapacity: all are full |
+| a-t0-1 | Ready | milan | 1 | 2026-11-10 11:00:00Z |  |
+| a-t0-2 | Draining | turin | 2 | 2026-11-10 11:00:00Z | pod web does not end |
+| a-t0-3 | Failed |  | 0 | 2026-11-10 11:00:00Z | NoCapacity: all are full |
 `, describeGroup(s))
 
 	s.Instances = make([]fleet.InstanceView, 1000)
-	require.Equal(t, describedRows, strings.Count(describeGroup(s), "| 00:00:00 |"))
+	require.Equal(t, describedRows, strings.Count(describeGroup(s), " 00:00:00Z |"))
 }
 
 // What it shows of a provider: its peering, what holds that up, and who holds a share of it.
 func TestDescriptionOfAProvider(t *testing.T) {
 	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Since: noon}
-	require.Equal(t, "peering with **milan**: Established since 11:00:00, 0 holds\n", describeProvider(p))
+	require.Equal(t, "peering with **milan**: Established since 2026-11-10 11:00:00Z, 0 holds\n", describeProvider(p))
 
 	p.Cordoned, p.Refusing = noon, &fleet.ProviderRefusal{Kind: fleet.RefusingDrained, Reason: "maintenance"}
 	p.Failure = &fleet.Failure{Code: fleet.CodeTimeout, Message: "no answer"}
 	p.Holds, p.Waiting = []string{"lca-a-t0-1-1", "lca-a-t0-2-1"}, []string{"lca-a-t0-2-1"}
 	p.Standby = map[string]fleet.HoldState{"standby-2": fleet.HoldWaiting, "standby-1": fleet.HoldGranted}
-	require.Equal(t, fmt.Sprintf(`peering with **milan**: Established since 11:00:00, 2 holds
+	require.Equal(t, fmt.Sprintf(`peering with **milan**: Established since 2026-11-10 11:00:00Z, 2 holds
 
 **cordoned** by an operator: nothing new is made there
 

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -28,8 +29,34 @@ type driverRun struct {
 	end     fleet.End
 }
 
-// drive is a driver's whole life; steps are those that it may run.
-func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) error {
+// Outcome is the result of a driver's workflow: where its instance has ended, and why. It is for people; the group has
+// the driver's last view.
+type Outcome struct {
+	Phase fleet.Phase `json:"phase"`
+	// Code and Message say why the instance has failed, or is stuck.
+	Code     fleet.Code `json:"code,omitempty"`
+	Provider string     `json:"provider,omitempty"`
+	Message  string     `json:"message,omitempty"`
+}
+
+// TypeInstanceFailed is the error type with which the first scale-out of an instance closes when the instance has failed
+// and the last view was delivered. Its status is then Failed, so that people find it; to its group it has completed.
+const TypeInstanceFailed = "InstanceFailed"
+
+func outcomeOf(i *fleet.Instance) Outcome {
+	o := Outcome{Phase: i.Phase, Provider: i.Provider(), Message: i.Stuck}
+	if f := i.Failure; f != nil && i.Phase != fleet.Ready {
+		o.Code, o.Message = f.Code, f.Message
+		if f.Provider != "" {
+			o.Provider = f.Provider
+		}
+	}
+	return o
+}
+
+// drive is a driver's whole life; steps are those that it may run. Its errors: TypeInstanceFailed when the instance has
+// failed, "Stopped" when the driver was stopped by its group or reset, a cancellation by an operator.
+func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) (Outcome, error) {
 	executor(ctx) // recorded before anything else, for onReset
 	out, _ := workflow.NewDisconnectedContext(ctx)
 	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), out: out, steps: steps}
@@ -46,19 +73,22 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 			return len(d.events) > 0 || orders.Len() > 0 || answers.Len() > 0 || d.end != fleet.EndNone && d.telling == 0
 		})
 		if err != nil {
-			return err
+			return Outcome{}, err
 		}
 		receiveEach(orders, func(o *fleet.Order) { d.events = append(d.events, driver.Event{Order: o}) })
 		receiveEach(answers, func(a *fleet.Answer) { d.events = append(d.events, driver.Event{Answer: a}) })
 		d.handle()
 	}
+	o := outcomeOf(&d.Instance)
 	switch {
+	case d.end == fleet.EndFinal && o.Phase == fleet.Failed && d.First:
+		return o, temporal.NewNonRetryableApplicationError(fmt.Sprintf("%s: %s", o.Code, o.Message), TypeInstanceFailed, nil, o)
 	case d.end == fleet.EndFinal:
-		return nil
+		return o, nil
 	case ctx.Err() != nil:
-		return temporal.NewCanceledError()
+		return o, temporal.NewCanceledError(o)
 	default:
-		return temporal.NewNonRetryableApplicationError("stopped by its group, or reset", "Stopped", nil)
+		return o, temporal.NewNonRetryableApplicationError("stopped by its group, or reset", "Stopped", nil, o)
 	}
 }
 
@@ -75,6 +105,7 @@ func (d *driverRun) handle() {
 
 // do carries out what was decided.
 func (d *driverRun) do(actions []driver.Action) {
+	defer func() { workflow.SetCurrentDetails(d.out, describeDriver(d.Driver)) }()
 	for _, a := range actions {
 		if a.Timer > 0 {
 			d.alarm.disarm()

@@ -11,7 +11,7 @@ import (
 // ScaleIn drives one instance from Draining to Released. It gives up waiting for pods after the drain budget and never
 // gives up taking the slice back. Cancelled by an operator, it leaves the instance stuck, to be resumed by the next
 // DeleteNodes or the signal "retry".
-func ScaleIn(ctx workflow.Context, in fleet.DriverInput) error {
+func ScaleIn(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	return drive(ctx, in, map[fleet.Step]activity{fleet.StepDrain: drainNode, fleet.StepReturn: returnNode})
 }
 

@@ -14,7 +14,7 @@ import (
 
 // ScaleOut drives one instance from Pending to Ready or Failed. It tells its group before each acquire and at its end.
 // An operator may cancel it: what the attempt made is then undone and the instance fails.
-func ScaleOut(ctx workflow.Context, in fleet.DriverInput) error {
+func ScaleOut(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	var s scaleOut
 	return drive(ctx, in, map[fleet.Step]activity{
 		fleet.StepDiscover: s.discover, fleet.StepSelect: s.choose, fleet.StepJoin: joinNode,

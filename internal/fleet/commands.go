@@ -16,6 +16,8 @@ type Command struct {
 	Attempt    *Attempt   `json:"attempt,omitempty"`
 	Order      *Order     `json:"order,omitempty"`
 	Answer     *Answer    `json:"answer,omitempty"`
+	// First, of a start: no scale-out of the instance was ever started before.
+	First bool `json:"first,omitempty"`
 	// Driver is the kind of driver that Start, Order or Check are about, or "unpeering" for Cancel.
 	Driver DriverKind `json:"driver,omitempty"`
 	// Instances are those that Check and Observe are about.

@@ -83,6 +83,8 @@ func (d *driverRun) task(x *explorer, r *run, in []any) {
 	}
 	switch {
 	case d.end == fleet.EndNone || d.telling > 0:
+	case d.end == fleet.EndFinal && d.d.Instance.Phase == fleet.Failed && d.d.First:
+		x.end(r, instanceFailed)
 	case d.end == fleet.EndFinal:
 		x.end(r, completed)
 	default:

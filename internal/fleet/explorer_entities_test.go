@@ -272,7 +272,12 @@ func (c *command) pass(x *explorer, a *act) (any, bool) {
 	}
 	switch cmd := c.cmd; cmd.Kind {
 	case fleet.CommandStart:
-		already(x.start(string(cmd.Driver)+"/"+cmd.Instance, false, newDriver(cmd.Driver, c.driver, x.now)))
+		id, d := string(cmd.Driver)+"/"+cmd.Instance, newDriver(cmd.Driver, c.driver, x.now)
+		if cmd.First {
+			already(x.once(id, d))
+		} else {
+			already(x.start(id, false, d))
+		}
 	case fleet.CommandUndo:
 		x.undoStarted(*cmd.Attempt)
 		again := x.start("undo/"+cmd.Attempt.ObjectName(), true, &undo{at: *cmd.Attempt})
@@ -329,7 +334,7 @@ func (c *command) check(x *explorer, r fleet.Result) (any, bool) {
 		for n, id := range c.drivers {
 			s := fleet.DriverStatus{Instance: c.instances[n]}
 			if d := x.runs[id]; d != nil {
-				s.Running, s.Completed = d.status == running, d.status == completed
+				s.Running, s.Completed = d.status == running, d.status == completed || d.status == instanceFailed
 				s.Failing = s.Running && !d.failing.IsZero() && x.now.Sub(d.failing) >= 10*time.Minute
 			} else {
 				x.heals(s.Instance, id+" was never started")
@@ -365,7 +370,7 @@ func (x *explorer) tell(id string, message any) fleet.Outcome {
 	switch {
 	case x.signal(id, message):
 		return fleet.OutcomeDone
-	case r != nil && r.status == completed:
+	case r != nil && (r.status == completed || r.status == instanceFailed):
 		return fleet.OutcomeCompleted
 	default:
 		return fleet.OutcomeNotRunning

@@ -22,6 +22,8 @@ const (
 	running status = iota
 	completed
 	failed
+	// instanceFailed: closed as failed after its last view was delivered, because its instance has failed.
+	instanceFailed
 )
 
 // run is one run of a workflow.
@@ -65,6 +67,9 @@ type ended struct {
 	act    int
 	result any
 }
+
+// once starts a workflow unless one of its id has ever run.
+func (x *explorer) once(id string, a actor) (already bool) { return x.runs[id] != nil || x.start(id, false, a) }
 
 func (x *explorer) start(id string, again bool, a actor, first ...any) (already bool) {
 	if r := x.runs[id]; r != nil && (r.status == running || r.status == completed && !again) {

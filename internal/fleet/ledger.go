@@ -77,6 +77,8 @@ type Entry struct {
 	// Changed is the ledger's revision with which the entry last changed: a round that has read an older revision does not
 	// judge it.
 	Changed int64 `json:"changed,omitempty"`
+	// New: the instance was booked here, and no driver was ever started for it.
+	New bool `json:"new,omitempty"`
 	// Undone is the newest attempt whose undo was asked for.
 	Undone int `json:"undone,omitempty"`
 	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node

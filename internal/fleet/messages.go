@@ -250,6 +250,9 @@ type DriverInput struct {
 	Instance   Instance     `json:"instance"`
 	Spec       InstanceSpec `json:"spec"`
 	Generation Generation   `json:"generation"`
+	// First: no scale-out of the instance was ever started before, and no other may be started by this command. The
+	// workflow then closes as failed when the instance has failed; otherwise its id must stay in use.
+	First bool `json:"first,omitempty"`
 	// Ahead is how many instances of the group were started before this one and have named no provider yet; Taken is how
 	// many the group has on each provider. Both spread a burst over the offers.
 	Ahead int            `json:"ahead,omitempty"`

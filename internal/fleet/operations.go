@@ -192,7 +192,7 @@ func (l *Ledger) grow(r Request, now time.Time) {
 		l.NextSeq++
 		i := NewInstance(InstanceName(l.Group, booked, l.NextSeq), &l.Spec.InstanceSpec, now)
 		i.Trace, i.PriceCap = r.Trace, max(r.PriceCap, 0)
-		l.add(i)
+		l.add(i).New = true
 	}
 }
 

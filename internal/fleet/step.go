@@ -168,13 +168,15 @@ func (e *Entry) unnamed() bool { return e.Driver.Kind == ScaleOut && e.Phase == 
 func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
 	l.Starts++
 	e.Driver = DriverRef{Kind: kind, Generation: Generation{Epoch: l.Epoch, Count: l.Starts}, LastSeen: now}
-	l.begins(e)
+	l.begins(e, e.New && kind == ScaleOut)
+	e.New = false
 	l.changed(e)
 }
 
-// begins asks for the start of an instance's driver.
-func (l *Ledger) begins(e *Entry) {
-	l.Commands.Add(Command{Kind: CommandStart, Driver: e.Driver.Kind, Instance: e.Name, Generation: e.Driver.Generation})
+// begins asks for the start of an instance's driver; first: none was ever started.
+func (l *Ledger) begins(e *Entry, first bool) {
+	l.Commands.Add(Command{Kind: CommandStart, Driver: e.Driver.Kind, Instance: e.Name, Generation: e.Driver.Generation,
+		First: first})
 	e.Driver.Start = l.Commands.Last
 }
 
@@ -230,6 +232,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	if cmd.Driver == ScaleIn {
 		return in
 	}
+	in.First = cmd.First
 	in.Taken, in.Failures = map[string]int{}, l.Failures // what it remembers is made anew when it changes
 	for _, other := range l.Entries {
 		switch {

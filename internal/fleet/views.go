@@ -164,7 +164,7 @@ func (e *Entry) endedEarlier(v View, now time.Time) {
 func (l *Ledger) beginsAgain(e *Entry) {
 	if e.Driver.Kind != "" && e.Driver.Generation.Known() && e.Driver.Sequence == 0 {
 		l.drop(CommandStart, e)
-		l.begins(e)
+		l.begins(e, false)
 	}
 }
 

@@ -36,8 +36,11 @@ func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, e
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}
-	if w.Again {
+	switch {
+	case w.Again:
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	case w.Once:
+		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}
 	if s.attributes {
 		options.TypedSearchAttributes = keywords(w.Attributes)
@@ -90,12 +93,35 @@ func (s *Single) Status(ctx context.Context, id string) (activities.Status, erro
 	}
 	task := d.GetPendingWorkflowTask()
 	began := task.GetOriginalScheduledTime().AsTime()
+	completed := status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	if status == enums.WORKFLOW_EXECUTION_STATUS_FAILED {
+		completed, err = s.instanceFailed(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+		if err != nil {
+			return activities.Status{}, err
+		}
+	}
 	return activities.Status{
 		Running:   running,
-		Completed: status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+		Completed: completed,
 		Failing:   task.GetAttempt() >= failingAttempts && s.now().Sub(began) >= failingFor,
 		Orphaned:  orphaned,
 	}, nil
+}
+
+// instanceFailed reports whether a run has closed because its instance has failed, which is its last event.
+func (s *Single) instanceFailed(ctx context.Context, id, run string) (bool, error) {
+	last := s.temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for last.HasNext() {
+		e, err := last.Next()
+		if err != nil {
+			return false, s.fromTemporal(id, err)
+		}
+		failure := e.GetWorkflowExecutionFailedEventAttributes().GetFailure()
+		if failure.GetApplicationFailureInfo().GetType() == workflows.TypeInstanceFailed {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Cancel asks a workflow to end; one that does not run is fine.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/failure/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 // starter notes what it is asked to start, and answers with err.
@@ -52,6 +55,10 @@ func TestStart(t *testing.T) {
 	}{
 		"driver": {
 			start: driver, reuse: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY, input: fleet.DriverInput{},
+		},
+		"first driver": {
+			start: activities.Start{Type: "ScaleOut", ID: "scale-out/a-t0-1", Queue: "q-drivers", Driver: &fleet.DriverInput{},
+				Once: true}, reuse: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, input: fleet.DriverInput{},
 		},
 		"driver that is there": {
 			start: driver, err: started, reuse: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
@@ -99,6 +106,26 @@ type single struct {
 	Temporal
 	answer *workflowservice.DescribeWorkflowExecutionResponse
 	err    error
+	last   *history.HistoryEvent // of a closed run; nil: it cannot be read
+}
+
+func (s single) GetWorkflowHistory(context.Context, string, string, bool,
+	enums.HistoryEventFilterType) client.HistoryEventIterator {
+	if s.last == nil {
+		return &iterator{end: serviceerror.NewUnavailable("try again")}
+	}
+	return &iterator{left: []*history.HistoryEvent{s.last}}
+}
+
+// failedAs is the last event of a run that has failed with an error of this type.
+func failedAs(kind string) *history.HistoryEvent {
+	return &history.HistoryEvent{Attributes: &history.HistoryEvent_WorkflowExecutionFailedEventAttributes{
+		WorkflowExecutionFailedEventAttributes: &history.WorkflowExecutionFailedEventAttributes{Failure: &failure.Failure{
+			FailureInfo: &failure.Failure_ApplicationFailureInfo{
+				ApplicationFailureInfo: &failure.ApplicationFailureInfo{Type: kind},
+			},
+		}},
+	}}
 }
 
 func (s single) DescribeWorkflowExecution(context.Context, string,
@@ -149,7 +176,12 @@ func TestStatusOfAWorkflow(t *testing.T) {
 			single: single{answer: describe(running, 5, 10*time.Minute)}, want: activities.Status{Running: true, Failing: true},
 		},
 		"completed": {single: single{answer: closed(completed)}, want: activities.Status{Completed: true}},
-		"failed":    {single: single{answer: closed(failed)}},
+		"failed":    {single: single{answer: closed(failed), last: failedAs("Stopped")}},
+		"failed after its last view": {
+			single: single{answer: closed(failed), last: failedAs(workflows.TypeInstanceFailed)},
+			want:   activities.Status{Completed: true},
+		},
+		"failed, nobody knows why": {single: single{answer: closed(failed)}, fails: true},
 		"unknown":   {single: single{err: serviceerror.NewNotFound("workflow not found")}},
 		"no answer": {single: single{err: serviceerror.NewUnavailable("try again")}, fails: true},
 	} {

@@ -28,6 +28,8 @@ type Driver struct {
 	// answer; FullSince is since when nothing fits.
 	Resends, Unanswered int
 	FullSince           time.Time
+	// First is as in DriverInput.
+	First bool
 	// Ahead and Taken are as in DriverInput; they hold for the first look.
 	Ahead int
 	Taken map[string]int
@@ -43,7 +45,7 @@ type Driver struct {
 // New begins with what the group handed over. A scale-out begins by looking for a provider.
 func New(in fleet.DriverInput, now time.Time) *Driver {
 	d := &Driver{
-		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, Confirmed: now, Ahead: in.Ahead, Taken: in.Taken,
+		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, Confirmed: now, First: in.First, Ahead: in.Ahead, Taken: in.Taken,
 		Failures: in.Failures,
 	}
 	d.Instance.Spec = &d.Spec
