@@ -12,20 +12,24 @@ import (
 
 // How soon a pass of a step comes again: one that has not reached its end, and one that has found no place.
 
-// How long a step waits for its next pass, at most: one that somebody waits for, one that takes something back, and one
-// that has been at that for minutes, and for an hour. Each pass is billed, and so are its heartbeats.
+// How long a step waits for its next pass, at most: one that somebody waits for; a removal; a removal whose provider has
+// been away for some four minutes; and one whose provider has been away for half an hour. Temporal Cloud bills each pass
+// and each heartbeat.
 const (
 	soonAgain   = time.Second
 	laterAgain  = 5 * time.Second
 	seldomAgain = 30 * time.Second
-	seldomAfter = 50 // passes
+	seldomAfter = 20 // passes
 	hardlyAgain = 3 * time.Minute
-	hardlyAfter = 150
+	hardlyAfter = 60
 )
 
-// again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while.
+// again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while. A removal
+// sends no heartbeat at the end of a pass: it has no budget that the heartbeat would keep.
 func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
-	c.record(ctx)
+	if most <= soonAgain {
+		c.record(ctx)
+	}
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
 		Details: []any{f}, NextRetryDelay: againAfter(activity.GetInfo(ctx).Attempt, most),
 	})

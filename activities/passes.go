@@ -93,9 +93,15 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 	return c.ctx, c
 }
 
-// interval is how often a run beats, and asks whether its clock stands.
+// interval is how often a run beats, and asks whether its clock stands. A step that has made many passes beats half as
+// often: each heartbeat is billed.
 func interval(ctx context.Context) time.Duration {
-	if i := activity.GetInfo(ctx).HeartbeatTimeout / 4; i > 0 {
+	info := activity.GetInfo(ctx)
+	parts := time.Duration(4)
+	if info.Attempt > seldomAfter {
+		parts = 2
+	}
+	if i := info.HeartbeatTimeout / parts; i > 0 {
 		return i
 	}
 	return time.Second

@@ -312,10 +312,10 @@ func TestWhenAStepComesAgain(t *testing.T) {
 		{3, 800 * time.Millisecond, 800 * time.Millisecond},
 		{4, time.Second, 1600 * time.Millisecond},
 		{6, time.Second, 5 * time.Second},
-		{50, time.Second, 5 * time.Second},
-		{51, time.Second, 30 * time.Second},
-		{150, time.Second, 30 * time.Second},
-		{151, time.Second, 3 * time.Minute},
+		{20, time.Second, 5 * time.Second},
+		{21, time.Second, 30 * time.Second},
+		{60, time.Second, 30 * time.Second},
+		{61, time.Second, 3 * time.Minute},
 		{1 << 30, time.Second, 3 * time.Minute},
 	} {
 		require.Equal(t, c.soon, activities.AgainAfter(c.passes, activities.SoonAgain), "after pass %d", c.passes)
