@@ -25,13 +25,14 @@ const (
 )
 
 // again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while. A removal
-// sends no heartbeat at the end of a pass: it has no budget that the heartbeat would keep.
+// that has made many passes sends no heartbeat here: it has no budget that the heartbeat would keep.
 func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
-	if most <= soonAgain {
+	passes := activity.GetInfo(ctx).Attempt
+	if most <= soonAgain || passes <= seldomAfter {
 		c.record(ctx)
 	}
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
-		Details: []any{f}, NextRetryDelay: againAfter(activity.GetInfo(ctx).Attempt, most),
+		Details: []any{f}, NextRetryDelay: againAfter(passes, most),
 	})
 }
 

@@ -90,6 +90,9 @@ var hubName = observer.Name("default")
 
 // needsOfHub are the rights on the ConfigMap in which the observer keeps what it knows.
 var needsOfHub = map[string][]right{
+	"configmap.go Read c.Client.CoreV1().ConfigMaps(Namespace).Get": {
+		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
+	},
 	"configmap.go Load maps.Get":    {{where: "hub", verb: "get", resource: "/configmaps", name: hubName}},
 	"configmap.go Load maps.Update": {{where: "hub", verb: "update", resource: "/configmaps", name: hubName}},
 	"configmap.go Save maps.Create": on("hub", "create", "/configmaps"),
