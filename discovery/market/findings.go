@@ -28,6 +28,9 @@ type Rounds struct {
 	Unread int `json:"unread,omitempty"`
 	// Paused: an operator has paused the observer.
 	Paused bool `json:"paused,omitempty"`
+	// ClockAhead is how many seconds the clock of that worker is ahead of other clocks, by whose they are: temporal,
+	// api-server.
+	ClockAhead map[string]int64 `json:"clockAhead,omitempty"`
 }
 
 // Left is what is ours on a provider and has no counterpart here.

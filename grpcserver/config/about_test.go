@@ -7,7 +7,7 @@ var about = withDefaultsToo(map[string]string{
 	"": "The node groups that Cluster Autoscaler may grow.",
 	"hub": "Name of this installation, the same as the worker's --hub. All objects carry it as a label; unless it " +
 		"is the default, workflow ids and task queues contain it. Installations that share a Temporal namespace need " +
-		"different names. Default: default.",
+		"different names. Do not change it while nodes exist: the new hub does not know them. Default: default.",
 	"defaults": "Defaults for all groups. `shape`, `labels` and `budgets` are merged key by key; other fields are " +
 		"replaced as a whole.",
 	"limits": "Limits of all groups together, for the sum of the shapes of all counted instances. An increase that " +

@@ -44,6 +44,7 @@ type Steps struct {
 	failures  *prometheus.CounterVec
 	providers *prometheus.CounterVec
 	running   *prometheus.GaugeVec
+	clocks    *Clocks
 
 	mu    sync.Mutex
 	known map[string]bool // providers told apart
@@ -52,8 +53,8 @@ type Steps struct {
 var _ interceptor.Interceptor = (*Steps)(nil)
 
 // NewSteps makes a Steps and registers its metrics. Give it to client.Options.Interceptors: workers of that client use
-// it.
-func NewSteps(reg prometheus.Registerer) (*Steps, error) {
+// it. It notes in clocks how far this worker's clock is ahead of Temporal's.
+func NewSteps(reg prometheus.Registerer, clocks *Clocks) (*Steps, error) {
 	s := &Steps{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: registry.Namespace, Name: "step_duration_seconds", Buckets: stepSeconds,
@@ -72,7 +73,7 @@ func NewSteps(reg prometheus.Registerer) (*Steps, error) {
 			Namespace: registry.Namespace, Name: "steps_running",
 			Help: "Steps that this worker is running.",
 		}, []string{"step"}),
-		known: map[string]bool{},
+		known: map[string]bool{}, clocks: clocks,
 	}
 	for _, c := range []prometheus.Collector{s.duration, s.failures, s.providers, s.running} {
 		if err := reg.Register(c); err != nil {
@@ -95,8 +96,11 @@ type measured struct {
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor. A panic goes on and counts as Internal.
 func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
-	step := activity.GetInfo(ctx).ActivityType.Name
-	began := time.Now()
+	info := activity.GetInfo(ctx)
+	step, began := info.ActivityType.Name, time.Now()
+	if !info.IsLocalActivity {
+		m.steps.clocks.Set(ClockOfTemporal, began.Sub(info.StartedTime))
+	}
 	m.steps.running.WithLabelValues(step).Inc()
 	code, provider := string(fleet.CodeInternal), ""
 	defer func() {

@@ -56,6 +56,9 @@ func TestStepsAreCountedByTheirCode(t *testing.T) {
 			code: "NoCapacity", provider: "milan",
 		},
 		"busy": {do: fails(temporal.NewApplicationError("no place", activities.TypeBusy)), code: "Busy", good: true},
+		"not confirmed by its group": {
+			do: fails(temporal.NewApplicationError("not booked", activities.TypeUnconfirmed)), code: "Unconfirmed", good: true,
+		},
 		"a type nobody knows": {
 			do: fails(temporal.NewApplicationError("hello", "liqo://standard/standard-t0-1")), code: "Internal",
 		},
@@ -70,7 +73,7 @@ func TestStepsAreCountedByTheirCode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reg := prometheus.NewRegistry()
-			s, err := metrics.NewSteps(reg)
+			s, err := metrics.NewSteps(reg, &metrics.Clocks{})
 			require.NoError(t, err)
 			_ = run(t, s, "Establish", tc.do)
 			require.EqualValues(t, 1,
@@ -91,7 +94,7 @@ func TestStepsAreCountedByTheirCode(t *testing.T) {
 
 func TestARunningStepShows(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	s, err := metrics.NewSteps(reg)
+	s, err := metrics.NewSteps(reg, &metrics.Clocks{})
 	require.NoError(t, err)
 	require.NoError(t, run(t, s, "Drain", func(context.Context) (activities.SelectOutput, error) {
 		require.EqualValues(t, 1, value(t, reg, "liqo_autoscaler_steps_running", "step", "Drain"))
@@ -102,7 +105,7 @@ func TestARunningStepShows(t *testing.T) {
 // However many providers the offers name, the labels stay few.
 func TestProvidersAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	s, err := metrics.NewSteps(reg)
+	s, err := metrics.NewSteps(reg, &metrics.Clocks{})
 	require.NoError(t, err)
 	for i := range metrics.MaxProviders + 3 {
 		require.Error(t, run(t, s, "Establish", fails(failed(fleet.CodeUnreachable, fmt.Sprintf("p%d", i)))))

@@ -56,7 +56,7 @@ func TestNothingIsGlobal(t *testing.T) {
 		reg := registry.New("v")
 		_, err := metrics.Temporal(reg, func(error) {})
 		require.NoError(t, err)
-		_, err = metrics.NewSteps(reg)
+		_, err = metrics.NewSteps(reg, &metrics.Clocks{})
 		require.NoError(t, err)
 	}
 }

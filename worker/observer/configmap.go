@@ -23,6 +23,8 @@ func Name(hub string) string { return "liqo-autoscaler-hub-" + hub }
 type ConfigMap struct {
 	Client kubernetes.Interface
 	Name   string
+	// Ahead, if any, is called with how far this process's clock is ahead of the API server's, whose times are in seconds.
+	Ahead func(time.Duration)
 }
 
 const (
@@ -90,12 +92,16 @@ func (c ConfigMap) Save(ctx context.Context, document []byte) error {
 		Data: map[string]string{memoryKey: string(document)},
 	}
 	maps := c.Client.CoreV1().ConfigMaps(Namespace)
-	_, err := maps.Update(ctx, object, metav1.UpdateOptions{FieldManager: managerObserver})
+	began := time.Now()
+	written, err := maps.Update(ctx, object, metav1.UpdateOptions{FieldManager: managerObserver})
 	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, object, metav1.CreateOptions{FieldManager: managerObserver})
+		written, err = maps.Create(ctx, object, metav1.CreateOptions{FieldManager: managerObserver})
 	}
 	if err != nil {
 		return c.failed("write", err)
+	}
+	if at := lastChange(written, managerObserver); c.Ahead != nil && !at.IsZero() {
+		c.Ahead(began.Add(time.Since(began) / 2).Sub(at.Add(time.Second / 2)))
 	}
 	return nil
 }

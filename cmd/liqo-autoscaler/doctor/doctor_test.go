@@ -104,6 +104,10 @@ var broken = map[doctor.ID]struct {
 	"observer-stopped": {func(s *setup) {
 		s.in.Market.Findings.Observer = &market.Rounds{Complete: s.in.Now.Add(-6 * time.Minute), Failed: "list objects: no"}
 	}, "the last complete round was 6m0s ago: list objects: no"},
+	"worker-clock": {func(s *setup) {
+		s.in.Market.Findings.Observer = &market.Rounds{Complete: s.in.Now,
+			ClockAhead: map[string]int64{"api-server": 10, "temporal": -11}}
+	}, "its clock is 11s behind the clock of temporal"},
 	"observer-paused": {func(s *setup) {
 		s.in.Market.Findings.Observer = &market.Rounds{Complete: s.in.Now, Paused: true}
 	}, "an operator has paused it"},
@@ -115,6 +119,9 @@ var broken = map[doctor.ID]struct {
 		"it refuses this cluster: closed"},
 	"node-differs": {func(s *setup) { s.node.Status.Allocatable["cpu"] = resource.MustParse("1") },
 		"cpu is 1 instead of 2"},
+
+	"hub-without-worker": {func(s *setup) { s.node.Annotations = map[string]string{"liqo-autoscaler.io/hub": "edge"} },
+		"1 virtual nodes belong to it"},
 
 	"provider-unreachable": {func(s *setup) { s.provider = failing(errAway) }, "no route to host"},
 	"provider-refuses": {func(s *setup) { s.provider = failing(apierrors.NewUnauthorized("expired")) },

@@ -23,6 +23,7 @@ func Examine(ctx context.Context, in Installation) *Report {
 		r.autoscaler(in, c)
 		r.certificates(ctx, in, c)
 		r.nodes(in, c)
+		r.otherHubs(c)
 	}
 	for _, p := range in.Providers {
 		r.provider(ctx, p, c, in.Now)

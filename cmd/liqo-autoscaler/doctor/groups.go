@@ -71,6 +71,7 @@ func (r *Report) offers(in Installation) {
 	}
 	r.examined("%d offers", len(in.Market.Offers))
 	in.observer(r)
+	in.clocks(r)
 	if len(in.Market.Offers) == 0 {
 		r.add("no-offers", "market", "nobody offers anything")
 		return
@@ -100,6 +101,26 @@ func why(d choice.Decision) string {
 
 // observerBound is how old the last complete round may be.
 const observerBound = 5 * time.Minute
+
+// clockBound is how far the clock of a worker may be ahead of another one, or behind it.
+const clockBound = 10 * time.Second
+
+// clocks examines the clock of the worker that leads.
+func (in Installation) clocks(r *Report) {
+	o := in.Market.Findings.Observer
+	if o == nil {
+		return
+	}
+	for _, of := range slices.Sorted(maps.Keys(o.ClockAhead)) {
+		ahead := time.Duration(o.ClockAhead[of]) * time.Second
+		switch {
+		case ahead > clockBound:
+			r.add("worker-clock", "worker", "its clock is %s ahead of the clock of %s", ahead, of)
+		case -ahead > clockBound:
+			r.add("worker-clock", "worker", "its clock is %s behind the clock of %s", -ahead, of)
+		}
+	}
+}
 
 // observer examines the rounds of the observer, as the worker that leads has published them.
 func (in Installation) observer(r *Report) {

@@ -66,6 +66,8 @@ var known = map[ID]illness{
 		"start a worker with the hub of the node groups' file; see docs/operations.md on hubs"},
 	"observer-stopped": {Error,
 		"the workers' logs say why rounds fail; with a Temporal that is far away, see docs/temporal.md"},
+	"worker-clock": {Warning,
+		"synchronize the clocks of the workers' nodes, of Temporal and of the API server (NTP)"},
 	"observer-paused": {Warning, "liqo-autoscaler resume observer"},
 
 	"no-groups": {Error,
@@ -86,6 +88,9 @@ var known = map[ID]illness{
 	"provider-condition": {Warning, "docs/operations.md says what each condition means and what becomes of its nodes"},
 
 	"node-differs": {Warning, "find out who changes virtual nodes: Cluster Autoscaler plans with the template"},
+
+	"hub-without-worker": {Error,
+		"give the worker and the node groups' file their former hub back, release the nodes, and then rename the hub"},
 
 	"provider-unreachable": {Error, "check the address in the kubeconfig, and the network from here to it"},
 	"provider-refuses": {Error,

@@ -1,14 +1,40 @@
 package doctor
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	nodeutil "k8s.io/component-helpers/node/util"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
+
+// otherHubs reports the Nodes of hubs for which no worker runs in this cluster, as after the hub was renamed. Nobody
+// releases such a Node, and it costs.
+func (r *Report) otherHubs(c *cluster) {
+	if !c.deployments || len(c.workers) == 0 { // workers may run outside of the cluster
+		return
+	}
+	served, nodes := map[string]bool{}, map[string]int{}
+	for _, p := range c.workers {
+		hub, _ := p.flag("hub")
+		served[cmp.Or(hub, fleet.DefaultHub)] = true
+	}
+	for _, node := range c.nodes {
+		if hub := node.Annotations[backend.LabelHub]; hub != "" && !served[hub] {
+			nodes[hub]++
+		}
+	}
+	for _, hub := range slices.Sorted(maps.Keys(nodes)) {
+		r.add("hub-without-worker", "hub "+hub, "%d virtual nodes belong to it, and no worker of it runs in this cluster",
+			nodes[hub])
+	}
+}
 
 // nodes compares each Ready Node with what Cluster Autoscaler was told of its group.
 func (r *Report) nodes(in Installation, c *cluster) {

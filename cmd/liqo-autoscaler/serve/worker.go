@@ -97,15 +97,15 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := f.ConsumerOf(c.Hub, consumer, logger)
-	if err != nil {
-		return err
-	}
 	seen, err := parts.Open(f.observe, logger)
 	if err != nil {
 		return err
 	}
 	defer seen.Close()
+	cluster, err := f.ConsumerOf(c.Hub, consumer, seen.Clocks, logger)
+	if err != nil {
+		return err
+	}
 	warn, err := seen.ObserveExpiry(b)
 	if err != nil {
 		return err

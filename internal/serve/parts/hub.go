@@ -16,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
@@ -37,8 +38,10 @@ const uidBound = 10 * time.Second
 // uidAgain is how soon it is asked again.
 const uidAgain = 2 * time.Second
 
-// ConsumerOf is the cluster of a worker that access reaches, or, without access, the simulated one.
-func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, log *slog.Logger) (Consumer, error) {
+// ConsumerOf is the cluster of a worker that access reaches, or, without access, the simulated one. It notes in clocks
+// how far this process's clock is ahead of the API server's.
+func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks *metrics.Clocks,
+	log *slog.Logger) (Consumer, error) {
 	if access == nil {
 		w, err := f.openWorld()
 		if err != nil {
@@ -51,7 +54,8 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, log *sl
 		return Consumer{}, fmt.Errorf("open consumer cluster: %w", err)
 	}
 	name := observer.Name(hub.Name())
-	return Consumer{Memory: observer.ConfigMap{Client: client, Name: name},
+	ahead := func(d time.Duration) { clocks.Set(metrics.ClockOfAPIServer, d) }
+	return Consumer{Memory: observer.ConfigMap{Client: client, Name: name, Ahead: ahead},
 		Lead: func(ctx context.Context, work func(context.Context)) {
 			lead.Run(ctx, client, observer.Namespace, name, log, work)
 		},

@@ -27,6 +27,7 @@ type Observer struct {
 	Conditions *activities.Conditions // of a worker, as Differing and Rounds
 	Rounds     *observer.Observer
 	Differing  *nodewatch.Differing
+	Clocks     *metrics.Clocks
 	log        *slog.Logger
 	traces     *trace.TracerProvider // nil: none
 }
@@ -37,7 +38,7 @@ func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{Observer: o, log: log}, nil
+	return &Observer{Observer: o, log: log, Clocks: &metrics.Clocks{}}, nil
 }
 
 // Close frees the addresses of an observer that is not served, and exports what traces are left.
@@ -68,7 +69,7 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		return nil, err
 	}
 	if steps {
-		measure, err := metrics.NewSteps(o.Registry)
+		measure, err := metrics.NewSteps(o.Registry, o.Clocks)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		o.Conditions = &activities.Conditions{}
 		o.Differing = &nodewatch.Differing{}
 		o.Rounds = &observer.Observer{Conditions: o.Conditions}
-		if err := errors.Join(metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
+		if err := errors.Join(o.Clocks.Register(o.Registry), metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
 			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewRounds(o.Registry, o.Rounds.Progress)); err != nil {
 			return nil, err
 		}
@@ -92,6 +93,12 @@ func (o *Observer) findings() market.Findings {
 	p := o.Rounds.Progress()
 	found := market.Findings{Nodes: o.Differing.Nodes(), Observer: &market.Rounds{Failed: p.Failed, Unread: p.Unread,
 		Paused: p.Paused}}
+	for of, ahead := range o.Clocks.Ahead() {
+		if found.Observer.ClockAhead == nil {
+			found.Observer.ClockAhead = map[string]int64{}
+		}
+		found.Observer.ClockAhead[of] = int64(ahead.Round(time.Second) / time.Second)
+	}
 	if !p.Complete.IsZero() {
 		found.Observer.Complete = p.Complete.UTC().Round(0)
 	}

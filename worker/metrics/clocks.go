@@ -1,0 +1,55 @@
+package metrics
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
+)
+
+// Clocks that this worker's clock is compared with.
+const (
+	ClockOfTemporal  = "temporal"
+	ClockOfAPIServer = "api-server"
+)
+
+var descClock = prometheus.NewDesc(registry.Namespace+"_clock_ahead_seconds",
+	"How far this worker's clock is ahead of another clock, as last measured; absent until it is measured. Temporal's clock "+
+		"is measured with each activity and includes the way to the worker; the API server's clock is measured by the worker "+
+		"that leads.", []string{"of"}, nil)
+
+// Clocks are how far this process's clock is ahead of others. Nothing decides by them. The zero value has none; it is
+// safe for concurrent use.
+type Clocks struct {
+	mu    sync.Mutex
+	ahead map[string]time.Duration
+}
+
+// Set notes a measured difference.
+func (c *Clocks) Set(of string, ahead time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ahead == nil {
+		c.ahead = map[string]time.Duration{}
+	}
+	c.ahead[of] = ahead
+}
+
+// Ahead returns all differences, by clock.
+func (c *Clocks) Ahead() map[string]time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.ahead)
+}
+
+// Register registers the metric of the differences.
+func (c *Clocks) Register(reg prometheus.Registerer) error {
+	return reg.Register(collector{[]*prometheus.Desc{descClock}, func(out chan<- prometheus.Metric) {
+		for of, ahead := range c.Ahead() {
+			out <- prometheus.MustNewConstMetric(descClock, prometheus.GaugeValue, ahead.Seconds(), of)
+		}
+	}})
+}
