@@ -120,8 +120,13 @@ deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the bin
 SHAPES ?=
 PROBE ?= 1
 ROUNDS ?= 2
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2
-ifeq ($(SUITE),burst)
+CELLS ?= 10x20,50x200,200x1000
+RTTS ?= 0,25,100,250
+OLD ?=
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5
+ifeq ($(SUITE),hub)
+	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(RTTS) $(if $(OLD),-old $(OLD))
+else ifeq ($(SUITE),burst)
 	go test ./worker/burst -run TestBurst -count=1 -v -timeout 6h -burst $(if $(SHAPES),-shapes $(SHAPES)) -probe=$(PROBE) -rounds $(ROUNDS) \
 		$(if $(FAST),-fsync=false -alone=false -warm= -idle 0)
 else

@@ -174,7 +174,7 @@ func (s *Server) config(t testing.TB) string {
 		numbers = append(numbers, number)
 	}
 	var out bytes.Buffer
-	require.NoError(t, template.Must(template.New("").Parse(configText)).Execute(&out, map[string]any{
+	require.NoError(t, template.Must(template.New("").Parse(configText+servicesText)).Execute(&out, map[string]any{
 		"Postgres": s.Postgres.Address, "User": postgres.User, "Main": Main, "Visibility": Visibility, "Ports": numbers,
 		"CA": s.CAFile, "Cert": s.in("frontend.crt"), "Key": s.in("frontend.key"), "Dynamic": s.in("dynamic.yaml"),
 	}))
@@ -207,7 +207,10 @@ global:
       certFile: {{.Cert}}
       keyFile: {{.Key}}
       client: {serverName: localhost, rootCaFiles: [{{.CA}}]}
-services:
+`
+
+// servicesText is what both servers have in common.
+const servicesText = `services:
   frontend: {rpc: {grpcPort: {{index .Ports 0}}, membershipPort: {{index .Ports 1}}, bindOnLocalHost: true,
     httpPort: {{index .Ports 8}}}}
   history: {rpc: {grpcPort: {{index .Ports 2}}, membershipPort: {{index .Ports 3}}, bindOnLocalHost: true}}

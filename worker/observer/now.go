@@ -57,6 +57,8 @@ type Progress struct {
 	Leads bool
 	// Complete is when the last complete round of this process began; zero when there was none.
 	Complete time.Time
+	// Took is how long that round took.
+	Took time.Duration
 	// Failed is why the last round failed; "" when it was complete.
 	Failed string
 	// Unread is how many entities the last round could not read.
@@ -140,7 +142,7 @@ func (p *progress) round(err error, began time.Time) {
 		p.now.Failed = err.Error()
 		return
 	}
-	p.now.Complete = began
+	p.now.Complete, p.now.Took = began, time.Since(began)
 }
 
 func (p *progress) expect(done chan error) {

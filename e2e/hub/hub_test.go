@@ -1,0 +1,197 @@
+package hub
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+var (
+	cells = flag.String("cells", "", "node groups x offers, as in 10x20,50x200; empty measures nothing")
+	rtts  = flag.String("rtts", "0,25,100,250", "round trips to Temporal in milliseconds")
+	old   = flag.String("old", "", "a commit to measure, too")
+)
+
+// rest is how long a hub at rest is watched.
+const rest = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	for _, pair := range os.Environ() { // the developer's own Temporal
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// TestHub prints BENCH <name> <value> <unit> <ratio> <against>, where the ratio is to a bound of docs/performance.md, or
+// 0 when there is none.
+func TestHub(t *testing.T) {
+	if *cells == "" {
+		t.Skip("make bench SUITE=hub runs it")
+	}
+	programs := [][2]string{{"now", build(t, ".")}}
+	if *old != "" {
+		programs = append(programs, [2]string{*old, build(t, checkout(t, *old))})
+	}
+	empty := growth(t, temporal.NewSmall(t, t.TempDir()))
+	for _, text := range strings.Split(*cells, ",") {
+		for _, rtt := range strings.Split(*rtts, ",") {
+			c := parse(t, text, rtt)
+			for _, p := range programs {
+				t.Run(p[0]+"/"+c.String(), func(t *testing.T) { measure(t, p[0], p[1], c, empty) })
+			}
+		}
+	}
+}
+
+func parse(t *testing.T, text, rtt string) cell {
+	t.Helper()
+	groups, offers, ok := strings.Cut(text, "x")
+	require.True(t, ok, "cell %q", text)
+	var numbers [3]int
+	for n, one := range []string{groups, offers, rtt} {
+		number, err := strconv.Atoi(one)
+		require.NoError(t, err)
+		numbers[n] = number
+	}
+	return cell{groups: numbers[0], offers: numbers[1], rtt: time.Duration(numbers[2]) * time.Millisecond}
+}
+
+// root is the folder of the main module.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// build builds the program from a folder of the repository.
+func build(t *testing.T, dir string) string {
+	t.Helper()
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(root(), dir)
+	}
+	program := filepath.Join(t.TempDir(), "liqo-autoscaler")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./cmd/liqo-autoscaler")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// checkout writes the files of a commit into a folder of the test.
+func checkout(t *testing.T, commit string) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `git archive "$1" | tar -x -C "$2"`, "sh", commit, dir)
+	cmd.Dir = root()
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return dir
+}
+
+// growth is how many bytes a database grows by in rest.
+func growth(t *testing.T, s *temporal.Small) int64 {
+	t.Helper()
+	before := used(t, s.File)
+	pass(t, rest, func() error { return nil })
+	return used(t, s.File) - before
+}
+
+// pass lets time pass, and calls do every ten seconds, as CA calls Refresh.
+func pass(t *testing.T, d time.Duration, do func() error) {
+	t.Helper()
+	tick, end := time.NewTicker(10*time.Second), time.After(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := do(); err != nil {
+				t.Log("Refresh fails:", err)
+			}
+		case <-end:
+			return
+		}
+	}
+}
+
+// measure runs one cell.
+func measure(t *testing.T, name, program string, c cell, empty int64) {
+	began := time.Now()
+	s := newStack(t, program, c)
+	print := func(what string, value float64, unit string, bound float64) {
+		ratio := 0.0
+		if bound > 0 {
+			ratio = value / bound
+		}
+		fmt.Printf("BENCH hub-%s-%s-%s %.2f %s %.2f bound\n", name, c, what, value, unit, ratio)
+	}
+	testkit.Until(t, 5*time.Minute, "all node groups are served", func() error {
+		if err := s.refresh(); err != nil {
+			return err
+		}
+		_, err := s.running(c.groups - 1)
+		return err
+	})
+	print("ready", time.Since(began).Seconds(), "s", 0)
+
+	first := 19*c.rtt.Seconds() + 2
+	before := requests(t, s.temporal)
+	s.grow(0, 1)
+	print("first-node-cold", s.until(3*time.Minute, 0, 1).Seconds(), "s", first)
+	s.grow(0, 1) // on the same provider, which is the cheapest
+	print("first-node-warm", s.until(3*time.Minute, 0, 2).Seconds(), "s", first)
+	more := 2*c.peered() - 2
+	s.grow(0, more)
+	print("growth", s.until(10*time.Minute, 0, 2+more).Seconds(), "s", 0)
+	nodes := float64(2 + more)
+	print("describes-a-scale-out", sum(before, requests(t, s.temporal), "DescribeWorkflowExecution")/nodes, "requests", 0)
+
+	pass(t, 75*time.Second, s.refresh) // rounds settle
+	before = requests(t, s.temporal)
+	bytes := used(t, s.temporal.File)
+	processes := map[string]int{"temporal": s.temporal.Pid(), "worker": s.worker.Pid(), "server": s.server.Pid()}
+	spent := map[string]time.Duration{}
+	for who, pid := range processes {
+		spent[who] = cpu(t, pid)
+	}
+	pass(t, rest, s.refresh)
+	after := requests(t, s.temporal)
+	for _, who := range []string{"temporal", "worker", "server"} {
+		print("rest-cpu-"+who, 100*(cpu(t, processes[who])-spent[who]).Seconds()/rest.Seconds(), "%", 0)
+	}
+	print("rest-requests", sum(before, after)/rest.Minutes(), "1/min", 0)
+	print("rest-describes", sum(before, after, "DescribeWorkflowExecution")/rest.Minutes(), "1/min", 0)
+	print("rest-billed", sum(before, after, billed...)/rest.Minutes(), "actions/min", 0)
+	day := float64(used(t, s.temporal.File)-bytes-empty) / (1 << 20) * (24 * time.Hour).Seconds() / rest.Seconds()
+	print("rest-database", day, "MiB/day", 1)
+	for _, took := range scrape(t, s.workerMetrics, "liqo_autoscaler_observer_last_round_duration_seconds") {
+		print("round", took.value, "s", 20)
+	}
+
+	require.NoError(t, s.world.SetKnobs(t.Context(), "p0", sim.Knobs{Unreachable: true}))
+	dead := time.Now()
+	testkit.Until(t, 8*time.Minute, "the dead provider's nodes count no longer", func() error {
+		if err := s.refresh(); err != nil {
+			return err
+		}
+		n, err := s.running(0)
+		if err == nil && n == int(nodes) {
+			err = fmt.Errorf("%d run", n)
+		}
+		return err
+	})
+	print("dead-provider", time.Since(dead).Seconds(), "s", (3 * time.Minute).Seconds())
+}

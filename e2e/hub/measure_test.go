@@ -1,0 +1,108 @@
+package hub
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"database/sql"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
+)
+
+// sample is a metric's value, with its labels as text.
+type sample struct {
+	labels string
+	value  float64
+}
+
+var line = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\})? ([0-9.eE+-]+)$`)
+
+// scrape reads all samples of one metric.
+func scrape(t *testing.T, url, name string) (all []sample) {
+	t.Helper()
+	response, err := http.Get(url) //nolint:gosec // our own process
+	require.NoError(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if m := line.FindStringSubmatch(lines.Text()); m != nil && m[1] == name {
+			value, err := strconv.ParseFloat(m[3], 64)
+			require.NoError(t, err)
+			all = append(all, sample{m[2], value})
+		}
+	}
+	require.NoError(t, lines.Err())
+	return all
+}
+
+var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// requests are the requests that Temporal's frontend has had of our namespace, by operation.
+func requests(t *testing.T, s *temporal.Small) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for _, one := range scrape(t, s.Metrics, "service_requests") {
+		labels := map[string]string{}
+		for _, m := range label.FindAllStringSubmatch(one.labels, -1) {
+			labels[m[1]] = m[2]
+		}
+		if labels["service_name"] == "frontend" && labels["namespace"] == temporal.Namespace {
+			out[labels["operation"]] += one.value
+		}
+	}
+	return out
+}
+
+// billed are the operations that Temporal Cloud bills, as far as a worker at rest may have any.
+var billed = []string{"StartWorkflowExecution", "SignalWorkflowExecution", "SignalWithStartWorkflowExecution",
+	"UpdateWorkflowExecution", "ExecuteMultiOperation", "RespondActivityTaskCompleted", "RespondActivityTaskFailed",
+	"RecordActivityTaskHeartbeat", "QueryWorkflow"}
+
+// sum adds up what has come since, of these operations or of all.
+func sum(before, after map[string]float64, of ...string) (n float64) {
+	for operation, count := range after {
+		if len(of) == 0 || strings.Contains(" "+strings.Join(of, " ")+" ", " "+operation+" ") {
+			n += count - before[operation]
+		}
+	}
+	return n
+}
+
+// cpu is the CPU time that a process has used.
+func cpu(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	var ticks int64
+	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second
+		n, err := strconv.ParseInt(field, 10, 64)
+		require.NoError(t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// used is how many bytes of the database are in use.
+func used(t *testing.T, file string) (bytes int64) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro&_pragma=busy_timeout(10000)")
+	require.NoError(t, err)
+	defer db.Close()
+	var pages, free, size int64
+	require.NoError(t, db.QueryRow("pragma page_count").Scan(&pages))
+	require.NoError(t, db.QueryRow("pragma freelist_count").Scan(&free))
+	require.NoError(t, db.QueryRow("pragma page_size").Scan(&size))
+	return (pages - free) * size
+}

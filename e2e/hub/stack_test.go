@@ -1,0 +1,185 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// cell is one hub that is measured.
+type cell struct {
+	groups, offers int
+	rtt            time.Duration
+}
+
+func (c cell) String() string {
+	return fmt.Sprintf("%dx%d-rtt%d", c.groups, c.offers, c.rtt.Milliseconds())
+}
+
+// peered is how many providers get nodes.
+func (c cell) peered() int {
+	switch {
+	case c.offers <= 20:
+		return 10
+	case c.offers <= 200:
+		return 50
+	default:
+		return 100
+	}
+}
+
+// stack is a hub with its processes.
+type stack struct {
+	t              *testing.T
+	dir            string
+	temporal       *temporal.Small
+	world          *sim.World
+	worker, server *proc.Process
+	workerMetrics  string
+	client         protos.CloudProviderClient
+}
+
+// delays are those of the simulated backend: a peering takes 300 ms, a node 500 ms.
+var delays = sim.Delays{Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
+	Unpeer: 200 * time.Millisecond}
+
+// newStack starts the hub of a cell with this program.
+func newStack(t *testing.T, program string, c cell) *stack {
+	t.Helper()
+	s := &stack{t: t, dir: t.TempDir()}
+	s.temporal = temporal.NewSmall(t, s.dir)
+	setup := exec.CommandContext(t.Context(), program, "temporal", "setup", "--wait", "2m", "--temporal-address",
+		s.temporal.Address, "--temporal-namespace", temporal.Namespace)
+	out, err := setup.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	s.files(c)
+	ports := testkit.FreePorts(t, 5)
+	s.workerMetrics = "http://" + ports[0] + "/metrics"
+	common := []string{"--temporal-address", delayed(t, s.temporal.Address, c.rtt), "--temporal-namespace",
+		temporal.Namespace, "--market-file", s.in("market.json")}
+	s.worker = s.start(program, "worker", append([]string{"worker", "--backend", "sim", "--world", s.in("world.json"),
+		"--offers", s.in("offers.yaml"), "--metrics-listen", ports[0], "--health-listen", ports[1]}, common...)...)
+	s.server = s.start(program, "grpcserver", append([]string{"grpcserver", "--config", s.in("groups.yaml"),
+		"--insecure-plaintext", "--listen", ports[2], "--metrics-listen", ports[3], "--health-listen", ports[4]},
+		common...)...)
+	conn, err := ca.Dial(insecure.NewCredentials(), ports[2])
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	s.client = protos.NewCloudProviderClient(conn)
+	return s
+}
+
+func (s *stack) in(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *stack) start(program, name string, args ...string) *proc.Process {
+	s.t.Helper()
+	p, err := proc.Start(proc.Spec{Name: name, Path: program, LogDir: s.dir, Args: args})
+	require.NoError(s.t, err)
+	s.t.Cleanup(p.Kill)
+	return p
+}
+
+// files writes the world, the offers and the node groups. Each offer has room for two nodes, and no two cost the same.
+func (s *stack) files(c cell) {
+	s.t.Helper()
+	w, err := sim.Open(s.in("world.json"))
+	require.NoError(s.t, err)
+	var offers, groups strings.Builder
+	offers.WriteString("offers:\n")
+	require.NoError(s.t, w.Edit(s.t.Context(), func(state *sim.State) error {
+		state.Delays = delays
+		for n := range c.offers {
+			id := fmt.Sprintf("p%d", n)
+			state.Providers[id] = &sim.Provider{ID: id}
+		}
+		return nil
+	}))
+	for n := range c.offers {
+		id := fmt.Sprintf("p%d", n)
+		require.NoError(s.t, os.WriteFile(s.in(id+".kubeconfig"), w.Kubeconfig(id), 0o600))
+		fmt.Fprintf(&offers, "- {name: %s, credentials: {kubeconfigFile: %s.kubeconfig}, price: %.4f, lingerSeconds: 600, "+
+			"lendable: {cpu: 4, memory: 8Gi, pods: 220}}\n", id, id, 1+float64(n)/1000)
+	}
+	groups.WriteString("defaults:\n  max: 1000\n  shape: {cpu: \"2\", memory: 4Gi, pods: \"110\"}\n" +
+		"  budgets: {unready: 60s}\nnodeGroups:\n")
+	for n := range c.groups {
+		fmt.Fprintf(&groups, "- id: g%d\n", n)
+	}
+	require.NoError(s.t, os.WriteFile(s.in("offers.yaml"), []byte(offers.String()), 0o600))
+	require.NoError(s.t, os.WriteFile(s.in("groups.yaml"), []byte(groups.String()), 0o600))
+	s.world = w
+}
+
+// call has a time limit as CA's calls have.
+func (s *stack) call(do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	defer cancel()
+	return do(ctx)
+}
+
+func (s *stack) refresh() error {
+	return s.call(func(ctx context.Context) error {
+		_, err := s.client.Refresh(ctx, &protos.RefreshRequest{})
+		return err
+	})
+}
+
+func (s *stack) grow(group, delta int) {
+	s.t.Helper()
+	testkit.Until(s.t, time.Minute, "IncreaseSize is answered", func() error {
+		return s.call(func(ctx context.Context) error {
+			_, err := s.client.NodeGroupIncreaseSize(ctx,
+				&protos.NodeGroupIncreaseSizeRequest{Id: fmt.Sprintf("g%d", group), Delta: int32(delta)})
+			return err
+		})
+	})
+}
+
+// running counts the instances of a group that run.
+func (s *stack) running(group int) (n int, err error) {
+	err = s.call(func(ctx context.Context) error {
+		nodes, err := s.client.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: fmt.Sprintf("g%d", group)})
+		for _, i := range nodes.GetInstances() {
+			if i.GetStatus().GetInstanceState() == protos.InstanceStatus_instanceRunning {
+				n++
+			}
+		}
+		return err
+	})
+	return n, err
+}
+
+// until waits until so many instances of a group run, and returns how long that took. CA's Refresh comes every second.
+func (s *stack) until(limit time.Duration, group, want int) time.Duration {
+	s.t.Helper()
+	began, refreshed := time.Now(), time.Now()
+	testkit.Until(s.t, limit, fmt.Sprintf("%d nodes of g%d run", want, group), func() error {
+		if time.Since(refreshed) > time.Second {
+			refreshed = time.Now()
+			if err := s.refresh(); err != nil {
+				return err
+			}
+		}
+		n, err := s.running(group)
+		if err == nil && n != want {
+			err = fmt.Errorf("%d run", n)
+		}
+		return err
+	})
+	return time.Since(began)
+}
