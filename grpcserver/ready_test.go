@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,31 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 		changed = true // the market has come
 		pass(refreshEvery + time.Second)
 		require.NotNil(t, s.roster.Load().byID["derived"])
+		cancel()
+		<-done
+	})
+}
+
+// A first start of hundreds of groups starts a few of them at a time, and all of them in the end.
+func TestFirstStartIsStaggered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.slow = time.Second
+		var ids []string
+		for n := range 100 {
+			ids = append(ids, fmt.Sprintf("g%d", n))
+		}
+		s, err := New(Options{Groups: f, Specs: specs(ids...), Logger: quiet})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.KeepWarm(ctx, nil); close(done) }()
+		pass(1500 * time.Millisecond)
+		require.LessOrEqual(t, f.called("configure"), 2*startParallel)
+		require.Error(t, s.Ready())
+		pass(time.Minute)
+		require.NoError(t, s.Ready())
+		require.Len(t, f.runs(), 100)
 		cancel()
 		<-done
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -19,6 +20,9 @@ import (
 // Times of a Refresh.
 const (
 	refreshParallel = 32
+	// startParallel bounds the groups that are started concurrently: each start waits for Temporal's database, and lists
+	// what exists. Hundreds that start at once would time each other out.
+	startParallel = 8
 	// readTimeout bounds the reading of all groups: one that Temporal does not answer for leaves time to configure others.
 	readTimeout = 3 * time.Second
 	// configureTimeout bounds how long a Refresh waits for one group to start: its first recovery takes one to two
@@ -61,13 +65,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	reading, stop := context.WithTimeout(ctx, readTimeout)
 	defer stop()
 	wait.ForAll(list, refreshParallel, func(i int, g *group) { configure[i], errs[i] = s.readGroup(reading, g, byCA) })
-	wait.ForAll(list, refreshParallel, func(i int, g *group) {
-		if configure[i] {
-			errs[i] = s.configure(ctx, g, errs[i])
-		} else if byCA && errs[i] == nil {
-			s.notify(ctx, g)
-		}
-	})
+	s.putInForce(ctx, list, configure, errs, byCA)
 	away := !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, fleet.ErrTemporal) })
 	for i, g := range list {
 		errs[i] = s.judge(g, errs[i], away)
@@ -89,6 +87,35 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 			return nil
 		}
 	}
+}
+
+// putInForce configures the groups that were found to need it, and notifies the others. Groups that do not run are
+// started concurrently, startParallel at a time; the next refresh starts those for which the time did not suffice.
+func (s *Server) putInForce(ctx context.Context, list []*group, configure []bool, errs []error, byCA bool) {
+	var running, starting []int
+	for i := range list {
+		if configure[i] && errors.Is(errs[i], fleet.ErrNotRunning) {
+			starting = append(starting, i)
+		} else {
+			running = append(running, i)
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		wait.ForAll(starting, startParallel, func(_, i int) {
+			if ctx.Err() == nil {
+				errs[i] = s.configure(ctx, list[i], errs[i])
+			}
+		})
+	})
+	wait.ForAll(running, refreshParallel, func(_, i int) {
+		if configure[i] {
+			errs[i] = s.configure(ctx, list[i], errs[i])
+		} else if byCA && errs[i] == nil {
+			s.notify(ctx, list[i])
+		}
+	})
+	both.Wait()
 }
 
 // readGroup brings the group's picture up to date and reports whether the group is to be configured: when it does not
