@@ -92,7 +92,7 @@ var (
 	descGivenUp = desc("group_provision_time_short",
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
-		"1 while the server is ready: Temporal has answered for at least one node group within the last minute.")
+		"1 while the server is ready: its node groups were read within the last minute, and a worker polls their task queue.")
 	descNotDerived = desc("groups_not_derived",
 		"Node groups that are not derived from the offers, because their id is taken or --max-derived-groups is reached.")
 	descForeign = desc("offers_in_another_currency",
@@ -116,7 +116,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	m.rpcs.Collect(out)
-	gauge(descFresh, bit(m.server.Fresh()))
+	gauge(descFresh, bit(m.server.Ready() == nil))
 	config := m.server.config.Load()
 	gauge(descBroken, bit(config.broken != ""))
 	gauge(descConfigAt, seconds(config.since))

@@ -219,6 +219,14 @@ func options(t client.Client, world *sim.World, queue, offers string) (worker.Op
 // work starts a worker in this process, and configures the group.
 func (s *scene) work(change ...func(*worker.Options)) *scene {
 	s.t.Helper()
+	s.workUnchecked(change...)
+	s.t.Cleanup(s.replay)
+	return s
+}
+
+// workUnchecked is work without the replay of all histories in the end, for which Temporal must outlive the test's body.
+func (s *scene) workUnchecked(change ...func(*worker.Options)) {
+	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
 	if o.Hub = s.hub; s.hub != "" {
@@ -232,8 +240,6 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	}
 	s.start(o)
 	s.configure()
-	s.t.Cleanup(s.replay)
-	return s
 }
 
 // start runs a worker in this process until stop is called, or the test ends.

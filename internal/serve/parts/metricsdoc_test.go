@@ -40,7 +40,7 @@ Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/
 
 | | /healthz fails when only a restart helps | /readyz fails when |
 |---|---|---|
-| grpcserver | its refresh loop hangs | not all groups were read within the last minute; also on the gRPC health protocol |
+| grpcserver | its refresh loop hangs | no worker polls its task queue, or not all groups were read within the last minute; also on the gRPC health protocol |
 | worker | - | it does not poll yet, or Temporal does not answer |
 | discovery | - | its database does not answer |
 | agent | - | it has not listed its cluster yet, or cannot advertise what it measures |
