@@ -19,10 +19,13 @@ var tenants = liqoKind("authentication", "tenants")
 // providerDenies checks that no identity of the consumer gains the permissions of others, or lifts the provider's
 // refusal.
 func providerDenies(t *testing.T, c *cluster, h holder) {
-	c.applyCRDs(t, "authentication.liqo.io_tenants", "offloading.liqo.io_namespacemaps")
+	c.applyCRDs(t, "authentication.liqo.io_tenants", "offloading.liqo.io_namespacemaps",
+		"offloading.liqo.io_shadowpods")
 	t.Run("secrets", func(t *testing.T) { consumerSecrets(t, c, h) })
 	t.Run("tenant", func(t *testing.T) { consumerTenant(t, c, h) })
 	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
+	t.Run("pods", func(t *testing.T) { consumerPods(t, c) })
+	t.Run("services", func(t *testing.T) { consumerServices(t, c) })
 }
 
 // consumerIdentities returns the identities that a consumer has on a provider in addition to its account.

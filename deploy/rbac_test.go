@@ -206,7 +206,7 @@ func TestBindings(t *testing.T) {
 
 // What a provider grants is what the consumer uses there, in the consumer's own namespace.
 func TestProviderRights(t *testing.T) {
-	o := decode(t, []byte(provider.Manifest("munich", "liqo", true)))
+	o := decode(t, []byte(provider.Manifest("munich", "liqo", provider.PodPolicies)))
 	name := "liqo-autoscaler-consumer-munich"
 	require.Equal(t, needed("itself"), granted(t, "itself", one[rbacv1.ClusterRole](t, o, "", name).Rules))
 	require.Equal(t, needed("tenant"), granted(t, "tenant", one[rbacv1.Role](t, o, "liqo-tenant-munich", name).Rules))
@@ -217,17 +217,19 @@ func TestProviderRights(t *testing.T) {
 // Whoever reads the files, and not the command's output, reads the same; and any id and namespace make valid YAML.
 func TestProviderManifest(t *testing.T) {
 	for _, id := range []string{"rome", "123", "1e3", "true", "liqo", "munich-2"} {
-		o := decode(t, []byte(provider.Manifest(id, "liqo-of-munich", true)))
+		o := decode(t, []byte(provider.Manifest(id, "liqo-of-munich", provider.PodPolicies)))
 		tenancy := one[corev1.Namespace](t, o, "", "liqo-tenant-"+id)
 		require.Equal(t, id, tenancy.Labels["liqo.io/remote-cluster-id"])
 		one[rbacv1.Role](t, o, "liqo-of-munich", "liqo-autoscaler-consumer-"+id)
-		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 3)
+		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 5)
 		bindings := all[admissionv1.ValidatingAdmissionPolicyBinding](o)
-		require.Len(t, bindings, 3)
+		require.Len(t, bindings, 5)
 		for _, b := range bindings {
 			one[admissionv1.ValidatingAdmissionPolicy](t, o, "", b.Spec.PolicyName)
 		}
-		bare := decode(t, []byte(provider.Manifest(id, "liqo", false)))
-		require.Equal(t, len(o)-6, len(bare))
+		bare := decode(t, []byte(provider.Manifest(id, "liqo", provider.NoPolicies)))
+		require.Equal(t, len(o)-10, len(bare))
+		privileged := decode(t, []byte(provider.Manifest(id, "liqo", provider.AccessPolicies)))
+		require.Equal(t, len(o)-4, len(privileged))
 	}
 }

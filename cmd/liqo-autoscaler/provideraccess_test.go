@@ -28,6 +28,13 @@ func TestProviderAccess(t *testing.T) {
 	require.NotContains(t, out, "munich")
 	require.Contains(t, said, "provider-access kubeconfig --consumer-id rome --server")
 	require.NotContains(t, said, "WARNING")
+	require.Contains(t, out, "name: liqo-autoscaler-consumer-rome-pods\n")
+
+	out, said, err = command(t.Context(), "provider-access", "--consumer-id", "rome", "--pod-security", "privileged")
+	require.NoError(t, err)
+	require.Contains(t, out, "name: liqo-autoscaler-consumer-rome-tenant\n")
+	require.NotContains(t, out, "liqo-autoscaler-consumer-rome-pods")
+	require.Contains(t, said, "WARNING: with --pod-security privileged the pods of consumer rome may take over the nodes")
 
 	out, said, err = command(t.Context(), "provider-access", "--consumer-id", "rome", "--no-policy", "--liqo-namespace",
 		"liqo-system")
@@ -46,6 +53,7 @@ func TestProviderAccessMisuse(t *testing.T) {
 		`--consumer-id "` + long:        {"--consumer-id", long},
 		`--liqo-namespace "a\nb"`:       {"--consumer-id", "rome", "--liqo-namespace", "a\nb"},
 		"the accounts' liqo-autoscaler": {"--consumer-id", "rome", "--liqo-namespace", "liqo-autoscaler"},
+		`--pod-security "strict"`:       {"--consumer-id", "rome", "--pod-security", "strict"},
 		"--server is missing":           {"kubeconfig", "--consumer-id", "rome", "--server", "milan:6443"},
 		"give --file or --secret":       {"renew"},
 		`--secret "milan"`:              {"renew", "--secret", "milan"},

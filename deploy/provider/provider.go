@@ -15,17 +15,34 @@ var (
 	rbac string
 	//go:embed policy.yaml
 	policy string
+	//go:embed pods.yaml
+	pods string
 )
 
 // Account is the name of a consumer's ServiceAccount in Namespace.
 func Account(consumer string) string { return "consumer-" + consumer }
 
-// Manifest is the YAML that a provider applies to let a consumer in: namespaces, account, roles and, if wanted, the
-// admission policies. The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels.
-func Manifest(consumer, liqoNamespace string, withPolicy bool) string {
+// Policies says which admission policies a Manifest has.
+type Policies int
+
+// Each has the policies of the one before.
+const (
+	NoPolicies Policies = iota
+	// AccessPolicies keep the consumer from gaining permissions, and from lifting the provider's refusal.
+	AccessPolicies
+	// PodPolicies also keep its pods to the Pod Security Standard "baseline".
+	PodPolicies
+)
+
+// Manifest is the YAML that a provider applies to let a consumer in: namespaces, account, roles and admission policies.
+// The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels.
+func Manifest(consumer, liqoNamespace string, policies Policies) string {
 	_, text, _ := strings.Cut(rbac, "\n---\n") // what comes before is for readers of the file
-	if withPolicy {
+	if policies >= AccessPolicies {
 		text += "---\n" + policy
+	}
+	if policies >= PodPolicies {
+		text += "---\n" + pods
 	}
 	return strings.NewReplacer("namespace: liqo\n", "namespace: "+liqoNamespace+"\n", "munich", consumer).Replace(text)
 }

@@ -52,7 +52,7 @@ func (l *lab) accounts(t *testing.T) {
 			continue
 		}
 		if c.grant != nil {
-			require.NoError(t, c.apply(t.Context(), l.bin, []byte(provider.Manifest(consumer, "liqo", true))))
+			require.NoError(t, c.apply(t.Context(), l.bin, []byte(provider.Manifest(consumer, "liqo", provider.PodPolicies))))
 		} else {
 			require.NoError(t, c.apply(t.Context(), l.bin, l.chart(t)))
 		}
@@ -88,7 +88,7 @@ func (l *lab) chart(t *testing.T) []byte {
 
 // grant has the provider let us in again, after our namespace there was removed.
 func (l *lab) grant(ctx context.Context, c *cluster) error {
-	return errors.Join(c.apply(ctx, l.bin, []byte(provider.Manifest(consumer, "liqo", true))), c.granted(ctx))
+	return errors.Join(c.apply(ctx, l.bin, []byte(provider.Manifest(consumer, "liqo", provider.PodPolicies))), c.granted(ctx))
 }
 
 func (c *cluster) apply(ctx context.Context, bin string, manifest []byte) error {

@@ -15,12 +15,13 @@ func NewProviderAccess() *cobra.Command {
 	var f consumerFlags
 	var liqoNamespace string
 	var noPolicy bool
+	var podSecurity string
 	cmd := &cobra.Command{
 		Use:   "provider-access",
 		Short: "Print what a provider applies to give a consumer access",
 		Long: `Print what a provider applies to give a consumer access that is limited to its own tenant namespace: namespaces, account,
-roles, and the admission policies that keep the account from gaining more permissions. Apply it with the provider's
-kubectl; then create the account's kubeconfig, the credentials of an offer.`,
+roles, and the admission policies that keep the account from gaining more permissions and its pods from gaining the
+nodes. Apply it with the provider's kubectl; then create the account's kubeconfig, the credentials of an offer.`,
 		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
 			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
 			"milan.kubeconfig",
@@ -31,8 +32,17 @@ kubectl; then create the account's kubeconfig, the credentials of an offer.`,
 				return fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
 					liqoNamespace, provider.Namespace)
 			}
-			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, !noPolicy))
-			explainAccess(cmd.ErrOrStderr(), f.id, noPolicy)
+			policies := provider.PodPolicies
+			switch {
+			case podSecurity != podBaseline && podSecurity != podPrivileged:
+				return fmt.Errorf("--pod-security %q: use %s or %s", podSecurity, podBaseline, podPrivileged)
+			case noPolicy:
+				policies = provider.NoPolicies
+			case podSecurity == podPrivileged:
+				policies = provider.AccessPolicies
+			}
+			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, policies))
+			explainAccess(cmd.ErrOrStderr(), f.id, policies)
 			return nil
 		},
 	}
@@ -40,12 +50,25 @@ kubectl; then create the account's kubeconfig, the credentials of an offer.`,
 	cmd.Flags().StringVar(&liqoNamespace, "liqo-namespace", "liqo", "namespace of the provider's Liqo")
 	cmd.Flags().BoolVar(&noPolicy, "no-policy", false,
 		"leave the admission policies out, for a provider with Kubernetes before 1.30")
+	cmd.Flags().StringVar(&podSecurity, "pod-security", podBaseline, "which pods the consumer may run here: "+podBaseline+
+		", as the Pod Security Standard has it, or "+podPrivileged+", which leaves the policies of pods and Services out")
 	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew())
 	return cmd
 }
 
-func explainAccess(out io.Writer, consumer string, noPolicy bool) {
-	if noPolicy {
+// Values of --pod-security.
+const (
+	podBaseline   = "baseline"
+	podPrivileged = "privileged"
+)
+
+func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
+	switch policies {
+	case provider.PodPolicies:
+	case provider.AccessPolicies:
+		fmt.Fprintf(out, "WARNING: with --pod-security privileged the pods of consumer %s may take over the nodes that they run\n"+
+			"on. Let in only whom you would make an administrator of these nodes.\n", consumer)
+	case provider.NoPolicies:
 		fmt.Fprintf(out, "WARNING: without the admission policies the account %s can make itself an administrator of the\n"+
 			"provider's cluster, and lift what its people say by the Tenant. Let in only whom you would make one.\n",
 			provider.Account(consumer))
