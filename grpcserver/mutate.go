@@ -81,6 +81,12 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 		return toStatus(m.verb, id, err)
 	}
 	defer g.turn.Release(1)
+	return s.inTurn(ctx, g, m)
+}
+
+// inTurn is mutate for a caller that has the group's turn.
+func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
+	id := g.id
 	if p := g.unusable.Load(); p != nil {
 		return status.Errorf(codes.Unavailable,
 			"%s node group %s: the last Refresh failed for this group: %v", m.verb, id, p)

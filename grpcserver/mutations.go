@@ -31,8 +31,7 @@ func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	return &protos.NodeGroupDeleteNodesResponse{},
-		s.mutate(ctx, req.GetId(), mutation{verb: deleteNodes, names: names})
+	return &protos.NodeGroupDeleteNodesResponse{}, s.release(ctx, req.GetId(), names)
 }
 
 // NodeGroupDecreaseTargetSize cancels min(|delta|, counted and not registered) instances, youngest first. CA calls it

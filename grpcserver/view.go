@@ -36,6 +36,7 @@ type group struct {
 	newestAt  time.Time      // when newest was set
 	lostAt    time.Time      // not zero: dirty, the outcome of an operation is unknown
 	settlesAt time.Time      // a read that begins from then on tells the outcome
+	deletions []*deletion    // that wait for the turn; whoever adds the first one has them booked
 }
 
 // picture is a snapshot, indexed. It is never changed once stored.

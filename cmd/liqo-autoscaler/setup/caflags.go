@@ -44,6 +44,8 @@ func CAFlags(provision time.Duration) []CAFlag {
 			"DaemonSets that tolerate everything are bound to virtual nodes and never run there."}},
 		{"node-info-cache-expire-time", "10m", []string{
 			"CA takes a node group's first Node for its shape for this long; by default for ten years."}},
+		{"node-deletion-batcher-interval", "1s", []string{
+			"CA then deletes the idle nodes of a group by one call, and not by ten calls at the same time."}},
 		{"balance-similar-node-groups", "true", []string{
 			"CA splits a scale-out between node groups to which you gave the same value of this label."}},
 		{"balancing-label_1", fleet.LabelBalance, nil},

@@ -1,0 +1,120 @@
+package grpcserver
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// deletion is one call of NodeGroupDeleteNodes that waits for its group's turn.
+type deletion struct {
+	ctx   context.Context // with a deadline
+	names []string
+	done  chan error // buffered: nobody may wait for it any longer
+}
+
+// sameDeadline is how far the deadlines of calls may be apart that are booked together: the booking must have run, or
+// be given up, before the earliest of them.
+const sameDeadline = time.Second
+
+// release takes instances back. Calls of one group that wait for its turn are booked together, in one update. Cluster
+// Autoscaler deletes ten idle nodes by ten calls at the same time, each of which it gives five seconds, and one update
+// each took longer. Each call gets its own outcome, and a call that was given up is left out.
+func (s *Server) release(ctx context.Context, id string, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
+	defer cancel()
+	g, _, err := s.look(ctx, id)
+	if err != nil {
+		return err
+	}
+	d := &deletion{ctx: ctx, names: names, done: make(chan error, 1)}
+	g.mu.Lock()
+	g.deletions = append(g.deletions, d)
+	first := len(g.deletions) == 1
+	g.mu.Unlock()
+	if first {
+		go s.releaseWaiting(context.WithoutCancel(ctx), g)
+	}
+	select {
+	case err := <-d.done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-d.done:
+		return err
+	default:
+		return toStatus(deleteNodes, id, ctx.Err())
+	}
+}
+
+// releaseWaiting books the deletions that wait, until none is left. It runs on the context of no single call.
+func (s *Server) releaseWaiting(parent context.Context, g *group) {
+	for {
+		err := g.turn.Acquire(parent, 1) // parent never ends
+		batch, more := g.takeDeletions()
+		if err == nil && len(batch) > 0 {
+			err = s.releaseTogether(parent, g, batch)
+		}
+		g.turn.Release(1)
+		for _, d := range batch {
+			d.done <- err
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// releaseTogether books deletions in one update, which is given up when the earliest of them is. A panic is an error of
+// these calls, as in a handler.
+func (s *Server) releaseTogether(parent context.Context, g *group, batch []*deletion) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("deletions panicked", "group", g.id, "panic", r, "stack", string(debug.Stack()))
+			err = status.Errorf(codes.Internal, "%s node group %s: defect in the server, see its log", deleteNodes, g.id)
+		}
+	}()
+	until, _ := batch[0].ctx.Deadline()
+	var names []string
+	for _, d := range batch {
+		if deadline, _ := d.ctx.Deadline(); deadline.Before(until) {
+			until = deadline
+		}
+		names = append(names, d.names...)
+	}
+	slices.Sort(names)
+	ctx, cancel := context.WithDeadline(parent, until)
+	defer cancel()
+	return s.inTurn(ctx, g, mutation{verb: deleteNodes, names: slices.Compact(names)})
+}
+
+// takeDeletions takes the deletions that are booked next, and forgets those that were given up. more reports whether
+// others are left, or may still come without starting another releaseWaiting.
+func (g *group) takeDeletions() (batch []*deletion, more bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var until time.Time
+	var later []*deletion
+	for _, d := range g.deletions {
+		deadline, _ := d.ctx.Deadline()
+		switch {
+		case d.ctx.Err() != nil || time.Until(deadline) < fleet.GiveUpBefore:
+		case until.IsZero() || deadline.Sub(until).Abs() < sameDeadline:
+			if until.IsZero() {
+				until = deadline
+			}
+			batch = append(batch, d)
+		default:
+			later = append(later, d)
+		}
+	}
+	g.deletions = later
+	return batch, len(later) > 0
+}

@@ -1,0 +1,111 @@
+package grpcserver
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// idle is a group with ten Ready instances, whose bookings take 600 ms, and what deletes one of them within a time.
+func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within time.Duration) error) {
+	t.Helper()
+	f = newFake()
+	s = loaded(t, f, spec("cpu", 0, 20))
+	d := direct{t, s}
+	require.NoError(t, d.increase(5*time.Second, 10))
+	f.ready("cpu", 10)
+	require.NoError(t, d.refresh())
+	names := []string{}
+	for _, i := range f.published("cpu").Instances {
+		names = append(names, fleet.InstanceID("cpu", i.Name))
+	}
+	f.set(func(f *fakeGroups) { f.delay = 600 * time.Millisecond })
+	return f, s, func(n int, within time.Duration) error {
+		_, err := s.NodeGroupDeleteNodes(d.within(within), &protos.NodeGroupDeleteNodesRequest{Id: "cpu",
+			Nodes: []*protos.ExternalGrpcNode{{Name: names[n], ProviderID: names[n]}}})
+		return err
+	}
+}
+
+// Cluster Autoscaler deletes ten idle nodes of a group by ten calls at the same time, each with five seconds. The calls
+// that wait for the first one are booked together.
+func TestTenDeletionsTakeTwoBookings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, remove := idle(t)
+		began := time.Now()
+		var calls sync.WaitGroup
+		var mu sync.Mutex
+		var failed []error
+		for n := range 10 {
+			calls.Go(func() {
+				err := remove(n, 5*time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, err)
+			})
+		}
+		calls.Wait()
+		require.NoError(t, errors.Join(failed...))
+		require.Zero(t, f.target("cpu"))
+		require.LessOrEqual(t, f.called(string(fleet.Release)), 2)
+		require.LessOrEqual(t, time.Since(began), 2*600*time.Millisecond)
+	})
+}
+
+// A call that is given up while it waits is left out, and the others are booked.
+func TestDeletionThatWasGivenUpIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, remove := idle(t)
+		var calls sync.WaitGroup
+		calls.Go(func() { require.NoError(t, remove(0, 5*time.Second)) })
+		synctest.Wait() // it is being booked
+		calls.Go(func() { requireCode(t, codes.DeadlineExceeded, remove(1, 100*time.Millisecond)) })
+		calls.Go(func() { require.NoError(t, remove(2, 5*time.Second)) })
+		calls.Wait()
+		require.Equal(t, 8, f.target("cpu"))
+	})
+}
+
+// A call with a short deadline does not shorten the time of the others: it is booked by itself.
+func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, remove := idle(t)
+		var calls sync.WaitGroup
+		calls.Go(func() { require.NoError(t, remove(0, 5*time.Second)) })
+		synctest.Wait()
+		calls.Go(func() { require.NoError(t, remove(1, 2500*time.Millisecond)) })
+		synctest.Wait()
+		calls.Go(func() { require.NoError(t, remove(2, 5*time.Second)) })
+		calls.Wait()
+		require.Equal(t, 7, f.target("cpu"))
+		require.Equal(t, 3, f.called(string(fleet.Release)))
+	})
+}
+
+// Each call of a booking whose outcome is unknown is told so, and the group is dirty until it is known.
+func TestDeletionsOfAnUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, s, remove := idle(t)
+		var calls sync.WaitGroup
+		calls.Go(func() { require.NoError(t, remove(0, 5*time.Second)) })
+		synctest.Wait()
+		f.set(func(f *fakeGroups) { f.onBooked = func(fleet.Request) { f.lose = lose{active: true} } })
+		for n := range 3 {
+			calls.Go(func() {
+				err := remove(n+1, 5*time.Second)
+				require.Contains(t, []codes.Code{codes.Unknown, codes.Unavailable, codes.DeadlineExceeded}, status.Code(err), "%v", err)
+			})
+		}
+		calls.Wait()
+		require.True(t, s.roster.Load().byID["cpu"].isDirty())
+	})
+}
