@@ -26,6 +26,9 @@ const remembersFor = 3 * time.Minute
 // sweepRemembersFor is the same for the sweeps, which are five minutes apart.
 const sweepRemembersFor = 3 * comparison.SweepEvery
 
+// mostSaved bounds the document: a ConfigMap takes 1 MiB. A thousand silent providers are some 200 KiB.
+const mostSaved = 900 << 10
+
 // state is what one round leaves to the next.
 type state struct {
 	Round    fleet.RoundID      `json:"round"`
@@ -82,6 +85,11 @@ func (o *Observer) save(ctx context.Context, s state) {
 	}
 	s.At = time.Now()
 	document, err := json.Marshal(s)
+	if err == nil && len(document) > mostSaved {
+		o.Logger.Warn("what the observer knows is too large to be saved; a new leader begins without the evidence", "bytes",
+			len(document))
+		document, err = json.Marshal(state{Round: s.Round, Records: s.Records, Cordoned: s.Cordoned, At: s.At})
+	}
 	if err == nil {
 		err = o.Memory.Save(ctx, document)
 	}

@@ -1,6 +1,8 @@
 package observer_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,6 +100,31 @@ func TestRecordsOutliveEntities(t *testing.T) {
 			h.between(set(false, false, time.Time{}))
 			several(next)
 			is(false, true, false)
+		})
+	})
+}
+
+// A document that a ConfigMap would not take is saved without the evidence: the records of the groups are kept.
+func TestTooMuchToSave(t *testing.T) {
+	memory := observer.File(t.TempDir() + "/memory")
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub().with(nil)
+		g := h.groups["a"]
+		g.Paused = true
+		h.groups["a"] = g
+		for n := range 3000 { // names that are too long for real ones
+			h.peers = append(h.peers, fleet.Provider{ID: strings.Repeat("p", 500) + strconv.Itoa(n)})
+		}
+		o := h.observer()
+		o.Memory = memory
+		leads(t, o, func(func() error) {
+			document, err := memory.Read(t.Context())
+			require.NoError(t, err)
+			require.Less(t, len(document), 1<<20)
+			r, known, err := (&observer.Records{Memory: memory}).Group(t.Context(), "a")
+			require.NoError(t, err)
+			require.True(t, known)
+			require.True(t, r.Paused)
 		})
 	})
 }
