@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-
-	"k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
 )
 
 // leastWeight is what a pod weighs at least: one without requests takes a place, too.
@@ -16,7 +14,7 @@ const nearly = 1e-6
 
 // bid is an option of CA's expander: what it costs and what it brings.
 type bid struct {
-	option *protos.Option
+	option option
 	cost   float64 // of all its nodes, an hour
 	warm   float64 // share of its nodes that come over a peering which is there
 	asked  float64 // what its pods ask for, see Weight

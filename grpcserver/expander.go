@@ -2,7 +2,14 @@ package grpcserver
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,71 +27,157 @@ import (
 // here.
 type expander struct{ server *Server }
 
+// fieldsOfOptions are those of BestOptionsRequest and Option (CA expander/grpcplugin/protos/expander.proto).
+const (
+	fieldOptions                       protowire.Number = 1
+	fieldOptionGroup, fieldOptionNodes protowire.Number = 1, 2
+	fieldOptionFirstPod                protowire.Number = 4 // in the first wire generation, see fieldOptionPod
+)
+
+// Bounds of one request: some 500 pods, each with 60 options.
+const (
+	maxOptions    = 1000
+	maxOptionPods = 50_000
+)
+
+// options is CA's BestOptionsRequest as far as it is read. CA sends each pod as a whole, and anybody may send a request
+// of a few bytes a pod; so pods are read one at a time, from the wire, and only their weight is kept.
+type options struct {
+	all []option
+	err error // of a request that cannot be read
+}
+
+// option is one node group that CA may grow.
+type option struct {
+	group string
+	nodes int32
+	asked float64 // what its pods request, see Weight
+}
+
+// read decodes a request. Bad bytes are an error of the answer, and not of the codec, which gRPC calls internal.
+func (o *options) read(raw []byte) {
+	pods, scratch := 0, &corev1.Pod{}
+	o.err = wire.Each(raw, func(number protowire.Number, value []byte) error {
+		if number != fieldOptions {
+			return nil
+		}
+		if len(o.all) == maxOptions {
+			return fmt.Errorf("there are more than %d options", maxOptions)
+		}
+		one, err := readOption(value, &pods, scratch)
+		o.all = append(o.all, one)
+		return err
+	})
+}
+
+// readOption counts its pods in pods, and reads each of them into scratch.
+func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error) {
+	var first, second float64 // by wire generation
+	later := false
+	o.nodes = int32(wire.Varint(raw, fieldOptionNodes)) //nolint:gosec // as protobuf does
+	err = wire.Each(raw, func(number protowire.Number, value []byte) error {
+		switch number {
+		case fieldOptionGroup:
+			if o.group = string(value); !utf8.ValidString(o.group) {
+				return errors.New("the id of a node group is no text")
+			}
+			return nil
+		case fieldOptionFirstPod, fieldOptionPod:
+		default:
+			return nil
+		}
+		if *pods++; *pods > maxOptionPods {
+			return fmt.Errorf("there are more than %d pods", maxOptionPods)
+		}
+		if err := wire.PodResources(value, scratch); err != nil {
+			return err
+		}
+		weight := max(leastWeight, Weight(requestsOf(scratch)))
+		if number == fieldOptionPod {
+			second, later = second+weight, true
+		} else {
+			first += weight
+		}
+		return nil
+	})
+	if o.asked = first; later {
+		o.asked = second
+	}
+	return o, err
+}
+
+// codec is gRPC's own for all messages but options.
+type codec struct{ encoding.CodecV2 }
+
+// Unmarshal implements encoding.CodecV2.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	o, ok := v.(*options)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	raw := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer raw.Free()
+	o.read(raw.ReadOnlyData())
+	return nil
+}
+
+// bestOptions is the service with its request as options.
+var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*any)(nil), Metadata: "expander.proto",
+	Methods: []grpc.MethodDesc{{MethodName: "BestOptions", Handler: func(server any, ctx context.Context,
+		decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+		in := &options{}
+		if err := decode(in); err != nil {
+			return nil, err
+		}
+		handle := func(ctx context.Context, in any) (any, error) {
+			return server.(expander).BestOptions(ctx, in.(*options)) //nolint:forcetypeassert // as registered
+		}
+		if intercept == nil {
+			return handle(ctx, in)
+		}
+		return intercept(ctx, in, &grpc.UnaryServerInfo{Server: server, FullMethod: "/" + expanderService + "/BestOptions"}, handle)
+	}}}}
+
 // BestOptions returns the best of the options that are our groups, or several that are equally good, for CA's next
 // expander to choose from; and all options that are none of our groups, because nothing is known of them.
-func (e expander) BestOptions(_ context.Context, req *protos.BestOptionsRequest) (*protos.BestOptionsResponse, error) {
+func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOptionsResponse, error) {
+	if req.err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "choose a node group: the request cannot be read: %v", req.err)
+	}
 	var ours []bid
 	resp := &protos.BestOptionsResponse{}
-	for _, o := range req.GetOptions() {
-		if o.GetNodeGroupId() == "" || o.GetNodeCount() < 1 {
+	for _, o := range req.all {
+		if o.group == "" || o.nodes < 1 {
 			return nil, status.Error(codes.InvalidArgument, "choose a node group: an option needs a group and a count")
 		}
-		b, known, err := e.server.bid(o)
-		switch {
-		case err != nil:
-			return nil, err
-		case known:
+		if b, known := e.server.bid(o); known {
 			ours = append(ours, b)
-		default:
+		} else {
 			resp.Options = append(resp.Options, answer(o, "no node group of this server"))
 		}
 	}
 	for _, b := range best(ours) {
 		resp.Options = append(resp.Options, answer(b.option, b.String()))
-		e.server.log.Info("node group chosen for Cluster Autoscaler to grow", "group", b.option.GetNodeGroupId(),
-			"nodes", b.option.GetNodeCount(), "of", len(req.GetOptions()), "because", b.String())
+		e.server.log.Info("node group chosen for Cluster Autoscaler to grow", "group", b.option.group,
+			"nodes", b.option.nodes, "of", len(req.all), "because", b.String())
 	}
 	return resp, nil
 }
 
 // answer carries no pods: CA reads the id alone.
-func answer(o *protos.Option, why string) *protos.Option {
-	return &protos.Option{NodeGroupId: o.GetNodeGroupId(), NodeCount: o.GetNodeCount(), Debug: why}
+func answer(o option, why string) *protos.Option {
+	return &protos.Option{NodeGroupId: o.group, NodeCount: o.nodes, Debug: why}
 }
 
 // bid is what an option costs and brings; false when it is none of our groups.
-func (s *Server) bid(o *protos.Option) (bid, bool, error) {
-	g := s.roster.Load().byID[o.GetNodeGroupId()]
+func (s *Server) bid(o option) (bid, bool) {
+	g := s.roster.Load().byID[o.group]
 	if g == nil {
-		return bid{}, false, nil
+		return bid{}, false
 	}
-	pods, err := podsOf(o)
-	if err != nil {
-		return bid{}, false, err
-	}
-	b := bid{option: o, room: Weight(g.terms.Load().spec.Shape) * float64(o.GetNodeCount())}
-	for _, pod := range pods {
-		b.asked += max(leastWeight, Weight(requestsOf(pod)))
-	}
-	b.cost, b.warm = s.costOf(g, int(o.GetNodeCount()))
-	return b, true, nil
-}
-
-// podsOf reads the pods that the option helps, in both wire generations.
-func podsOf(o *protos.Option) ([]*corev1.Pod, error) {
-	raw := wire.Fields(o, fieldOptionPod)
-	if len(raw) == 0 {
-		return slices.DeleteFunc(slices.Clone(o.GetPod()), func(p *corev1.Pod) bool { return p == nil }), nil
-	}
-	pods := make([]*corev1.Pod, len(raw))
-	for i, r := range raw {
-		pods[i] = &corev1.Pod{}
-		if err := pods[i].Unmarshal(r); err != nil {
-			return nil, status.Errorf(codes.InvalidArgument, "choose a node group: a pod of %s cannot be read: %v",
-				o.GetNodeGroupId(), err)
-		}
-	}
-	return pods, nil
+	b := bid{option: o, asked: o.asked, room: Weight(g.terms.Load().spec.Shape) * float64(o.nodes)}
+	b.cost, b.warm = s.costOf(g, int(o.nodes))
+	return b, true
 }
 
 // costOf is what so many more nodes of the group cost in an hour, taken from the cheapest places on, as scale-outs do;

@@ -19,8 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// option is a node group that helps pods of so many CPUs each; in the second wire generation too, if later.
-func option(t testing.TB, group string, nodes int32, later bool, cpus ...string) *protos.Option {
+// optionOf is a node group that helps pods of so many CPUs each; in the second wire generation too, if later.
+func optionOf(t testing.TB, group string, nodes int32, later bool, cpus ...string) *protos.Option {
 	t.Helper()
 	o := &protos.Option{NodeGroupId: group, NodeCount: nodes}
 	for _, cpu := range cpus {
@@ -38,7 +38,7 @@ func option(t testing.TB, group string, nodes int32, later bool, cpus ...string)
 	return o
 }
 
-func bestOptions(t testing.TB, conn *grpc.ClientConn, options ...*protos.Option) (groups []string, err error) {
+func pickOption(t testing.TB, conn *grpc.ClientConn, options ...*protos.Option) (groups []string, err error) {
 	t.Helper()
 	node := &corev1.Node{}
 	resp, err := protos.NewExpanderClient(conn).BestOptions(t.Context(),
@@ -96,9 +96,9 @@ func TestExpanderChooses(t *testing.T) {
 		for _, later := range []bool{false, true} {
 			var options []*protos.Option
 			for group, nodes := range tc.options {
-				options = append(options, option(t, group, nodes, later, tc.cpus...))
+				options = append(options, optionOf(t, group, nodes, later, tc.cpus...))
 			}
-			got, err := bestOptions(t, conn, options...)
+			got, err := pickOption(t, conn, options...)
 			require.NoError(t, err, name)
 			require.ElementsMatch(t, tc.want, got, "%s, second generation: %t", name, later)
 		}
@@ -111,13 +111,13 @@ func TestExpanderComparesWhatOptionsBring(t *testing.T) {
 	m.nodes("milan", 5, 0.3)
 	m.nodes("turin", 5, 0.2)
 	conn := expanderSite(t, m)
-	got, err := bestOptions(t, conn, option(t, "milan", 1, false, "2", "2"), option(t, "turin", 1, true, "1"))
+	got, err := pickOption(t, conn, optionOf(t, "milan", 1, false, "2", "2"), optionOf(t, "turin", 1, true, "1"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"milan"}, got)
-	got, err = bestOptions(t, conn, option(t, "turin", 1, false, "2"), option(t, "all", 1, true, "2"))
+	got, err = pickOption(t, conn, optionOf(t, "turin", 1, false, "2"), optionOf(t, "all", 1, true, "2"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"turin", "all"}, got)
-	got, err = bestOptions(t, conn, option(t, "turin", 2, false, "2", "2"), option(t, "all", 1, false, "2"))
+	got, err = pickOption(t, conn, optionOf(t, "turin", 2, false, "2", "2"), optionOf(t, "all", 1, false, "2"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"turin", "all"}, got, "as dear for each pod, and as full")
 }
@@ -127,12 +127,12 @@ func TestExpanderRefusesWhatItCannotRead(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
 	conn := expanderSite(t, m)
-	broken := option(t, "milan", 1, false)
+	broken := optionOf(t, "milan", 1, false)
 	broken.ProtoReflect().SetUnknown(protowire.AppendBytes(
 		protowire.AppendTag(nil, fieldOptionPod, protowire.BytesType), []byte{0xff}))
 	for _, o := range []*protos.Option{{}, {NodeGroupId: "milan"}, {NodeGroupId: "milan", NodeCount: -1}, {NodeCount: 1},
 		broken} {
-		_, err := bestOptions(t, conn, option(t, "milan", 1, false, "1"), o)
+		_, err := pickOption(t, conn, optionOf(t, "milan", 1, false, "1"), o)
 		requireCode(t, codes.InvalidArgument, err)
 	}
 }
@@ -154,7 +154,7 @@ func TestExpanderOverTLS(t *testing.T) {
 	}
 	anonymous, known := connect(), connect(by.Issue(t).TLS())
 	for name, conn := range map[string]*grpc.ClientConn{"anonymous": anonymous, "known": known} {
-		got, err := bestOptions(t, conn, option(t, "cpu", 1, false, "1"))
+		got, err := pickOption(t, conn, optionOf(t, "cpu", 1, false, "1"))
 		require.NoError(t, err, name)
 		require.Equal(t, []string{"cpu"}, got, name)
 	}
@@ -170,12 +170,12 @@ func TestExpanderOverTLS(t *testing.T) {
 	requireCode(t, codes.Unauthenticated, err)
 
 	stranger := connect(testkit.NewAuthority(t).Issue(t).TLS())
-	_, err = bestOptions(t, stranger, option(t, "cpu", 1, false, "1"))
+	_, err = pickOption(t, stranger, optionOf(t, "cpu", 1, false, "1"))
 	requireCode(t, codes.Unavailable, err)
 }
 
 // It is served only when asked for.
 func TestExpanderIsOffByDefault(t *testing.T) {
-	_, err := bestOptions(t, dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{}), option(t, "cpu", 1, false))
+	_, err := pickOption(t, dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{}), optionOf(t, "cpu", 1, false))
 	requireCode(t, codes.Unimplemented, err)
 }

@@ -12,12 +12,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	protocodec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
-	expanderprotos "k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
@@ -71,7 +72,9 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 		options = append(options, grpc.StatsHandler(o.Calls))
 	}
 	server := grpc.NewServer(append(options,
-		grpc.Creds(o.Credentials), grpc.InTapHandle(certified), grpc.MaxRecvMsgSize(o.largestRequest()),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(protocodec.Name)}), grpc.Creds(o.Credentials),
+		grpc.InTapHandle((&door{}).admit), grpc.MaxRecvMsgSize(o.largestRequest()), grpc.ConnectionTimeout(handshakeTime),
+		grpc.MaxHeaderListSize(maxHeaderBytes), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ChainUnaryInterceptor(append(chain, logging(s.log), recovery(s.log))...),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: maxConnectionAge, MaxConnectionAgeGrace: time.Minute, Time: pingAfter, Timeout: pingTimeout,
@@ -79,7 +82,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	)
 	protos.RegisterCloudProviderServer(server, s)
 	if o.Expander {
-		expanderprotos.RegisterExpanderServer(server, expander{server: s})
+		server.RegisterService(&bestOptions, expander{server: s})
 	}
 	status := health.NewServer()
 	healthpb.RegisterHealthServer(server, status)

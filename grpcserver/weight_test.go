@@ -62,9 +62,9 @@ func TestHugePagesDoNotWinAtAnyPrice(t *testing.T) {
 	m.withHugePages("80Gi")
 	db := spec("db", 0, 5)
 	db.Provider, db.Shape[hugePages] = "turin", resource.MustParse("1Gi")
-	tiny := option(t, "db", 1, false, "100m")
+	tiny := optionOf(t, "db", 1, false, "100m")
 	tiny.Pod[0].Spec.Containers[0].Resources.Requests[hugePages] = resource.MustParse("2Mi")
-	best, err := bestOptions(t, expanderSite(t, m, db), option(t, "milan", 1, false, "4"), tiny)
+	best, err := pickOption(t, expanderSite(t, m, db), optionOf(t, "milan", 1, false, "4"), tiny)
 	require.NoError(t, err)
 	require.Equal(t, []string{"milan"}, best)
 }

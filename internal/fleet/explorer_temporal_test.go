@@ -69,7 +69,9 @@ type ended struct {
 }
 
 // once starts a workflow unless one of its id has ever run.
-func (x *explorer) once(id string, a actor) (already bool) { return x.runs[id] != nil || x.start(id, false, a) }
+func (x *explorer) once(id string, a actor) (already bool) {
+	return x.runs[id] != nil || x.start(id, false, a)
+}
 
 func (x *explorer) start(id string, again bool, a actor, first ...any) (already bool) {
 	if r := x.runs[id]; r != nil && (r.status == running || r.status == completed && !again) {

@@ -37,3 +37,22 @@ func Append(m proto.Message, field protowire.Number, value []byte) {
 	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), field, protowire.BytesType)
 	m.ProtoReflect().SetUnknown(protowire.AppendBytes(raw, value))
 }
+
+// Varint is the last value of a field that holds a number; 0 when it is not there, or the message cannot be read.
+func Varint(raw []byte, field protowire.Number) (value uint64) {
+	for len(raw) > 0 {
+		number, kind, tag := protowire.ConsumeTag(raw)
+		if tag < 0 {
+			return value
+		}
+		n := protowire.ConsumeFieldValue(number, kind, raw[tag:])
+		if n < 0 {
+			return value
+		}
+		if number == field && kind == protowire.VarintType {
+			value, _ = protowire.ConsumeVarint(raw[tag:])
+		}
+		raw = raw[tag+n:]
+	}
+	return value
+}

@@ -108,7 +108,9 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 
 // noNamespace says that Temporal answers, and has no such namespace any longer. It is a fleet.ErrTemporal, because no
 // entity can be read, and a fleet.ErrUnavailable: nothing was changed.
-type noNamespace struct{ missing *serviceerror.NamespaceNotFound }
+type noNamespace struct {
+	missing *serviceerror.NamespaceNotFound
+}
 
 func (n noNamespace) Unwrap() error { return n.missing }
 
@@ -117,7 +119,9 @@ func (n noNamespace) Error() string {
 		"temporal setup, and the node groups are rebuilt from the objects that exist"
 }
 
-func (noNamespace) Is(target error) bool { return target == fleet.ErrTemporal || target == fleet.ErrUnavailable }
+func (noNamespace) Is(target error) bool {
+	return target == fleet.ErrTemporal || target == fleet.ErrUnavailable
+}
 
 // deletedNamespace is what an error of Temporal says of its namespace; nil when it says nothing of it.
 func deletedNamespace(err error) error {

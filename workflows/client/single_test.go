@@ -182,8 +182,8 @@ func TestStatusOfAWorkflow(t *testing.T) {
 			want:   activities.Status{Completed: true},
 		},
 		"failed, nobody knows why": {single: single{answer: closed(failed)}, fails: true},
-		"unknown":   {single: single{err: serviceerror.NewNotFound("workflow not found")}},
-		"no answer": {single: single{err: serviceerror.NewUnavailable("try again")}, fails: true},
+		"unknown":                  {single: single{err: serviceerror.NewNotFound("workflow not found")}},
+		"no answer":                {single: single{err: serviceerror.NewUnavailable("try again")}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewSingle(c.single, "", "", false)

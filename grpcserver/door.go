@@ -1,0 +1,83 @@
+package grpcserver
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+)
+
+const expanderService = "grpcplugin.Expander"
+
+// Bounds of what callers without a certificate may have under way: each request of the expander may have 16 MiB.
+const (
+	anonymousRequests = 3 // of all addresses
+	anonymousTime     = 2 * time.Second
+)
+
+// Bounds of each connection.
+const (
+	handshakeTime  = 5 * time.Second
+	maxHeaderBytes = 16 << 10
+	maxStreams     = 100
+)
+
+// door admits calls before their requests are read.
+type door struct {
+	mu   sync.Mutex
+	from map[string]bool // addresses of callers without a certificate that have a request under way
+}
+
+// admit refuses whatever comes over TLS without a client certificate, but for the expander: CA's client of that has none
+// (CA expander/grpcplugin/grpc_client.go). Such a caller has one request under way from its address, for at most
+// anonymousTime, so that one address cannot take the memory, or all places.
+func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ctx, status.Error(codes.Unauthenticated, "it is not known who calls")
+	}
+	over, secure := p.AuthInfo.(credentials.TLSInfo)
+	anonymous := !secure || len(over.State.VerifiedChains) == 0
+	expander := strings.HasPrefix(call.FullMethodName, "/"+expanderService+"/")
+	switch {
+	case anonymous && expander:
+		return d.take(ctx, p.Addr)
+	case anonymous && secure:
+		return ctx, status.Error(codes.Unauthenticated, "without a client certificate only the expander answers")
+	}
+	return ctx, nil
+}
+
+// take takes a place until the call is over, or its time.
+func (d *door) take(ctx context.Context, of net.Addr) (context.Context, error) {
+	address := of.String()
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.from[address]:
+		return ctx, status.Error(codes.ResourceExhausted, "another request of your address is under way")
+	case len(d.from) >= anonymousRequests:
+		return ctx, status.Error(codes.ResourceExhausted, "too many requests of callers without a certificate are under way")
+	case d.from == nil:
+		d.from = map[string]bool{}
+	}
+	d.from[address] = true
+	ctx, cancel := context.WithTimeout(ctx, anonymousTime)
+	context.AfterFunc(ctx, func() {
+		cancel()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.from, address)
+	})
+	return ctx, nil
+}

@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Bounds of a pod whose requests are read. A pod of one container of two bytes takes more than a kilobyte as a Go value,
+// so a message of bounded size must not become a pod of unbounded size.
+const (
+	maxContainers = 500
+	maxResources  = 50
+	maxQuantity   = 64 // characters
+)
+
+// Fields of the messages in k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/api/resource/generated.proto.
+const (
+	podSpec                protowire.Number = 2
+	specContainers         protowire.Number = 2
+	specInitContainers     protowire.Number = 20
+	specOverhead           protowire.Number = 32
+	specResources          protowire.Number = 40
+	containerResources     protowire.Number = 8
+	containerRestartPolicy protowire.Number = 24
+	resourcesLimits        protowire.Number = 1
+	resourcesRequests      protowire.Number = 2
+	mapKey, mapValue       protowire.Number = 1, 2
+	quantityString         protowire.Number = 1
+)
+
+// errMalformed says that bytes are no protobuf message.
+var errMalformed = errors.New("malformed protobuf")
+
+// Each calls do with each field of a message that holds bytes, text or a message, in order, until do fails. Other fields
+// are skipped.
+func Each(raw []byte, do func(number protowire.Number, value []byte) error) error {
+	for len(raw) > 0 {
+		number, kind, tag := protowire.ConsumeTag(raw)
+		if tag < 0 {
+			return errMalformed
+		}
+		n := protowire.ConsumeFieldValue(number, kind, raw[tag:])
+		if n < 0 {
+			return errMalformed
+		}
+		if kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(raw[tag:])
+			if err := do(number, value); err != nil {
+				return err
+			}
+		}
+		raw = raw[tag+n:]
+	}
+	return nil
+}
+
+// PodResources decodes of a pod only what resource.PodRequests of k8s.io/component-helpers reads. Its memory is bounded,
+// whatever the bytes are. It fails when the pod has too many containers or resources, or cannot be read. It overwrites
+// pod, so that a caller that reads many pods needs one.
+func PodResources(raw []byte, pod *corev1.Pod) error {
+	spec := &pod.Spec
+	clear(spec.Containers)
+	clear(spec.InitContainers)
+	*spec = corev1.PodSpec{Containers: spec.Containers[:0], InitContainers: spec.InitContainers[:0]}
+	err := Each(raw, func(number protowire.Number, value []byte) error {
+		if number != podSpec {
+			return nil
+		}
+		return readSpec(value, spec)
+	})
+	if err != nil {
+		return fmt.Errorf("read pod: %w", err)
+	}
+	return nil
+}
+
+func readSpec(raw []byte, spec *corev1.PodSpec) error {
+	return Each(raw, func(number protowire.Number, value []byte) (err error) {
+		switch number {
+		case specContainers:
+			spec.Containers, err = appendContainer(spec.Containers, value)
+		case specInitContainers:
+			spec.InitContainers, err = appendContainer(spec.InitContainers, value)
+		case specOverhead:
+			spec.Overhead, err = addQuantity(spec.Overhead, value)
+		case specResources:
+			if spec.Resources == nil {
+				spec.Resources = &corev1.ResourceRequirements{}
+			}
+			err = readResources(value, spec.Resources)
+		}
+		return err
+	})
+}
+
+func appendContainer(all []corev1.Container, raw []byte) ([]corev1.Container, error) {
+	if len(all) == maxContainers {
+		return nil, fmt.Errorf("it has more than %d containers", maxContainers)
+	}
+	var c corev1.Container
+	err := Each(raw, func(number protowire.Number, value []byte) error {
+		switch number {
+		case containerResources:
+			return readResources(value, &c.Resources)
+		case containerRestartPolicy:
+			policy := corev1.ContainerRestartPolicy(value)
+			c.RestartPolicy = &policy
+		}
+		return nil
+	})
+	return append(all, c), err
+}
+
+func readResources(raw []byte, r *corev1.ResourceRequirements) error {
+	return Each(raw, func(number protowire.Number, value []byte) (err error) {
+		switch number {
+		case resourcesLimits:
+			r.Limits, err = addQuantity(r.Limits, value)
+		case resourcesRequests:
+			r.Requests, err = addQuantity(r.Requests, value)
+		}
+		return err
+	})
+}
+
+// addQuantity adds an entry of a map from names to quantities.
+func addQuantity(list corev1.ResourceList, entry []byte) (corev1.ResourceList, error) {
+	var name, text string
+	err := Each(entry, func(number protowire.Number, value []byte) error {
+		switch number {
+		case mapKey:
+			name = string(value)
+		case mapValue:
+			text = ""
+			return Each(value, func(number protowire.Number, value []byte) error {
+				if number == quantityString {
+					text = string(value)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return list, err
+	}
+	if len(text) > maxQuantity {
+		return list, fmt.Errorf("the quantity of a resource has more than %d characters", maxQuantity)
+	}
+	if list == nil {
+		list = corev1.ResourceList{}
+	}
+	if len(list) == maxResources {
+		return list, fmt.Errorf("it has more than %d resources", maxResources)
+	}
+	quantity := resource.Quantity{}
+	if text != "" {
+		if quantity, err = resource.ParseQuantity(text); err != nil {
+			return list, fmt.Errorf("quantity %q: %w", text, err)
+		}
+	}
+	list[corev1.ResourceName(name)] = quantity
+	return list, nil
+}

@@ -1,0 +1,96 @@
+package wire_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
+)
+
+// random is a pod with init containers, sidecars, overhead and amounts of the pod as a whole.
+func random(rng *rand.Rand) *corev1.Pod {
+	list := func() corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for _, name := range []corev1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "hugepages-2Mi"} {
+			if rng.IntN(2) == 0 {
+				l[name] = *resource.NewMilliQuantity(rng.Int64N(1e7), resource.DecimalSI)
+			}
+		}
+		return l
+	}
+	containers := func() (all []corev1.Container) {
+		for n := range rng.IntN(4) {
+			c := corev1.Container{Name: fmt.Sprint("c", n), Image: "image", Resources: corev1.ResourceRequirements{
+				Requests: list(), Limits: list()}}
+			if always := corev1.ContainerRestartPolicyAlways; rng.IntN(3) == 0 {
+				c.RestartPolicy = &always
+			}
+			all = append(all, c)
+		}
+		return all
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"a": "b"}},
+		Spec: corev1.PodSpec{Containers: containers(), InitContainers: containers(), Overhead: list(),
+			Volumes: []corev1.Volume{{Name: "v"}}}}
+	if rng.IntN(3) == 0 {
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: list(), Limits: list()}
+	}
+	return pod
+}
+
+// What is read of a pod gives the same requests as the whole pod.
+func TestPodResourcesAreThoseOfTheWholePod(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	lean := &corev1.Pod{} // reused
+	for range 2000 {
+		pod := random(rng)
+		raw, err := pod.Marshal()
+		require.NoError(t, err)
+		require.NoError(t, wire.PodResources(raw, lean))
+		want := helpers.PodRequests(pod, helpers.PodResourcesOptions{})
+		got := helpers.PodRequests(lean, helpers.PodResourcesOptions{})
+		require.Len(t, got, len(want))
+		for name, quantity := range want {
+			require.Zero(t, quantity.Cmp(got[name]), "%s: %v, want %v", name, got[name], quantity)
+		}
+	}
+}
+
+// A pod that is too large is refused, and costs memory for what is allowed at most.
+func TestPodResourcesAreBounded(t *testing.T) {
+	field := func(number byte, value []byte) []byte {
+		var size []byte
+		for n := len(value); ; n >>= 7 {
+			if n < 0x80 {
+				size = append(size, byte(n))
+				break
+			}
+			size = append(size, byte(n)|0x80)
+		}
+		return append(append([]byte{number<<3 | 2}, size...), value...)
+	}
+	many := field(2, bytes.Repeat([]byte{2<<3 | 2, 0}, 4<<20))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := wire.PodResources(many, &corev1.Pod{})
+	runtime.ReadMemStats(&after)
+	require.ErrorContains(t, err, "more than 500 containers")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20))
+
+	quantity := field(1, append(field(1, []byte("cpu")), field(2, field(1, bytes.Repeat([]byte("9"), 65)))...))
+	err = wire.PodResources(field(2, field(2, field(8, quantity))), &corev1.Pod{})
+	require.ErrorContains(t, err, "more than 64 characters")
+	for _, raw := range [][]byte{{0xff}, {2<<3 | 2, 9, 1}, field(2, []byte{2<<3 | 2, 5})} {
+		err = wire.PodResources(raw, &corev1.Pod{})
+		require.ErrorContains(t, err, "malformed protobuf")
+	}
+}
