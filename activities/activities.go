@@ -60,8 +60,8 @@ type Entities interface {
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
 }
 
-// Records reads what the observer has saved of entities, outside of Temporal: it outlives them. Both verbs are false, or
-// zero, for what was never saved.
+// Records reads what the observer has saved of entities, outside of Temporal: it outlives them. Both verbs are false,
+// or zero, for what was never saved.
 type Records interface {
 	Group(ctx context.Context, name string) (r fleet.GroupRecord, known bool, err error)
 	Cordoned(ctx context.Context, provider string) (bool, error)

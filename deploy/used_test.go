@@ -55,7 +55,8 @@ func TestRightsAreUsed(t *testing.T) {
 		"offers[0].credentials.secretRef.namespace=default")
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")
 	require.NoError(t, err, "%s", agent)
-	objects = slices.Concat(objects, decode(t, agent), decode(t, []byte(provider.Manifest("consumer", "liqo", provider.PodPolicies))))
+	manifest := provider.Manifest("consumer", "liqo", provider.PodPolicies)
+	objects = slices.Concat(objects, decode(t, agent), decode(t, []byte(manifest)))
 	given := map[string]bool{}
 	for _, role := range all[rbacv1.ClusterRole](objects) {
 		for _, r := range granted(t, "ClusterRole "+role.Name, role.Rules) {

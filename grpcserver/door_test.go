@@ -67,9 +67,10 @@ func TestAnonymousCallersAreFew(t *testing.T) {
 func TestRequestOfTheExpanderCostsItsBytes(t *testing.T) {
 	const size = 8 << 20
 	for name, o := range map[string][]byte{
-		"empty pods":        bytes.Repeat([]byte{4<<3 | 2, 0}, size/2),
-		"empty later pods":  bytes.Repeat([]byte{5<<3 | 2, 0}, size/2),
-		"pod of containers": protowire.AppendBytes([]byte{4<<3 | 2}, protowire.AppendBytes([]byte{2<<3 | 2}, bytes.Repeat([]byte{2<<3 | 2, 0}, size/2))),
+		"empty pods":       bytes.Repeat([]byte{4<<3 | 2, 0}, size/2),
+		"empty later pods": bytes.Repeat([]byte{5<<3 | 2, 0}, size/2),
+		"pod of containers": protowire.AppendBytes([]byte{4<<3 | 2},
+			protowire.AppendBytes([]byte{2<<3 | 2}, bytes.Repeat([]byte{2<<3 | 2, 0}, size/2))),
 	} {
 		raw := protowire.AppendBytes([]byte{1<<3 | 2}, o)
 		var before, after runtime.MemStats

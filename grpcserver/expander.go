@@ -135,7 +135,8 @@ var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*
 		if intercept == nil {
 			return handle(ctx, in)
 		}
-		return intercept(ctx, in, &grpc.UnaryServerInfo{Server: server, FullMethod: "/" + expanderService + "/BestOptions"}, handle)
+		info := &grpc.UnaryServerInfo{Server: server, FullMethod: "/" + expanderService + "/BestOptions"}
+		return intercept(ctx, in, info, handle)
 	}}}}
 
 // BestOptions returns the best of the options that are our groups, or several that are equally good, for CA's next

@@ -204,8 +204,8 @@ func (s *Server) judge(g *group, err error, away bool) error {
 }
 
 // loading reports whether a group could not be read yet since the server began, for a reason that passes: Temporal does
-// not answer, or the group is just being started. The server is then not ready for at most loadFor: without the group, CA
-// would take its nodes for foreign ones, and back it off.
+// not answer, or the group is just being started. The server is then not ready for at most loadFor: without the group,
+// CA would take its nodes for foreign ones, and back it off.
 func (s *Server) loading(g *group, err error) bool {
 	passes := errors.Is(err, fleet.ErrTemporal) || errors.Is(err, fleet.ErrOutcomeUnknown) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fleet.ErrNotRunning) ||

@@ -102,7 +102,8 @@ func TestDeletionsOfAnUnknownOutcome(t *testing.T) {
 		for n := range 3 {
 			calls.Go(func() {
 				err := remove(n+1, 5*time.Second)
-				require.Contains(t, []codes.Code{codes.Unknown, codes.Unavailable, codes.DeadlineExceeded}, status.Code(err), "%v", err)
+				unknown := []codes.Code{codes.Unknown, codes.Unavailable, codes.DeadlineExceeded}
+				require.Contains(t, unknown, status.Code(err), "%v", err)
 			})
 		}
 		calls.Wait()

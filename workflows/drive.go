@@ -79,10 +79,16 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 		receiveEach(answers, func(a *fleet.Answer) { d.events = append(d.events, driver.Event{Answer: a}) })
 		d.handle()
 	}
+	return d.closed(ctx)
+}
+
+// closed is the result of a driver that is at its end.
+func (d *driverRun) closed(ctx workflow.Context) (Outcome, error) {
 	o := outcomeOf(&d.Instance)
 	switch {
 	case d.end == fleet.EndFinal && o.Phase == fleet.Failed && d.First:
-		return o, temporal.NewNonRetryableApplicationError(fmt.Sprintf("%s: %s", o.Code, o.Message), TypeInstanceFailed, nil, o)
+		text := fmt.Sprintf("%s: %s", o.Code, o.Message)
+		return o, temporal.NewNonRetryableApplicationError(text, TypeInstanceFailed, nil, o)
 	case d.end == fleet.EndFinal:
 		return o, nil
 	case ctx.Err() != nil:

@@ -155,8 +155,8 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activities.Start {
 	name := in.Instance.Name
 	s := &activities.Start{
-		Type: TypeScaleOut, ID: inHub(g.ctx, DriverID(kind, name)), Queue: queue(g.ctx, LaneDrivers), Driver: in, Once: in.First,
-		Summary: "scale out " + name, Bound: forgottenAfter, Trace: in.Instance.Trace,
+		Type: TypeScaleOut, ID: inHub(g.ctx, DriverID(kind, name)), Queue: queue(g.ctx, LaneDrivers), Driver: in,
+		Once: in.First, Summary: "scale out " + name, Bound: forgottenAfter, Trace: in.Instance.Trace,
 		Attributes: map[string]string{AttributeGroup: in.Spec.ID, AttributeInstance: name},
 	}
 	if kind == fleet.ScaleIn {

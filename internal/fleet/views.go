@@ -197,9 +197,13 @@ func (l *Ledger) takesBack(v View) bool {
 		l.Spec.InstanceSpec.Hash() != v.SpecHash {
 		return false
 	}
-	grows := v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max &&
+	return l.mayGrowBy(v) || v.Phase == Ready && v.End == EndFinal
+}
+
+// mayGrowBy reports whether the driver of a view that this ledger does not know may go on.
+func (l *Ledger) mayGrowBy(v View) bool {
+	return v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max &&
 		EpochBefore(l.Reverted, v.Generation.Epoch)
-	return grows || v.Phase == Ready && v.End == EndFinal
 }
 
 func (l *Ledger) takeBack(v View, now time.Time) {

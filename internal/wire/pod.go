@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of a pod whose requests are read. A pod of one container of two bytes takes more than a kilobyte as a Go value,
-// so a message of bounded size must not become a pod of unbounded size.
+// Bounds of a pod whose requests are read. A pod of one container of two bytes takes more than a kilobyte as a Go
+// value, so a message of bounded size must not become a pod of unbounded size.
 const (
 	maxContainers = 500
 	maxResources  = 50
 	maxQuantity   = 64 // characters
 )
 
-// Fields of the messages in k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/api/resource/generated.proto.
+// Fields of messages in k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/api/resource/generated.proto.
 const (
 	podSpec                protowire.Number = 2
 	specContainers         protowire.Number = 2
@@ -35,8 +35,8 @@ const (
 // errMalformed says that bytes are no protobuf message.
 var errMalformed = errors.New("malformed protobuf")
 
-// Each calls do with each field of a message that holds bytes, text or a message, in order, until do fails. Other fields
-// are skipped.
+// Each calls do with each field of a message that holds bytes, text or a message, in order, until do fails. Other
+// fields are skipped.
 func Each(raw []byte, do func(number protowire.Number, value []byte) error) error {
 	for len(raw) > 0 {
 		number, kind, tag := protowire.ConsumeTag(raw)
@@ -58,8 +58,8 @@ func Each(raw []byte, do func(number protowire.Number, value []byte) error) erro
 	return nil
 }
 
-// PodResources decodes of a pod only what resource.PodRequests of k8s.io/component-helpers reads. Its memory is bounded,
-// whatever the bytes are. It fails when the pod has too many containers or resources, or cannot be read. It overwrites
+// PodResources decodes of a pod only what resource.PodRequests of k8s.io/component-helpers reads. Its memory is
+// bounded, whatever the bytes are. It fails when the pod has too many containers or resources, or cannot be read. It overwrites
 // pod, so that a caller that reads many pods needs one.
 func PodResources(raw []byte, pod *corev1.Pod) error {
 	spec := &pod.Spec
@@ -80,7 +80,7 @@ func PodResources(raw []byte, pod *corev1.Pod) error {
 
 func readSpec(raw []byte, spec *corev1.PodSpec) error {
 	return Each(raw, func(number protowire.Number, value []byte) (err error) {
-		switch number {
+		switch number { //nolint:exhaustive // the other fields are not read
 		case specContainers:
 			spec.Containers, err = appendContainer(spec.Containers, value)
 		case specInitContainers:
@@ -103,7 +103,7 @@ func appendContainer(all []corev1.Container, raw []byte) ([]corev1.Container, er
 	}
 	var c corev1.Container
 	err := Each(raw, func(number protowire.Number, value []byte) error {
-		switch number {
+		switch number { //nolint:exhaustive // the other fields are not read
 		case containerResources:
 			return readResources(value, &c.Resources)
 		case containerRestartPolicy:
@@ -117,7 +117,7 @@ func appendContainer(all []corev1.Container, raw []byte) ([]corev1.Container, er
 
 func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 	return Each(raw, func(number protowire.Number, value []byte) (err error) {
-		switch number {
+		switch number { //nolint:exhaustive // the other fields are not read
 		case resourcesLimits:
 			r.Limits, err = addQuantity(r.Limits, value)
 		case resourcesRequests:
@@ -131,7 +131,7 @@ func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 func addQuantity(list corev1.ResourceList, entry []byte) (corev1.ResourceList, error) {
 	var name, text string
 	err := Each(entry, func(number protowire.Number, value []byte) error {
-		switch number {
+		switch number { //nolint:exhaustive // the other fields are not read
 		case mapKey:
 			name = string(value)
 		case mapValue:

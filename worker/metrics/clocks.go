@@ -17,9 +17,9 @@ const (
 )
 
 var descClock = prometheus.NewDesc(registry.Namespace+"_clock_ahead_seconds",
-	"How far this worker's clock is ahead of another clock, as last measured; absent until it is measured. Temporal's clock "+
-		"is measured with each activity and includes the way to the worker; the API server's clock is measured by the worker "+
-		"that leads.", []string{"of"}, nil)
+	"How far this worker's clock is ahead of another clock, as last measured; absent until it is measured. Temporal's "+
+		"clock is measured with each activity and includes the way to the worker; the API server's clock is measured by the "+
+		"worker that leads.", []string{"of"}, nil)
 
 // Clocks are how far this process's clock is ahead of others. Nothing decides by them. The zero value has none; it is
 // safe for concurrent use.

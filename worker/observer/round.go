@@ -203,7 +203,9 @@ func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j compa
 		if reverted {
 			d.Seen = saved
 		}
-		tell(groupID(g.Group), d, reverted, func(d fleet.Differences) error { return o.Messages.GroupDiffers(ctx, g.Group, d) })
+		tell(groupID(g.Group), d, reverted, func(d fleet.Differences) error {
+			return o.Messages.GroupDiffers(ctx, g.Group, d)
+		})
 	})
 	wait.ForAll(b.providers, readAtOnce, func(_ int, p fleet.ProviderSnapshot) {
 		d := comparison.ProviderDiffers(p, b.groups, b.unreadGroup, w.found, w.peers)

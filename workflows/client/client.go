@@ -115,8 +115,8 @@ type noNamespace struct {
 func (n noNamespace) Unwrap() error { return n.missing }
 
 func (n noNamespace) Error() string {
-	return "Temporal answers, and has no namespace " + n.missing.Namespace + ": it was deleted; create it again with liqo-autoscaler " +
-		"temporal setup, and the node groups are rebuilt from the objects that exist"
+	return "Temporal answers, and has no namespace " + n.missing.Namespace + ": it was deleted; create it again with " +
+		"liqo-autoscaler temporal setup, and the node groups are rebuilt from the objects that exist"
 }
 
 func (noNamespace) Is(target error) bool {

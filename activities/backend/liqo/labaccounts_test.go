@@ -88,7 +88,8 @@ func (l *lab) chart(t *testing.T) []byte {
 
 // grant has the provider let us in again, after our namespace there was removed.
 func (l *lab) grant(ctx context.Context, c *cluster) error {
-	return errors.Join(c.apply(ctx, l.bin, []byte(provider.Manifest(consumer, "liqo", provider.PodPolicies))), c.granted(ctx))
+	manifest := []byte(provider.Manifest(consumer, "liqo", provider.PodPolicies))
+	return errors.Join(c.apply(ctx, l.bin, manifest), c.granted(ctx))
 }
 
 func (c *cluster) apply(ctx context.Context, bin string, manifest []byte) error {

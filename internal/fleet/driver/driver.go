@@ -45,7 +45,8 @@ type Driver struct {
 // New begins with what the group handed over. A scale-out begins by looking for a provider.
 func New(in fleet.DriverInput, now time.Time) *Driver {
 	d := &Driver{
-		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, Confirmed: now, First: in.First, Ahead: in.Ahead, Taken: in.Taken,
+		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, Confirmed: now, First: in.First,
+		Ahead: in.Ahead, Taken: in.Taken,
 		Failures: in.Failures,
 	}
 	d.Instance.Spec = &d.Spec

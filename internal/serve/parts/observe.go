@@ -77,7 +77,8 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		o.Conditions = &activities.Conditions{}
 		o.Differing = &nodewatch.Differing{}
 		o.Rounds = &observer.Observer{Conditions: o.Conditions}
-		if err := errors.Join(o.Clocks.Register(o.Registry), metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
+		if err := errors.Join(o.Clocks.Register(o.Registry),
+			metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
 			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewRounds(o.Registry, o.Rounds.Progress)); err != nil {
 			return nil, err
 		}
